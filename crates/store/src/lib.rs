@@ -1,0 +1,18 @@
+//! One shard of Forebay, kept in MySQL, MariaDB or SQLite: the only crate that names SQL.
+//!
+//! A [`Shard`] can be observed by anybody. To write it, a process takes it over and gets a [`Writer`],
+//! whose every batch passes the fence. The store decides nothing: which rows a batch holds is worked out
+//! in the engine, which is the shard's only writer and therefore knows all that matters.
+
+mod batch;
+mod error;
+mod rows;
+mod shard;
+
+pub use batch::{Batch, DeadLetter, ItemRow, Requeue};
+pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
+pub use rows::{
+    DedupeHit, DueRow, Fence, FenceStamp, Image, LeaseEntry, LeaseRow, Observation, ReadyRow, Settings,
+    Sweep, TopicCounts, TopicRow,
+};
+pub use shard::{Claim, Heart, Outcome, Owned, Reader, Shard, Writer};

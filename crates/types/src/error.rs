@@ -1,0 +1,157 @@
+//! Why something was refused, in the words of the API.
+
+use std::{fmt, time::Duration};
+
+/// The stable reasons that clients may match on. Mapped to gRPC codes in `node/src/grpc/status.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// A field has a value that it must not have.
+    InvalidField,
+    /// Something is over its size limit.
+    TooLarge,
+    /// The string is no receipt of this system.
+    InvalidReceipt,
+    /// The delivery that the receipt names is over.
+    LeaseLost,
+    /// The topic is paused.
+    TopicPaused,
+    /// The shard takes no new items.
+    ShardDraining,
+    /// The receipt belongs to another namespace.
+    WrongNamespace,
+    /// The caller may not do this.
+    NotAllowed,
+    /// The caller named no credentials.
+    NoCredentials,
+    /// The tenant is over a quota.
+    QuotaExceeded,
+    /// The tenant is over a rate limit.
+    RateLimited,
+    /// The node has more to do than it takes on.
+    Overloaded,
+    /// Too many items are leased.
+    TooManyLeased,
+    /// The namespace has too many topics.
+    TooManyTopics,
+    /// The shard's disk is full.
+    DiskFull,
+    /// The shard does not answer.
+    ShardUnavailable,
+    /// Another node owns the shard.
+    NotOwner,
+    /// The node is stopping.
+    NodeDraining,
+    /// It may or may not have happened.
+    OutcomeUnknown,
+    /// Not served by this version.
+    Unimplemented,
+    /// The call's deadline has passed or is too near.
+    DeadlineExceeded,
+}
+
+impl Reason {
+    /// The reason as clients see it in `ErrorInfo.reason`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidField => "INVALID_FIELD",
+            Self::TooLarge => "TOO_LARGE",
+            Self::InvalidReceipt => "INVALID_RECEIPT",
+            Self::LeaseLost => "LEASE_LOST",
+            Self::TopicPaused => "TOPIC_PAUSED",
+            Self::ShardDraining => "SHARD_DRAINING",
+            Self::WrongNamespace => "WRONG_NAMESPACE",
+            Self::NotAllowed => "NOT_ALLOWED",
+            Self::NoCredentials => "NO_CREDENTIALS",
+            Self::QuotaExceeded => "QUOTA_EXCEEDED",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::Overloaded => "OVERLOADED",
+            Self::TooManyLeased => "TOO_MANY_LEASED",
+            Self::TooManyTopics => "TOO_MANY_TOPICS",
+            Self::DiskFull => "DISK_FULL",
+            Self::ShardUnavailable => "SHARD_UNAVAILABLE",
+            Self::NotOwner => "NOT_OWNER",
+            Self::NodeDraining => "NODE_DRAINING",
+            Self::OutcomeUnknown => "OUTCOME_UNKNOWN",
+            Self::Unimplemented => "UNIMPLEMENTED",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        }
+    }
+}
+
+/// Where the item of a lost lease is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// Never delivered again: acked, expired or cancelled.
+    Gone,
+    /// Waits for its next delivery.
+    Waiting,
+    /// Out in another delivery.
+    Leased,
+    /// In the dead letters.
+    Dead,
+}
+
+impl Fate {
+    /// The value of the error metadata `item`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Waiting => "waiting",
+            Self::Leased => "leased",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// A call, or one member of it, that was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Refusal {
+    /// What clients match on.
+    pub reason: Reason,
+    /// What people read.
+    pub message: String,
+    /// The path of the wrong field, as in `items[3].topic`.
+    pub field: Option<String>,
+    /// When it is worth trying again.
+    pub retry_after: Option<Duration>,
+    /// With [`Reason::LeaseLost`]: where the item is.
+    pub fate: Option<Fate>,
+}
+
+impl Refusal {
+    /// With a reason and a sentence for people.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), field: None, retry_after: None, fate: None }
+    }
+
+    /// A field has a wrong value.
+    pub fn field(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: Some(path.into()), ..Self::new(Reason::InvalidField, message) }
+    }
+
+    /// A field is over its limit.
+    pub fn too_large(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: Some(path.into()), ..Self::new(Reason::TooLarge, message) }
+    }
+
+    /// The delivery is over.
+    pub fn lease_lost(fate: Fate) -> Self {
+        let message = format!("the delivery is over; the item is {}", fate.as_str());
+        Self { fate: Some(fate), ..Self::new(Reason::LeaseLost, message) }
+    }
+
+    /// The same, worth repeating after `span`.
+    pub fn retry_after(mut self, span: Duration) -> Self {
+        self.retry_after = Some(span);
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "{}: {field}: {}", self.reason.as_str(), self.message),
+            None => write!(f, "{}: {}", self.reason.as_str(), self.message),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The vocabulary of Forebay: what every other crate names. No I/O, no async, no SQL, no protobuf.
+
+mod clock;
+mod error;
+mod id;
+mod item;
+mod key;
+mod lifecycle;
+mod limits;
+mod name;
+mod receipt;
+mod time;
+
+pub use clock::{Clock, SystemClock};
+pub use error::{Fate, Reason, Refusal};
+pub use id::{Incarnation, ItemId, Seq, ShardId, TopicId};
+pub use item::{Body, DeliveryPolicy, Headers};
+pub use key::{Horizon, Key};
+pub use lifecycle::{Ending, State, after_failure};
+pub use limits::Limits;
+pub use name::{Namespace, Topic, TopicName};
+pub use receipt::{Receipt, ReceiptError};
+pub use time::{Monotonic, Timestamp};

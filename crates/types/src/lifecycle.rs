@@ -1,0 +1,57 @@
+//! The life of an item, as pure functions. The drawing of it stands in `docs/PROTOCOL.md`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+
+/// Where a stored item is. A lease is not a state of the item's row: it is an entry in the lease log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum State {
+    /// In the delivery order; leased if the lease log says so.
+    Ready,
+    /// Waits for its time; not in the delivery order until then.
+    Scheduled,
+}
+
+/// What becomes of an item whose delivery ended without an ack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Goes back to its topic.
+    Again,
+    /// Goes to the dead letters.
+    Dead,
+    /// Its time to live is over.
+    Expired,
+}
+
+/// Decides after a delivery failed (nacked or run out) for the `failures`-th time.
+///
+/// Expiry comes first: an expired item is never dead-lettered, only removed.
+pub fn after_failure(
+    failures: u32,
+    max_attempts: u32,
+    expires_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Ending {
+    if expires_at.is_some_and(|end| end <= now) {
+        Ending::Expired
+    } else if failures >= max_attempts {
+        Ending::Dead
+    } else {
+        Ending::Again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_ends_in_one_of_three_ways() {
+        let at = Timestamp::from_micros;
+        assert_eq!(after_failure(1, 2, None, at(10)), Ending::Again);
+        assert_eq!(after_failure(2, 2, None, at(10)), Ending::Dead);
+        assert_eq!(after_failure(2, 2, Some(at(10)), at(10)), Ending::Expired);
+        assert_eq!(after_failure(1, 2, Some(at(11)), at(10)), Ending::Again);
+    }
+}

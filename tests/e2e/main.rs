@@ -1,0 +1,1 @@
+//! One binary for every end-to-end test.
