@@ -29,8 +29,6 @@ pub trait Shard: Send + Sync + 'static {
     async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError>;
 }
 
-/// Name of [`Shard::observe`]'s result among the traits; kept apart so that callers may name both.
-
 /// Who wants to own a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
