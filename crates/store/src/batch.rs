@@ -30,11 +30,12 @@ pub struct Batch {
     pub deletes: Vec<Seq>,
     /// `schedule` rows that go with items removed while they waited for their time.
     pub unschedules: Vec<(Timestamp, Seq)>,
-    /// `expiry` rows that go.
+    /// `expiry` rows that go. One that is gone already is no error: the expiry sweep takes a leased item's row.
     pub unexpires: Vec<(Timestamp, Seq)>,
     /// Lease rows some of whose deliveries ended; a row with nothing open any more goes whole.
     pub lease_changes: Vec<LeaseRow>,
-    /// Dedupe keys: generation, hash, answer to repeat. Stored with the stamp's time.
+    /// Dedupe keys: generation, hash, answer to repeat. Stored with the stamp's time; one that is there already is
+    /// replaced (its window was over).
     pub dedupes: Vec<(u64, [u8; 16], Vec<u8>)>,
     /// Topics that go: they hold nothing any more.
     pub drop_topics: Vec<TopicId>,

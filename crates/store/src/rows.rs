@@ -100,8 +100,12 @@ pub struct LeaseEntry {
     pub priority: i32,
     /// Its rank in the item row.
     pub rank: i64,
+    /// When it was enqueued.
+    pub enqueued_at: Timestamp,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
+    /// Bytes of its body.
+    pub bytes: u32,
     /// The number of this delivery, from 1.
     pub delivery: u32,
     /// Failed deliveries before this one.
