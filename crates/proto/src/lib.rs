@@ -1,1 +1,39 @@
-//! proto
+//! The gRPC interface of Forebay, generated from `proto/`. What each call means stands in `docs/PROTOCOL.md`.
+
+#[expect(missing_docs, reason = "generated; the comments of the protobuf file are what there is")]
+#[allow(clippy::all, reason = "generated")]
+mod generated {
+    tonic::include_proto!("forebay.v1");
+}
+
+/// The package `forebay.v1`.
+pub mod v1 {
+    pub use crate::generated::*;
+}
+
+/// The compiled protobuf files, imports included, for gRPC reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forebay_descriptor.bin"));
+
+/// The full name of the service, as health checks ask for it.
+pub const SERVICE: &str = "forebay.v1.QueueService";
+
+pub use tonic_types::Status;
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn the_descriptors_name_the_service_and_its_imports() {
+        let set = prost_types::FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
+        let names: Vec<_> = set.file.iter().map(|file| file.name()).collect();
+        assert!(names.contains(&"forebay/v1/queue.proto"), "{names:?}");
+        assert!(names.contains(&"google/rpc/status.proto"), "{names:?}");
+        let queue = set.file.iter().find(|file| file.name() == "forebay/v1/queue.proto").unwrap();
+        let service = queue.service.first().unwrap();
+        assert_eq!(format!("{}.{}", queue.package(), service.name()), SERVICE);
+        assert_eq!(service.method.len(), 6);
+    }
+}
