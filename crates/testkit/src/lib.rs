@@ -1,1 +1,4 @@
 //! testkit
+
+pub mod fake;
+pub mod servers;

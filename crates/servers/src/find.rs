@@ -1,0 +1,106 @@
+//! Where a server program is: on the PATH, else unpacked.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, bail};
+
+use crate::{Kind, unpack};
+
+/// A server program that can be run.
+#[derive(Debug, Clone)]
+pub struct Install {
+    /// Its family.
+    pub kind: Kind,
+    /// The version that `--version` states.
+    pub version: String,
+    /// In words for people: where it is from.
+    pub origin: String,
+    /// The program, with what must stand before every other argument.
+    pub(crate) program: Vec<OsString>,
+    /// Error messages, character sets and the SQL of the system tables.
+    pub(crate) share: PathBuf,
+    /// A folder of this install alone, for the template of a data folder.
+    pub(crate) home: PathBuf,
+}
+
+impl Install {
+    /// A command that runs the server program.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]);
+        command
+    }
+}
+
+/// A server of `kind`: from the PATH, else the distribution's packages unpacked under `target/servers`.
+/// Several processes may ask at once; one unpacks, the others wait for it.
+pub fn locate(kind: Kind) -> anyhow::Result<Install> {
+    if let Some(program) = on_path(kind) {
+        return installed(kind, &program);
+    }
+    let folder = servers_folder().join(kind.name());
+    let unpacked = unpack::unpack(kind, &folder)
+        .with_context(|| format!("no {kind} on the PATH, and none could be unpacked"))?;
+    let mut program = unpacked.program;
+    program.push("--no-defaults".into());
+    let version = version_of(&program).context("the unpacked server does not run")?;
+    let origin = format!("unpacked in {}", folder.display());
+    Ok(Install { kind, version, origin, program, share: unpacked.share, home: folder })
+}
+
+fn installed(kind: Kind, program: &Path) -> anyhow::Result<Install> {
+    let base = program.parent().and_then(Path::parent).unwrap_or(Path::new("/usr"));
+    let share = ["share/mysql", "share/mariadb", "share"]
+        .into_iter()
+        .map(|folder| base.join(folder))
+        .find(|folder| folder.join("english/errmsg.sys").exists())
+        .with_context(|| format!("no messages beside {}", program.display()))?;
+    let origin = program.display().to_string();
+    let program = vec![program.into(), "--no-defaults".into()];
+    let version = version_of(&program).context("the installed server does not run")?;
+    let home = servers_folder().join(format!("{kind}-{version}"));
+    fs::create_dir_all(&home)?;
+    Ok(Install { kind, version, origin, program, share, home })
+}
+
+/// `mysqld` is often MariaDB under its old name, so the program itself is asked.
+fn on_path(kind: Kind) -> Option<PathBuf> {
+    let names: &[&str] = match kind {
+        Kind::MariaDb => &["mariadbd", "mysqld"],
+        Kind::MySql => &["mysqld"],
+    };
+    let path = env::var_os("PATH").unwrap_or_default();
+    // Servers are often where only the administrator's PATH leads.
+    let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    let candidates = folders.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    candidates.filter(|program| program.is_file()).find(|program| {
+        let output = Command::new(program).args(["--no-defaults", "--version"]).output();
+        output.is_ok_and(|output| {
+            let text = String::from_utf8_lossy(&output.stdout);
+            output.status.success() && text.contains("MariaDB") == (kind == Kind::MariaDb)
+        })
+    })
+}
+
+/// The word after `Ver` in what `--version` prints.
+fn version_of(program: &[OsString]) -> anyhow::Result<String> {
+    let output = Command::new(&program[0]).args(&program[1..]).arg("--version").output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut words = text.split_whitespace().skip_while(|word| *word != "Ver");
+    match words.nth(1) {
+        Some(version) if output.status.success() => Ok(version.to_owned()),
+        _ => bail!("--version: {}, {text} {}", output.status, String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+/// One folder for the whole checkout, whatever the target folder of a build is, so that no two builds
+/// unpack the same server.
+fn servers_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers")
+}

@@ -1,0 +1,272 @@
+//! A running server.
+
+use std::{
+    ffi::OsString,
+    fs,
+    hash::{BuildHasher as _, RandomState},
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Greeting, Install, Kind, greet, template};
+
+const START_PATIENCE: Duration = Duration::from_secs(60);
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(20);
+
+/// The server is a child of a shell that holds the reading end of a pipe from this process. When the pipe
+/// closes, because this process wants so or because it is gone, the shell kills the server, and with
+/// "remove" as the answer, or with none at all, its folder too.
+const KEEPER: &str = r#"
+folder=$1
+shift
+trap : INT TERM HUP
+"$@" </dev/null >/dev/null 2>&1 &
+server=$!
+echo $server
+read -r answer
+kill -9 $server
+wait $server
+[ "$answer" = keep ] || rm -rf "$folder"
+"#;
+
+/// A server of its own, in a folder of its own. It is killed and its folder removed when this value is
+/// dropped, and also when this process ends in whatever way.
+#[derive(Debug)]
+pub struct Process {
+    install: Install,
+    flags: Vec<String>,
+    folder: tempfile::TempDir,
+    port: u16,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    keeper: Child,
+    pipe: ChildStdin,
+    server: Pid,
+}
+
+impl Process {
+    /// Starts a server with an empty data folder on a free port. It commits durably, as Forebay wants it:
+    /// binary log on, each commit on disk in both logs. `flags` are added at the end and win.
+    pub fn start(install: Install, flags: &[String]) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("forebay-db-").tempdir()?;
+        template::fill(&install, &folder.path().join("data"))?;
+        let mut process = Self { install, flags: flags.to_vec(), folder, port: 0, running: None };
+        // Between our look and the server's bind another process may take the port.
+        let mut last = None;
+        for _ in 0..3 {
+            process.port = free_port()?;
+            match process.run() {
+                Ok(_) => return Ok(process),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| anyhow::anyhow!("not started")))
+    }
+
+    /// Starts it again on the same port and data, after [`Process::kill9`] or [`Process::stop`].
+    pub fn restart(&mut self) -> anyhow::Result<()> {
+        self.kill9()?;
+        self.run().map(drop)
+    }
+
+    /// Ends it with SIGKILL and waits until it is gone. The data stays.
+    pub fn kill9(&mut self) -> anyhow::Result<()> {
+        let Some(mut running) = self.running.take() else { return Ok(()) };
+        // A shell that was itself signalled is past reading, and kills the server without being told.
+        let _ = running.pipe.write_all(b"keep\n");
+        drop(running.pipe);
+        running.keeper.wait()?;
+        Ok(())
+    }
+
+    /// Ends it with SIGTERM, as an operator would, and waits until it is gone. The data stays.
+    pub fn stop(&mut self) -> anyhow::Result<()> {
+        let Some(running) = &self.running else { return Ok(()) };
+        kill_process(running.server, Signal::TERM)?;
+        let alive =
+            || rustix::process::test_kill_process(running.server).is_ok() && !is_zombie(running.server);
+        if !wait_until(STOP_PATIENCE, || !alive()) {
+            bail!("{} did not stop within {STOP_PATIENCE:?}", self.install.kind);
+        }
+        self.kill9()
+    }
+
+    /// Sends SIGSTOP: connections stay open and nothing answers.
+    pub fn freeze(&self) -> anyhow::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Sends SIGCONT after [`Process::freeze`].
+    pub fn thaw(&self) -> anyhow::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The family.
+    pub fn kind(&self) -> Kind {
+        self.install.kind
+    }
+
+    /// Its URL, without a database.
+    pub fn url(&self) -> String {
+        format!("mysql://root@127.0.0.1:{}", self.port)
+    }
+
+    /// The folder that holds the data folder and the error log.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        let running = self.running.as_ref().context("the server is not running")?;
+        Ok(kill_process(running.server, signal)?)
+    }
+
+    fn run(&mut self) -> anyhow::Result<Greeting> {
+        let mut keeper = Command::new("/bin/sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(self.folder.path())
+            .args(&self.install.program)
+            .args(self.arguments())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("starting a shell")?;
+        let (Some(pipe), Some(stdout)) = (keeper.stdin.take(), keeper.stdout.take()) else {
+            bail!("the shell has no pipes");
+        };
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let server = Pid::from_raw(line.trim().parse().context("the shell names no pid")?);
+        let server = server.context("the shell names no pid")?;
+        self.running = Some(Running { keeper, pipe, server });
+
+        let address = format!("127.0.0.1:{}", self.port);
+        let mut greeting = None;
+        let settled = wait_until(START_PATIENCE, || {
+            greeting = greet(&address).ok();
+            greeting.is_some() || is_zombie(server)
+        });
+        match greeting {
+            // A server that ended may have left its port to somebody else, who answered.
+            Some(greeting) if settled && !is_zombie(server) => Ok(greeting),
+            _ => {
+                let log = fs::read_to_string(self.error_log()).unwrap_or_default();
+                let tail: Vec<&str> = log.lines().rev().take(20).collect();
+                self.kill9()?;
+                let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+                bail!("{} did not start:\n{tail}", self.install.kind)
+            }
+        }
+    }
+
+    fn error_log(&self) -> PathBuf {
+        self.folder.path().join("error.log")
+    }
+
+    fn arguments(&self) -> Vec<OsString> {
+        let folder = self.folder.path();
+        let share = &self.install.share;
+        let mut flags: Vec<String> = as_root();
+        flags.extend([
+            format!("--datadir={}", folder.join("data").display()),
+            format!("--lc-messages-dir={}", share.display()),
+            format!("--character-sets-dir={}", share.join("charsets").display()),
+            format!("--log-error={}", self.error_log().display()),
+            format!("--socket={}", folder.join("s.sock").display()),
+            format!("--pid-file={}", folder.join("pid").display()),
+            format!("--port={}", self.port),
+            format!("--server-id={}", self.port),
+        ]);
+        let common = [
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            "--performance-schema=OFF",
+            "--max-connections=500",
+            "--table-open-cache=400",
+            "--innodb-buffer-pool-size=64M",
+            "--innodb-log-buffer-size=4M",
+            "--log-bin=binlog",
+            "--binlog-row-image=MINIMAL",
+            "--sync-binlog=1",
+            "--innodb-flush-log-at-trx-commit=1",
+        ];
+        let of_kind: &[&str] = match self.install.kind {
+            Kind::MariaDb => &["--innodb-log-file-size=32M", "--binlog-format=ROW"],
+            Kind::MySql => &["--innodb-redo-log-capacity=32M", "--mysqlx=OFF", "--secure-file-priv=NULL"],
+        };
+        flags.extend(common.iter().chain(of_kind).map(|flag| (*flag).to_owned()));
+        flags.extend(self.flags.iter().cloned());
+        flags.into_iter().map(OsString::from).collect()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A server that can't be killed ends with this process; there is nobody to tell.
+        let _ = self.kill9();
+    }
+}
+
+/// A server refuses to run as root unless told to.
+pub(crate) fn as_root() -> Vec<String> {
+    if rustix::process::geteuid().is_root() { vec!["--user=root".into()] } else { Vec::new() }
+}
+
+/// A port that is free now, below the range from which the system serves port 0, so that no connection
+/// takes it while its server is down.
+pub fn free_port() -> anyhow::Result<u16> {
+    for _ in 0..1_000 {
+        let port = 15_000 + (random() % 17_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no free port")
+}
+
+/// A random number, for names that no two tests share.
+pub fn random() -> u64 {
+    // A hasher's random key is the standard library's one source of randomness.
+    RandomState::new().hash_one(())
+}
+
+/// Whether the process has ended and nobody has asked for its status yet.
+fn is_zombie(pid: Pid) -> bool {
+    match fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
+        // The state follows the name, which is in parentheses and may hold any character.
+        Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')),
+        // Where there is no such file system the server's log tells as much, only later.
+        Err(_) => Path::new("/proc/self").exists(),
+    }
+}
+
+/// Polls until `done` or until the patience ends; says whether it was done.
+#[expect(clippy::disallowed_methods, reason = "a server outside of this process runs on real time")]
+fn wait_until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if done() {
+            return true;
+        }
+        if start.elapsed() > patience {
+            return false;
+        }
+        std::thread::sleep(POLL);
+    }
+}

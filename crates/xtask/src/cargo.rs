@@ -1,0 +1,69 @@
+//! Running cargo.
+
+use std::{
+    env,
+    io::{BufRead as _, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, ensure};
+
+/// A cargo command in the workspace's folder.
+pub fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command
+}
+
+/// Whether `cargo nextest` is installed.
+pub fn has_nextest() -> bool {
+    let output = cargo().args(["nextest", "--version"]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// Builds the binary `forebay` as the tests would, and says where it is.
+pub fn build_forebay() -> anyhow::Result<PathBuf> {
+    let output = cargo()
+        .args([
+            "build",
+            "--package",
+            "forebay",
+            "--bin",
+            "forebay",
+            "--message-format",
+            "json-render-diagnostics",
+        ])
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(output.status.success(), "forebay does not build");
+    let messages = String::from_utf8(output.stdout)?;
+    let mut executables = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        Some(PathBuf::from(message.get("executable")?.as_str()?))
+    });
+    executables.next_back().context("cargo names no executable")
+}
+
+/// Runs a command, passes on what it prints to stdout and stderr, and keeps the lines.
+pub fn run_and_listen(command: &mut Command) -> anyhow::Result<(bool, Vec<String>)> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let stdout = child.stdout.take().context("no stdout")?;
+    let stderr = child.stderr.take().context("no stderr")?;
+    let errors = std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            eprintln!("{line}");
+            kept.push(line);
+        }
+        kept
+    });
+    let mut kept = Vec::new();
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        writeln!(std::io::stdout(), "{line}")?;
+        kept.push(line);
+    }
+    let done = child.wait()?.success();
+    kept.extend(errors.join().map_err(|_| anyhow::anyhow!("the reader of stderr panicked"))?);
+    Ok((done, kept))
+}
