@@ -8,6 +8,8 @@ mod batch;
 mod error;
 mod rows;
 mod shard;
+mod sql;
+mod sqlite;
 
 pub use batch::{Batch, DeadLetter, ItemRow, Requeue};
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
@@ -16,3 +18,4 @@ pub use rows::{
     Sweep, TopicCounts, TopicRow,
 };
 pub use shard::{Claim, Heart, Outcome, Owned, Reader, Shard, Writer};
+pub use sqlite::SqliteShard;

@@ -1,0 +1,16 @@
+//! What MySQL and SQLite share: the statements of a batch, the questions of a reader, and how rows are packed.
+
+pub(crate) mod commit;
+mod dialect;
+pub(crate) mod fence;
+mod pack;
+pub(crate) mod read;
+mod shape;
+mod statement;
+mod value;
+pub(crate) mod version;
+mod write;
+
+pub(crate) use dialect::Dialect;
+pub(crate) use statement::{Session, Source, Statement, int_of, scalar};
+pub(crate) use value::{Row, Value, nonsense};

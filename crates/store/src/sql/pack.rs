@@ -1,0 +1,70 @@
+//! How lists stand in a single column.
+
+use forebay_types::{Body, Headers, TopicId};
+
+use super::{Row, Value, nonsense};
+use crate::{ErrorClass, LeaseEntry, StoreError, TopicCounts};
+
+pub(crate) fn entries(entries: &[LeaseEntry]) -> Result<Value, StoreError> {
+    pack(entries)
+}
+
+pub(crate) fn unpack_entries(bytes: &[u8]) -> Result<Vec<LeaseEntry>, StoreError> {
+    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("lease entries: {error}")))
+}
+
+pub(crate) fn deltas(deltas: &[(TopicId, TopicCounts)]) -> Result<Value, StoreError> {
+    pack(deltas)
+}
+
+pub(crate) fn unpack_deltas(bytes: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>, StoreError> {
+    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("count deltas: {error}")))
+}
+
+pub(crate) fn headers(headers: &Headers) -> Result<Value, StoreError> {
+    // Most items have none, and nothing to say is said in no bytes.
+    if headers.is_empty() { Ok(Value::from(Vec::new())) } else { pack(headers) }
+}
+
+/// A body from the columns payload, metadata, headers.
+pub(crate) fn body(row: &Row, first: usize) -> Result<Body, StoreError> {
+    let headers = row.bytes(first + 2)?;
+    let headers = match headers.is_empty() {
+        true => Headers::new(),
+        false => postcard::from_bytes(&headers).map_err(|error| nonsense(format!("headers: {error}")))?,
+    };
+    Ok(Body { payload: row.bytes(first)?, metadata: row.bytes(first + 1)?, headers })
+}
+
+/// Bit k is the lowest but k of byte k / 8.
+pub(crate) fn bits(open: &[bool]) -> Value {
+    let byte = |chunk: &[bool]| chunk.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
+    Value::from(open.chunks(8).map(byte).collect::<Vec<_>>())
+}
+
+pub(crate) fn unpack_bits(bytes: &[u8], count: usize) -> Result<Vec<bool>, StoreError> {
+    if bytes.len() != count.div_ceil(8) {
+        return Err(nonsense(format!("a bitmap of {} bytes for {count} deliveries", bytes.len())));
+    }
+    Ok((0..count).map(|bit| bytes[bit / 8] >> (bit % 8) & 1 == 1).collect())
+}
+
+fn pack<T: serde::Serialize + ?Sized>(what: &T) -> Result<Value, StoreError> {
+    let bytes = postcard::to_stdvec(what);
+    bytes.map(Value::from).map_err(|error| StoreError::new(ErrorClass::Poison, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bitmap_is_read_as_it_was_written() {
+        for count in [0, 1, 7, 8, 9, 1000] {
+            let open: Vec<bool> = (0..count).map(|n| n % 3 == 0 || n % 7 == 1).collect();
+            let Value::Bytes(bytes) = bits(&open) else { panic!("not bytes") };
+            assert_eq!(unpack_bits(&bytes, count).unwrap(), open);
+        }
+        assert!(unpack_bits(&[0], 9).is_err());
+    }
+}

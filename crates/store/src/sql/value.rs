@@ -1,0 +1,197 @@
+//! The three kinds of value that stand in a shard's columns.
+
+use bytes::Bytes;
+use forebay_types::{DeliveryPolicy, Seq, State, Timestamp, TopicId};
+
+use crate::{ErrorClass, StoreError};
+
+/// A column's value. Unsigned numbers are below 2^63, so that they keep their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Null,
+    Int(i64),
+    Bytes(Bytes),
+}
+
+impl Value {
+    /// About how many bytes it takes on its way.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Null => 1,
+            Self::Int(_) => 8,
+            Self::Bytes(bytes) => 9 + bytes.len(),
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(number: i32) -> Self {
+        Self::Int(number.into())
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Int(number.into())
+    }
+}
+
+impl From<u64> for Value {
+    /// Batches, epochs and seqs count from 1 and never reach 2^63, where the sign would turn.
+    fn from(number: u64) -> Self {
+        Self::Int(number.cast_signed())
+    }
+}
+
+impl From<Seq> for Value {
+    fn from(seq: Seq) -> Self {
+        seq.0.into()
+    }
+}
+
+impl From<TopicId> for Value {
+    fn from(topic: TopicId) -> Self {
+        topic.0.into()
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(time: Timestamp) -> Self {
+        Self::Int(time.as_micros())
+    }
+}
+
+impl From<Option<Timestamp>> for Value {
+    fn from(time: Option<Timestamp>) -> Self {
+        time.map_or(Self::Null, Into::into)
+    }
+}
+
+impl From<State> for Value {
+    fn from(state: State) -> Self {
+        Self::Int(match state {
+            State::Ready => 0,
+            State::Scheduled => 1,
+        })
+    }
+}
+
+impl From<DeliveryPolicy> for Value {
+    fn from(policy: DeliveryPolicy) -> Self {
+        Self::Int(match policy {
+            DeliveryPolicy::AtLeastOnce => 0,
+            DeliveryPolicy::AtMostOnce => 1,
+        })
+    }
+}
+
+impl From<Bytes> for Value {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(Bytes::copy_from_slice(bytes))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        text.as_bytes().into()
+    }
+}
+
+/// What a question was answered: one row's columns, by position.
+#[derive(Debug)]
+pub(crate) struct Row(pub(crate) Vec<Value>);
+
+impl Row {
+    pub(crate) fn int(&self, column: usize) -> Result<i64, StoreError> {
+        match self.0.get(column) {
+            Some(Value::Int(number)) => Ok(*number),
+            other => Err(nonsense(format!("column {column} should be a number and is {other:?}"))),
+        }
+    }
+
+    pub(crate) fn optional_int(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        match self.0.get(column) {
+            Some(Value::Null) => Ok(None),
+            _ => self.int(column).map(Some),
+        }
+    }
+
+    pub(crate) fn u64(&self, column: usize) -> Result<u64, StoreError> {
+        self.int(column).map(i64::cast_unsigned)
+    }
+
+    /// An unsigned column of four bytes; the drivers hand out its 32 bits with or without a sign.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "only 32 bits are there")]
+    pub(crate) fn u32(&self, column: usize) -> Result<u32, StoreError> {
+        self.int(column).map(|number| number as u32)
+    }
+
+    pub(crate) fn i32(&self, column: usize) -> Result<i32, StoreError> {
+        let number = self.int(column)?;
+        number.try_into().map_err(|_| nonsense(format!("column {column} is out of range: {number}")))
+    }
+
+    pub(crate) fn seq(&self, column: usize) -> Result<Seq, StoreError> {
+        self.u64(column).map(Seq)
+    }
+
+    pub(crate) fn topic(&self, column: usize) -> Result<TopicId, StoreError> {
+        self.u32(column).map(TopicId)
+    }
+
+    pub(crate) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
+        self.int(column).map(Timestamp::from_micros)
+    }
+
+    pub(crate) fn optional_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.optional_int(column)?.map(Timestamp::from_micros))
+    }
+
+    pub(crate) fn policy(&self, column: usize) -> Result<DeliveryPolicy, StoreError> {
+        match self.int(column)? {
+            0 => Ok(DeliveryPolicy::AtLeastOnce),
+            1 => Ok(DeliveryPolicy::AtMostOnce),
+            other => Err(nonsense(format!("no such delivery policy: {other}"))),
+        }
+    }
+
+    pub(crate) fn bytes(&self, column: usize) -> Result<Bytes, StoreError> {
+        match self.0.get(column) {
+            Some(Value::Bytes(bytes)) => Ok(bytes.clone()),
+            other => Err(nonsense(format!("column {column} should be bytes and is {other:?}"))),
+        }
+    }
+
+    pub(crate) fn hash(&self, column: usize) -> Result<[u8; 16], StoreError> {
+        let bytes = self.bytes(column)?;
+        bytes.as_ref().try_into().map_err(|_| nonsense(format!("column {column} should be 16 bytes")))
+    }
+
+    pub(crate) fn text(&self, column: usize) -> Result<String, StoreError> {
+        String::from_utf8(self.bytes(column)?.into())
+            .map_err(|_| nonsense(format!("column {column} should be UTF-8")))
+    }
+}
+
+/// The shard's rows say something that this program never writes.
+pub(crate) fn nonsense(message: impl Into<String>) -> StoreError {
+    StoreError::new(ErrorClass::Schema, message)
+}

@@ -1,0 +1,32 @@
+//! Dedupe keys and request ids.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Batch, ErrorClass, StoreError,
+    sql::{Statement, Value, shape},
+};
+
+pub(super) fn remember(batch: &Batch, statement_bytes: usize) -> Result<Vec<Statement>, StoreError> {
+    if batch.dedupes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(stamp) = batch.stamp else {
+        return Err(StoreError::new(ErrorClass::Poison, "dedupe keys are stored with the time of a stamp"));
+    };
+    let mut generations: BTreeMap<u64, BTreeMap<[u8; 16], &[u8]>> = BTreeMap::new();
+    for (generation, hash, answer) in &batch.dedupes {
+        generations.entry(*generation).or_default().insert(*hash, answer);
+    }
+    let mut statements = Vec::new();
+    for (generation, keys) in generations {
+        let row = |(hash, answer): ([u8; 16], &[u8])| -> Vec<Value> {
+            vec![hash.as_slice().into(), stamp.time.into(), answer.into()]
+        };
+        let rows = keys.into_iter().map(row).collect();
+        let table = format!("dedupe_{generation}");
+        // A key whose window was over may still stand there.
+        statements.extend(shape::insert("REPLACE", &table, &["hash", "at", "answer"], rows, statement_bytes));
+    }
+    Ok(statements)
+}

@@ -1,0 +1,46 @@
+//! Creates or upgrades the schema, in one transaction that keeps everybody else out.
+
+use std::path::Path;
+
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use super::{error::classify, open, session::SqliteSession};
+use crate::{
+    ErrorClass, MigrateError, StoreError,
+    sql::{Session as _, Statement, int_of, version},
+};
+
+const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/sqlite/0001_first.sql"))];
+
+/// The version that this program knows.
+pub(super) const VERSION: u32 = 1;
+
+pub(super) async fn migrate(path: &Path) -> Result<Vec<u32>, MigrateError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            StoreError::new(ErrorClass::Other, format!("the folder {}: {error}", folder.display()))
+        })?;
+    }
+    let options = open::options(path).create_if_missing(true);
+    let mut session = SqliteSession(options.connect().await.map_err(classify)?);
+    let applied = apply(&mut session).await;
+    // What is not committed by now ends with the connection.
+    session.0.close().await.map_err(classify)?;
+    applied
+}
+
+async fn apply(session: &mut SqliteSession) -> Result<Vec<u32>, MigrateError> {
+    session.execute(Statement::new("BEGIN EXCLUSIVE", vec![])).await?;
+    let table = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)";
+    session.execute(Statement::new(table, vec![])).await?;
+    let found = int_of(&session.fetch(version::read()).await?)?;
+    let clock = "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000";
+    let now = int_of(&session.fetch(Statement::new(clock, vec![])).await?)?.unwrap_or(0);
+    let missing = version::missing(found, MIGRATIONS)?;
+    for (number, sql) in &missing {
+        sqlx::raw_sql(*sql).execute(&mut session.0).await.map_err(classify)?;
+        session.execute(version::applied(*number, now)).await?;
+    }
+    session.commit().await?;
+    Ok(missing.into_iter().map(|(number, _)| number).collect())
+}

@@ -1,0 +1,82 @@
+//! One connection that writes.
+
+use async_trait::async_trait;
+use sqlx::{
+    AssertSqlSafe, Column as _, Row as _, SqliteConnection, TypeInfo as _, ValueRef as _,
+    sqlite::{SqliteArguments, SqliteRow},
+};
+
+use super::error::classify;
+use crate::{
+    StoreError,
+    sql::{Row, Session, Statement, Value},
+};
+
+pub(super) struct SqliteSession(pub(super) SqliteConnection);
+
+#[async_trait]
+impl Session for SqliteSession {
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        // Takes the write lock at once: a reader that turns writer could not wait for it.
+        self.run("BEGIN IMMEDIATE").await
+    }
+
+    async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError> {
+        let (sql, arguments) = bind(statement)?;
+        let done = sqlx::query_with(sql, arguments).execute(&mut self.0).await.map_err(classify)?;
+        Ok(done.rows_affected())
+    }
+
+    async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        let (sql, arguments) = bind(statement)?;
+        let rows = sqlx::query_with(sql, arguments).fetch_all(&mut self.0).await.map_err(classify)?;
+        rows.iter().map(decode).collect()
+    }
+
+    async fn commit(&mut self) -> Result<(), StoreError> {
+        self.run("COMMIT").await
+    }
+
+    async fn rollback(&mut self) -> Result<(), StoreError> {
+        self.run("ROLLBACK").await
+    }
+}
+
+impl SqliteSession {
+    async fn run(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        sqlx::query(sql).execute(&mut self.0).await.map_err(classify)?;
+        Ok(())
+    }
+}
+
+pub(super) fn bind(
+    statement: Statement,
+) -> Result<(AssertSqlSafe<std::borrow::Cow<'static, str>>, SqliteArguments), StoreError> {
+    use sqlx::Arguments as _;
+    let mut arguments = SqliteArguments::default();
+    arguments.reserve(statement.values.len(), 0);
+    for value in statement.values {
+        let added = match value {
+            Value::Null => arguments.add(None::<i64>),
+            Value::Int(number) => arguments.add(number),
+            Value::Bytes(bytes) => arguments.add(Vec::from(bytes)),
+        };
+        added.map_err(|error| classify(sqlx::Error::Encode(error)))?;
+    }
+    Ok((AssertSqlSafe(statement.sql), arguments))
+}
+
+pub(super) fn decode(row: &SqliteRow) -> Result<Row, StoreError> {
+    let mut values = Vec::with_capacity(row.len());
+    for column in row.columns() {
+        let place = column.ordinal();
+        let raw = row.try_get_raw(place).map_err(classify)?;
+        let number = raw.type_info().name() == "INTEGER";
+        values.push(match () {
+            () if raw.is_null() => Value::Null,
+            () if number => Value::Int(row.try_get_unchecked(place).map_err(classify)?),
+            () => Value::from(row.try_get_unchecked::<Vec<u8>, _>(place).map_err(classify)?),
+        });
+    }
+    Ok(Row(values))
+}
