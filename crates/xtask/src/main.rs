@@ -32,9 +32,23 @@ fn main() -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        Err(error) if error.is::<servers::NeedsContainers>() => {
+            println!("{error:#}");
+            again_with_containers()
+        }
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Builds xtask with containers, which takes a while and is seldom needed, and does the same task again.
+fn again_with_containers() -> ExitCode {
+    let mut command = cargo::cargo();
+    command.args(["run", "--quiet", "--package", "xtask", "--features", "docker", "--"]);
+    match command.args(std::env::args_os().skip(1)).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
 }

@@ -1,5 +1,7 @@
 //! Gets a database server of each kind for a run of the tests.
 
+use std::{error::Error, fmt, process::Command};
+
 use anyhow::{Context as _, bail};
 use forebay_servers::{Install, Kind, Process, locate, named_by_environment, required};
 
@@ -11,6 +13,18 @@ pub struct Servers {
     /// Name and value.
     pub environment: Vec<(&'static str, String)>,
 }
+
+/// A server is missing that a build of xtask with the feature `docker` could run.
+#[derive(Debug)]
+pub struct NeedsContainers(String);
+
+impl fmt::Display for NeedsContainers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; containers may be", self.0)
+    }
+}
+
+impl Error for NeedsContainers {}
 
 /// Takes what the environment names, else what is on the PATH, else unpacks, else (in a build with the
 /// feature `docker`) runs a container; says which. A kind that is not to be had is stood in for by the
@@ -27,6 +41,9 @@ pub fn start() -> anyhow::Result<Servers> {
     for kind in Kind::ALL {
         match servers.add(kind) {
             Ok(()) => {}
+            Err(error) if !cfg!(feature = "docker") && docker_answers() => {
+                return Err(NeedsContainers(format!("{kind}: not at hand ({error:#})")).into());
+            }
             Err(error) if required.contains(&kind) => {
                 return Err(error).with_context(|| format!("{kind} is required"));
             }
@@ -41,6 +58,10 @@ pub fn start() -> anyhow::Result<Servers> {
         servers.environment.push((kind.variable(), url.clone()));
     }
     Ok(servers)
+}
+
+fn docker_answers() -> bool {
+    Command::new("docker").arg("info").output().is_ok_and(|output| output.status.success())
 }
 
 impl Servers {
