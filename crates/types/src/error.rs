@@ -50,6 +50,36 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 21] = [
+        Self::InvalidField,
+        Self::TooLarge,
+        Self::InvalidReceipt,
+        Self::LeaseLost,
+        Self::TopicPaused,
+        Self::ShardDraining,
+        Self::WrongNamespace,
+        Self::NotAllowed,
+        Self::NoCredentials,
+        Self::QuotaExceeded,
+        Self::RateLimited,
+        Self::Overloaded,
+        Self::TooManyLeased,
+        Self::TooManyTopics,
+        Self::DiskFull,
+        Self::ShardUnavailable,
+        Self::NotOwner,
+        Self::NodeDraining,
+        Self::OutcomeUnknown,
+        Self::Unimplemented,
+        Self::DeadlineExceeded,
+    ];
+
+    /// Reads what [`Reason::as_str`] wrote; `None` for a reason of another version.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == name)
+    }
+
     /// The reason as clients see it in `ErrorInfo.reason`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -92,6 +122,14 @@ pub enum Fate {
 }
 
 impl Fate {
+    /// Every fate.
+    pub const ALL: [Self; 4] = [Self::Gone, Self::Waiting, Self::Leased, Self::Dead];
+
+    /// Reads what [`Fate::as_str`] wrote; `None` for a fate of another version.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fate| fate.as_str() == name)
+    }
+
     /// The value of the error metadata `item`.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,0 +1,9 @@
+//! The six calls, one file each.
+
+pub(crate) mod ack;
+pub(crate) mod active_topics;
+pub(crate) mod dequeue;
+pub(crate) mod enqueue;
+pub(crate) mod extend_lease;
+pub(crate) mod nack;
+mod tally;

@@ -1,0 +1,115 @@
+//! An item to enqueue.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::Bytes;
+use forebay_proto::v1;
+use forebay_types::{DeliveryPolicy, Timestamp};
+
+use crate::spans;
+
+/// An item to enqueue. What is left out has the server's default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewItem {
+    /// Where it waits. 1 to 200 bytes of `[A-Za-z0-9._:/-]`.
+    pub topic: String,
+    /// The smaller number goes first.
+    pub priority: i32,
+    /// At most 256 KiB.
+    pub payload: Bytes,
+    /// At most 4 KiB; a nack may replace it.
+    pub metadata: Bytes,
+    /// At most 16 entries and 4 KiB.
+    pub headers: BTreeMap<String, String>,
+    /// When it may be delivered first.
+    pub schedule: Schedule,
+    /// How long a consumer has it; 1 s to 12 h, by default 30 s.
+    pub lease: Option<Duration>,
+    /// Counts from arrival; an expired item is never delivered.
+    pub ttl: Option<Duration>,
+    /// Whether it needs an ack.
+    pub policy: DeliveryPolicy,
+    /// Failed deliveries after which it goes to the dead letters; 0: the topic's default, 16.
+    pub max_attempts: u32,
+    /// A second item with this key inside the window is not stored.
+    pub dedupe_key: Option<String>,
+    /// Store it on exactly this shard.
+    pub shard: Option<u32>,
+}
+
+/// When an item may be delivered first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Schedule {
+    /// At once.
+    #[default]
+    Now,
+    /// This long after its arrival.
+    After(Duration),
+    /// Not before this time.
+    At(Timestamp),
+}
+
+impl NewItem {
+    /// An item of priority 0 that may be delivered at once.
+    pub fn new(topic: impl Into<String>, payload: impl Into<Bytes>) -> Self {
+        Self {
+            topic: topic.into(),
+            priority: 0,
+            payload: payload.into(),
+            metadata: Bytes::new(),
+            headers: BTreeMap::new(),
+            schedule: Schedule::Now,
+            lease: None,
+            ttl: None,
+            policy: DeliveryPolicy::AtLeastOnce,
+            max_attempts: 0,
+            dedupe_key: None,
+            shard: None,
+        }
+    }
+
+    /// The same with a priority.
+    pub fn priority(self, priority: i32) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// The same, not delivered before `span` has passed.
+    pub fn delay(self, span: Duration) -> Self {
+        Self { schedule: Schedule::After(span), ..self }
+    }
+
+    /// The same with a time to live.
+    pub fn ttl(self, span: Duration) -> Self {
+        Self { ttl: Some(span), ..self }
+    }
+
+    /// The same with a dedupe key.
+    pub fn dedupe_key(self, key: impl Into<String>) -> Self {
+        Self { dedupe_key: Some(key.into()), ..self }
+    }
+
+    pub(crate) fn into_proto(self) -> v1::EnqueueItem {
+        use v1::enqueue_item::Schedule as Proto;
+        v1::EnqueueItem {
+            topic: self.topic,
+            priority: self.priority,
+            payload: self.payload,
+            metadata: self.metadata,
+            schedule: match self.schedule {
+                Schedule::Now => None,
+                Schedule::After(span) => Some(Proto::Delay(spans::to_proto(span))),
+                Schedule::At(at) => Some(Proto::DeliverAfter(spans::time_to_proto(at))),
+            },
+            lease_duration: self.lease.map(spans::to_proto),
+            ttl: self.ttl.map(spans::to_proto),
+            delivery_policy: match self.policy {
+                DeliveryPolicy::AtLeastOnce => v1::DeliveryPolicy::AtLeastOnce.into(),
+                DeliveryPolicy::AtMostOnce => v1::DeliveryPolicy::AtMostOnce.into(),
+            },
+            max_attempts: self.max_attempts,
+            dedupe_key: self.dedupe_key.unwrap_or_default(),
+            headers: self.headers.into_iter().collect(),
+            shard: self.shard,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A server in this process that answers by script and remembers what it was asked.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use forebay_proto::{
+    Status as Refused,
+    v1::{
+        self,
+        queue_service_server::{QueueService, QueueServiceServer},
+    },
+};
+use hyper_util::rt::TokioIo;
+use prost::Message as _;
+use tokio::sync::{mpsc, watch};
+use tonic::{Code, Request, Response, Status, transport::Endpoint};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::{Client, ClientConfig};
+
+/// The scripts of all six calls.
+#[derive(Debug, Default)]
+pub(crate) struct Fake {
+    pub(crate) enqueue: Script<v1::EnqueueRequest, v1::EnqueueResponse>,
+    pub(crate) dequeue: Script<v1::DequeueRequest, v1::DequeueResponse>,
+    pub(crate) ack: Script<v1::AckRequest, v1::AckResponse>,
+    pub(crate) nack: Script<v1::NackRequest, v1::NackResponse>,
+    pub(crate) extend: Script<v1::ExtendLeaseRequest, v1::ExtendLeaseResponse>,
+    pub(crate) topics: Script<v1::GetActiveTopicsRequest, v1::GetActiveTopicsResponse>,
+}
+
+/// What one call answers, and what it was asked.
+#[derive(Debug)]
+pub(crate) struct Script<Q, A> {
+    calls: Mutex<Vec<Q>>,
+    answers: Mutex<VecDeque<Result<A, Status>>>,
+    /// Calls so far.
+    seen: watch::Sender<usize>,
+    /// A closed gate holds calls back after they were noted.
+    gate: watch::Sender<bool>,
+}
+
+impl<Q, A> Default for Script<Q, A> {
+    fn default() -> Self {
+        Self {
+            calls: Mutex::default(),
+            answers: Mutex::default(),
+            seen: watch::Sender::new(0),
+            gate: watch::Sender::new(true),
+        }
+    }
+}
+
+impl<Q: Clone, A> Script<Q, A> {
+    /// The next call without an answer yet gets this one.
+    pub(crate) fn answer(&self, answer: A) {
+        self.answers.lock().unwrap().push_back(Ok(answer));
+    }
+
+    /// The next calls fail, without details unless there is a reason.
+    pub(crate) fn fail(&self, code: Code, reason: Option<&str>, times: usize) {
+        for _ in 0..times {
+            self.answers.lock().unwrap().push_back(Err(match reason {
+                Some(reason) => {
+                    let details = ErrorDetails::with_error_info(reason, "forebay", [])
+                        .set_retry_info(Some(std::time::Duration::from_millis(1)))
+                        .clone();
+                    Status::with_error_details(code, "scripted", details)
+                }
+                None => Status::new(code, "scripted"),
+            }));
+        }
+    }
+
+    /// What was asked so far.
+    pub(crate) fn calls(&self) -> Vec<Q> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// Waits until so many calls have come in.
+    pub(crate) async fn seen(&self, calls: usize) {
+        self.seen.subscribe().wait_for(|seen| *seen >= calls).await.unwrap();
+    }
+
+    /// Holds calls back, or lets them go on.
+    pub(crate) fn hold(&self, hold: bool) {
+        self.gate.send_replace(!hold);
+    }
+
+    async fn take(&self, call: Q) -> Option<Result<A, Status>> {
+        self.calls.lock().unwrap().push(call);
+        self.seen.send_modify(|seen| *seen += 1);
+        self.gate.subscribe().wait_for(|open| *open).await.unwrap();
+        self.answers.lock().unwrap().pop_front()
+    }
+}
+
+impl Fake {
+    /// Starts one, with a client for it. All of it lives in memory, so that paused time works.
+    pub(crate) async fn start() -> (Arc<Self>, Client) {
+        let fake = Arc::new(Self::default());
+        let (connect, connections) = mpsc::unbounded_channel::<tokio::io::DuplexStream>();
+        let incoming = futures_util::stream::unfold(connections, |mut connections| async move {
+            connections.recv().await.map(|stream| (Ok::<_, std::io::Error>(stream), connections))
+        });
+        let service = QueueServiceServer::from_arc(fake.clone()).max_decoding_message_size(8 << 20);
+        tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
+        let connector = tower::service_fn(move |_| {
+            let (ours, theirs) = tokio::io::duplex(1 << 20);
+            let sent = connect.send(theirs);
+            async move { sent.map(|()| TokioIo::new(ours)).map_err(std::io::Error::other) }
+        });
+        let channel = Endpoint::from_static("http://fake").connect_with_connector_lazy(connector);
+        let config = ClientConfig { seed: Some(7), ..ClientConfig::new("http://fake").namespace("tenant") };
+        (fake, Client::over(channel, config))
+    }
+}
+
+/// A member that was stored.
+pub(crate) fn stored(id: &str) -> v1::EnqueueResult {
+    v1::EnqueueResult { item_id: id.to_owned(), ..Default::default() }
+}
+
+/// A delivery.
+pub(crate) fn item(number: usize) -> v1::DequeuedItem {
+    v1::DequeuedItem {
+        item_id: format!("1-{number}"),
+        receipt: format!("receipt-{number}"),
+        topic: "a".to_owned(),
+        attempt: 1,
+        ..Default::default()
+    }
+}
+
+/// A member's error with a reason.
+pub(crate) fn refusal(code: Code, reason: &str, retry_after_ms: Option<u64>) -> Refused {
+    refusal_with(code, reason, |details| {
+        if let Some(span) = retry_after_ms {
+            details.set_retry_info(Some(std::time::Duration::from_millis(span)));
+        }
+    })
+}
+
+/// A member's error with a reason and more.
+pub(crate) fn refusal_with(code: Code, reason: &str, more: impl FnOnce(&mut ErrorDetails)) -> Refused {
+    let mut details = ErrorDetails::with_error_info(reason, "forebay", []);
+    more(&mut details);
+    let status = Status::with_error_details(code, "scripted", details);
+    Refused::decode(status.details()).unwrap()
+}
+
+/// The delivery is over.
+pub(crate) fn lease_lost(fate: &str) -> Refused {
+    refusal_with(Code::FailedPrecondition, "LEASE_LOST", |details| {
+        details.set_error_info("LEASE_LOST", "forebay", [("item".to_owned(), fate.to_owned())]);
+    })
+}
+
+type Answer<A> = Result<Response<A>, Status>;
+
+#[tonic::async_trait]
+impl QueueService for Fake {
+    async fn enqueue(&self, request: Request<v1::EnqueueRequest>) -> Answer<v1::EnqueueResponse> {
+        let request = request.into_inner();
+        let results = request.items.iter().map(|item| stored(&String::from_utf8_lossy(&item.payload)));
+        let usual = v1::EnqueueResponse { results: results.collect() };
+        self.enqueue.take(request).await.unwrap_or(Ok(usual)).map(Response::new)
+    }
+
+    async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
+        let request = request.into_inner();
+        let wait = request.wait.map_or(0, |wait| wait.seconds.unsigned_abs());
+        match self.dequeue.take(request).await {
+            Some(answer) => answer.map(Response::new),
+            None => {
+                tokio::time::sleep(std::time::Duration::from_secs(wait)).await;
+                Ok(Response::new(v1::DequeueResponse::default()))
+            }
+        }
+    }
+
+    async fn ack(&self, request: Request<v1::AckRequest>) -> Answer<v1::AckResponse> {
+        let request = request.into_inner();
+        let results = vec![v1::SettleResult::default(); request.acks.len()];
+        self.ack.take(request).await.unwrap_or(Ok(v1::AckResponse { results })).map(Response::new)
+    }
+
+    async fn nack(&self, request: Request<v1::NackRequest>) -> Answer<v1::NackResponse> {
+        let request = request.into_inner();
+        let results = vec![v1::SettleResult::default(); request.nacks.len()];
+        self.nack.take(request).await.unwrap_or(Ok(v1::NackResponse { results })).map(Response::new)
+    }
+
+    async fn extend_lease(
+        &self,
+        request: Request<v1::ExtendLeaseRequest>,
+    ) -> Answer<v1::ExtendLeaseResponse> {
+        let request = request.into_inner();
+        let results = vec![v1::ExtendLeaseResult::default(); request.extensions.len()];
+        self.extend.take(request).await.unwrap_or(Ok(v1::ExtendLeaseResponse { results })).map(Response::new)
+    }
+
+    async fn get_active_topics(
+        &self,
+        request: Request<v1::GetActiveTopicsRequest>,
+    ) -> Answer<v1::GetActiveTopicsResponse> {
+        let usual = v1::GetActiveTopicsResponse::default();
+        self.topics.take(request.into_inner()).await.unwrap_or(Ok(usual)).map(Response::new)
+    }
+}
