@@ -293,6 +293,8 @@ pub struct ShardStatus {
     pub index_bytes: usize,
     /// How long the last commit took, in microseconds.
     pub commit_micros: u64,
+    /// How far the server's clock is ahead of node time, in microseconds; 0 for a store without a clock.
+    pub clock_offset_micros: i64,
     /// The last failure, for people; empty if none.
     pub last_error: String,
     /// When each sweep last ran and how many rows it moved.

@@ -1,0 +1,379 @@
+//! Applies a resolved batch: what it changed in memory, whom it answers; or undoes what was noted for it.
+
+use std::time::Duration;
+
+use forebay_store::{LeaseEntry, Sweep};
+use forebay_types::{ItemId, Monotonic, Reason, Refusal, State, Timestamp, TopicId};
+
+use crate::{
+    Enqueued,
+    core::{Core, NodeTopic, RETRY},
+    form::{Formed, FormedPage, InFlight, Stored, entry_of},
+    op::{EnqueuePart, Settle, SettleKind},
+    settle::Effect,
+    shard::{Owned, TopicState},
+    window::{Entry, Window},
+};
+
+/// How long enqueues are refused after the disk was full.
+const DISK_PAUSE: Duration = Duration::from_secs(1);
+
+impl Core {
+    /// The batch under way is committed: it counts from now on.
+    pub fn committed(&mut self, place: usize, last: u64) {
+        let at = self.time.monotonic();
+        let margin = self.settings.shard_lease - self.settings.shard_lease / 5;
+        let shard = &mut self.shards[place];
+        let Some(owned) = &mut shard.owned else { return };
+        let Some(mut batch) = owned.in_flight.take() else { return };
+        let took = at.since(batch.sent_at);
+        shard.breaker.committed(at, took);
+        metrics::histogram!("forebay_commit_seconds", "shard" => shard.id.to_string())
+            .record(took.as_secs_f64());
+        owned.batch = last;
+        owned.stamp = batch.stamp;
+        owned.commit_took = took;
+        owned.trusted_until = owned.trusted_until.max(batch.sent_at.plus(margin));
+        // The rows that stood beside the bad one have had their turn once nothing waits any more.
+        owned.split = owned.split.filter(|_| owned.enqueues.items > 0 || !owned.settles.is_empty());
+        let formed = std::mem::take(&mut batch.formed);
+        self.apply_topics(place, &batch);
+        if let Some(owned) = &mut self.shards[place].owned {
+            owned.apply_counts(&batch, at);
+        }
+        for formed in formed {
+            self.apply(place, formed);
+        }
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        if let Some(row) = batch.lease.take() {
+            owned.leases.insert(row);
+        }
+        owned.apply_sweeps(&batch);
+        if let Some(page) = batch.page.take() {
+            owned.apply_page(page, at);
+        }
+        self.end_reads(place);
+    }
+
+    /// Topics that the batch made or dropped.
+    fn apply_topics(&mut self, place: usize, batch: &InFlight) {
+        for row in &batch.new_topics {
+            if let Some(owned) = &mut self.shards[place].owned {
+                let topic = TopicState::new(row.name.clone(), row.counts, Window::complete());
+                owned.names.insert(row.name.clone(), row.id);
+                owned.topics.insert(row.id, topic);
+            }
+            let topic: &mut NodeTopic = self.topics.entry(row.name.clone()).or_default();
+            if topic.parts.is_empty() {
+                *self.topics_of.entry(row.name.namespace.clone()).or_default() += 1;
+            }
+            topic.parts.push((place, row.id));
+        }
+        for id in &batch.dropped {
+            let Some(owned) = &mut self.shards[place].owned else { return };
+            let Some(topic) = owned.topics.remove(id) else { continue };
+            owned.names.remove(&topic.name);
+            owned.dirty.retain(|dirty| dirty != id);
+            self.forget_topic(place, *id, &topic.name);
+        }
+    }
+
+    fn apply(&mut self, place: usize, formed: Formed) {
+        match formed {
+            Formed::Enqueued { part, results } => self.enqueued(place, part, results),
+            Formed::Settled { settle, lease, effect } => self.settled(place, &settle, &lease, effect),
+            Formed::Leased { part, handed } => {
+                let Some(owned) = &mut self.shards[place].owned else { return };
+                for picked in &part.picked {
+                    owned.unreserve(picked.topic, picked.key.seq);
+                    owned.touch(picked.topic, picked.key.seq);
+                    owned.note(picked.topic);
+                }
+                self.part_leased(place, part, handed);
+            }
+            Formed::Restored(picked) => {
+                if let Some(owned) = &mut self.shards[place].owned {
+                    owned.touch(picked.topic, picked.key.seq);
+                    owned.with_window(picked.topic, |window| window.add(picked.key, picked.entry));
+                }
+            }
+        }
+    }
+
+    fn enqueued(&mut self, place: usize, part: EnqueuePart, results: Vec<Result<Stored, Refusal>>) {
+        let shard = self.shards[place].id;
+        let mut count = 0;
+        for (item, result) in part.items.iter().zip(results) {
+            let answer = match result {
+                Ok(Stored { topic, key, state }) => {
+                    count += 1;
+                    if let Some(owned) = &mut self.shards[place].owned {
+                        if state == State::Ready {
+                            owned.with_window(topic, |window| {
+                                // An entry that stays in the store alone need not be made.
+                                if window.wants(key) {
+                                    window.add(key, entry_of(item))
+                                } else {
+                                    window.touch(key.seq)
+                                }
+                            });
+                        }
+                        owned.note(topic);
+                    }
+                    Ok(Enqueued { id: ItemId { shard, seq: key.seq }, duplicate: false })
+                }
+                Err(refusal) => Err(refusal),
+            };
+            self.enqueue_done(part.call, item.index, answer);
+        }
+        metrics::counter!("forebay_enqueued_total").increment(count);
+        self.part_done(place, &part);
+    }
+
+    fn settled(&mut self, place: usize, settle: &Settle, lease: &LeaseEntry, effect: Effect) {
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        owned.leases.close(lease.seq);
+        owned.touch(lease.topic, lease.seq);
+        owned.note(lease.topic);
+        let counter = match (&settle.kind, &effect) {
+            (SettleKind::Ack, _) => "forebay_acked_total",
+            (_, Effect::Gone) => "forebay_expired_total",
+            (_, Effect::Dead) => "forebay_dead_lettered_total",
+            (SettleKind::Lapse, _) => "forebay_lapsed_total",
+            (SettleKind::Extend { .. }, _) => "forebay_extended_total",
+            _ => "forebay_nacked_total",
+        };
+        metrics::counter!(counter).increment(1);
+        let mut deadline = None;
+        match effect {
+            Effect::Gone | Effect::Dead | Effect::Scheduled => {}
+            Effect::Extended(end) => deadline = Some(end),
+            Effect::Ready(key, entry) => {
+                owned.with_window(lease.topic, |window| window.add(key, entry));
+            }
+        }
+        self.settle_done(settle, deadline);
+    }
+
+    /// One of the batch's rows can't be stored, and nothing of the batch was. The next batch is half as long,
+    /// until the row stands alone and is refused.
+    pub fn poisoned(&mut self, place: usize, why: &str) {
+        let id = self.shards[place].id;
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        let Some(batch) = owned.in_flight.take() else { return };
+        let rows = batch.rows;
+        tracing::warn!(shard.id = id.0, rows, why, "the database refused a row of a batch");
+        metrics::counter!("forebay_poisoned_batches_total").increment(1);
+        let alone = rows <= 1 || matches!(batch.formed.as_slice(), [one] if one.is_unit());
+        if !alone {
+            self.take_apart(place, batch, Some(rows / 2));
+            return;
+        }
+        owned.split = None;
+        let refusal =
+            Refusal::new(Reason::InvalidField, format!("the database does not take this item: {why}"));
+        self.refuse_batch(place, batch, &refusal);
+        self.end_reads(place);
+    }
+
+    /// No room: the enqueues of the batch are refused, the rest is tried again without them.
+    pub fn disk_full(&mut self, place: usize) {
+        let at = self.time.monotonic();
+        let id = self.shards[place].id;
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        let Some(mut batch) = owned.in_flight.take() else { return };
+        owned.disk_full_until = at.plus(DISK_PAUSE);
+        let refusal =
+            Refusal::new(Reason::DiskFull, format!("the disk of shard {id} is full")).retry_after(RETRY);
+        let (enqueues, rest): (Vec<Formed>, Vec<Formed>) =
+            batch.formed.drain(..).partition(|formed| matches!(formed, Formed::Enqueued { .. }));
+        batch.formed = rest;
+        self.take_apart(place, batch, None);
+        for formed in enqueues {
+            self.refuse(place, formed, &refusal);
+        }
+        let waiting =
+            self.shards[place].owned.as_mut().map(|owned| owned.enqueues.drain()).unwrap_or_default();
+        for part in waiting {
+            self.refuse_enqueue(place, &part, &refusal);
+        }
+    }
+
+    /// Puts everything that was in a batch back where it waited.
+    fn take_apart(&mut self, place: usize, batch: InFlight, split: Option<usize>) {
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        owned.split = split.or(owned.split);
+        for formed in batch.formed.into_iter().rev() {
+            match formed {
+                Formed::Enqueued { part, .. } => owned.enqueues.unpop(part),
+                Formed::Leased { part, .. } => owned.lease_parts.push_front(part),
+                // Leases that ran out are found again by themselves.
+                Formed::Settled { settle, .. } if matches!(settle.kind, SettleKind::Lapse) => {}
+                Formed::Settled { settle, .. } => owned.settles.push_front(settle),
+                Formed::Restored(picked) => owned.restores.push(picked),
+            }
+        }
+        if let Some(FormedPage { page, .. }) = batch.page {
+            owned.page = Some(page);
+        }
+        owned.void_reads();
+        self.end_reads(place);
+    }
+
+    /// Refuses everything that was in a batch which did not happen.
+    fn refuse_batch(&mut self, place: usize, batch: InFlight, refusal: &Refusal) {
+        if let Some(owned) = &mut self.shards[place].owned {
+            if let Some(FormedPage { page, .. }) = batch.page {
+                owned.page = Some(page);
+            }
+            owned.void_reads();
+        }
+        for formed in batch.formed {
+            self.refuse(place, formed, refusal);
+        }
+    }
+
+    fn refuse(&mut self, place: usize, formed: Formed, refusal: &Refusal) {
+        match formed {
+            Formed::Enqueued { part, .. } => self.refuse_enqueue(place, &part, refusal),
+            Formed::Leased { part, .. } => self.part_failed(place, part),
+            Formed::Settled { settle, .. } => self.settle_refused(&settle, refusal.clone()),
+            Formed::Restored(_) => {}
+        }
+    }
+
+    fn refuse_enqueue(&mut self, place: usize, part: &EnqueuePart, refusal: &Refusal) {
+        for item in &part.items {
+            self.enqueue_done(part.call, item.index, Err(refusal.clone()));
+        }
+        self.part_done(place, part);
+    }
+
+    /// The shard is lost: everything that waited for it is answered, or goes elsewhere.
+    pub fn fail_everything(&mut self, place: usize, owned: &mut Owned, sent: bool) {
+        let refusal = self.shards[place].refusal();
+        let unknown = Refusal::new(
+            Reason::OutcomeUnknown,
+            "the shard changed its owner while this was being committed: it may or may not have happened",
+        )
+        .retry_after(RETRY);
+        if let Some(batch) = owned.in_flight.take() {
+            for formed in batch.formed {
+                match formed {
+                    Formed::Enqueued { part, .. } if sent => {
+                        for item in &part.items {
+                            self.enqueue_done(part.call, item.index, Err(unknown.clone()));
+                        }
+                    }
+                    Formed::Enqueued { part, .. } => self.place_again(part, &refusal),
+                    Formed::Leased { part, .. } => self.part_failed(place, part),
+                    Formed::Settled { settle, .. } => {
+                        let refusal = if sent { &unknown } else { &refusal };
+                        self.settle_refused(&settle, refusal.clone());
+                    }
+                    Formed::Restored(_) => {}
+                }
+            }
+        }
+        for settle in owned.settles.drain(..) {
+            self.settle_refused(&settle, refusal.clone());
+        }
+        let awaiting = owned.awaiting.drain().map(|(_, part)| part).collect::<Vec<_>>();
+        for part in owned.lease_parts.drain(..).chain(awaiting) {
+            self.part_failed(place, part);
+        }
+        let looking = owned.keyed.looking.drain().map(|(_, part)| part).collect::<Vec<_>>();
+        for part in owned.enqueues.drain().into_iter().chain(owned.keyed.blocked.drain(..)).chain(looking) {
+            self.place_again(part, &refusal);
+        }
+    }
+}
+
+impl Formed {
+    /// It can't be cut any further.
+    fn is_unit(&self) -> bool {
+        match self {
+            Self::Enqueued { part, .. } => part.request.is_some() || part.items.len() == 1,
+            Self::Leased { .. } | Self::Settled { .. } | Self::Restored(_) => true,
+        }
+    }
+}
+
+impl Owned {
+    fn apply_counts(&mut self, batch: &InFlight, at: Monotonic) {
+        for id in &batch.folds {
+            if let Some(topic) = self.topics.get_mut(id) {
+                topic.dirty_since = None;
+            }
+        }
+        self.dirty.retain(|id| self.topics.get(id).is_some_and(|topic| topic.dirty_since.is_some()));
+        for (id, delta) in &batch.deltas {
+            let Some(topic) = self.topics.get_mut(id) else { continue };
+            topic.counts.ready += delta.ready;
+            topic.counts.scheduled += delta.scheduled;
+            topic.counts.dead += delta.dead;
+            debug_assert!(topic.counts.ready >= 0 && topic.counts.scheduled >= 0, "{topic:?}");
+            if topic.dirty_since.is_none() && !batch.folds.contains(id) {
+                topic.dirty_since = Some(batch.number);
+                self.dirty.push_back(*id);
+            }
+            topic.idle_since = topic.is_empty().then_some(at);
+            if topic.is_empty() {
+                self.idle.push_back((at, *id));
+            }
+            self.note(*id);
+        }
+    }
+
+    fn apply_sweeps(&mut self, batch: &InFlight) {
+        for (sweep, time) in &batch.lowered {
+            let sweeper = match sweep {
+                Sweep::Due => &mut self.due,
+                Sweep::Expiry => &mut self.expiry,
+            };
+            sweeper.checkpoint = *time;
+        }
+        if batch.schedule_min < Timestamp::MAX {
+            self.due.added(batch.schedule_min);
+        }
+        if batch.expiry_min < Timestamp::MAX {
+            self.expiry.added(batch.expiry_min);
+        }
+    }
+
+    fn apply_page(&mut self, formed: FormedPage, at: Monotonic) {
+        let FormedPage { page, done, checkpoint } = formed;
+        let left_some = done.contains(&false);
+        let mut moved = 0;
+        for (row, _) in page.rows.into_iter().zip(done).filter(|(_, done)| *done) {
+            moved += 1;
+            let topic: TopicId = row.topic;
+            let seq = row.item.key.seq;
+            match page.sweep {
+                Sweep::Due => {
+                    self.touch(topic, seq);
+                    let (key, entry) = Entry::from_row(row.item);
+                    self.with_window(topic, |window| window.add(key, entry));
+                }
+                Sweep::Expiry if self.leases.get(seq).is_some() => {}
+                Sweep::Expiry => {
+                    self.touch(topic, seq);
+                    self.with_window(topic, |window| window.remove(row.item.key));
+                    metrics::counter!("forebay_expired_total").increment(1);
+                }
+            }
+        }
+        let sweeper = match page.sweep {
+            Sweep::Due => &mut self.due,
+            Sweep::Expiry => &mut self.expiry,
+        };
+        sweeper.committed(checkpoint, moved, left_some, at);
+    }
+
+    /// What the reads under way saw of the last batch was undone.
+    fn void_reads(&mut self) {
+        for topic in self.topics.values_mut() {
+            topic.window.void_read();
+        }
+    }
+}

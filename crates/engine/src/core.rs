@@ -1,0 +1,647 @@
+//! The engine's one task: the only writer of everything the node knows of its shards. It reads no database
+//! and waits for nothing; it is told events and tells the shards' tasks what to commit.
+//!
+//! Exact priority order over a node's shards needs all their heads in one place; that is why one task owns
+//! the ready indexes of all of them, and a shard's own task only its connections.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, BinaryHeap, HashMap, HashSet},
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use forebay_store::Sweep;
+use forebay_types::{Monotonic, Namespace, Reason, Refusal, ShardId, Timestamp, TopicId, TopicName};
+use rand::rngs::StdRng;
+use tokio::sync::{mpsc::UnboundedSender, oneshot, watch};
+
+use crate::{
+    Settings,
+    active_topics::{ActiveIndex, WaitingPage},
+    breaker::{Breaker, Phase, SLOW},
+    calls::Calls,
+    dequeue::Poll,
+    event::{Event, ShardEvent, Taken},
+    form::{self, Context},
+    io::{Line, Reads, Task},
+    shard::Owned,
+    sweep,
+    time::NodeTime,
+};
+
+/// How long a shard whose head is unknown is waited for.
+pub(crate) const HEAD_PATIENCE: Duration = Duration::from_millis(50);
+/// Hints to clients when to try again.
+pub(crate) const RETRY: Duration = Duration::from_millis(500);
+/// A generation of the dedupe table lasts at least so long.
+const GENERATION_MIN: Duration = Duration::from_secs(60);
+
+/// A configured shard.
+pub(crate) struct Shard {
+    pub id: ShardId,
+    pub life: u64,
+    pub owned: Option<Box<Owned>>,
+    /// What operators read while it is not owned.
+    pub state: &'static str,
+    pub breaker: Breaker,
+    pub last_error: String,
+    pub tasks: UnboundedSender<Task>,
+}
+
+impl Shard {
+    /// It may take new items.
+    pub fn is_healthy(&self) -> bool {
+        self.owned.as_ref().is_some_and(|owned| match self.breaker.phase() {
+            Phase::Closed => true,
+            // One batch probes; the rest goes elsewhere.
+            Phase::HalfOpen => owned.in_flight.is_none() && owned.enqueues.items == 0,
+            Phase::Open => false,
+        })
+    }
+
+    /// Its ready items take part in the merge.
+    pub fn is_merged(&self) -> bool {
+        self.owned.is_some() && self.breaker.phase() != Phase::Open
+    }
+
+    /// Why it takes nothing for now.
+    pub fn refusal(&self) -> Refusal {
+        let id = self.id;
+        let (reason, message) = if self.owned.is_none() && self.state == "waiting" {
+            (Reason::NotOwner, format!("shard {id} is owned by another node"))
+        } else {
+            (Reason::ShardUnavailable, format!("shard {id} does not answer for now"))
+        };
+        Refusal::new(reason, message).retry_after(RETRY)
+    }
+}
+
+/// A topic over all shards of the node.
+#[derive(Default)]
+pub(crate) struct NodeTopic {
+    /// Where it has a row.
+    pub parts: Vec<(usize, TopicId)>,
+    /// Polls that wait for it. Their numbers grow, so the first is the one that came first.
+    pub waiters: BTreeSet<u64>,
+}
+
+/// What is to be done at a time.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// A poll's wait is over, or the late rest of its answer is not waited for any more.
+    Poll(u64),
+    /// A page of active topics has waited long enough.
+    Pages,
+    /// A shard's head was waited for long enough.
+    Topic(TopicName),
+}
+
+pub(crate) struct Core {
+    pub settings: Settings,
+    pub time: NodeTime,
+    pub rng: StdRng,
+    pub shards: Vec<Shard>,
+    pub topics: HashMap<TopicName, NodeTopic>,
+    /// How many topics a namespace has on this node.
+    pub topics_of: HashMap<Namespace, usize>,
+    pub polls: HashMap<u64, Poll>,
+    pub calls: Calls,
+    pub active: HashMap<Namespace, ActiveIndex>,
+    pub pages: Vec<WaitingPage>,
+    pub timers: BinaryHeap<Reverse<(Monotonic, Timer)>>,
+    /// Topics whose waiters may be served now.
+    pub woken: HashSet<TopicName>,
+    pub events: UnboundedSender<Event>,
+    pub admitted: Arc<AtomicUsize>,
+    /// The highest rank given out.
+    pub rank: i64,
+    next_id: u64,
+    stopping: Option<Vec<oneshot::Sender<()>>>,
+    released: bool,
+    ready: watch::Sender<bool>,
+}
+
+impl Core {
+    pub fn new(
+        settings: Settings,
+        time: NodeTime,
+        rng: StdRng,
+        shards: Vec<(ShardId, UnboundedSender<Task>)>,
+        events: UnboundedSender<Event>,
+        admitted: Arc<AtomicUsize>,
+        ready: watch::Sender<bool>,
+    ) -> Self {
+        let at = time.monotonic();
+        let shards = shards.into_iter().map(|(id, tasks)| Shard {
+            id,
+            life: 0,
+            owned: None,
+            state: "starting",
+            breaker: Breaker::new(at),
+            last_error: String::new(),
+            tasks,
+        });
+        Self {
+            settings,
+            time,
+            rng,
+            shards: shards.collect(),
+            topics: HashMap::new(),
+            topics_of: HashMap::new(),
+            polls: HashMap::new(),
+            calls: Calls::default(),
+            active: HashMap::new(),
+            pages: Vec::new(),
+            timers: BinaryHeap::new(),
+            woken: HashSet::new(),
+            events,
+            admitted,
+            rank: i64::MIN,
+            next_id: 0,
+            stopping: None,
+            released: false,
+            ready,
+        }
+    }
+
+    pub fn next_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    pub fn reads(&self, shard: usize) -> Option<Reads> {
+        let Shard { life, owned, .. } = &self.shards[shard];
+        let line = Line { shard, life: *life, events: self.events.clone() };
+        owned.as_ref().map(|owned| Reads { reader: owned.reader.clone(), line })
+    }
+
+    pub fn place_of(&self, id: ShardId) -> Option<usize> {
+        self.shards.iter().position(|shard| shard.id == id)
+    }
+
+    /// Takes note of one event.
+    pub fn handle(&mut self, event: Event) {
+        match event {
+            Event::Enqueue { call, bytes, reply } => self.enqueue(call, bytes, reply),
+            Event::Dequeue { id, call, reply } => self.dequeue(id, call, reply),
+            Event::PollGone(id) => {
+                self.remove_poll(id);
+            }
+            Event::NotHanded(undo) => self.undo(undo),
+            Event::Ack { acks, reply } => self.ack(acks, reply),
+            Event::Nack { nacks, reply } => self.nack(nacks, reply),
+            Event::Extend { extensions, reply } => self.extend_lease(extensions, reply),
+            Event::ActiveTopics { call, reply } => self.active_topics(call, reply),
+            Event::Status(reply) => {
+                let _ = reply.send(self.status());
+            }
+            Event::Stop(reply) => self.stop(reply),
+            Event::Shard { shard, life, what } => self.shard_event(shard, life, what),
+        }
+    }
+
+    fn shard_event(&mut self, place: usize, life: u64, what: ShardEvent) {
+        let at = self.time.monotonic();
+        match what {
+            ShardEvent::Waiting { state, why } => {
+                let shard = &mut self.shards[place];
+                (shard.life, shard.state, shard.last_error) = (life, state, why);
+                self.tell_ready();
+                return;
+            }
+            ShardEvent::Owned(taken) => return self.taken(place, life, *taken),
+            ShardEvent::Released => {
+                self.shards[place].state = "stopped";
+                self.lose(place, false);
+                return;
+            }
+            _ if life != self.shards[place].life => return,
+            _ => {}
+        }
+        let shard = &mut self.shards[place];
+        let Some(owned) = &mut shard.owned else { return };
+        match what {
+            ShardEvent::Committed { last } => self.committed(place, last),
+            ShardEvent::Poison(why) => self.poisoned(place, &why),
+            ShardEvent::DiskFull => self.disk_full(place),
+            ShardEvent::Trouble(why) => {
+                shard.last_error = why;
+                shard.breaker.strike(at);
+            }
+            ShardEvent::Lost { sent } => self.lose(place, sent),
+            ShardEvent::Renewed { began, clock } => {
+                owned.trusted_until = owned.trusted_until.max(trusted_until(&self.settings, began));
+                if let Some(clock) = clock {
+                    self.time.vote(shard.id, clock);
+                }
+            }
+            ShardEvent::Ready { topic, read, rows } => {
+                if let Err(error) = &rows {
+                    shard.last_error = error.to_string();
+                    shard.breaker.strike(at);
+                }
+                owned.held_reads.push((topic, read, rows.ok()));
+                self.end_reads(place);
+            }
+            ShardEvent::Bodies { read, bodies } => self.bodies_came(place, read, bodies),
+            ShardEvent::Scan { sweep, read, found } => {
+                let failed = found.as_ref().err().map(ToString::to_string);
+                owned.scanned(sweep, read, found.ok(), at);
+                if let Some(error) = failed {
+                    shard.last_error = error;
+                    shard.breaker.strike(at);
+                }
+            }
+            ShardEvent::Dedupe { read, hits } => self.looked_up(place, read, hits),
+            ShardEvent::Fate { settle, fate } => self.fate_known(place, *settle, fate),
+            ShardEvent::Generations { live } => {
+                owned.generations.busy = false;
+                match live {
+                    Ok(live) => owned.generations.live = live,
+                    Err(error) => {
+                        owned.generations.not_before = at.plus(RETRY);
+                        shard.last_error = error.to_string();
+                    }
+                }
+                self.unblock(place);
+            }
+            ShardEvent::Waiting { .. } | ShardEvent::Owned(_) | ShardEvent::Released => {}
+        }
+    }
+
+    /// A shard was taken over: it is served from now on.
+    fn taken(&mut self, place: usize, life: u64, taken: Taken) {
+        if self.shards[place].owned.is_some() {
+            self.lose(place, true);
+        }
+        let (now, at) = (self.time.now(), self.time.monotonic());
+        let trusted = trusted_until(&self.settings, taken.began);
+        let fence = taken.fence;
+        let mut owned = Owned::new(
+            fence,
+            taken.image,
+            taken.reader,
+            at,
+            trusted,
+            taken.batch_bytes,
+            taken.outage.min(Duration::from_secs(5)),
+        );
+        // A fence far ahead of node time raises this shard's ranks alone.
+        if fence.stamp.rank > now.plus(Duration::from_secs(1)).as_micros() {
+            owned.rank_floor = fence.stamp.rank;
+        } else {
+            self.rank = self.rank.max(fence.stamp.rank);
+        }
+        let shard = &mut self.shards[place];
+        shard.life = life;
+        shard.state = "owned";
+        shard.last_error.clear();
+        shard.breaker = Breaker::new(at);
+        for (id, topic) in &owned.topics {
+            let entry = self.topics.entry(topic.name.clone()).or_default();
+            if entry.parts.is_empty() {
+                *self.topics_of.entry(topic.name.namespace.clone()).or_default() += 1;
+            }
+            entry.parts.push((place, *id));
+            self.woken.insert(topic.name.clone());
+        }
+        shard.owned = Some(Box::new(owned));
+        self.tell_ready();
+        if self.stopping.is_some() {
+            self.shards[place].tasks.send(Task::Release).ok();
+        }
+    }
+
+    /// A shard is no longer ours. `sent`: nobody knows what became of the batch under way.
+    pub fn lose(&mut self, place: usize, sent: bool) {
+        let at = self.time.monotonic();
+        let id = self.shards[place].id;
+        let Some(mut owned) = self.shards[place].owned.take() else { return };
+        tracing::warn!(shard.id = id.0, epoch = owned.epoch, "shard lost");
+        if self.shards[place].state == "owned" {
+            self.shards[place].state = "waiting";
+        }
+        self.shards[place].breaker.open(at);
+        self.time.forget(id);
+        for (topic, state) in &owned.topics {
+            self.forget_topic(place, *topic, &state.name);
+        }
+        self.fail_everything(place, &mut owned, sent);
+    }
+
+    pub fn forget_topic(&mut self, place: usize, id: TopicId, name: &TopicName) {
+        let Some(topic) = self.topics.get_mut(name) else { return };
+        let before = topic.parts.len();
+        topic.parts.retain(|part| *part != (place, id));
+        if before > 0
+            && topic.parts.is_empty()
+            && let Some(count) = self.topics_of.get_mut(&name.namespace)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.topics_of.remove(&name.namespace);
+            }
+        }
+        if topic.parts.is_empty() && topic.waiters.is_empty() {
+            self.topics.remove(name);
+        } else {
+            self.woken.insert(name.clone());
+        }
+        if let Some(active) = self.active.get_mut(&name.namespace) {
+            active.note(&name.topic);
+        }
+    }
+
+    fn tell_ready(&self) {
+        let ready = self.shards.iter().all(|shard| shard.owned.is_some() || shard.state == "unreachable");
+        let some = self.shards.iter().any(|shard| shard.owned.is_some());
+        self.ready.send_if_modified(|told| {
+            let changed = *told != (ready && some);
+            *told = ready && some;
+            changed
+        });
+    }
+
+    /// Does what has become possible or due: answers, reads, sweeps, batches.
+    pub fn advance(&mut self) {
+        let at = self.time.monotonic();
+        self.expire_timers(at);
+        for place in 0..self.shards.len() {
+            self.tend(place, at);
+            self.read_heads(place);
+        }
+        self.serve_woken();
+        self.serve_pages();
+        for place in 0..self.shards.len() {
+            self.form(place, at);
+        }
+        self.finish_stop();
+    }
+
+    /// Looks after one shard: its breaker, sweeps, generations and memory.
+    fn tend(&mut self, place: usize, at: Monotonic) {
+        self.note_changes(place);
+        let now = self.time.now();
+        let budget = self.settings.index_bytes / self.shards.len().max(1);
+        let reads = self.reads(place);
+        let read = self.next_id();
+        let shard = &mut self.shards[place];
+        let Some(owned) = &mut shard.owned else { return };
+        if let Some(batch) = &mut owned.in_flight
+            && !batch.slow
+            && at.since(batch.sent_at) > SLOW
+        {
+            batch.slow = true;
+            shard.breaker.open(at);
+        }
+        shard.breaker.tick(at, owned.in_flight.is_none());
+        owned.shed(budget);
+        let now = owned.time.now(now, at);
+        if let Some(reads) = reads {
+            owned.sweep(&reads, read, now, at);
+        }
+        if let Some((create, drop)) = owned.wanted_generations(&self.settings, now, at) {
+            let live = owned.generations.live.clone();
+            let _ = shard.tasks.send(Task::Generations { life: shard.life, live, create, drop });
+        }
+    }
+
+    /// Forms a shard's next batch and sends it off.
+    fn form(&mut self, place: usize, at: Monotonic) {
+        let node_now = self.time.now();
+        let shard = &mut self.shards[place];
+        let Some(owned) = &mut shard.owned else { return };
+        if owned.in_flight.is_some() {
+            return;
+        }
+        let topics_of = &self.topics_of;
+        let mut context = Context {
+            shard: shard.id,
+            settings: &self.settings,
+            now: owned.time.now(node_now, at),
+            at,
+            rng: &mut self.rng,
+            topics_of: &|namespace| topics_of.get(namespace).copied().unwrap_or(0),
+        };
+        let outcome = form::form(owned, &mut context);
+        if let Some(batch) = outcome.batch {
+            metrics::histogram!("forebay_batch_rows")
+                .record(owned.in_flight.as_ref().map_or(0, |b| b.rows) as f64);
+            let _ = shard.tasks.send(Task::Commit { life: shard.life, batch: Box::new(batch) });
+        }
+        for settle in outcome.misses {
+            self.missed(place, settle);
+        }
+    }
+
+    /// Takes what a shard's changes mean for the node: waiters to wake, the order of active topics.
+    pub fn note_changes(&mut self, place: usize) {
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        for id in owned.take_changed() {
+            let Some(topic) = owned.topics.get(&id) else { continue };
+            if let Some(active) = self.active.get_mut(&topic.name.namespace) {
+                active.note(&topic.name.topic);
+            }
+            if self.topics.get(&topic.name).is_some_and(|topic| !topic.waiters.is_empty()) {
+                self.woken.insert(topic.name.clone());
+            }
+        }
+    }
+
+    /// When [`Core::advance`] has something to do without an event.
+    pub fn wake(&mut self) -> Option<Monotonic> {
+        let at = self.time.monotonic();
+        let now = self.time.now();
+        let mut wake = self.timers.peek().map(|Reverse((at, _))| *at);
+        let mut sooner = |time: Option<Monotonic>| wake = [wake, time].into_iter().flatten().min();
+        for shard in &mut self.shards {
+            let Some(owned) = &mut shard.owned else { continue };
+            match &owned.in_flight {
+                Some(batch) if !batch.slow => sooner(Some(batch.sent_at.plus(SLOW))),
+                Some(_) => {}
+                None => {
+                    sooner(shard.breaker.wake());
+                    let now = owned.time.now(now, at);
+                    let after = |time: Timestamp| at.plus(time.since(now)).plus(Duration::from_micros(1));
+                    sooner(owned.leases.next_deadline().map(|end| after(end).max(owned.lapse_after)));
+                    let sweeping = owned.due.scan.is_some() || owned.expiry.scan.is_some();
+                    for sweeper in [&owned.due, &owned.expiry] {
+                        if !sweeping && sweeper.next < Timestamp::MAX {
+                            sooner(Some(after(sweeper.next).max(sweeper.not_before)));
+                        }
+                    }
+                    sooner(owned.idle.front().map(|(since, _)| since.plus(self.settings.idle_topic)));
+                }
+            }
+            if !owned.generations.busy {
+                let now = owned.time.now(now, at);
+                let next = owned.next_generation_change(&self.settings);
+                sooner(Some(at.plus(next.since(now)).max(owned.generations.not_before)));
+            }
+        }
+        wake
+    }
+
+    fn expire_timers(&mut self, at: Monotonic) {
+        while let Some(Reverse((time, _))) = self.timers.peek()
+            && *time <= at
+        {
+            let Some(Reverse((_, timer))) = self.timers.pop() else { return };
+            match timer {
+                Timer::Poll(id) => self.poll_time(id),
+                Timer::Pages => {}
+                Timer::Topic(name) => {
+                    self.woken.insert(name);
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self, reply: oneshot::Sender<()>) {
+        self.stopping.get_or_insert_default().push(reply);
+        let polls: Vec<u64> = self.polls.keys().copied().collect();
+        for id in polls {
+            self.answer_empty(id);
+        }
+    }
+
+    /// Once everything accepted is committed and answered, the shards are given up.
+    fn finish_stop(&mut self) {
+        if self.stopping.is_none() {
+            return;
+        }
+        if !self.released {
+            let idle =
+                self.shards.iter().all(|shard| shard.owned.as_ref().is_none_or(|owned| owned.is_idle()));
+            if !idle || !self.polls.is_empty() {
+                return;
+            }
+            self.released = true;
+            for shard in &self.shards {
+                let _ = shard.tasks.send(Task::Release);
+            }
+        }
+        if self.has_stopped() {
+            for reply in self.stopping.take().into_iter().flatten() {
+                let _ = reply.send(());
+            }
+            self.stopping = Some(Vec::new());
+        }
+    }
+
+    pub fn has_stopped(&self) -> bool {
+        self.released && self.shards.iter().all(|shard| shard.state == "stopped")
+    }
+}
+
+/// A claim that was renewed by a call that began at `began` holds until then, less a margin.
+fn trusted_until(settings: &Settings, began: Monotonic) -> Monotonic {
+    began.plus(settings.shard_lease - settings.shard_lease / 5)
+}
+
+impl Owned {
+    /// Begins the scans that are due. The two sweeps take turns: only one has a scan or a page at a time.
+    fn sweep(&mut self, reads: &Reads, read: u64, now: Timestamp, at: Monotonic) {
+        if self.due.scan.is_some() || self.expiry.scan.is_some() {
+            return;
+        }
+        let open =
+            |pick: fn(&form::InFlight) -> Timestamp| self.in_flight.as_ref().map_or(Timestamp::MAX, pick);
+        let (due, expiry) = (open(|batch| batch.schedule_min), open(|batch| batch.expiry_min));
+        // Whichever has waited longer goes first.
+        let sweepers = if self.due.next <= self.expiry.next {
+            [(&mut self.due, due), (&mut self.expiry, expiry)]
+        } else {
+            [(&mut self.expiry, expiry), (&mut self.due, due)]
+        };
+        for (sweeper, open) in sweepers {
+            if let Some((from, to)) = sweeper.begin(read, now, at, open) {
+                reads.scan(sweeper.sweep, read, from, to, sweep::PAGE);
+                return;
+            }
+        }
+    }
+
+    fn scanned(
+        &mut self,
+        sweep: Sweep,
+        read: u64,
+        found: Option<(Vec<forebay_store::DueRow>, Option<Timestamp>)>,
+        at: Monotonic,
+    ) {
+        let sweeper = match sweep {
+            Sweep::Due => &mut self.due,
+            Sweep::Expiry => &mut self.expiry,
+        };
+        let Some(scan) = sweeper.scan.as_ref().filter(|scan| scan.id == read) else { return };
+        match found {
+            None => sweeper.failed(at),
+            Some((rows, next)) if rows.is_empty() => sweeper.nothing(next),
+            Some((rows, _)) => {
+                let full = rows.len() >= sweep::PAGE;
+                self.page = Some(crate::op::Page { sweep, rows, full, to: scan.to });
+            }
+        }
+    }
+
+    /// Generations of the dedupe table that are to be made and dropped now.
+    fn wanted_generations(
+        &mut self,
+        settings: &Settings,
+        now: Timestamp,
+        at: Monotonic,
+    ) -> Option<(Vec<u64>, Vec<u64>)> {
+        if self.generations.busy
+            || at < self.generations.not_before
+            || self.next_generation_change(settings) > now
+        {
+            return None;
+        }
+        let span = generation_span(settings);
+        let seconds = u64::try_from(now.as_micros() / 1_000_000).unwrap_or(0);
+        let live = &self.generations.live;
+        let mut create = Vec::new();
+        let mut last = live.last().copied();
+        if last.is_none_or(|last| last + 2 * span.as_secs() <= seconds) {
+            // The first, or the first after a long pause.
+            create.push(seconds);
+            last = Some(seconds);
+        }
+        if let Some(last) = last
+            && last + span.as_secs() / 2 <= seconds
+        {
+            create.push(last + span.as_secs());
+        }
+        let expired = |next: u64| next + longest_window(settings).as_secs() < seconds;
+        let drop = live.windows(2).filter(|pair| expired(pair[1])).map(|pair| pair[0]).collect::<Vec<_>>();
+        if create.is_empty() && drop.is_empty() {
+            return None;
+        }
+        self.generations.busy = true;
+        Some((create, drop))
+    }
+
+    /// When a generation is to be made or dropped next.
+    fn next_generation_change(&self, settings: &Settings) -> Timestamp {
+        let second =
+            |second: u64| Timestamp::from_micros(i64::try_from(second).unwrap_or(i64::MAX) * 1_000_000);
+        let live = &self.generations.live;
+        let Some(last) = live.last() else { return Timestamp::MIN };
+        let make = second(last + generation_span(settings).as_secs() / 2);
+        let drop = live.get(1).map(|next| second(next + longest_window(settings).as_secs() + 1));
+        drop.map_or(make, |drop| drop.min(make))
+    }
+}
+
+fn longest_window(settings: &Settings) -> Duration {
+    settings.dedupe_windows.values().copied().fold(settings.dedupe_window, Duration::max)
+}
+
+fn generation_span(settings: &Settings) -> Duration {
+    longest_window(settings).max(GENERATION_MIN)
+}

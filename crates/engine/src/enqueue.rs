@@ -1,0 +1,323 @@
+//! Enqueue: placed on shards, looked up where a key or a request id makes it repeatable, and queued for the
+//! next batch.
+
+use std::collections::{BTreeMap, HashSet};
+
+use forebay_store::{DedupeHit, StoreError};
+use forebay_types::{ItemId, Reason, Refusal, ShardId, Timestamp};
+
+use crate::{
+    EnqueueCall, Enqueued, NewItem, Schedule,
+    core::{Core, RETRY},
+    event::Reply,
+    form::current_generation,
+    op::{EnqueuePart, KeyHash, Placed},
+    place::{self, SHARDS_PER_TOPIC},
+};
+
+type Results = Vec<Result<Enqueued, Refusal>>;
+
+impl Core {
+    pub fn enqueue(&mut self, call: EnqueueCall, bytes: usize, reply: Reply<Results>) {
+        if self.is_stopping() {
+            self.uncharge(bytes);
+            let _ = reply.send(Err(draining()));
+            return;
+        }
+        let now = self.time.now();
+        let (namespace, request_id) = (call.namespace.clone(), call.request_id.clone());
+        let request = request_id.map(|id| place::hash(&[b"request", namespace.as_bytes(), id.as_bytes()]));
+        let id = self.next_id();
+        let count = call.items.len();
+        let mut parts: BTreeMap<usize, Vec<Placed>> = BTreeMap::new();
+        let mut refused = Vec::new();
+        for (index, item) in call.items.into_iter().enumerate() {
+            self.rank = self.rank.saturating_add(1).max(now.as_micros());
+            let item = placed(&namespace, index, item, self.rank, now);
+            match self.place(&namespace, request, &item, &parts) {
+                Ok(place) => parts.entry(place).or_default().push(item.item),
+                Err(refusal) => refused.push((index, refusal)),
+            }
+        }
+        if let Some(refusal) = self.over_budget(&namespace, &parts) {
+            self.uncharge(bytes);
+            let _ = reply.send(Err(refusal));
+            return;
+        }
+        self.calls.enqueue(id, count, bytes, reply);
+        for (index, refusal) in refused {
+            self.enqueue_done(id, index, Err(refusal));
+        }
+        for (place, items) in parts {
+            self.accept(place, EnqueuePart { call: id, namespace: namespace.clone(), request, items });
+        }
+    }
+
+    /// The shard that takes an item.
+    fn place(
+        &self,
+        namespace: &str,
+        request: Option<KeyHash>,
+        item: &ToPlace,
+        parts: &BTreeMap<usize, Vec<Placed>>,
+    ) -> Result<usize, Refusal> {
+        if let Some(id) = item.shard {
+            let place = self.place_of(id).ok_or_else(|| {
+                Refusal::field(format!("items[{}].shard", item.item.index), "there is no such shard")
+            })?;
+            return self.fixed(place);
+        }
+        if let Some(hash) = request.or(item.item.dedupe) {
+            let ids = self.shards.iter().map(|shard| shard.id).enumerate();
+            let home = place::best(&hash, ids, 1).first().copied().ok_or_else(no_shard)?;
+            return self.fixed(home);
+        }
+        let key = place::hash(&[namespace.as_bytes(), item.item.topic.as_bytes()]);
+        let healthy = self.shards.iter().enumerate().filter(|(_, shard)| shard.is_healthy());
+        let best = place::best(&key, healthy.map(|(place, shard)| (place, shard.id)), SHARDS_PER_TOPIC);
+        let backlog = |place: &usize| {
+            let owned = self.shards[*place].owned.as_ref();
+            (!parts.contains_key(place), owned.map_or(usize::MAX, |owned| owned.backlog()))
+        };
+        best.into_iter().min_by_key(backlog).ok_or_else(no_shard)
+    }
+
+    /// A shard that is fixed by hand or by a key: it or none.
+    fn fixed(&self, place: usize) -> Result<usize, Refusal> {
+        let shard = &self.shards[place];
+        if shard.is_merged() { Ok(place) } else { Err(shard.refusal()) }
+    }
+
+    /// Whether one of the shards, or the tenant's part of it, has as much waiting as it may. Takes the charge
+    /// if not.
+    fn over_budget(&mut self, namespace: &str, parts: &BTreeMap<usize, Vec<Placed>>) -> Option<Refusal> {
+        let at = self.time.monotonic();
+        for (place, items) in parts {
+            let Some(owned) = &self.shards[*place].owned else { continue };
+            let bytes: usize = items.iter().map(Placed::charge).sum();
+            let mine = owned.admitted_by.get(namespace).copied().unwrap_or(0);
+            if at < owned.disk_full_until {
+                let message = format!("the disk of shard {} is full", self.shards[*place].id);
+                return Some(Refusal::new(Reason::DiskFull, message).retry_after(RETRY));
+            }
+            if owned.admitted > 0 && owned.admitted + bytes > self.settings.admit_shard_bytes
+                || mine > 0 && mine + bytes > self.settings.admit_tenant_bytes
+            {
+                let message = "more waits to be stored than the node takes on";
+                return Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY));
+            }
+        }
+        for (place, items) in parts {
+            let Some(owned) = &mut self.shards[*place].owned else { continue };
+            let bytes: usize = items.iter().map(Placed::charge).sum();
+            owned.admitted += bytes;
+            *owned.admitted_by.entry(namespace.into()).or_default() += bytes;
+        }
+        None
+    }
+
+    /// Queues a part for the next batch, after a look-up where a key or a request id asks for one.
+    pub fn accept(&mut self, place: usize, mut part: EnqueuePart) {
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        let mut seen = HashSet::new();
+        let keys = keys(&part);
+        if keys.is_empty() {
+            owned.enqueues.push(part);
+            return;
+        }
+        // A second item with the same key in one call is a part of its own, behind the first.
+        if keys.len() > 1 {
+            let (first, rest) =
+                part.items.into_iter().partition(|item| item.dedupe.is_none_or(|key| seen.insert(key)));
+            part.items = first;
+            let rest: Vec<Placed> = rest;
+            if !rest.is_empty() {
+                let namespace = part.namespace.clone();
+                let rest = EnqueuePart { call: part.call, namespace, request: None, items: rest };
+                owned.keyed.blocked.push_back(rest);
+            }
+        }
+        let now = owned.stamp.time.max(self.time.now());
+        let keys = self::keys(&part);
+        let blocked = keys.iter().any(|key| owned.keyed.held.contains(key))
+            || current_generation(&owned.generations.live, now).is_none();
+        if blocked {
+            owned.keyed.blocked.push_back(part);
+            return;
+        }
+        owned.keyed.held.extend(&keys);
+        let generations = owned.generations.live.clone();
+        let read = self.next_id();
+        if let Some(owned) = &mut self.shards[place].owned {
+            owned.keyed.looking.insert(read, part);
+        }
+        if let Some(reads) = self.reads(place) {
+            reads.dedupe(read, generations, keys);
+        }
+    }
+
+    /// A look-up of keys came back.
+    pub fn looked_up(&mut self, place: usize, read: u64, hits: Result<Vec<DedupeHit>, StoreError>) {
+        let at = self.time.monotonic();
+        let now = self.time.now();
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        let Some(part) = owned.keyed.looking.remove(&read) else { return };
+        let now = now.max(owned.stamp.time);
+        let trusted = owned.trusted(at);
+        let window =
+            self.settings.dedupe_windows.get(&*part.namespace).unwrap_or(&self.settings.dedupe_window);
+        let hits = match hits {
+            Ok(hits) if trusted => hits,
+            Ok(_) => return self.refuse_part(place, part),
+            Err(error) => {
+                self.shards[place].last_error = error.to_string();
+                self.shards[place].breaker.strike(at);
+                return self.refuse_part(place, part);
+            }
+        };
+        // Of two hits in two generations the later one counts.
+        let mut known: BTreeMap<KeyHash, (Timestamp, Vec<u8>)> = BTreeMap::new();
+        for hit in hits.into_iter().filter(|hit| hit.at.plus(*window) > now) {
+            let entry = known.entry(hit.hash).or_insert((hit.at, Vec::new()));
+            if entry.1.is_empty() || hit.at >= entry.0 {
+                *entry = (hit.at, hit.answer);
+            }
+        }
+        let shard = self.shards[place].id;
+        let answer = |hash: &KeyHash| known.get(hash).and_then(|(_, answer)| crate::request::decode(answer));
+        if let Some(hash) = part.request
+            && let Some(first) = answer(&hash)
+        {
+            for (item, result) in part.items.iter().zip(first) {
+                let result = result.map(|seq| Enqueued { id: ItemId { shard, seq }, duplicate: false });
+                self.enqueue_done(part.call, item.index, result);
+            }
+            return self.part_done(place, &part);
+        }
+        let mut fresh = Vec::new();
+        let mut repeated = Vec::new();
+        for item in part.items {
+            let first = item.dedupe.as_ref().and_then(&answer).and_then(|mut first| first.pop());
+            match first {
+                Some(Ok(seq)) => repeated.push((item, seq)),
+                _ => fresh.push(item),
+            }
+        }
+        let (call, namespace, request) = (part.call, part.namespace, part.request);
+        for (item, seq) in &repeated {
+            let done = Enqueued { id: ItemId { shard, seq: *seq }, duplicate: true };
+            self.enqueue_done(call, item.index, Ok(done));
+        }
+        let repeated = repeated.into_iter().map(|(item, _)| item).collect::<Vec<_>>();
+        if !fresh.is_empty()
+            && let Some(owned) = &mut self.shards[place].owned
+        {
+            owned.enqueues.push(EnqueuePart { call, namespace: namespace.clone(), request, items: fresh });
+        }
+        if !repeated.is_empty() {
+            self.part_done(place, &EnqueuePart { call, namespace, request: None, items: repeated });
+        }
+    }
+
+    /// Every item of the part is refused, because the shard can't say what it holds.
+    fn refuse_part(&mut self, place: usize, part: EnqueuePart) {
+        for item in &part.items {
+            let refusal = self.shards[place].refusal();
+            self.enqueue_done(part.call, item.index, Err(refusal));
+        }
+        self.part_done(place, &part);
+    }
+
+    /// A part is through: its charge and its keys are free again.
+    pub fn part_done(&mut self, place: usize, part: &EnqueuePart) {
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        owned.release_charge(&part.namespace, part.items.iter().map(Placed::charge).sum());
+        let keys = keys(part);
+        if !keys.is_empty() {
+            for key in keys {
+                owned.keyed.held.remove(&key);
+            }
+            self.unblock(place);
+        }
+    }
+
+    /// Parts that waited for a key, or for a generation, try again.
+    pub fn unblock(&mut self, place: usize) {
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        for part in std::mem::take(&mut owned.keyed.blocked) {
+            self.accept(place, part);
+        }
+    }
+
+    /// What was in no batch yet goes to another shard, if it may.
+    pub fn place_again(&mut self, part: EnqueuePart, refusal: &Refusal) {
+        let mut parts: BTreeMap<usize, Vec<Placed>> = BTreeMap::new();
+        for item in part.items {
+            let index = item.index;
+            let to_place = ToPlace { shard: None, item };
+            let fixed = part.request.is_some() || to_place.item.pinned || to_place.item.dedupe.is_some();
+            let place = if fixed {
+                Err(refusal.clone())
+            } else {
+                self.place(&part.namespace, None, &to_place, &parts)
+            };
+            match place {
+                Ok(place) => parts.entry(place).or_default().push(to_place.item),
+                Err(refusal) => self.enqueue_done(part.call, index, Err(refusal)),
+            }
+        }
+        for (place, items) in parts {
+            let Some(owned) = &mut self.shards[place].owned else { continue };
+            let bytes: usize = items.iter().map(Placed::charge).sum();
+            owned.admitted += bytes;
+            *owned.admitted_by.entry(part.namespace.clone()).or_default() += bytes;
+            let namespace = part.namespace.clone();
+            self.accept(place, EnqueuePart { call: part.call, namespace, request: None, items });
+        }
+    }
+}
+
+/// An item with what only its placing needs.
+struct ToPlace {
+    shard: Option<ShardId>,
+    item: Placed,
+}
+
+fn placed(namespace: &str, index: usize, item: NewItem, rank: i64, now: Timestamp) -> ToPlace {
+    let due = match item.schedule {
+        Schedule::Now => None,
+        Schedule::Delay(delay) if delay.is_zero() => None,
+        Schedule::Delay(delay) => Some(now.plus(delay)),
+        Schedule::After(time) => Some(time).filter(|time| *time > now),
+    };
+    let key = item.dedupe_key.as_ref();
+    let item_placed = Placed {
+        index,
+        rank,
+        topic: item.topic,
+        priority: item.priority,
+        arrived: now,
+        due,
+        expires_at: item.ttl.map(|ttl| now.plus(ttl)),
+        lease_ms: u32::try_from(item.lease.as_millis()).unwrap_or(u32::MAX),
+        max_attempts: item.max_attempts,
+        policy: item.policy,
+        dedupe: key.map(|key| place::hash(&[b"dedupe", namespace.as_bytes(), key.as_bytes()])),
+        pinned: item.shard.is_some(),
+        body: item.body,
+    };
+    ToPlace { shard: item.shard, item: item_placed }
+}
+
+/// The keys under which a part is remembered.
+fn keys(part: &EnqueuePart) -> Vec<KeyHash> {
+    part.request.into_iter().chain(part.items.iter().filter_map(|item| item.dedupe)).collect()
+}
+
+fn no_shard() -> Refusal {
+    Refusal::new(Reason::ShardUnavailable, "no shard of this node takes new items for now").retry_after(RETRY)
+}
+
+pub(crate) fn draining() -> Refusal {
+    Refusal::new(Reason::NodeDraining, "the node is stopping").retry_after(RETRY)
+}

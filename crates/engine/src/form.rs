@@ -1,0 +1,605 @@
+//! Forms a shard's next batch from what waits: settlements first, then leases, then enqueues in turn by
+//! namespace, then a page of a sweep. Nothing here changes what the shard is known to hold: the effects are
+//! noted in [`InFlight`] and applied in `apply.rs` once the batch is committed.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::Duration,
+};
+
+use forebay_store::{Batch, FenceStamp, ItemRow, LeaseEntry, LeaseRow, Sweep, TopicCounts, TopicRow};
+use forebay_types::{
+    DeliveryPolicy, ItemId, Key, Monotonic, Reason, Receipt, Refusal, Seq, ShardId, State, Timestamp,
+    TopicId, TopicName,
+};
+use rand::{RngExt, rngs::StdRng};
+
+use crate::{
+    Settings,
+    op::{EnqueuePart, LeasePart, Page, Picked, Placed, Settle, SettleKind},
+    settle::Effect,
+    shard::Owned,
+    window::Entry,
+};
+
+/// Leases that one batch ends because they ran out.
+const LAPSES: usize = 250;
+/// Batches after which a topic's counts are folded into its row.
+const FOLD_AFTER: u64 = 256;
+/// Topics that one batch folds; many more once the deltas pile up.
+const FOLDS: usize = 64;
+const FOLDS_BEHIND: usize = 512;
+/// What a row costs beside its body.
+const ROW_BYTES: usize = 256;
+
+/// A batch on its way, and what it will change in memory.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub number: u64,
+    pub sent_at: Monotonic,
+    /// It is out for too long; the breaker was told.
+    pub slow: bool,
+    pub rows: usize,
+    pub stamp: FenceStamp,
+    pub new_topics: Vec<TopicRow>,
+    pub dropped: Vec<TopicId>,
+    pub deltas: Vec<(TopicId, TopicCounts)>,
+    pub folds: Vec<TopicId>,
+    pub lease: Option<LeaseRow>,
+    pub formed: Vec<Formed>,
+    pub page: Option<FormedPage>,
+    /// Sweeps whose checkpoint goes back, because a row was added below it.
+    pub lowered: Vec<(Sweep, Timestamp)>,
+    pub schedule_min: Timestamp,
+    pub expiry_min: Timestamp,
+}
+
+/// One thing that the batch does, to be applied when it is committed, or to be undone.
+#[derive(Debug)]
+pub(crate) enum Formed {
+    Enqueued { part: EnqueuePart, results: Vec<Result<Stored, Refusal>> },
+    Leased { part: LeasePart, handed: Vec<Leased> },
+    Settled { settle: Settle, lease: LeaseEntry, effect: Effect },
+    Restored(Picked),
+}
+
+/// Where an enqueued item went.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub topic: TopicId,
+    pub key: Key,
+    pub state: State,
+}
+
+/// What a leased item was given; in the order of the part's items.
+#[derive(Debug, Clone)]
+pub(crate) enum Leased {
+    Lease {
+        delivery: u32,
+        nonce: u64,
+        deadline: Timestamp,
+    },
+    /// At most once: it is gone from the shard.
+    Taken,
+    /// It expired while it waited.
+    Expired,
+}
+
+/// A sweep's page, as it went into the batch.
+#[derive(Debug)]
+pub(crate) struct FormedPage {
+    pub page: Page,
+    /// Rows that the batch deals with; the others have to be looked at again.
+    pub done: Vec<bool>,
+    pub checkpoint: Timestamp,
+}
+
+/// What came out of forming.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub batch: Option<Batch>,
+    /// Settlements whose delivery is over.
+    pub misses: Vec<Settle>,
+}
+
+/// What forming needs to know beside the shard.
+pub(crate) struct Context<'a> {
+    pub shard: ShardId,
+    pub settings: &'a Settings,
+    /// The shard's time.
+    pub now: Timestamp,
+    pub at: Monotonic,
+    pub rng: &'a mut StdRng,
+    /// Topics that a namespace has on this node.
+    pub topics_of: &'a dyn Fn(&str) -> usize,
+}
+
+/// Forms the next batch, if anything waits. The shard has no batch under way.
+pub(crate) fn form(owned: &mut Owned, context: &mut Context<'_>) -> Outcome {
+    debug_assert!(owned.in_flight.is_none());
+    let limit = owned.split.unwrap_or(context.settings.batch_rows);
+    let mut former = Former::new(owned, context, limit);
+    former.settles();
+    former.lapses();
+    former.restores();
+    former.leases();
+    former.enqueues();
+    former.page();
+    former.drop_idle_topics();
+    former.finish()
+}
+
+pub(crate) struct Former<'a, 'c> {
+    pub owned: &'a mut Owned,
+    pub context: &'a mut Context<'c>,
+    pub batch: Batch,
+    limit: usize,
+    rows: usize,
+    bytes: usize,
+    pub busy: HashSet<Seq>,
+    deltas: BTreeMap<TopicId, TopicCounts>,
+    new_topics: HashMap<TopicName, TopicId>,
+    closing: BTreeMap<u64, Vec<usize>>,
+    pub entries: Vec<LeaseEntry>,
+    formed: Vec<Formed>,
+    formed_page: Option<FormedPage>,
+    misses: Vec<Settle>,
+    stamp: FenceStamp,
+    schedule_min: Timestamp,
+    expiry_min: Timestamp,
+}
+
+impl<'a, 'c> Former<'a, 'c> {
+    fn new(owned: &'a mut Owned, context: &'a mut Context<'c>, limit: usize) -> Self {
+        let stamp = FenceStamp { time: owned.stamp.time.max(context.now), ..owned.stamp };
+        let batch = Batch { number: owned.batch + 1, ..Batch::default() };
+        Self {
+            owned,
+            context,
+            batch,
+            limit,
+            rows: 0,
+            bytes: 0,
+            busy: HashSet::new(),
+            deltas: BTreeMap::new(),
+            new_topics: HashMap::new(),
+            closing: BTreeMap::new(),
+            entries: Vec::new(),
+            formed: Vec::new(),
+            formed_page: None,
+            misses: Vec::new(),
+            stamp,
+            schedule_min: Timestamp::MAX,
+            expiry_min: Timestamp::MAX,
+        }
+    }
+
+    fn settles(&mut self) {
+        let mut deferred = Vec::new();
+        while self.rows < self.limit {
+            let Some(settle) = self.owned.settles.pop_front() else { break };
+            if self.busy.contains(&settle.receipt.item.seq) {
+                deferred.push(settle);
+            } else {
+                self.settle(settle);
+            }
+        }
+        for settle in deferred.into_iter().rev() {
+            self.owned.settles.push_front(settle);
+        }
+    }
+
+    /// Leases that ran out.
+    fn lapses(&mut self) {
+        if self.context.at < self.owned.lapse_after {
+            return;
+        }
+        let room = LAPSES.min(self.limit.saturating_sub(self.rows));
+        let shard = self.context.shard;
+        let lapsed: Vec<Settle> = (self.owned.leases.lapsed(self.context.now))
+            .filter(|lease| !self.busy.contains(&lease.seq))
+            .take(room)
+            .map(|lease| Settle {
+                receipt: Receipt {
+                    item: ItemId { shard, seq: lease.seq },
+                    delivery: lease.delivery,
+                    nonce: lease.nonce,
+                },
+                kind: SettleKind::Lapse,
+                slot: None,
+            })
+            .collect();
+        for settle in lapsed {
+            self.settle(settle);
+        }
+    }
+
+    fn settle(&mut self, settle: Settle) {
+        let receipt = settle.receipt;
+        let lease = self.owned.leases.get(receipt.item.seq);
+        let lease = lease.filter(|lease| lease.delivery == receipt.delivery && lease.nonce == receipt.nonce);
+        let Some(lease) = lease.cloned() else {
+            self.misses.push(settle);
+            return;
+        };
+        let (row, place) = self.owned.leases.place(lease.seq).unwrap_or_default();
+        self.closing.entry(row).or_default().push(place);
+        self.busy.insert(lease.seq);
+        self.rows += 1;
+        let effect = self.settle_effect(&settle.kind, &lease);
+        self.formed.push(Formed::Settled { settle, lease, effect });
+    }
+
+    /// At-most-once items that could not be handed over are inserted again.
+    fn restores(&mut self) {
+        for picked in std::mem::take(&mut self.owned.restores) {
+            let Some(body) = picked.entry.body.clone() else { continue };
+            self.batch.inserts.push(ItemRow {
+                topic: picked.topic,
+                key: picked.key,
+                state: State::Ready,
+                enqueued_at: picked.entry.enqueued_at,
+                expires_at: picked.entry.expires_at,
+                lease_ms: picked.entry.lease_ms,
+                max_attempts: picked.entry.max_attempts,
+                policy: picked.entry.policy,
+                deliveries: picked.entry.deliveries,
+                failures: picked.entry.failures,
+                body,
+            });
+            self.expiry_min = self.expiry_min.min(picked.entry.expires_at.unwrap_or(Timestamp::MAX));
+            self.busy.insert(picked.key.seq);
+            self.count(picked.topic, 1, 0, 0);
+            self.rows += 1;
+            self.formed.push(Formed::Restored(picked));
+        }
+    }
+
+    fn leases(&mut self) {
+        while self.rows < self.limit {
+            let Some(part) = self.owned.lease_parts.pop_front() else { break };
+            let mut handed = Vec::with_capacity(part.picked.len());
+            for picked in &part.picked {
+                handed.push(self.lease(&part, picked));
+            }
+            self.rows += part.picked.len();
+            self.formed.push(Formed::Leased { part, handed });
+        }
+    }
+
+    fn lease(&mut self, part: &LeasePart, picked: &Picked) -> Leased {
+        let (now, entry) = (self.context.now, &picked.entry);
+        if entry.expired(now) {
+            return Leased::Expired;
+        }
+        self.busy.insert(picked.key.seq);
+        if entry.policy == DeliveryPolicy::AtMostOnce {
+            self.delete(picked.topic, picked.key.seq, entry.expires_at);
+            return Leased::Taken;
+        }
+        let lease = part.lease.unwrap_or(Duration::from_millis(u64::from(entry.lease_ms)));
+        let (delivery, nonce, deadline) = (entry.deliveries + 1, self.context.rng.random(), now.plus(lease));
+        self.entries.push(LeaseEntry {
+            seq: picked.key.seq,
+            topic: picked.topic,
+            priority: picked.key.priority,
+            rank: picked.key.rank,
+            enqueued_at: entry.enqueued_at,
+            expires_at: entry.expires_at,
+            bytes: entry.bytes,
+            delivery,
+            failures: entry.failures,
+            max_attempts: entry.max_attempts,
+            lease_ms: entry.lease_ms,
+            nonce,
+            deadline,
+            consumer: part.consumer.clone(),
+        });
+        Leased::Lease { delivery, nonce, deadline }
+    }
+
+    fn enqueues(&mut self) {
+        // A quarter of the batch is theirs, however many settlements wait.
+        let limit = match self.owned.split {
+            Some(split) => split,
+            None => self.limit.max(self.rows + self.limit / 4),
+        };
+        while self.rows < limit {
+            let Some(mut part) = self.owned.enqueues.pop() else { break };
+            let bytes: usize = part.items.iter().map(Placed::charge).sum();
+            let whole = self.rows + part.items.len() <= limit
+                && self.bytes + bytes + ROW_BYTES * part.items.len() <= self.owned.batch_bytes;
+            if part.request.is_some() {
+                if !whole && !(self.rows == 0 || self.batch.inserts.is_empty() && self.owned.split.is_none())
+                {
+                    self.owned.enqueues.unpop(part);
+                    break;
+                }
+            } else if !whole {
+                let fit = self.fit(&part.items, limit - self.rows);
+                if fit == 0 {
+                    self.owned.enqueues.unpop(part);
+                    break;
+                }
+                if fit < part.items.len() {
+                    let rest = part.items.split_off(fit);
+                    let namespace = part.namespace.clone();
+                    self.owned.enqueues.unpop(EnqueuePart {
+                        call: part.call,
+                        namespace,
+                        request: None,
+                        items: rest,
+                    });
+                }
+            }
+            self.enqueue(part);
+        }
+    }
+
+    /// How many of the items fit; at least one if the batch is empty.
+    fn fit(&self, items: &[Placed], rows: usize) -> usize {
+        let mut bytes = self.bytes;
+        let fit = items.iter().take(rows).take_while(|item| {
+            bytes += item.charge() + ROW_BYTES;
+            bytes <= self.owned.batch_bytes
+        });
+        fit.count().max(usize::from(self.batch.inserts.is_empty()))
+    }
+
+    fn enqueue(&mut self, part: EnqueuePart) {
+        let mut results = Vec::with_capacity(part.items.len());
+        for item in &part.items {
+            self.rows += 1;
+            self.bytes += item.charge() + ROW_BYTES;
+            results.push(self.insert(&part, item));
+        }
+        let generation = self.generation();
+        if let (Some(hash), Some(generation)) = (part.request, generation) {
+            self.batch.dedupes.push((generation, hash, crate::request::encode(&results)));
+        }
+        for (item, result) in part.items.iter().zip(&results) {
+            if let (Some(hash), Some(generation), Ok(stored)) = (item.dedupe, generation, result) {
+                let answer = crate::request::encode(std::slice::from_ref(&Ok(stored.clone())));
+                self.batch.dedupes.push((generation, hash, answer));
+            }
+        }
+        self.formed.push(Formed::Enqueued { part, results });
+    }
+
+    /// The generation of the dedupe table that takes keys now.
+    fn generation(&self) -> Option<u64> {
+        current_generation(&self.owned.generations.live, self.context.now)
+    }
+
+    fn insert(&mut self, part: &EnqueuePart, item: &Placed) -> Result<Stored, Refusal> {
+        let topic =
+            self.topic(&TopicName { namespace: part.namespace.clone(), topic: item.topic.clone() })?;
+        self.stamp.seq = Seq(self.stamp.seq.0 + 1);
+        let waits = item.due.filter(|due| *due > self.context.now);
+        let rank = match item.due {
+            Some(due) => due.as_micros(),
+            None => self.raise(item.rank),
+        };
+        let state = if waits.is_some() { State::Scheduled } else { State::Ready };
+        let key = Key { priority: item.priority, rank, seq: self.stamp.seq };
+        self.batch.inserts.push(ItemRow {
+            topic,
+            key,
+            state,
+            enqueued_at: item.arrived,
+            expires_at: item.expires_at,
+            lease_ms: item.lease_ms,
+            max_attempts: item.max_attempts,
+            policy: item.policy,
+            deliveries: 0,
+            failures: 0,
+            body: item.body.clone(),
+        });
+        self.expiry_min = self.expiry_min.min(item.expires_at.unwrap_or(Timestamp::MAX));
+        self.schedule_min = self.schedule_min.min(waits.unwrap_or(Timestamp::MAX));
+        match state {
+            State::Ready => self.count(topic, 1, 0, 0),
+            State::Scheduled => self.count(topic, 0, 1, 0),
+        }
+        Ok(Stored { topic, key, state })
+    }
+
+    /// A rank that this shard has not passed yet, where the fence's rank was far ahead of node time.
+    fn raise(&mut self, rank: i64) -> i64 {
+        let rank = if rank > self.owned.rank_floor {
+            rank
+        } else {
+            self.owned.rank_floor += 1;
+            self.owned.rank_floor
+        };
+        self.stamp.rank = self.stamp.rank.max(rank);
+        rank
+    }
+
+    fn topic(&mut self, name: &TopicName) -> Result<TopicId, Refusal> {
+        if let Some(id) = self.owned.names.get(name).or_else(|| self.new_topics.get(name)) {
+            return Ok(*id);
+        }
+        let limit = self.context.settings.limits.topics_per_namespace;
+        let new = self.new_topics.keys().filter(|other| other.namespace == name.namespace).count();
+        if (self.context.topics_of)(&name.namespace) + new >= limit {
+            let message = format!("the namespace has {limit} topics, as many as it may have");
+            return Err(Refusal::new(Reason::TooManyTopics, message));
+        }
+        let id = TopicId(self.stamp.topic.0 + 1);
+        self.stamp.topic = id;
+        self.new_topics.insert(name.clone(), id);
+        self.batch.new_topics.push(TopicRow { id, name: name.clone(), counts: TopicCounts::default() });
+        Ok(id)
+    }
+
+    /// The item's row goes, with its expiry.
+    pub fn delete(&mut self, topic: TopicId, seq: Seq, expires_at: Option<Timestamp>) {
+        self.batch.deletes.push(seq);
+        if let Some(at) = expires_at {
+            self.batch.unexpires.push((at, seq));
+        }
+        self.count(topic, -1, 0, 0);
+    }
+
+    pub fn count(&mut self, topic: TopicId, ready: i64, scheduled: i64, dead: i64) {
+        let delta = self.deltas.entry(topic).or_default();
+        delta.ready += ready;
+        delta.scheduled += scheduled;
+        delta.dead += dead;
+    }
+
+    /// A `schedule` row is added.
+    pub fn schedules(&mut self, at: Timestamp) {
+        self.schedule_min = self.schedule_min.min(at);
+    }
+
+    fn page(&mut self) {
+        if self.owned.split.is_some() && self.rows > 0 {
+            return;
+        }
+        let Some(page) = self.owned.page.take() else { return };
+        let (done, left) = match page.sweep {
+            Sweep::Due => self.promote(&page),
+            Sweep::Expiry => self.expire(&page),
+        };
+        self.rows += done.iter().filter(|done| **done).count();
+        let (sweeper, added) = match page.sweep {
+            Sweep::Due => (&self.owned.due, self.schedule_min),
+            Sweep::Expiry => (&self.owned.expiry, self.expiry_min),
+        };
+        let checkpoint = sweeper.target(&page, left.min(added));
+        self.formed_page = Some(FormedPage { page, done, checkpoint });
+    }
+
+    /// Topics that have had nothing in them for long lose their rows.
+    fn drop_idle_topics(&mut self) {
+        let keep = self.context.settings.idle_topic;
+        while self.batch.drop_topics.len() < FOLDS
+            && let Some((since, id)) = self.owned.idle.front().copied()
+            && self.context.at.since(since) >= keep
+        {
+            self.owned.idle.pop_front();
+            let Some(topic) = self.owned.topics.get(&id) else { continue };
+            let unused = topic.is_empty() && topic.idle_since == Some(since) && topic.reserved == 0;
+            if unused && !topic.window.is_reading() && !self.deltas.contains_key(&id) {
+                self.batch.drop_topics.push(id);
+                self.rows += 1;
+            }
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        if self.rows == 0 && self.formed_page.is_none() {
+            return Outcome { batch: None, misses: self.misses };
+        }
+        let number = self.batch.number;
+        for (id, places) in &self.closing {
+            self.batch.lease_changes.extend(self.owned.leases.without(*id, places));
+        }
+        if !self.entries.is_empty() {
+            let open = vec![true; self.entries.len()];
+            self.batch.lease = Some(LeaseRow { id: number, entries: self.entries, open });
+        }
+        let mut lowered = Vec::new();
+        let mut checkpoints = Vec::new();
+        for (sweeper, added) in [(&self.owned.due, self.schedule_min), (&self.owned.expiry, self.expiry_min)]
+        {
+            let formed = self.formed_page.as_ref().filter(|formed| formed.page.sweep == sweeper.sweep);
+            match formed {
+                Some(formed) if formed.checkpoint != sweeper.checkpoint => {
+                    checkpoints.push((sweeper.sweep, formed.checkpoint));
+                }
+                None if added < sweeper.checkpoint => {
+                    checkpoints.push((sweeper.sweep, added));
+                    lowered.push((sweeper.sweep, added));
+                }
+                _ => {}
+            }
+        }
+        self.batch.checkpoints = checkpoints;
+        self.deltas.retain(|_, delta| *delta != TopicCounts::default());
+        let folds = fold(self.owned, &mut self.batch, &self.deltas);
+        self.batch.count_deltas = self.deltas.iter().map(|(id, delta)| (*id, *delta)).collect();
+        self.batch.stamp = Some(self.stamp);
+        self.owned.in_flight = Some(InFlight {
+            number,
+            sent_at: self.context.at,
+            slow: false,
+            rows: self.rows,
+            stamp: self.stamp,
+            new_topics: self.batch.new_topics.clone(),
+            dropped: self.batch.drop_topics.clone(),
+            deltas: self.batch.count_deltas.clone(),
+            folds,
+            lease: self.batch.lease.clone(),
+            formed: self.formed,
+            page: self.formed_page,
+            lowered,
+            schedule_min: self.schedule_min,
+            expiry_min: self.expiry_min,
+        });
+        Outcome { batch: Some(self.batch), misses: self.misses }
+    }
+}
+
+/// Writes the counts of topics that changed long ago into their rows, so that old deltas can go.
+fn fold(owned: &Owned, batch: &mut Batch, deltas: &BTreeMap<TopicId, TopicCounts>) -> Vec<TopicId> {
+    let since = |id: &TopicId| owned.topics.get(id).and_then(|topic| topic.dirty_since);
+    let oldest = owned.dirty.iter().find_map(&since).unwrap_or(batch.number);
+    // Topics that were loaded have `dirty_since` 0: they are folded once, without haste.
+    let behind = if oldest == 0 { FOLD_AFTER } else { batch.number - oldest };
+    if behind < FOLD_AFTER {
+        return Vec::new();
+    }
+    let most = if behind < 4 * FOLD_AFTER { FOLDS } else { FOLDS_BEHIND };
+    let folds: Vec<TopicId> = owned
+        .dirty
+        .iter()
+        .filter(|id| since(id).is_some_and(|since| since <= oldest + FOLD_AFTER / 2))
+        .take(most)
+        .copied()
+        .collect();
+    for id in &folds {
+        let Some(topic) = owned.topics.get(id) else { continue };
+        if batch.drop_topics.contains(id) {
+            continue;
+        }
+        let mut counts = topic.counts;
+        if let Some(delta) = deltas.get(id) {
+            counts.ready += delta.ready;
+            counts.scheduled += delta.scheduled;
+            counts.dead += delta.dead;
+        }
+        batch.count_folds.push((*id, counts));
+    }
+    let folded: HashSet<TopicId> = folds.iter().copied().collect();
+    let rest = owned.dirty.iter().filter(|id| !folded.contains(id)).filter_map(since).min();
+    batch.deltas_before = Some(rest.unwrap_or(batch.number));
+    folds
+}
+
+/// The generation that takes keys at `now`.
+pub(crate) fn current_generation(live: &[u64], now: Timestamp) -> Option<u64> {
+    let seconds = u64::try_from(now.as_micros() / 1_000_000).unwrap_or(0);
+    live.iter().rev().find(|number| **number <= seconds).copied()
+}
+
+/// An entry for an item that was just enqueued. The body is copied: as it came it may hold on to the whole
+/// request's memory.
+pub(crate) fn entry_of(item: &Placed) -> Entry {
+    let mut body = item.body.clone();
+    body.payload = bytes::Bytes::copy_from_slice(&body.payload);
+    body.metadata = bytes::Bytes::copy_from_slice(&body.metadata);
+    Entry {
+        enqueued_at: item.arrived,
+        expires_at: item.expires_at,
+        lease_ms: item.lease_ms,
+        max_attempts: item.max_attempts,
+        policy: item.policy,
+        deliveries: 0,
+        failures: 0,
+        bytes: u32::try_from(body.bytes()).unwrap_or(u32::MAX),
+        body: Some(body),
+    }
+}
