@@ -1,4 +1,6 @@
 //! testkit
 
+pub mod contract;
 pub mod fake;
 pub mod servers;
+pub mod sim;

@@ -1,0 +1,143 @@
+//! Reads of a fake shard. Each sees the rows of one moment: at its start or at its end, by chance.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use forebay_store::{DedupeHit, DueRow, Image, ReadyRow, Reader, StoreError, Sweep};
+use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
+
+use super::{Db, Lie, Process, Tables};
+
+pub(super) struct FakeReader {
+    pub db: Db,
+    pub process: Process,
+}
+
+impl FakeReader {
+    /// Takes the time of a read, and shows it the rows at its start or at its end.
+    async fn see<T>(&self, name: &str, look: impl Fn(&Tables) -> T) -> Result<T, StoreError> {
+        let early = {
+            let state = &mut *self.db.lock();
+            let early = state.dice.chance(500);
+            early.then(|| look(&state.tables))
+        };
+        self.db.operate(&self.process, name, |faults| faults.read_fails).await?;
+        Ok(early.unwrap_or_else(|| look(&self.db.lock().tables)))
+    }
+
+    fn lies(&self, lie: Lie, per_mille: u32) -> bool {
+        let state = &mut *self.db.lock();
+        state.lie == Some(lie) && state.dice.chance(per_mille)
+    }
+}
+
+#[async_trait]
+impl Reader for FakeReader {
+    async fn load(&self) -> Result<Image, StoreError> {
+        let mut image = self.see("load", Tables::image).await?;
+        if self.lies(Lie::LeaseForgottenAtLoad, 1_000) {
+            image.leases.pop();
+        }
+        if self.lies(Lie::CountsForgottenAtLoad, 1_000) {
+            image.topics.iter_mut().for_each(|topic| topic.counts.ready = 0);
+        }
+        Ok(image)
+    }
+
+    async fn ready(
+        &self,
+        topic: TopicId,
+        after: Key,
+        limit: usize,
+        bodies: bool,
+    ) -> Result<Vec<ReadyRow>, StoreError> {
+        let started = self.db.lock().tables.fence.batch;
+        let past = self.lies(Lie::ReadShowsThePast, 500).then(|| {
+            let rows = self.db.lock().tables.ready(topic, after, limit, bodies);
+            rows
+        });
+        let mut rows = self
+            .see("read of ready items", |tables| tables.ready(topic, after, limit, bodies))
+            .await?;
+        if let Some(past) = past {
+            // An older state of the rows than the read's own beginning.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            rows = past;
+        }
+        let state = &mut *self.db.lock();
+        state.sights.raced += u64::from(state.tables.fence.batch > started);
+        if state.lie == Some(Lie::ReadSkipsARow) && rows.len() > 1 && state.dice.chance(300) {
+            rows.remove(0);
+        }
+        if state.lie == Some(Lie::BodyChanged) {
+            rows.iter_mut().filter_map(|row| row.body.as_mut()).for_each(change);
+        }
+        Ok(rows)
+    }
+
+    async fn bodies(&self, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {
+        let body = |tables: &Tables, seq: &Seq| Some((*seq, tables.items.get(seq)?.body.clone()));
+        let look = |tables: &Tables| seqs.iter().filter_map(|seq| body(tables, seq)).collect::<Vec<_>>();
+        let mut found = self.see("read of bodies", look).await?;
+        if self.lies(Lie::BodyChanged, 1_000) {
+            found.iter_mut().for_each(|(_, body)| change(body));
+        }
+        Ok(found)
+    }
+
+    async fn due(
+        &self,
+        sweep: Sweep,
+        from: Timestamp,
+        to: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueRow>, StoreError> {
+        let to = if self.lies(Lie::DueTooEarly, 1_000) { to.plus(Duration::from_secs(3)) } else { to };
+        self.see("read of due items", |tables| tables.due(sweep, from, to, limit)).await
+    }
+
+    async fn next_due(&self, sweep: Sweep, from: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let look = |tables: &Tables| tables.sweep(sweep).range((from, Seq(0))..).next().map(|(at, _)| *at);
+        let next = self.see("read of the next due time", look).await?;
+        let early = self.lies(Lie::DueTooEarly, 1_000);
+        Ok(if early { next.map(|at| at.minus(Duration::from_secs(3))) } else { next })
+    }
+
+    async fn dedupe(&self, generations: &[u64], hashes: &[[u8; 16]]) -> Result<Vec<DedupeHit>, StoreError> {
+        let look = |tables: &Tables| {
+            let mut hits = Vec::new();
+            for keys in generations.iter().filter_map(|number| tables.generations.get(number)) {
+                for hash in hashes {
+                    if let Some((at, answer)) = keys.get(hash) {
+                        hits.push(DedupeHit { hash: *hash, at: *at, answer: answer.clone() });
+                    }
+                }
+            }
+            hits
+        };
+        let hits = self.see("read of dedupe keys", look).await?;
+        Ok(if self.lies(Lie::DedupeForgotten, 500) { Vec::new() } else { hits })
+    }
+
+    async fn fate(&self, seq: Seq) -> Result<Option<bool>, StoreError> {
+        let look = |tables: &Tables| {
+            let waits = tables.items.contains_key(&seq).then_some(false);
+            waits.or_else(|| tables.dead.contains_key(&seq).then_some(true))
+        };
+        self.see("read of a fate", look).await
+    }
+
+    async fn ping(&self) -> Result<Duration, StoreError> {
+        let start = self.db.journal.elapsed();
+        self.db.operate(&self.process, "ping", |faults| faults.read_fails).await?;
+        Ok(self.db.journal.elapsed().saturating_sub(start))
+    }
+}
+
+fn change(body: &mut Body) {
+    let mut bytes = body.payload.to_vec();
+    if let Some(last) = bytes.last_mut() {
+        *last ^= 1;
+    }
+    body.payload = bytes.into();
+}

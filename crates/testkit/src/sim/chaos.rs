@@ -1,0 +1,163 @@
+//! What is done to the shards and processes while the clients are at work.
+
+use std::time::Duration;
+
+use super::{
+    plan::Kind,
+    world::{Node, World},
+};
+use crate::fake::{Dice, Faults, Life};
+
+/// An hour, in microseconds.
+const HOUR: u64 = 3_600_000_000;
+
+/// Makes trouble until the run is dropped.
+pub async fn reign(world: &World, mut dice: Dice) {
+    loop {
+        let span = dice.millis((200, 2_500));
+        tokio::time::sleep(span).await;
+        match world.plan.kind {
+            Kind::Quiet | Kind::Tight => {}
+            Kind::Rollbacks => shard_trouble(world, &mut dice).await,
+            Kind::Unknown => unknown_trouble(world, &mut dice).await,
+            Kind::Crashes => crash(world, &mut dice).await,
+            Kind::TakeOvers => take_over(world, &mut dice).await,
+            Kind::Clocks => step_clock(world, &mut dice).await,
+            Kind::Everything => match dice.below(5) {
+                0 => shard_trouble(world, &mut dice).await,
+                1 => unknown_trouble(world, &mut dice).await,
+                2 => crash(world, &mut dice).await,
+                3 => take_over(world, &mut dice).await,
+                _ => step_clock(world, &mut dice).await,
+            },
+        }
+    }
+}
+
+/// Sets every shard's behaviour at the beginning.
+pub fn begin(world: &World, dice: &mut Dice) {
+    for db in &world.dbs {
+        let faults = world.plan.faults(dice);
+        db.lock().faults = faults;
+    }
+}
+
+/// Everything is well again.
+pub fn heal(world: &World) {
+    world.journal.note(format_args!("everything heals"));
+    for db in &world.dbs {
+        let state = &mut *db.lock();
+        state.faults = Faults::none();
+        state.clock_offset = 0;
+    }
+    for node in world.alive() {
+        node.process.set(Life::Running);
+        node.clock.set_offset(0);
+    }
+}
+
+/// A shard is slow, down or full for a while.
+async fn shard_trouble(world: &World, dice: &mut Dice) {
+    let db = dice.pick(&world.dbs).clone();
+    let what = dice.below(3);
+    let before = db.lock().faults.clone();
+    world.journal.note(format_args!("shard {} in trouble {what}", db.id));
+    {
+        let faults = &mut db.lock().faults;
+        match what {
+            0 => faults.disk_full = true,
+            1 => faults.down = true,
+            _ => (faults.slow, faults.slow_ms) = (900, (1_000, 3_000)),
+        }
+    }
+    let span = dice.millis((300, 4_000));
+    tokio::time::sleep(span).await;
+    world.journal.note(format_args!("shard {} out of trouble", db.id));
+    db.lock().faults = before;
+}
+
+/// A shard loses many COMMITs for a while.
+async fn unknown_trouble(world: &World, dice: &mut Dice) {
+    let db = dice.pick(&world.dbs).clone();
+    let before = db.lock().faults.clone();
+    {
+        let faults = &mut db.lock().faults;
+        (faults.lost_before, faults.lost_after, faults.hangs) = (150, 250, 150);
+    }
+    let span = dice.millis((100, 1_500));
+    tokio::time::sleep(span).await;
+    db.lock().faults = before;
+}
+
+/// A process dies or is stopped, and another follows.
+async fn crash(world: &World, dice: &mut Dice) {
+    let Some(node) = world.alive().last().cloned() else { return };
+    if dice.chance(250) {
+        stop(world, &node).await;
+    } else {
+        world.kill(&node);
+    }
+    let span = dice.millis((0, 1_500));
+    tokio::time::sleep(span).await;
+    world.start(dice.next(), 0);
+    let span = dice.millis((1_000, 6_000));
+    tokio::time::sleep(span).await;
+}
+
+/// A process is cut off from its shards, another takes them over, and the first comes back.
+async fn take_over(world: &World, dice: &mut Dice) {
+    let Some(node) = world.alive().last().cloned() else { return };
+    world.journal.note(format_args!("process {} is cut off", node.process.number));
+    node.process.set(Life::CutOff);
+    let span = dice.millis((0, 1_000));
+    tokio::time::sleep(span).await;
+    let second = world.alive().len() < 2;
+    if second {
+        world.start(dice.next(), 0);
+    }
+    let span = dice.millis((500, 8_000));
+    tokio::time::sleep(span).await;
+    world.journal.note(format_args!("process {} is back", node.process.number));
+    node.process.set(Life::Running);
+    let span = dice.millis((500, 3_000));
+    tokio::time::sleep(span).await;
+    if dice.chance(500) {
+        world.kill(&node);
+    }
+}
+
+/// A server's or a node's clock steps.
+async fn step_clock(world: &World, dice: &mut Dice) {
+    let hour = HOUR as i64;
+    let by = *dice.pick(&[hour, -hour, hour / 60, -hour / 60, 0]);
+    if dice.chance(500) {
+        let db = dice.pick(&world.dbs);
+        world.journal.note(format_args!("the clock of shard {} is {by} µs off", db.id));
+        db.lock().clock_offset = by;
+    } else if let Some(node) = world.alive().last() {
+        world.journal.note(format_args!("the clock of process {} is {by} µs off", node.process.number));
+        node.clock.set_offset(by);
+    }
+    if dice.chance(200) {
+        crash(world, dice).await;
+    }
+}
+
+/// A graceful stop, with a look at how long it takes.
+pub async fn stop(world: &World, node: &Node) {
+    let number = node.process.number;
+    world.journal.note(format_args!("process {number} is told to stop"));
+    let start = world.journal.elapsed();
+    let stopped = tokio::select! {
+        biased;
+        () = node.process.died() => true,
+        stopped = tokio::time::timeout(Duration::from_secs(25), node.engine.stop()) => stopped.is_ok(),
+    };
+    let span = world.journal.elapsed().saturating_sub(start);
+    world.journal.note(format_args!("process {number} has stopped after {span:?}: {stopped}"));
+    let healthy = world.dbs.iter().all(|db| !db.lock().faults.down);
+    if !stopped && healthy && node.process.life() == Life::Running {
+        world.blame("CLEAN-DRAIN", format!("process {number} did not stop within 25 s"));
+    }
+    world.kill(node);
+}

@@ -1,0 +1,186 @@
+//! NO-PHANTOM, LEASE-BEFORE-DELIVERY, LEASE-EXCLUSIVE, NO-DELIVERY-AFTER-ACK: what was handed out against what
+//! was sent and stored.
+
+use std::collections::{HashMap, HashSet};
+
+use forebay_engine::Delivered;
+use forebay_types::{DeliveryPolicy, ItemId};
+
+use super::{Case, Finding, Item, Items};
+use crate::{
+    fake::Change,
+    sim::{
+        history::{Answer, Call, Known, Sent, What},
+        payload::tag_of,
+    },
+};
+
+/// Every delivery that was handed to a caller.
+pub(super) fn all(case: &Case) -> impl Iterator<Item = (&Call, &Delivered)> {
+    case.calls.iter().flat_map(|call| {
+        let items = match &call.what {
+            What::Dequeue { answer: Answer::Done(items), .. } => items.as_slice(),
+            _ => &[],
+        };
+        items.iter().map(move |item| (call, item))
+    })
+}
+
+pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
+    let sent = sent(case);
+    let acked = acked(case);
+    let mut seen = HashSet::new();
+    for (call, delivered) in all(case) {
+        let id = delivered.id;
+        let name = format!("{id}.{} in call {}", delivered.attempt, call.start.event);
+        phantom(call, delivered, &sent, &name, found);
+        if acked.get(&id).is_some_and(|event| *event < call.start.event) {
+            found.push(("NO-DELIVERY-AFTER-ACK", format!("{name} after its ack")));
+        }
+        if !seen.insert((id, delivered.attempt)) {
+            found.push(("LEASE-EXCLUSIVE", format!("{name} was handed out twice")));
+        }
+        match items.by_id.get(&id) {
+            Some(item) => before(call, delivered, item, items, &name, found),
+            None => found.push(("NO-PHANTOM", format!("{name} was never stored"))),
+        }
+    }
+    for (_, item) in &items.by_id {
+        grows(item, found);
+        at_most_once(case, item, found);
+    }
+}
+
+fn sent(case: &Case) -> HashMap<u64, Vec<(&Call, &Sent, Known)>> {
+    let mut sent: HashMap<u64, Vec<_>> = HashMap::new();
+    for call in &case.calls {
+        if let What::Enqueue { items, answer, .. } = &call.what {
+            for (at, item) in items.iter().enumerate() {
+                sent.entry(item.tag).or_default().push((call, item, answer.known(at)));
+            }
+        }
+    }
+    sent
+}
+
+fn acked(case: &Case) -> HashMap<ItemId, u64> {
+    let mut acked: HashMap<ItemId, u64> = HashMap::new();
+    for call in &case.calls {
+        let What::Ack { receipts, answer } = &call.what else { continue };
+        for (at, receipt) in receipts.iter().enumerate() {
+            if answer.known(at) == Known::Done {
+                let event = acked.entry(receipt.item).or_insert(u64::MAX);
+                *event = (*event).min(call.end.event);
+            }
+        }
+    }
+    acked
+}
+
+/// What is handed out was sent, and not refused.
+fn phantom(
+    call: &Call,
+    delivered: &Delivered,
+    sent: &HashMap<u64, Vec<(&Call, &Sent, Known)>>,
+    name: &str,
+    found: &mut Vec<Finding>,
+) {
+    let tag = tag_of(&delivered.body.payload);
+    let Some(of_tag) = tag.and_then(|tag| sent.get(&tag)) else {
+        return found.push(("NO-PHANTOM", format!("{name} holds a payload that nobody sent")));
+    };
+    let same = |of: &&(&Call, &Sent, Known)| {
+        let (by, item, _) = **of;
+        by.namespace == call.namespace
+            && item.topic == delivered.topic
+            && item.priority == delivered.priority
+            && item.policy == delivered.policy
+    };
+    if of_tag.iter().find(same).is_none() {
+        let foreign = of_tag.iter().all(|(by, ..)| by.namespace != call.namespace);
+        let invariant = if foreign { "ISOLATION" } else { "NO-PHANTOM" };
+        found.push((invariant, format!("{name} is not as it was sent")));
+    }
+    if of_tag.iter().all(|(.., known)| *known == Known::Not) {
+        found.push(("UNKNOWN-STAYS-UNKNOWN", format!("{name} was refused when it was sent")));
+    }
+}
+
+/// A delivery's lease, or removal, is committed before the answer, after the call began, and still stands.
+fn before(
+    call: &Call,
+    delivered: &Delivered,
+    item: &Item,
+    items: &Items,
+    name: &str,
+    found: &mut Vec<Finding>,
+) {
+    let Some(receipt) = delivered.receipt else {
+        let mut during = item.phases.iter().filter(|phase| {
+            phase.deleted() && phase.done.event > call.start.event && phase.done.event <= call.end.event
+        });
+        if during.next().is_none() {
+            found.push(("LEASE-BEFORE-DELIVERY", format!("{name} was handed out before it was removed")));
+        }
+        return;
+    };
+    let lease = items.leases.get(&(receipt.item, receipt.nonce));
+    let Some(lease) = lease.filter(|_| receipt.item == item.id) else {
+        return found.push(("LEASE-BEFORE-DELIVERY", format!("{name} has no lease")));
+    };
+    let opened = &item.phases[lease.opened];
+    if opened.done.event > call.end.event {
+        found.push(("LEASE-BEFORE-DELIVERY", format!("{name} was handed out before its lease")));
+    }
+    if opened.done.event <= call.start.event {
+        found.push(("LEASE-EXCLUSIVE", format!("{name} has a lease from before the call")));
+    }
+    let told = (receipt.delivery, delivered.attempt, delivered.lease_expires_at);
+    if told != (lease.entry.delivery, lease.entry.delivery, Some(lease.entry.deadline)) {
+        found.push(("LEASE-EXCLUSIVE", format!("{name} tells {told:?}, its lease {:?}", lease.entry)));
+    }
+    if lease.closed.is_some_and(|closed| item.phases[closed].done.event < call.end.event) {
+        found.push(("LEASE-EXCLUSIVE", format!("{name} was handed out after the end of its lease")));
+    }
+}
+
+/// The deliveries of an item are numbered upwards.
+fn grows(item: &Item, found: &mut Vec<Finding>) {
+    let mut last = 0;
+    let changes = item.phases.iter().flat_map(|phase| &phase.changes);
+    for change in changes {
+        if let Change::Leased(entry) = change {
+            if entry.delivery <= last {
+                let (id, delivery) = (item.id, entry.delivery);
+                found.push(("LEASE-EXCLUSIVE", format!("{id}: delivery {delivery} after {last}")));
+            }
+            last = entry.delivery;
+        }
+    }
+}
+
+/// An item that is delivered at most once is handed out when it is removed, or comes back.
+fn at_most_once(case: &Case, item: &Item, found: &mut Vec<Finding>) {
+    if item.policy != DeliveryPolicy::AtMostOnce {
+        return;
+    }
+    for (at, phase) in item.phases.iter().enumerate().filter(|(_, phase)| phase.deleted()) {
+        let expired = item.expires_at.is_some_and(|end| end <= phase.done.at) || !case.exact_time;
+        let back = item.phases.get(at + 1).is_some();
+        let handed = all(case).any(|(call, delivered)| {
+            delivered.id == item.id && call.start.event < phase.done.event && phase.done.event <= call.end.event
+        });
+        // A process that died, or lost the shard, may have taken the item with it.
+        let died = case.deaths.iter().any(|(process, moment)| {
+            *process == phase.process && moment.event > phase.done.event
+        });
+        let mut owners = case.shards.iter().filter(|shard| shard.id == item.id.shard).flat_map(|shard| &shard.owners);
+        let lost = owners.any(|owner| owner.done.event > phase.done.event);
+        if handed && back {
+            found.push(("LEASE-EXCLUSIVE", format!("{} was handed out and came back", item.id)));
+        }
+        if !(expired || back || handed || died || lost) {
+            found.push(("NO-LOST-ENQUEUE", format!("{} was removed and handed to nobody", item.id)));
+        }
+    }
+}

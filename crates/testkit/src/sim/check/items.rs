@@ -1,0 +1,202 @@
+//! The life of every item, as the shards' logs tell it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use forebay_store::LeaseEntry;
+use forebay_types::{DeliveryPolicy, ItemId, Key, State, Timestamp, TopicName};
+
+use super::ShardLog;
+use crate::{
+    fake::{Change, Moment},
+    sim::payload::tag_of,
+};
+
+/// Where an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Not stored.
+    Absent,
+    /// In the delivery order, leased or not.
+    Ready,
+    /// Waits for its time.
+    Scheduled,
+    /// In the dead letters.
+    Dead,
+}
+
+/// What one batch made of an item, and where it was after that.
+#[derive(Debug, Clone)]
+pub struct Phase {
+    /// When the engine asked for the batch.
+    pub asked: Moment,
+    /// When the batch had its effect.
+    pub done: Moment,
+    /// Which process wrote it.
+    pub process: usize,
+    /// What it changed about the item.
+    pub changes: Vec<Change>,
+    /// Where the item was then.
+    pub place: Place,
+    /// Its open lease.
+    pub lease: Option<LeaseEntry>,
+    /// Its place in the delivery order.
+    pub key: Key,
+}
+
+/// An item that was stored.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Its id.
+    pub id: ItemId,
+    /// Its topic.
+    pub topic: Option<TopicName>,
+    /// The number in its payload, if that is intact.
+    pub tag: Option<u64>,
+    /// Whether it needs acks.
+    pub policy: DeliveryPolicy,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// When it was enqueued.
+    pub enqueued_at: Timestamp,
+    /// How many deliveries may fail.
+    pub max_attempts: u32,
+    /// Its life, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// One delivery, as the log tells it.
+#[derive(Debug, Clone)]
+pub struct Lease {
+    /// The phase in which it began.
+    pub opened: usize,
+    /// The phase in which it ended.
+    pub closed: Option<usize>,
+    /// As it began.
+    pub entry: LeaseEntry,
+}
+
+/// Every item that was ever stored.
+#[derive(Debug)]
+pub struct Items {
+    /// By id.
+    pub by_id: BTreeMap<ItemId, Item>,
+    /// Deliveries by item and nonce.
+    pub leases: HashMap<(ItemId, u64), Lease>,
+    /// Items by the number in their payload.
+    pub by_tag: HashMap<u64, Vec<ItemId>>,
+}
+
+impl Items {
+    /// Reads the logs.
+    pub fn new(shards: &[ShardLog]) -> Self {
+        let mut items = Self { by_id: BTreeMap::new(), leases: HashMap::new(), by_tag: HashMap::new() };
+        for shard in shards {
+            let mut topics = HashMap::new();
+            for batch in &shard.log {
+                topics.extend(batch.topics.iter().map(|topic| (topic.id, topic.name.clone())));
+                let mut touched: BTreeMap<ItemId, Vec<Change>> = BTreeMap::new();
+                for change in &batch.changes {
+                    let id = ItemId { shard: shard.id, seq: seq_of(change) };
+                    touched.entry(id).or_default().push(change.clone());
+                }
+                for (id, changes) in touched {
+                    if let Some(Change::Inserted(row)) = changes.first() {
+                        let item = items.by_id.entry(id).or_insert_with(|| Item {
+                            id,
+                            topic: topics.get(&row.topic).cloned(),
+                            tag: tag_of(&row.body.payload),
+                            policy: row.policy,
+                            expires_at: row.expires_at,
+                            enqueued_at: row.enqueued_at,
+                            max_attempts: row.max_attempts,
+                            phases: Vec::new(),
+                        });
+                        if item.phases.is_empty()
+                            && let Some(tag) = item.tag
+                        {
+                            items.by_tag.entry(tag).or_default().push(id);
+                        }
+                    }
+                    let Some(item) = items.by_id.get_mut(&id) else { continue };
+                    let phase = next(item, batch, changes);
+                    let at = item.phases.len();
+                    for change in &phase.changes {
+                        match change {
+                            Change::Leased(entry) => {
+                                let lease = Lease { opened: at, closed: None, entry: entry.clone() };
+                                items.leases.insert((id, entry.nonce), lease);
+                            }
+                            Change::Closed(entry) => {
+                                if let Some(lease) = items.leases.get_mut(&(id, entry.nonce)) {
+                                    lease.closed = Some(at);
+                                }
+                            }
+                            _ => {}
+                        }
+                    }
+                    item.phases.push(phase);
+                }
+            }
+        }
+        items
+    }
+}
+
+impl Item {
+    /// The phases that hold at some moment between two events, the first of them from before.
+    pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = &Phase> {
+        let first = self.phases.iter().rposition(|phase| phase.done.event <= from).unwrap_or(0);
+        self.phases[first..].iter().take_while(move |phase| phase.done.event <= to)
+    }
+
+    /// When its row came into being.
+    pub fn inserted(&self) -> Option<Moment> {
+        self.phases.first().map(|phase| phase.done)
+    }
+}
+
+impl Phase {
+    /// Whether the batch removed the item.
+    pub fn deleted(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::Deleted(_)))
+    }
+}
+
+fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Phase {
+    let before = item.phases.last();
+    let mut phase = Phase {
+        asked: batch.asked,
+        done: batch.done,
+        process: batch.process,
+        changes: Vec::new(),
+        place: before.map_or(Place::Absent, |phase| phase.place),
+        lease: before.and_then(|phase| phase.lease.clone()),
+        key: before.map_or(Key::MIN, |phase| phase.key),
+    };
+    let of = |state| if state == State::Ready { Place::Ready } else { Place::Scheduled };
+    for change in &changes {
+        match change {
+            Change::Inserted(row) => (phase.place, phase.key) = (of(row.state), row.key),
+            Change::Leased(entry) | Change::Moved(entry) => phase.lease = Some(entry.clone()),
+            Change::Closed(_) => phase.lease = None,
+            Change::Promoted(_) => phase.place = Place::Ready,
+            Change::Requeued(requeue) => {
+                (phase.place, phase.key.rank) = (of(requeue.state), requeue.rank);
+            }
+            Change::Buried(_) => phase.place = Place::Dead,
+            Change::Deleted(_) => phase.place = Place::Absent,
+        }
+    }
+    phase.changes = changes;
+    phase
+}
+
+fn seq_of(change: &Change) -> forebay_types::Seq {
+    match change {
+        Change::Inserted(row) | Change::Deleted(row) => row.key.seq,
+        Change::Leased(entry) | Change::Moved(entry) | Change::Closed(entry) => entry.seq,
+        Change::Promoted(seq) => *seq,
+        Change::Requeued(requeue) => requeue.seq,
+        Change::Buried(letter) => letter.seq,
+    }
+}

@@ -1,0 +1,81 @@
+//! PRIORITY: in a quiet run, each delivery was the best that was ready, and answers are in order.
+
+use forebay_engine::Delivered;
+use forebay_types::{DeliveryPolicy, ItemId};
+
+use super::{Case, Finding, Item, Items, Phase, Place, deliveries};
+use crate::sim::history::{Answer, Call, What};
+
+pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
+    for call in &case.calls {
+        if let What::Dequeue { answer: Answer::Done(delivered), .. } = &call.what {
+            in_order(call, delivered, items, found);
+        }
+    }
+    for (call, delivered) in deliveries::all(case) {
+        let Some(item) = items.by_id.get(&delivered.id) else { continue };
+        let Some(at) = taken(item, call) else { continue };
+        let key = place(item, at);
+        for other in items.by_id.values().filter(|other| other.topic == item.topic && other.id != item.id) {
+            if let Some(better) = passed_over(other, call, &item.phases[at], key) {
+                let what = format!(
+                    "{} was delivered in call {}, while {} was ready since {} at {:?}, better than {key:?}",
+                    item.id, call.start.event, other.id, better.done.event, better.key
+                );
+                found.push(("PRIORITY", what));
+            }
+        }
+    }
+}
+
+/// The phase in which a call took the item.
+fn taken(item: &Item, call: &Call) -> Option<usize> {
+    let during = |phase: &Phase| phase.done.event > call.start.event && phase.done.event <= call.end.event;
+    let takes = |phase: &Phase| match item.policy {
+        DeliveryPolicy::AtLeastOnce => phase.lease.is_some(),
+        DeliveryPolicy::AtMostOnce => phase.deleted(),
+    };
+    item.phases.iter().position(|phase| during(phase) && takes(phase))
+}
+
+/// Priority, rank and id of an item when a phase took it.
+fn place(item: &Item, at: usize) -> (i32, i64, ItemId) {
+    let key = item.phases[at].key;
+    (key.priority, key.rank, item.id)
+}
+
+/// Whether an item stood ready from before the call until after the other was taken, at a better place, and
+/// nobody else can have had it in hand.
+fn passed_over<'a>(
+    other: &'a Item,
+    call: &Call,
+    taken: &Phase,
+    key: (i32, i64, ItemId),
+) -> Option<&'a Phase> {
+    let at = other.phases.iter().rposition(|phase| phase.done.event < call.start.event)?;
+    let phase = &other.phases[at];
+    let better = (phase.key.priority, phase.key.rank, other.id) < key;
+    let ready = phase.place == Place::Ready && phase.lease.is_none();
+    let expired = other.expires_at.is_some_and(|end| end <= taken.done.at);
+    // Taken by a call that had it in hand when this one looked.
+    let free = other.phases.get(at + 1).is_none_or(|next| next.asked.event > taken.done.event);
+    (better && ready && !expired && free).then_some(phase)
+}
+
+/// Inside one answer, the items of a topic are in delivery order.
+fn in_order(call: &Call, delivered: &[Delivered], items: &Items, found: &mut Vec<Finding>) {
+    let mut last: Option<(&Delivered, (i32, i64, ItemId))> = None;
+    for one in delivered {
+        let Some(item) = items.by_id.get(&one.id) else { continue };
+        let Some(at) = taken(item, call) else { continue };
+        let key = place(item, at);
+        if let Some((before, before_key)) = last
+            && before.topic == one.topic
+            && before_key > key
+        {
+            let (first, second) = (before.id, one.id);
+            found.push(("PRIORITY", format!("{first} before {second} in call {}", call.start.event)));
+        }
+        last = Some((one, key));
+    }
+}

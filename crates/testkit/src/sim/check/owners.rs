@@ -1,0 +1,28 @@
+//! ONE-OWNER: batches carry the fence that was current, without a gap; epochs belong to one owner each.
+
+use std::collections::BTreeMap;
+
+use super::{Case, Finding};
+
+pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
+    for shard in &case.shards {
+        let mut wrong = |what: String| found.push(("ONE-OWNER", format!("shard {}: {what}", shard.id)));
+        let mut number = None;
+        for batch in &shard.log {
+            if (batch.epoch, batch.incarnation) != (batch.fence_epoch, batch.fence_incarnation) {
+                let (own, fence) = (batch.epoch, batch.fence_epoch);
+                wrong(format!("batch {} of epoch {own} committed in epoch {fence}", batch.number));
+            }
+            if number.is_some_and(|number| number + 1 != batch.number) {
+                wrong(format!("batch {} follows {number:?}", batch.number));
+            }
+            number = Some(batch.number);
+        }
+        let mut owners = BTreeMap::new();
+        for owner in &shard.owners {
+            if owners.insert(owner.epoch, owner.incarnation).is_some() {
+                wrong(format!("epoch {} has two owners", owner.epoch));
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! STALE-RECEIPT-INERT, NO-STALE-OK, NO-LOST-ENQUEUE, EVENTUAL-REDELIVERY: acks, nacks and extensions against
+//! the ends of deliveries in the log, and every end against its reason.
+
+use std::collections::{HashMap, HashSet};
+
+use forebay_engine::NackAction;
+use forebay_types::{Fate, ItemId, Receipt, Refusal, Timestamp};
+
+use super::{Case, Finding, Item, Items, Lease, Phase, Place, deliveries};
+use crate::{
+    fake::Change,
+    sim::history::{Call, Known, What},
+};
+
+/// A wish to end a delivery that was not refused.
+struct Wish {
+    start: u64,
+    nack: Option<NackAction>,
+}
+
+pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
+    let mut ended: HashSet<(ItemId, u64)> = HashSet::new();
+    let mut wishes: HashMap<(ItemId, u64), Vec<Wish>> = HashMap::new();
+    for call in &case.calls {
+        let members: Vec<(Receipt, Option<Result<(), &Refusal>>, Known, Option<NackAction>)> = match &call.what {
+            What::Ack { receipts, answer } => receipts
+                .iter()
+                .enumerate()
+                .map(|(at, receipt)| {
+                    (*receipt, answer.member(at).map(|r| r.map(drop)), answer.known(at), None)
+                })
+                .collect(),
+            What::Nack { nacks, answer } => nacks
+                .iter()
+                .enumerate()
+                .map(|(at, nack)| {
+                    let result = answer.member(at).map(|r| r.map(drop));
+                    (nack.receipt, result, answer.known(at), Some(nack.action))
+                })
+                .collect(),
+            What::Extend { .. } => {
+                extended(call, items, found);
+                continue;
+            }
+            _ => continue,
+        };
+        for (receipt, result, known, nack) in members {
+            let key = (receipt.item, receipt.nonce);
+            match result {
+                Some(Ok(())) => {
+                    if !ended.insert(key) {
+                        let what = format!("{} was ended twice, again in call {}", receipt.item, call.start.event);
+                        found.push(("STALE-RECEIPT-INERT", what));
+                    }
+                    done(call, receipt, nack, items, found);
+                }
+                Some(Err(refusal)) => lost(call, receipt, refusal, items, found),
+                None => {}
+            }
+            if known != Known::Not {
+                wishes.entry(key).or_default().push(Wish { start: call.start.event, nack });
+            }
+        }
+    }
+    let handed: HashSet<(ItemId, u64)> = deliveries::all(case)
+        .filter_map(|(_, delivered)| Some((delivered.id, delivered.receipt?.nonce)))
+        .collect();
+    for (key, lease) in &items.leases {
+        if let (Some(item), Some(closed)) = (items.by_id.get(&key.0), lease.closed) {
+            let none = Vec::new();
+            let wishes = wishes.get(key).unwrap_or(&none);
+            reason(case, item, lease, &item.phases[closed], wishes, handed.contains(key), found);
+        }
+    }
+    for item in items.by_id.values() {
+        removed(case, item, found);
+    }
+}
+
+/// What an OK says happened in the course of the call.
+fn done(call: &Call, receipt: Receipt, nack: Option<NackAction>, items: &Items, found: &mut Vec<Finding>) {
+    let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
+    let lease = items.leases.get(&(receipt.item, receipt.nonce));
+    let closed = lease.and_then(|lease| Some(&items.by_id[&receipt.item].phases[lease.closed?]));
+    let Some(phase) = closed.filter(|phase| phase.done.event < call.end.event) else {
+        return found.push(("NO-STALE-OK", format!("{name} was answered OK, and its delivery goes on")));
+    };
+    if phase.done.event <= call.start.event {
+        return found.push(("STALE-RECEIPT-INERT", format!("{name} was answered OK after its delivery")));
+    }
+    let item = &items.by_id[&receipt.item];
+    let expired = item.expires_at.is_some() && phase.deleted();
+    let fits = match nack {
+        None => phase.deleted(),
+        Some(NackAction::DeadLetter) => phase.place == Place::Dead || expired,
+        Some(_) => phase.place != Place::Absent || expired,
+    };
+    if !fits {
+        found.push(("NO-STALE-OK", format!("{name} was answered OK, and its item is {:?}", phase.place)));
+    }
+}
+
+/// What LEASE_LOST says was so at some moment of the call.
+fn lost(call: &Call, receipt: Receipt, refusal: &Refusal, items: &Items, found: &mut Vec<Finding>) {
+    let (Some(fate), Some(item)) = (refusal.fate, items.by_id.get(&receipt.item)) else { return };
+    let fits = |phase: &Phase| {
+        let over = phase.lease.as_ref().is_none_or(|lease| lease.nonce != receipt.nonce);
+        let place = match (phase.place, phase.lease.is_some()) {
+            (Place::Absent, _) => Fate::Gone,
+            (Place::Dead, _) => Fate::Dead,
+            (_, true) => Fate::Leased,
+            (_, false) => Fate::Waiting,
+        };
+        let expired = item.expires_at.is_some_and(|end| end <= call.end.at) && fate == Fate::Gone;
+        over && (place == fate || expired)
+    };
+    if !item.between(call.start.event, call.end.event).any(fits) {
+        let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
+        let seen: Vec<_> = item
+            .between(call.start.event, call.end.event)
+            .map(|phase| (phase.place, phase.lease.as_ref().map(|lease| lease.delivery)))
+            .collect();
+        found.push(("NO-STALE-OK", format!("{name} was answered lost, {}: it was {seen:?}", fate.as_str())));
+    }
+}
+
+/// An extension that was answered OK stands in the log.
+fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
+    let What::Extend { extensions, answer } = &call.what else { return };
+    for (at, extension) in extensions.iter().enumerate() {
+        let receipt = extension.receipt;
+        match answer.member(at) {
+            Some(Ok(end)) => {
+                let stands = |change: &Change| {
+                    matches!(change, Change::Moved(entry) if entry.nonce == receipt.nonce && entry.deadline == *end)
+                };
+                let item = items.by_id.get(&receipt.item);
+                let mut phases = item.into_iter().flat_map(|item| &item.phases).filter(|phase| {
+                    phase.done.event > call.start.event && phase.done.event < call.end.event
+                });
+                if !phases.any(|phase| phase.changes.iter().any(stands)) {
+                    let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
+                    found.push(("NO-STALE-OK", format!("{name} was extended, and the log does not know")));
+                }
+            }
+            Some(Err(refusal)) => lost(call, receipt, refusal, items, found),
+            None => {}
+        }
+    }
+}
+
+/// Every delivery that ended did so for a reason.
+fn reason(
+    case: &Case,
+    item: &Item,
+    lease: &Lease,
+    phase: &Phase,
+    wishes: &[Wish],
+    handed: bool,
+    found: &mut Vec<Finding>,
+) {
+    let name = format!("{}.{} at {}", item.id, lease.entry.delivery, phase.done.event);
+    let wished = |fits: &dyn Fn(Option<NackAction>) -> bool| {
+        wishes.iter().any(|wish| wish.start < phase.done.event && fits(wish.nack))
+    };
+    let passed = |at: Timestamp| at <= phase.done.at || !case.exact_time;
+    let expired = item.expires_at.is_some_and(passed);
+    let ran_out = passed(deadline(item, lease, phase));
+    for change in &phase.changes {
+        match change {
+            Change::Deleted(_) => {
+                if !wished(&|nack| nack.is_none()) && !expired {
+                    found.push(("NO-LOST-ENQUEUE", format!("{name} was removed without an ack")));
+                }
+            }
+            Change::Buried(letter) => {
+                let failed = letter.failures >= item.max_attempts
+                    && (ran_out || wished(&|nack| matches!(nack, Some(NackAction::Fail(_)))));
+                if !failed && !wished(&|nack| nack == Some(NackAction::DeadLetter)) {
+                    found.push(("NO-LOST-ENQUEUE", format!("{name} was buried without need")));
+                }
+            }
+            Change::Requeued(requeue) => {
+                let failed = requeue.failures == lease.entry.failures + 1;
+                let kept = requeue.failures == lease.entry.failures;
+                let by_nack = wished(&|nack| matches!(nack, Some(NackAction::Fail(_))));
+                let by_release = wished(&|nack| matches!(nack, Some(NackAction::Release(_))));
+                if !(failed && (by_nack || ran_out) || kept && (by_release || !handed)) {
+                    found.push(("LEASE-EXCLUSIVE", format!("{name} ended before its time: {requeue:?}")));
+                }
+                if requeue.failures >= item.max_attempts {
+                    found.push(("EVENTUAL-REDELIVERY", format!("{name} failed too often to go back")));
+                }
+                if requeue.deliveries != lease.entry.delivery {
+                    found.push(("LEASE-EXCLUSIVE", format!("{name} goes back as {requeue:?}")));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The deadline that held when a delivery ended.
+fn deadline(item: &Item, lease: &Lease, end: &Phase) -> Timestamp {
+    let phases = item.phases.iter().filter(|phase| phase.done.event < end.done.event);
+    let moved = phases.flat_map(|phase| &phase.changes).filter_map(|change| match change {
+        Change::Moved(entry) if entry.nonce == lease.entry.nonce => Some(entry.deadline),
+        _ => None,
+    });
+    moved.last().unwrap_or(lease.entry.deadline)
+}
+
+/// An item that needs an ack is removed outside of a delivery only when its time to live is over.
+fn removed(case: &Case, item: &Item, found: &mut Vec<Finding>) {
+    use forebay_types::DeliveryPolicy::AtLeastOnce;
+    for (at, phase) in item.phases.iter().enumerate() {
+        let leased = at > 0 && item.phases[at - 1].lease.is_some();
+        if !phase.deleted() || leased || item.policy != AtLeastOnce {
+            continue;
+        }
+        let expired = item.expires_at.is_some_and(|end| end <= phase.done.at || !case.exact_time);
+        if !expired {
+            found.push(("NO-LOST-ENQUEUE", format!("{} was removed without having been delivered", item.id)));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! TIME: nothing before its time, nothing after its end, leases as long as they were asked for.
+
+use std::{collections::HashMap, time::Duration};
+
+use forebay_engine::Schedule;
+use forebay_types::Timestamp;
+
+use super::{Case, Finding, Items, deliveries};
+use crate::{
+    fake::Change,
+    sim::history::What,
+};
+
+pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
+    if !case.exact_time {
+        return;
+    }
+    let (earliest, leases) = sent(case);
+    for item in items.by_id.values() {
+        for phase in &item.phases {
+            for change in &phase.changes {
+                let at = phase.asked.at;
+                match change {
+                    Change::Leased(_) if item.expires_at.is_some_and(|end| end <= at) => {
+                        found.push(("TIME", format!("{} was leased after its end", item.id)));
+                    }
+                    Change::Leased(_) => {
+                        let from = item.tag.and_then(|tag| earliest.get(&tag));
+                        if from.is_some_and(|from| *from > at) {
+                            found.push(("TIME", format!("{} was leased before its time", item.id)));
+                        }
+                    }
+                    Change::Promoted(_) if phase.key.rank > at.as_micros() => {
+                        found.push(("TIME", format!("{} became ready before its time", item.id)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    for (call, delivered) in deliveries::all(case) {
+        let What::Dequeue { call: asked, .. } = &call.what else { continue };
+        let Some(end) = delivered.lease_expires_at else { continue };
+        let own = items.by_id.get(&delivered.id).and_then(|item| leases.get(&item.tag?)).copied();
+        let Some(span) = asked.lease.or(own) else { continue };
+        if end < call.start.at.plus(span) || end > call.end.at.plus(span) {
+            let id = delivered.id;
+            found.push(("TIME", format!("{id} has a lease until {end:?}, and not of {span:?}")));
+        }
+    }
+}
+
+/// When each item may be delivered first, and how long it is leased.
+fn sent(case: &Case) -> (HashMap<u64, Timestamp>, HashMap<u64, Duration>) {
+    let (mut earliest, mut leases) = (HashMap::new(), HashMap::new());
+    for call in &case.calls {
+        let What::Enqueue { items, .. } = &call.what else { continue };
+        for item in items {
+            let from = match item.schedule {
+                Schedule::Now => call.start.at,
+                Schedule::Delay(span) => call.start.at.plus(span),
+                Schedule::After(at) => at,
+            };
+            let known = earliest.entry(item.tag).or_insert(from);
+            *known = (*known).min(from);
+            leases.insert(item.tag, item.lease);
+        }
+    }
+    (earliest, leases)
+}

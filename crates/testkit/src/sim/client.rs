@@ -1,0 +1,247 @@
+//! Clients that do at random what clients may do.
+
+use std::time::Duration;
+
+use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, Schedule};
+use forebay_types::{DeliveryPolicy, Receipt, ShardId, Topic};
+
+use super::{
+    history::Sent,
+    node::{NAMESPACES, Port, namespace},
+    world::{Node, World},
+};
+use crate::fake::Dice;
+
+/// One client's life.
+pub async fn live(world: &World, dice: Dice) {
+    let mut port = Port { world, dice };
+    for _ in 0..world.plan.steps {
+        let node = choose(world, &mut port.dice);
+        step(&mut port, &node).await;
+        if port.dice.chance(700) {
+            let span = port.dice.millis((0, 400));
+            tokio::time::sleep(span).await;
+        }
+    }
+}
+
+/// The youngest process, mostly.
+pub fn choose(world: &World, dice: &mut Dice) -> Node {
+    let alive = world.alive();
+    let last = alive.last().or(world.nodes().last()).cloned();
+    let any = if alive.is_empty() || dice.chance(700) { None } else { Some(dice.pick(&alive).clone()) };
+    any.or(last).expect("a run has a process")
+}
+
+async fn step(port: &mut Port<'_>, node: &Node) {
+    let tenant = usize::from(port.dice.chance(150));
+    match port.dice.below(100) {
+        0..30 => enqueue(port, node, tenant).await,
+        30..36 => repeat(port, node).await,
+        36..64 => dequeue(port, node, tenant).await,
+        64..82 => ack(port, node).await,
+        82..90 => nack(port, node).await,
+        90..94 => extend(port, node).await,
+        94..97 => settle_old(port, node).await,
+        _ => look(port, node, tenant).await,
+    }
+}
+
+async fn enqueue(port: &mut Port<'_>, node: &Node, tenant: usize) {
+    let dice = &mut port.dice;
+    let count = if dice.chance(500) { 1 } else { dice.within(2, 12) };
+    let request_id = dice.chance(250).then(|| format!("request-{}", dice.next()));
+    let keyed = request_id.is_none() && dice.chance(250);
+    let mut items = Vec::new();
+    for _ in 0..count {
+        let mut sent = item(port);
+        let dice = &mut port.dice;
+        if request_id.is_some() {
+            sent.shard = None;
+        } else if keyed {
+            sent.shard = None;
+            let mut hand = port.world.hand();
+            let used: Vec<String> =
+                hand.keys.iter().filter(|(by, _)| *by == tenant).map(|(_, key)| key.clone()).collect();
+            let again = !used.is_empty() && dice.chance(300);
+            let key = if again { dice.pick(&used).clone() } else { format!("key-{}", sent.tag) };
+            hand.keys.push((tenant, key.clone()));
+            sent.dedupe_key = Some(key);
+        }
+        items.push(sent);
+    }
+    port.enqueue(node, tenant, items, request_id).await;
+}
+
+fn item(port: &mut Port<'_>) -> Sent {
+    let (world, dice) = (port.world, &mut port.dice);
+    let plan = &world.plan;
+    let tag = {
+        let mut hand = world.hand();
+        hand.tags += 1;
+        hand.tags
+    };
+    let schedule = match dice.below(10) {
+        0 => Schedule::Delay(dice.millis((0, 8_000))),
+        1 if plan.exact_time() => {
+            // At times in the past.
+            let span = dice.millis((0, 6_000));
+            Schedule::After(world.journal.now().plus(span).minus(Duration::from_secs(1)))
+        }
+        _ => Schedule::Now,
+    };
+    // Longer than every delay: the caller must not ask for an item that is due after its end.
+    let ttl = dice.chance(120).then(|| dice.millis((8_001, 14_000)));
+    Sent {
+        tag,
+        topic: topic(dice, plan.topics),
+        priority: *dice.pick(&[0, 0, 0, 1, 5, -3, i32::MAX, i32::MIN]),
+        schedule,
+        lease: dice.millis((1_000, 8_000)),
+        ttl,
+        policy: if dice.chance(100) { DeliveryPolicy::AtMostOnce } else { DeliveryPolicy::AtLeastOnce },
+        max_attempts: dice.within(1, 5) as u32,
+        dedupe_key: None,
+        shard: dice.chance(80).then(|| ShardId(dice.within(1, plan.shards as u64) as u32)),
+        poison: dice.chance(plan.poison),
+    }
+}
+
+/// A call whose outcome is not known is made again, word for word.
+async fn repeat(port: &mut Port<'_>, node: &Node) {
+    let again = {
+        let hand = &mut *port.world.hand();
+        if hand.repeatable.is_empty() {
+            return;
+        }
+        let at = port.dice.below(hand.repeatable.len() as u64) as usize;
+        hand.repeatable.swap_remove(at)
+    };
+    port.enqueue(node, again.0, again.1, again.2).await;
+}
+
+async fn dequeue(port: &mut Port<'_>, node: &Node, tenant: usize) {
+    let dice = &mut port.dice;
+    let mut demands: Vec<Demand> = Vec::new();
+    for _ in 0..dice.within(1, 3) {
+        let topic = topic(dice, port.world.plan.topics);
+        if demands.iter().all(|demand| demand.topic != topic) {
+            let max_items = if dice.chance(500) { 1 } else { dice.within(2, 20) as usize };
+            demands.push(Demand { topic, max_items });
+        }
+    }
+    let call = DequeueCall {
+        namespace: namespace(tenant),
+        demands,
+        wait: if dice.chance(500) { Duration::ZERO } else { dice.millis((1, 5_000)) },
+        lease: dice.chance(200).then(|| dice.millis((1_000, 4_000))),
+        consumer: String::new(),
+        max_bytes: if dice.chance(200) { dice.within(1, 2_000) as usize } else { 3 << 20 },
+    };
+    port.dequeue(node, tenant, call).await;
+}
+
+/// A few deliveries of one tenant.
+fn some(port: &mut Port<'_>, old: bool) -> Option<(usize, Vec<Receipt>)> {
+    let hand = port.world.hand();
+    let from = if old { &hand.old } else { &hand.held };
+    if from.is_empty() {
+        return None;
+    }
+    let (tenant, first) = *port.dice.pick(from);
+    let mut receipts = vec![first];
+    for _ in 0..port.dice.below(6) {
+        let (other, receipt) = *port.dice.pick(from);
+        // The same one twice now and then: clients err.
+        if other == tenant && (!receipts.contains(&receipt) || port.dice.chance(50)) {
+            receipts.push(receipt);
+        }
+    }
+    Some((tenant, receipts))
+}
+
+async fn ack(port: &mut Port<'_>, node: &Node) {
+    if let Some((tenant, receipts)) = some(port, false) {
+        port.ack(node, tenant, receipts).await;
+    }
+}
+
+async fn nack(port: &mut Port<'_>, node: &Node) {
+    let Some((tenant, receipts)) = some(port, false) else { return };
+    let nacks = receipts.into_iter().map(|receipt| nack_of(port, receipt)).collect();
+    port.nack(node, tenant, nacks).await;
+}
+
+fn nack_of(port: &mut Port<'_>, receipt: Receipt) -> NackOf {
+    let dice = &mut port.dice;
+    let delay = if dice.chance(500) { Duration::ZERO } else { dice.millis((1, 4_000)) };
+    let action = match dice.below(10) {
+        0..6 => NackAction::Fail(delay),
+        6..9 => NackAction::Release(delay),
+        _ => NackAction::DeadLetter,
+    };
+    let poison = dice.chance(port.world.plan.poison / 2);
+    let metadata = dice.chance(200).then(|| b"changed".to_vec());
+    let metadata = if poison { Some(crate::fake::POISON.to_vec()) } else { metadata };
+    NackOf { receipt, action, metadata, reason: "at random".to_owned() }
+}
+
+async fn extend(port: &mut Port<'_>, node: &Node) {
+    let Some((tenant, receipts)) = some(port, false) else { return };
+    let mut extensions = Vec::new();
+    for receipt in receipts {
+        let lease = port.dice.chance(500).then(|| port.dice.millis((1_000, 6_000)));
+        extensions.push(ExtendOf { receipt, lease });
+    }
+    port.extend(node, tenant, extensions).await;
+}
+
+/// Settlements of deliveries that are over, or may be.
+async fn settle_old(port: &mut Port<'_>, node: &Node) {
+    let Some((tenant, receipts)) = some(port, true) else { return };
+    match port.dice.below(3) {
+        0 => {
+            let nacks = receipts.into_iter().map(|receipt| nack_of(port, receipt)).collect();
+            port.nack(node, tenant, nacks).await;
+        }
+        1 => {
+            let extensions = receipts.into_iter().map(|receipt| ExtendOf { receipt, lease: None });
+            port.extend(node, tenant, extensions.collect()).await;
+        }
+        _ => {
+            port.ack(node, tenant, receipts).await;
+        }
+    }
+}
+
+/// What operators and pollers look at.
+async fn look(port: &mut Port<'_>, node: &Node, tenant: usize) {
+    let call =
+        ActiveTopicsCall { namespace: namespace(tenant), limit: 100, after: None, prefix: String::new() };
+    let looking = async {
+        if port.dice.chance(500) {
+            drop(node.engine.active_topics(call).await);
+        } else if let Some(status) = node.engine.status().await {
+            bounded(port.world, &status);
+        }
+    };
+    drop(tokio::time::timeout(Duration::from_secs(30), looking).await);
+}
+
+fn bounded(world: &World, status: &forebay_engine::Status) {
+    let settings = &world.plan.settings;
+    let index: usize = status.shards.iter().map(|shard| shard.index_bytes).sum();
+    // A window always keeps a head, whatever the budget: some entries a topic and shard.
+    let heads = (world.plan.topics * NAMESPACES.len() * world.plan.shards) * 40 * 1_024;
+    if index > settings.index_bytes + heads {
+        world.blame("BOUNDED", format!("the index holds {index} bytes of {}", settings.index_bytes));
+    }
+    if status.admitted_bytes > settings.admit_bytes {
+        world.blame("BOUNDED", format!("{} bytes admitted", status.admitted_bytes));
+    }
+}
+
+fn topic(dice: &mut Dice, topics: usize) -> Topic {
+    let at = dice.below(topics as u64);
+    format!("topic-{at}").into()
+}

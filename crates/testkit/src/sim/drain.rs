@@ -1,0 +1,189 @@
+//! The end of a run: everything heals, one process owns all shards, and every item finds its end.
+
+use std::time::Duration;
+
+use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall};
+use forebay_types::{Receipt, State};
+
+use super::{
+    chaos,
+    history::{Answer, What},
+    node::{NAMESPACES, Port, namespace},
+    world::{Node, World},
+};
+use crate::fake::Dice;
+
+/// How long the rest may take when clocks were right.
+const BOUND: Duration = Duration::from_secs(300);
+/// The same where clocks stepped by up to an hour: a shard's time runs slower until it is met.
+const BOUND_CLOCKS: Duration = Duration::from_secs(3 * 3_600);
+
+/// Heals everything and lets every item find its end.
+pub async fn drain(world: &World, mut dice: Dice) {
+    chaos::heal(world);
+    let mut alive = world.alive();
+    let node = match alive.pop() {
+        Some(node) => node,
+        None => world.start(dice.next(), 0),
+    };
+    for other in &alive {
+        chaos::stop(world, other).await;
+    }
+    if tokio::time::timeout(Duration::from_secs(60), node.engine.ready()).await.is_err() {
+        world.blame("EVENTUAL-REDELIVERY", "a node alone does not own all shards after 60 s");
+        return;
+    }
+    audit(world, &node).await;
+    let mut port = Port { world, dice };
+    let bound = if world.plan.exact_time() { BOUND } else { BOUND_CLOCKS };
+    let end = world.journal.elapsed() + bound;
+    while left(world) > 0 {
+        if world.journal.elapsed() > end {
+            world.blame("EVENTUAL-REDELIVERY", format!("after {bound:?} these are left: {}", rest(world)));
+            return;
+        }
+        for tenant in 0..NAMESPACES.len() {
+            take_all(&mut port, &node, tenant).await;
+        }
+    }
+    // A call whose caller is gone, and what the end left to be tidied up, take a moment.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    audit(world, &node).await;
+    emptied(world);
+    stop(world, &node).await;
+}
+
+fn left(world: &World) -> usize {
+    world.dbs.iter().map(|db| db.lock().tables.items.len()).sum()
+}
+
+fn rest(world: &World) -> String {
+    let mut rest = String::new();
+    for db in &world.dbs {
+        let tables = &db.lock().tables;
+        let leased = tables.leased();
+        for item in tables.items.values().take(5) {
+            let state = if leased.contains(&item.key.seq) { "leased" } else { "free" };
+            rest += &format!("{}-{} {:?} {state}; ", db.id, item.key.seq.0, item.state);
+        }
+    }
+    rest
+}
+
+async fn take_all(port: &mut Port<'_>, node: &Node, tenant: usize) {
+    let topics = (0..port.world.plan.topics).map(|topic| format!("topic-{topic}"));
+    let demands: Vec<Demand> =
+        topics.map(|topic| Demand { topic: topic.into(), max_items: 100 }).collect();
+    let call = DequeueCall {
+        namespace: namespace(tenant),
+        demands,
+        wait: Duration::from_millis(500),
+        lease: None,
+        consumer: "drain".to_owned(),
+        max_bytes: 3 << 20,
+    };
+    let before = port.world.calls.lock().map_or(0, |calls| calls.len());
+    if port.dequeue(node, tenant, call).await == 0 {
+        return;
+    }
+    let receipts: Vec<Receipt> = {
+        let calls = port.world.calls.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let calls = calls[before..].iter().filter_map(|call| match &call.what {
+            What::Dequeue { answer: Answer::Done(items), .. } => Some(items),
+            _ => None,
+        });
+        calls.flatten().filter_map(|item| item.receipt).collect()
+    };
+    if !receipts.is_empty() {
+        port.ack(node, tenant, receipts).await;
+    }
+}
+
+/// CONSERVATION: what the node tells of its topics is what the rows say, at a moment when nothing moves.
+async fn audit(world: &World, node: &Node) {
+    let mut last = String::new();
+    for _ in 0..100 {
+        let before: Vec<u64> = world.dbs.iter().map(|db| db.lock().tables.fence.batch).collect();
+        let told = tell(node).await;
+        let after: Vec<u64> = world.dbs.iter().map(|db| db.lock().tables.fence.batch).collect();
+        let stored = count(world);
+        match told {
+            Ok(told) if before == after && told == stored => return,
+            Ok(told) => last = format!("told {told:?}, stored {stored:?}"),
+            Err(why) => last = why,
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    world.blame("CONSERVATION", format!("the active topics are not those of the rows: {last}"));
+}
+
+type Counts = Vec<(String, u64, u64, u64, i32)>;
+
+async fn tell(node: &Node) -> Result<Counts, String> {
+    let mut told = Vec::new();
+    for (tenant, name) in NAMESPACES.iter().enumerate() {
+        let call = ActiveTopicsCall {
+            namespace: namespace(tenant),
+            limit: 1_000,
+            after: None,
+            prefix: String::new(),
+        };
+        let page = tokio::time::timeout(Duration::from_secs(30), node.engine.active_topics(call)).await;
+        let page = page.map_err(|_| "no answer within 30 s".to_owned())?.map_err(|refusal| refusal.to_string())?;
+        for topic in page.topics {
+            let full = format!("{name}/{}", topic.position.topic);
+            told.push((full, topic.ready, topic.leased, topic.scheduled, topic.position.best_priority));
+        }
+    }
+    told.sort();
+    Ok(told)
+}
+
+fn count(world: &World) -> Counts {
+    let mut counts = std::collections::BTreeMap::<String, (u64, u64, u64, i32)>::new();
+    for db in &world.dbs {
+        let tables = &db.lock().tables;
+        let leased = tables.leased();
+        for item in tables.items.values() {
+            let Some(topic) = tables.topics.get(&item.topic) else { continue };
+            let count = counts.entry(topic.name.to_string()).or_insert((0, 0, 0, i32::MAX));
+            match item.state {
+                State::Scheduled => count.2 += 1,
+                State::Ready if leased.contains(&item.key.seq) => count.1 += 1,
+                State::Ready => {
+                    count.0 += 1;
+                    count.3 = count.3.min(item.key.priority);
+                }
+            }
+        }
+    }
+    let active = counts.into_iter().filter(|(_, count)| count.0 > 0);
+    active.map(|(name, count)| (name, count.0, count.1, count.2, count.3)).collect()
+}
+
+/// Nothing is left behind by items that are gone.
+fn emptied(world: &World) {
+    for db in &world.dbs {
+        let tables = &db.lock().tables;
+        let rests = [tables.schedule.len(), tables.expiry.len(), tables.leases.len(), tables.order.len()];
+        if rests != [0; 4] {
+            let what = format!("shard {} keeps rows of nothing: {rests:?}", db.id);
+            world.blame("CONSERVATION", what);
+        }
+    }
+}
+
+/// CLEAN-DRAIN: the last node stops in time and gives its shards up.
+async fn stop(world: &World, node: &Node) {
+    match tokio::time::timeout(Duration::from_secs(25), node.engine.stop()).await {
+        Ok(()) => {
+            for db in &world.dbs {
+                let address = db.lock().tables.address.clone();
+                if !address.is_empty() {
+                    world.blame("CLEAN-DRAIN", format!("shard {} was not given up by {address}", db.id));
+                }
+            }
+        }
+        Err(_) => world.blame("CLEAN-DRAIN", "the last node did not stop within 25 s"),
+    }
+}

@@ -1,0 +1,145 @@
+//! What clients asked for and what they were told: the history that the checker reads.
+
+use forebay_engine::{Delivered, DequeueCall, Enqueued, ExtendOf, Extended, NackOf, Schedule, Settled};
+use forebay_types::{DeliveryPolicy, Namespace, Reason, Receipt, Refusal, ShardId, Topic};
+use std::time::Duration;
+
+use crate::fake::Moment;
+
+/// How a call ended.
+#[derive(Debug, Clone)]
+pub enum Answer<T> {
+    /// It was answered, member by member.
+    Done(T),
+    /// It was refused as a whole.
+    Refused(Refusal),
+    /// The caller never heard: its process died, its deadline passed, or it went away.
+    Lost,
+}
+
+/// One call.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Which process was asked.
+    pub process: usize,
+    /// The tenant.
+    pub namespace: Namespace,
+    /// When it began.
+    pub start: Moment,
+    /// When it was answered, or given up.
+    pub end: Moment,
+    /// What was asked and answered.
+    pub what: What,
+}
+
+/// What a call asked for, and what it was answered.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// An enqueue.
+    Enqueue {
+        /// The items.
+        items: Vec<Sent>,
+        /// Its request id.
+        request_id: Option<String>,
+        /// Its answer.
+        answer: Answer<Vec<Result<Enqueued, Refusal>>>,
+    },
+    /// A dequeue.
+    Dequeue {
+        /// What was asked for.
+        call: DequeueCall,
+        /// Its answer.
+        answer: Answer<Vec<Delivered>>,
+    },
+    /// An ack.
+    Ack {
+        /// Of these deliveries.
+        receipts: Vec<Receipt>,
+        /// Its answer.
+        answer: Answer<Vec<Settled>>,
+    },
+    /// A nack.
+    Nack {
+        /// Of these deliveries.
+        nacks: Vec<NackOf>,
+        /// Its answer.
+        answer: Answer<Vec<Settled>>,
+    },
+    /// An extension.
+    Extend {
+        /// Of these deliveries.
+        extensions: Vec<ExtendOf>,
+        /// Its answer.
+        answer: Answer<Vec<Extended>>,
+    },
+}
+
+/// An item as a client sent it.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// Its number in the run: the payload is made from it.
+    pub tag: u64,
+    /// Its topic.
+    pub topic: Topic,
+    /// Its priority.
+    pub priority: i32,
+    /// When it may be delivered.
+    pub schedule: Schedule,
+    /// Its lease duration.
+    pub lease: Duration,
+    /// Its time to live.
+    pub ttl: Option<Duration>,
+    /// Whether it needs an ack.
+    pub policy: DeliveryPolicy,
+    /// How many deliveries may fail.
+    pub max_attempts: u32,
+    /// Its dedupe key.
+    pub dedupe_key: Option<String>,
+    /// Where it must be stored.
+    pub shard: Option<ShardId>,
+    /// It can't be stored.
+    pub poison: bool,
+}
+
+/// What a caller knows after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// It happened.
+    Done,
+    /// It did not happen.
+    Not,
+    /// It may have happened.
+    Maybe,
+}
+
+/// What a refusal tells.
+pub fn told(refusal: &Refusal) -> Known {
+    match refusal.reason {
+        Reason::OutcomeUnknown | Reason::DeadlineExceeded => Known::Maybe,
+        _ => Known::Not,
+    }
+}
+
+impl<T> Answer<Vec<Result<T, Refusal>>> {
+    /// What the caller knows about one member.
+    pub fn known(&self, member: usize) -> Known {
+        match self {
+            Self::Done(results) => match results.get(member) {
+                Some(Ok(_)) => Known::Done,
+                Some(Err(refusal)) => told(refusal),
+                None => Known::Maybe,
+            },
+            Self::Refused(refusal) => told(refusal),
+            Self::Lost => Known::Maybe,
+        }
+    }
+
+    /// The answer to one member, if there is one.
+    pub fn member(&self, member: usize) -> Option<Result<&T, &Refusal>> {
+        match self {
+            Self::Done(results) => results.get(member).map(Result::as_ref),
+            Self::Refused(refusal) => Some(Err(refusal)),
+            Self::Lost => None,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Calls to a node, as a client makes them: written down, given up at a deadline, lost with the process.
+
+use std::{future::Future, time::Duration};
+
+use forebay_engine::{
+    Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction, NackOf, NewItem, Schedule,
+};
+use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq, ShardId};
+
+use super::{
+    Tamper,
+    history::{Answer, Call, Sent, What, told},
+    history::Known,
+    payload::payload,
+    world::{Node, World},
+};
+use crate::fake::{Dice, Moment};
+
+/// How long a caller waits for an answer.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The tenants of a run. They use the same topic names.
+pub const NAMESPACES: [&str; 2] = ["one", "two"];
+
+/// One client's way to the nodes.
+pub struct Port<'a> {
+    /// Where it is.
+    pub world: &'a World,
+    /// Its chance.
+    pub dice: Dice,
+}
+
+impl Port<'_> {
+    /// Stores items.
+    pub async fn enqueue(&mut self, node: &Node, tenant: usize, items: Vec<Sent>, request_id: Option<String>) {
+        let call = EnqueueCall {
+            namespace: namespace(tenant),
+            items: items.iter().map(new_item).collect(),
+            request_id: request_id.clone(),
+        };
+        let count = items.len();
+        let start = self.begin(node, format_args!("enqueue {:?}", Tags(&items)));
+        let forgotten = self.tampers(Tamper::EnqueueForgotten, 20);
+        let mut answer = if forgotten {
+            let id = ItemId { shard: ShardId(1), seq: Seq(1 << 30) };
+            Answer::Done(vec![Ok(Enqueued { id, duplicate: false }); count])
+        } else {
+            self.call(node, node.engine.enqueue(call)).await
+        };
+        self.tell_unknown(&mut answer);
+        if let Answer::Done(results) = &mut answer
+            && self.world.plan.tamper == Some(Tamper::PoisonSpreads)
+            && let Some(Err(refusal)) = results.iter().find(|result| result.is_err()).cloned()
+        {
+            results.iter_mut().for_each(|result| *result = Err(refusal.clone()));
+        }
+        let unknown = (0..count).any(|member| answer.known(member) == Known::Maybe);
+        let known = !unknown || request_id.is_none() && items.iter().all(|item| item.dedupe_key.is_none());
+        if !known || (request_id.is_some() && self.dice.chance(200)) {
+            self.world.hand().repeatable.push((tenant, items.clone(), request_id.clone()));
+        }
+        self.end(node, tenant, start, What::Enqueue { items, request_id, answer });
+    }
+
+    /// Leases items. They go into the clients' common hand.
+    pub async fn dequeue(&mut self, node: &Node, tenant: usize, call: DequeueCall) -> usize {
+        let topics: Vec<_> = call.demands.iter().map(|demand| (&*demand.topic, demand.max_items)).collect();
+        let start = self.begin(node, format_args!("dequeue {topics:?} for {:?}", call.wait));
+        let mut answer = self.call(node, node.engine.dequeue(call.clone())).await;
+        if let Answer::Done(items) = &mut answer
+            && items.len() > 1
+            && self.world.plan.tamper == Some(Tamper::OrderTurned)
+        {
+            items.reverse();
+        }
+        let mut count = 0;
+        if let Answer::Done(items) = &answer {
+            count = items.len();
+            let receipts = items.iter().filter_map(|item| Some((tenant, item.receipt?)));
+            self.world.hand().held.extend(receipts);
+        }
+        if self.tampers(Tamper::HandedOutTwice, 200) {
+            let what = What::Dequeue { call: call.clone(), answer: answer.clone() };
+            self.end(node, tenant, start, what);
+        }
+        self.end(node, tenant, start, What::Dequeue { call, answer });
+        count
+    }
+
+    /// Ends deliveries.
+    pub async fn ack(&mut self, node: &Node, tenant: usize, receipts: Vec<Receipt>) -> Vec<Known> {
+        let start = self.begin(node, format_args!("ack {:?}", Names(&receipts)));
+        let mut answer = if self.tampers(Tamper::AckForgotten, 100) {
+            Answer::Done(vec![Ok(()); receipts.len()])
+        } else {
+            self.call(node, node.engine.ack(receipts.clone())).await
+        };
+        self.settle_tampers(&mut answer);
+        let known = (0..receipts.len()).map(|member| answer.known(member)).collect();
+        self.settled(tenant, &receipts);
+        self.end(node, tenant, start, What::Ack { receipts, answer });
+        known
+    }
+
+    /// Gives items back.
+    pub async fn nack(&mut self, node: &Node, tenant: usize, nacks: Vec<NackOf>) {
+        let receipts: Vec<Receipt> = nacks.iter().map(|nack| nack.receipt).collect();
+        let start = self.begin(node, format_args!("nack {:?} {:?}", Names(&receipts), Actions(&nacks)));
+        let mut answer = if self.tampers(Tamper::NackForgotten, 300) {
+            Answer::Done(vec![Ok(()); receipts.len()])
+        } else {
+            self.call(node, node.engine.nack(nacks.clone())).await
+        };
+        self.settle_tampers(&mut answer);
+        self.settled(tenant, &receipts);
+        self.end(node, tenant, start, What::Nack { nacks, answer });
+    }
+
+    /// Moves the ends of leases.
+    pub async fn extend(&mut self, node: &Node, tenant: usize, extensions: Vec<ExtendOf>) {
+        let receipts: Vec<Receipt> = extensions.iter().map(|extension| extension.receipt).collect();
+        let start = self.begin(node, format_args!("extend {:?}", Names(&receipts)));
+        let mut answer =
+            self.call(node, node.engine.extend_lease(extensions.clone())).await;
+        if let Answer::Done(results) = &mut answer
+            && self.world.plan.tamper == Some(Tamper::ExtensionExaggerated)
+        {
+            results.iter_mut().flatten().for_each(|end| *end = end.plus(Duration::from_secs(1)));
+        }
+        self.end(node, tenant, start, What::Extend { extensions, answer });
+    }
+
+    /// Waits for an answer until the deadline, the caller's loss of interest, or the process's death.
+    async fn call<T>(
+        &mut self,
+        node: &Node,
+        call: impl Future<Output = Result<T, Refusal>>,
+    ) -> Answer<T> {
+        let patience = match self.dice.chance(self.world.plan.cancels) {
+            true => self.dice.millis((0, 300)),
+            false => DEADLINE,
+        };
+        tokio::select! {
+            biased;
+            () = node.process.died() => Answer::Lost,
+            answer = call => match answer {
+                Ok(answer) => Answer::Done(answer),
+                Err(refusal) => Answer::Refused(refusal),
+            },
+            () = tokio::time::sleep(patience) => Answer::Lost,
+        }
+    }
+
+    fn begin(&self, node: &Node, what: std::fmt::Arguments<'_>) -> Moment {
+        self.world.journal.note(format_args!("-> process {}: {what}", node.process.number))
+    }
+
+    fn end(&self, node: &Node, tenant: usize, start: Moment, what: What) {
+        let brief = brief(&what);
+        let end = self.world.journal.note(format_args!("<- call {}: {brief}", start.event));
+        let (process, namespace) = (node.process.number, namespace(tenant));
+        self.world.record(Call { process, namespace, start, end, what });
+    }
+
+    fn settled(&self, tenant: usize, receipts: &[Receipt]) {
+        let mut hand = self.world.hand();
+        hand.held.retain(|(_, held)| !receipts.contains(held));
+        for receipt in receipts {
+            hand.old.push((tenant, *receipt));
+        }
+    }
+
+    fn tampers(&mut self, tamper: Tamper, per_mille: u32) -> bool {
+        self.world.plan.tamper == Some(tamper) && self.dice.chance(per_mille)
+    }
+
+    fn settle_tampers(&self, answer: &mut Answer<Vec<Result<(), Refusal>>>) {
+        self.tell_unknown(answer);
+        let Answer::Done(results) = answer else { return };
+        for result in results {
+            let lost = matches!(result, Err(refusal) if refusal.reason == Reason::LeaseLost);
+            match self.world.plan.tamper {
+                Some(Tamper::StaleAckOk) if lost => *result = Ok(()),
+                Some(Tamper::FateMadeUp) if lost => *result = Err(Refusal::lease_lost(Fate::Gone)),
+                _ => {}
+            }
+        }
+    }
+
+    fn tell_unknown<T>(&self, answer: &mut Answer<Vec<Result<T, Refusal>>>) {
+        if self.world.plan.tamper != Some(Tamper::UnknownTold) {
+            return;
+        }
+        let definite = |refusal: &mut Refusal| {
+            if told(refusal) == Known::Maybe {
+                *refusal = Refusal::new(Reason::ShardUnavailable, "told as a failure");
+            }
+        };
+        match answer {
+            Answer::Done(results) => results.iter_mut().filter_map(|r| r.as_mut().err()).for_each(definite),
+            Answer::Refused(refusal) => definite(refusal),
+            Answer::Lost => {}
+        }
+    }
+}
+
+/// A tenant's name.
+pub fn namespace(tenant: usize) -> Namespace {
+    NAMESPACES[tenant].into()
+}
+
+fn new_item(sent: &Sent) -> NewItem {
+    NewItem {
+        topic: sent.topic.clone(),
+        priority: sent.priority,
+        body: Body { payload: payload(sent.tag, sent.poison), ..Body::default() },
+        schedule: sent.schedule,
+        lease: sent.lease,
+        ttl: sent.ttl,
+        policy: sent.policy,
+        max_attempts: sent.max_attempts,
+        dedupe_key: sent.dedupe_key.clone(),
+        shard: sent.shard,
+    }
+}
+
+/// An answer in a few words, for the trace.
+fn brief(what: &What) -> String {
+    fn all<T>(answer: &Answer<Vec<T>>, one: impl Fn(&T) -> String) -> String {
+        match answer {
+            Answer::Done(results) => results.iter().map(one).collect::<Vec<_>>().join(" "),
+            Answer::Refused(refusal) => format!("refused: {refusal}"),
+            Answer::Lost => "lost".to_owned(),
+        }
+    }
+    fn why(refusal: &Refusal) -> String {
+        match refusal.fate {
+            Some(fate) => format!("lost:{}", fate.as_str()),
+            None => refusal.reason.as_str().to_owned(),
+        }
+    }
+    match what {
+        What::Enqueue { answer, .. } => all(answer, |result| match result {
+            Ok(done) if done.duplicate => format!("={}", done.id),
+            Ok(done) => done.id.to_string(),
+            Err(refusal) => why(refusal),
+        }),
+        What::Dequeue { answer, .. } => {
+            all(answer, |item: &Delivered| format!("{}.{}@{}", item.id, item.attempt, item.priority))
+        }
+        What::Ack { answer, .. } | What::Nack { answer, .. } => {
+            all(answer, |result| result.as_ref().map_or_else(why, |()| "ok".to_owned()))
+        }
+        What::Extend { answer, .. } => {
+            all(answer, |result| result.as_ref().map_or_else(why, |end| end.as_micros().to_string()))
+        }
+    }
+}
+
+struct Tags<'a>(&'a [Sent]);
+
+impl std::fmt::Debug for Tags<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for sent in self.0 {
+            write!(f, "#{} {}@{} ", sent.tag, sent.topic, sent.priority)?;
+            match sent.schedule {
+                Schedule::Now => {}
+                Schedule::Delay(span) => write!(f, "in {span:?} ")?,
+                Schedule::After(at) => write!(f, "after {} ", at.as_micros())?,
+            }
+            if let Some(ttl) = sent.ttl {
+                write!(f, "ttl {ttl:?} ")?;
+            }
+            if let Some(key) = &sent.dedupe_key {
+                write!(f, "key {key} ")?;
+            }
+            if sent.poison {
+                write!(f, "POISON ")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Names<'a>(&'a [Receipt]);
+
+impl std::fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|receipt| write!(f, "{}.{} ", receipt.item, receipt.delivery))
+    }
+}
+
+struct Actions<'a>(&'a [NackOf]);
+
+impl std::fmt::Debug for Actions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|nack| match nack.action {
+            NackAction::Fail(span) => write!(f, "fail {span:?} "),
+            NackAction::Release(span) => write!(f, "release {span:?} "),
+            NackAction::DeadLetter => write!(f, "dead "),
+        })
+    }
+}

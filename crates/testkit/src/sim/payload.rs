@@ -1,0 +1,41 @@
+//! Payloads that can be told from their number alone.
+
+use bytes::Bytes;
+
+use crate::fake::{Dice, POISON};
+
+/// The payload of an item: its number, then bytes that follow from it. Most are short, a few are long.
+pub fn payload(tag: u64, poison: bool) -> Bytes {
+    let mut bytes = if poison { POISON.to_vec() } else { Vec::new() };
+    bytes.extend(tag.to_be_bytes());
+    let mut dice = Dice::new(tag);
+    let long = dice.chance(100);
+    let length = dice.within(0, if long { 4_000 } else { 60 });
+    bytes.extend((0..length).map(|at| (tag.wrapping_mul(31).wrapping_add(at) % 251) as u8));
+    bytes.into()
+}
+
+/// The number of an intact payload.
+pub fn tag_of(bytes: &[u8]) -> Option<u64> {
+    let poison = bytes.starts_with(POISON);
+    let rest = if poison { &bytes[POISON.len()..] } else { bytes };
+    let tag = u64::from_be_bytes(rest.get(..8)?.try_into().ok()?);
+    (payload(tag, poison) == bytes).then_some(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_tells_its_number_and_every_change() {
+        for tag in [0, 1, 77, u64::from(u32::MAX)] {
+            let bytes = payload(tag, false);
+            assert_eq!(tag_of(&bytes), Some(tag));
+            let mut changed = bytes.to_vec();
+            *changed.last_mut().unwrap() ^= 1;
+            assert_eq!(tag_of(&changed), None, "{tag}");
+        }
+        assert_eq!(tag_of(&payload(5, true)), Some(5));
+    }
+}

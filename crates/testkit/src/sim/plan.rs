@@ -1,0 +1,169 @@
+//! What a seed does: everything about a run follows from its number.
+
+use std::time::Duration;
+
+use forebay_engine::Settings;
+use forebay_store::ErrorClass;
+
+use crate::fake::{Dice, Faults, Lie};
+
+use super::Tamper;
+
+/// What a run is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Nothing goes wrong: order and time are checked to the letter.
+    Quiet,
+    /// A tiny memory budget and slow reads.
+    Tight,
+    /// Batches are rolled back, rows can't be stored, the disk is full, a shard is slow or down.
+    Rollbacks,
+    /// COMMITs are lost before, after and during the fact.
+    Unknown,
+    /// Processes die and are stopped, and others follow.
+    Crashes,
+    /// A process is cut off from its shards, and another takes them over.
+    TakeOvers,
+    /// Clocks step by up to an hour.
+    Clocks,
+    /// All of it.
+    Everything,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Quiet,
+        Self::Tight,
+        Self::Rollbacks,
+        Self::Unknown,
+        Self::Crashes,
+        Self::TakeOvers,
+        Self::Clocks,
+        Self::Everything,
+    ];
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Its number.
+    pub seed: u64,
+    /// What it is about.
+    pub kind: Kind,
+    /// How many shards.
+    pub shards: usize,
+    /// How many clients.
+    pub clients: usize,
+    /// How many calls each of them makes.
+    pub steps: usize,
+    /// How many topics.
+    pub topics: usize,
+    /// How the engines work.
+    pub settings: Settings,
+    /// Clients that go away in the middle of a call, per mille of the calls.
+    pub cancels: u32,
+    /// Items that can't be stored, per mille.
+    pub poison: u32,
+    /// What the shards do wrong on purpose.
+    pub lie: Option<Lie>,
+    /// What is done to answers on purpose.
+    pub tamper: Option<Tamper>,
+    /// Whether the trace is kept for people to read.
+    pub trace: bool,
+}
+
+impl Plan {
+    /// The run of a seed.
+    pub fn new(seed: u64) -> Self {
+        let kind = Kind::ALL[(seed % Kind::ALL.len() as u64) as usize];
+        Self::of(kind, seed)
+    }
+
+    /// The run of a seed, about something else than its turn.
+    pub fn of(kind: Kind, seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let mut settings = Settings::default();
+        let tiny = kind == Kind::Tight || (kind != Kind::Quiet && dice.chance(300));
+        if tiny {
+            settings.index_bytes = dice.within(2_000, 12_000) as usize;
+        }
+        if dice.chance(300) {
+            settings.batch_rows = dice.within(4, 40) as usize;
+        }
+        // A clock that steps would end a short window at any time.
+        if !matches!(kind, Kind::Clocks | Kind::Everything) {
+            settings.dedupe_window = Duration::from_secs(dice.within(10, 90));
+        } else {
+            settings.dedupe_window = Duration::from_secs(36_000);
+        }
+        settings.idle_topic = Duration::from_secs(dice.within(2, 60));
+        let quiet = kind == Kind::Quiet;
+        Self {
+            seed,
+            kind,
+            shards: *dice.pick(&[1, 1, 2, 4]),
+            clients: dice.within(2, 5) as usize,
+            steps: dice.within(15, 45) as usize,
+            topics: dice.within(1, 4) as usize,
+            settings,
+            cancels: if quiet { 0 } else { 60 },
+            poison: if matches!(kind, Kind::Rollbacks | Kind::Everything) { 60 } else { 0 },
+            lie: None,
+            tamper: None,
+            trace: false,
+        }
+    }
+
+    /// Whether every clock is right throughout.
+    pub fn exact_time(&self) -> bool {
+        !matches!(self.kind, Kind::Clocks | Kind::Everything)
+    }
+
+    /// Whether nothing hinders the order of delivery.
+    pub fn strict_order(&self) -> bool {
+        matches!(self.kind, Kind::Quiet)
+    }
+
+    /// How a shard behaves in this run.
+    pub fn faults(&self, dice: &mut Dice) -> Faults {
+        let mut faults = Faults::none();
+        let much = dice.within(1, 4) as u32;
+        if matches!(self.kind, Kind::Tight | Kind::Everything) {
+            faults.read_ms = (1, dice.within(5, 80));
+        }
+        if matches!(self.kind, Kind::Rollbacks | Kind::Everything) {
+            faults.rolled_back = 30 * much;
+            faults.classes = vec![
+                ErrorClass::Replay,
+                ErrorClass::Replay,
+                ErrorClass::BackOff,
+                ErrorClass::Disconnected,
+                ErrorClass::RoleLost,
+                ErrorClass::Other,
+            ];
+            faults.read_fails = 20 * much;
+            faults.resolve_fails = 100;
+            faults.slow = 10 * much;
+            faults.slow_ms = (100, 2_500);
+        }
+        if matches!(self.kind, Kind::Unknown | Kind::Everything) {
+            faults.lost_before = 15 * much;
+            faults.lost_after = 25 * much;
+            faults.hangs = 15 * much;
+            faults.resolve_fails = 200;
+            faults.commit_ms = (1, dice.within(2, 60));
+        }
+        if matches!(self.kind, Kind::TakeOvers | Kind::Everything) {
+            faults.unkilled = 500;
+            faults.heart_fails = 10 * much;
+            faults.take_over_fails = 100;
+            faults.commit_ms = (1, dice.within(2, 200));
+        }
+        if matches!(self.kind, Kind::Crashes) {
+            faults.commit_ms = (1, dice.within(2, 40));
+            faults.answer_ms = (0, dice.within(1, 40));
+        }
+        faults
+    }
+}

@@ -1,0 +1,165 @@
+//! The simulated machines: databases, processes, and the way from one to the other.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use forebay_engine::{Engine, Peers};
+use forebay_store::Shard;
+use forebay_types::{Clock, Receipt, ShardId, Timestamp};
+
+use super::{
+    clock::SimClock,
+    history::{Call, Sent},
+    plan::Plan,
+};
+use crate::fake::{Db, Dice, FakeShard, Journal, Life, Moment, Process};
+
+/// When a run begins: the same in every run, so that runs are the same.
+const BASE: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
+
+/// An engine in its process.
+#[derive(Clone)]
+pub struct Node {
+    /// Its life.
+    pub process: Process,
+    /// The engine.
+    pub engine: Engine,
+    /// Its clocks.
+    pub clock: Arc<SimClock>,
+    address: String,
+}
+
+/// What clients share: receipts to settle, and calls whose outcome they don't know.
+#[derive(Debug, Default)]
+pub struct Hand {
+    /// Deliveries in progress: namespace number and receipt.
+    pub held: Vec<(usize, Receipt)>,
+    /// Deliveries that are over, or were settled once.
+    pub old: Vec<(usize, Receipt)>,
+    /// Enqueues that can be repeated: namespace number, items, request id.
+    pub repeatable: Vec<(usize, Vec<Sent>, Option<String>)>,
+    /// Dedupe keys that were used: namespace number and key.
+    pub keys: Vec<(usize, String)>,
+    /// The last item's number.
+    pub tags: u64,
+}
+
+/// Everything that a run consists of.
+pub struct World {
+    /// What is to be done.
+    pub plan: Plan,
+    /// The order of events.
+    pub journal: Arc<Journal>,
+    /// The shards' databases.
+    pub dbs: Vec<Db>,
+    /// Every call.
+    pub calls: Mutex<Vec<Call>>,
+    /// What clients share.
+    pub hand: Mutex<Hand>,
+    /// Deaths of processes.
+    pub deaths: Mutex<Vec<(usize, Moment)>>,
+    /// What was wrong before any check.
+    pub wrong: Mutex<Vec<(&'static str, String)>>,
+    nodes: Arc<Mutex<Vec<Node>>>,
+}
+
+impl World {
+    /// Databases with schemas, and no process yet.
+    pub async fn new(plan: Plan, dice: &mut Dice) -> Self {
+        let journal = Arc::new(Journal::new(BASE, plan.trace));
+        let ids = (1..=plan.shards).map(|id| ShardId(id as u32));
+        let dbs: Vec<Db> = ids.map(|id| Db::new(id, journal.clone(), dice.fork())).collect();
+        for db in &dbs {
+            let shard = FakeShard::new(db.clone(), Process::new(0));
+            shard.migrate().await.expect("a healthy fake shard");
+            db.lock().lie = plan.lie;
+        }
+        Self {
+            plan,
+            journal,
+            dbs,
+            calls: Mutex::default(),
+            hand: Mutex::default(),
+            deaths: Mutex::default(),
+            wrong: Mutex::default(),
+            nodes: Arc::default(),
+        }
+    }
+
+    /// Starts a process.
+    pub fn start(&self, seed: u64, clock_offset: i64) -> Node {
+        let number = self.nodes().len() + 1;
+        let process = Process::new(number);
+        let address = format!("node{number}:7420");
+        let clock = Arc::new(SimClock::new(self.journal.clone(), clock_offset));
+        let shards = self.dbs.iter().map(|db| {
+            let shard: Arc<dyn Shard> = Arc::new(FakeShard::new(db.clone(), process.clone()));
+            (db.id, shard)
+        });
+        self.journal.note(format_args!("process {number} starts"));
+        let engine = Engine::start(
+            self.plan.settings.clone(),
+            address.clone(),
+            shards.collect(),
+            clock.clone() as Arc<dyn Clock>,
+            Arc::new(SimPeers(self.nodes.clone())),
+            seed,
+        );
+        let node = Node { process, engine, clock, address };
+        self.nodes().push(node.clone());
+        node
+    }
+
+    /// Ends a process as a power cut would.
+    pub fn kill(&self, node: &Node) {
+        let moment = self.journal.note(format_args!("process {} dies", node.process.number));
+        self.deaths.lock().unwrap_or_else(PoisonError::into_inner).push((node.process.number, moment));
+        node.process.set(Life::Dead);
+    }
+
+    /// Every process so far.
+    pub fn nodes(&self) -> MutexGuard<'_, Vec<Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The processes that live, oldest first.
+    pub fn alive(&self) -> Vec<Node> {
+        self.nodes().iter().filter(|node| node.process.life() != Life::Dead).cloned().collect()
+    }
+
+    /// Clients' shared state.
+    pub fn hand(&self) -> MutexGuard<'_, Hand> {
+        self.hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down something that is wrong.
+    pub fn blame(&self, invariant: &'static str, what: impl Into<String>) {
+        let what = what.into();
+        self.journal.note(format_args!("WRONG: {invariant}: {what}"));
+        self.wrong.lock().unwrap_or_else(PoisonError::into_inner).push((invariant, what));
+    }
+
+    /// Writes down a call.
+    pub fn record(&self, call: Call) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    }
+}
+
+/// The way to other processes: the living answer, the rest time out.
+struct SimPeers(Arc<Mutex<Vec<Node>>>);
+
+#[async_trait]
+impl Peers for SimPeers {
+    async fn answers(&self, address: &str) -> bool {
+        let answers = {
+            let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            nodes.iter().any(|node| node.address == address && node.process.life() == Life::Running)
+        };
+        let span = if answers { 1 } else { 500 };
+        tokio::time::sleep(Duration::from_millis(span)).await;
+        answers
+    }
+}

@@ -1,0 +1,87 @@
+//! The engine under a seeded simulation.
+//!
+//! `FOREBAY_SIM_SEEDS=N` runs N seeds instead of the usual number, from `FOREBAY_SIM_FROM` on;
+//! `FOREBAY_SIM_SEED=n` repeats one seed and prints its trace.
+
+use std::{
+    env,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use forebay_testkit::sim::{Plan, Report, Seen, run};
+
+/// How many seeds a plain run of the tests takes.
+const SEEDS: u64 = 2_000;
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+fn print(seed: u64, report: &Report) {
+    for line in &report.lines {
+        println!("{line}");
+    }
+    println!("{:#?}", report.seen);
+    for (invariant, what) in &report.findings {
+        println!("seed {seed}: {invariant}: {what}");
+    }
+}
+
+#[test]
+fn every_seed_keeps_every_invariant() {
+    if let Some(seed) = number("FOREBAY_SIM_SEED") {
+        let report = run(Plan { trace: true, ..Plan::new(seed) });
+        print(seed, &report);
+        assert!(report.findings.is_empty(), "seed {seed} breaks {} invariants", report.findings.len());
+        return;
+    }
+    let count = number("FOREBAY_SIM_SEEDS").unwrap_or(SEEDS);
+    let from = number("FOREBAY_SIM_FROM").unwrap_or(0);
+    let (next, all) = (AtomicU64::new(from), Mutex::new((Seen::default(), Vec::new())));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= from + count {
+                        return;
+                    }
+                    let report = run(Plan::new(seed));
+                    let (seen, broken) = &mut *all.lock().unwrap();
+                    seen.add(&report.seen);
+                    if let Some((invariant, what)) = report.findings.first() {
+                        let plan = Plan::new(seed);
+                        println!("FOREBAY_SIM_SEED={seed} ({:?}): {invariant}: {what}", plan.kind);
+                        broken.push(seed);
+                    }
+                }
+            });
+        }
+    });
+    let (seen, broken) = all.into_inner().unwrap();
+    println!("{count} seeds saw {seen:#?}");
+    assert!(broken.is_empty(), "{} of {count} seeds break an invariant: {broken:?}", broken.len());
+    if count >= SEEDS {
+        assert_eq!(seen.missing(), Vec::<&str>::new(), "the runs did not see what they are about");
+    }
+}
+
+#[test]
+fn the_same_seed_does_the_same() {
+    for seed in 0..24 {
+        let first = run(Plan { trace: true, ..Plan::new(seed) });
+        let second = run(Plan { trace: true, ..Plan::new(seed) });
+        if first.hash != second.hash {
+            let pairs = first.lines.iter().zip(&second.lines);
+            let differ = pairs.clone().position(|(one, other)| one != other);
+            let at = differ.unwrap_or_else(|| first.lines.len().min(second.lines.len()));
+            let (one, other) = (first.lines.get(at), second.lines.get(at));
+            panic!("seed {seed} differs at line {at}:\n{one:?}\n{other:?}");
+        }
+    }
+}
