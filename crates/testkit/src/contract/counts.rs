@@ -1,0 +1,107 @@
+//! Topics and their counts.
+
+use forebay_store::{TopicCounts, TopicRow};
+use forebay_types::{TopicId, TopicName};
+
+use super::{
+    Subject,
+    bench::{Bench, topic},
+};
+
+const fn counts(ready: i64, scheduled: i64, dead: i64) -> TopicCounts {
+    TopicCounts { ready, scheduled, dead }
+}
+
+fn with(id: u32, counts: TopicCounts) -> TopicRow {
+    TopicRow { counts, ..topic(id) }
+}
+
+/// From the batch on that makes the topic.
+pub async fn deltas_add_up(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.extend([topic(1), topic(2)]);
+            batch.count_deltas.extend([(TopicId(1), counts(5, 2, 0)), (TopicId(2), counts(0, 0, 1))]);
+        })
+        .await;
+    bench.owner.commit(|batch| batch.count_deltas.push((TopicId(1), counts(-2, -2, 7)))).await;
+    assert_eq!(bench.owner.load().await.topics, [with(1, counts(3, 0, 7)), with(2, counts(0, 0, 1))]);
+    let bench = bench.succeed().await;
+    assert_eq!(bench.owner.load().await.topics, [with(1, counts(3, 0, 7)), with(2, counts(0, 0, 1))]);
+}
+
+/// Deltas up to the fold are in it, whether they are still there or not; later ones come on top.
+pub async fn a_fold_replaces_the_deltas(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.extend([topic(1), topic(2)]);
+            batch.count_deltas.extend([(TopicId(1), counts(5, 0, 0)), (TopicId(2), counts(6, 0, 0))]);
+        })
+        .await;
+    // The fold tells the counts as of its batch, this batch's delta included.
+    bench
+        .owner
+        .commit(|batch| {
+            batch.count_deltas.extend([(TopicId(1), counts(1, 0, 0)), (TopicId(2), counts(1, 0, 0))]);
+            batch.count_folds.push((TopicId(1), counts(6, 0, 0)));
+        })
+        .await;
+    assert_eq!(bench.owner.load().await.topics, [with(1, counts(6, 0, 0)), with(2, counts(7, 0, 0))]);
+    bench
+        .owner
+        .commit(|batch| {
+            batch.count_deltas.push((TopicId(1), counts(-6, 3, 0)));
+            batch.count_folds.push((TopicId(2), counts(7, 0, 0)));
+            batch.deltas_before = Some(3);
+        })
+        .await;
+    assert_eq!(bench.owner.load().await.topics, [with(1, counts(0, 3, 0)), with(2, counts(7, 0, 0))]);
+}
+
+/// What its deltas said is of no account any more.
+pub async fn a_dropped_topic_is_gone(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.extend([topic(1), topic(2)]);
+            batch.count_deltas.push((TopicId(1), counts(5, 0, 0)));
+        })
+        .await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.count_deltas.push((TopicId(1), counts(-5, 0, 0)));
+            batch.drop_topics.push(TopicId(1));
+        })
+        .await;
+    assert_eq!(bench.owner.load().await.topics, [topic(2)]);
+    // Its name may be used again, under another number.
+    let again = TopicRow { id: TopicId(3), ..topic(1) };
+    bench.owner.commit(|batch| batch.new_topics.push(again.clone())).await;
+    assert_eq!(bench.owner.load().await.topics, [topic(2), again]);
+}
+
+/// Names of the largest size, numbers from end to end.
+pub async fn many_topics_are_folded(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let long = "n".repeat(200);
+    let mut topics: Vec<TopicRow> = (1..=300).map(topic).collect();
+    let name = TopicName::new(long.as_str(), long.replace('n', "A-Z.:/_"[..1].as_ref()));
+    topics.push(TopicRow { id: TopicId(u32::MAX), name, counts: counts(0, 0, 0) });
+    bench.owner.commit(|batch| batch.new_topics.clone_from(&topics)).await;
+    for topic in &mut topics {
+        topic.counts = counts(i64::from(topic.id.0), 1 << 40, i64::from(topic.id.0 % 7));
+    }
+    bench
+        .owner
+        .commit(|batch| batch.count_folds.extend(topics.iter().rev().map(|topic| (topic.id, topic.counts))))
+        .await;
+    let mut read = bench.owner.load().await.topics;
+    read.sort_by_key(|topic| topic.id);
+    assert_eq!(read, topics);
+}

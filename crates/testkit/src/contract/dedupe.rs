@@ -1,0 +1,94 @@
+//! Dedupe keys and request ids.
+
+use forebay_store::DedupeHit;
+
+use super::{
+    Subject,
+    bench::{Bench, at, stamp},
+};
+
+fn hash(number: u64) -> [u8; 16] {
+    // Spread over the whole range, as hashes are.
+    u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes()
+}
+
+/// Making one twice and dropping one twice is no error.
+pub async fn generations_come_and_go(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let heart = &mut bench.owner.heart;
+    for number in [1_780_000_600, 1_780_000_000, 1_780_000_600, 7] {
+        heart.create_generation(number).await.expect("creates");
+    }
+    assert_eq!(bench.owner.load().await.generations, [7, 1_780_000_000, 1_780_000_600]);
+    let heart = &mut bench.owner.heart;
+    for number in [7, 7, 9] {
+        heart.drop_generation(number).await.expect("drops");
+    }
+    assert_eq!(bench.owner.load().await.generations, [1_780_000_000, 1_780_000_600]);
+}
+
+/// With its answer and the time of its batch.
+pub async fn a_key_is_found_again(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    for number in [1, 2] {
+        bench.owner.heart.create_generation(number).await.expect("creates");
+    }
+    let answer = vec![0, 255, 7];
+    bench
+        .owner
+        .commit(|batch| {
+            batch.stamp = Some(stamp(1));
+            batch.dedupes.extend([(1, hash(1), answer.clone()), (2, hash(2), vec![])]);
+        })
+        .await;
+    let reader = bench.owner.reader.clone();
+    let one = DedupeHit { hash: hash(1), at: at(11), answer };
+    let two = DedupeHit { hash: hash(2), at: at(11), answer: vec![] };
+    assert_eq!(reader.dedupe(&[1], &[hash(1), hash(2)]).await.expect("reads"), [one.clone()]);
+    assert_eq!(reader.dedupe(&[2], &[hash(1), hash(2)]).await.expect("reads"), [two.clone()]);
+    let mut both = reader.dedupe(&[1, 2], &[hash(3), hash(2), hash(1)]).await.expect("reads");
+    both.sort_by_key(|hit| hit.hash != hash(1));
+    assert_eq!(both, [one, two]);
+    assert_eq!(reader.dedupe(&[], &[hash(1)]).await.expect("reads"), []);
+    assert_eq!(reader.dedupe(&[1], &[]).await.expect("reads"), []);
+}
+
+/// A key whose window is over may come again inside its generation.
+pub async fn a_key_is_replaced(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench.owner.heart.create_generation(1).await.expect("creates");
+    for (time, answer) in [(11, b"first"), (12, b"later")] {
+        bench
+            .owner
+            .commit(|batch| {
+                batch.stamp = Some(forebay_store::FenceStamp { time: at(time), ..stamp(1) });
+                batch.dedupes.push((1, hash(1), answer.to_vec()));
+            })
+            .await;
+    }
+    let hits = bench.owner.reader.dedupe(&[1], &[hash(1)]).await.expect("reads");
+    assert_eq!(hits, [DedupeHit { hash: hash(1), at: at(12), answer: b"later".to_vec() }]);
+}
+
+/// A full batch of keys, and one large answer.
+pub async fn many_keys_are_asked(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench.owner.heart.create_generation(1).await.expect("creates");
+    bench
+        .owner
+        .commit(|batch| {
+            batch.stamp = Some(stamp(1));
+            batch.dedupes.extend((0..1_000).map(|number| (1, hash(number), number.to_be_bytes().to_vec())));
+            batch.dedupes.push((1, hash(5_000), vec![7; 200_000]));
+        })
+        .await;
+    let hashes: Vec<_> = (500..2_000).chain([5_000]).map(hash).collect();
+    let mut hits = bench.owner.reader.dedupe(&[1], &hashes).await.expect("reads");
+    hits.sort_by_key(|hit| hit.answer.len());
+    assert_eq!(hits.len(), 501);
+    assert_eq!(hits[500].answer, vec![7; 200_000]);
+    for hit in &hits[..500] {
+        let number = u64::from_be_bytes(hit.answer.as_slice().try_into().expect("eight bytes"));
+        assert_eq!(hit.hash, hash(number));
+    }
+}

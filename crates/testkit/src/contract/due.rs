@@ -1,0 +1,99 @@
+//! What the sweeps find.
+
+use forebay_store::{ItemRow, Sweep};
+use forebay_types::{Seq, Timestamp};
+
+use super::{
+    Subject,
+    bench::{Bench, TOPIC, as_ready, at, item, scheduled},
+};
+
+/// In order of time, then seq; both ends included; no more than asked for.
+pub async fn what_is_due_is_found(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let items = [scheduled(1, at(30)), scheduled(2, at(10)), scheduled(3, at(20)), scheduled(4, at(20))];
+    bench.owner.commit(|batch| batch.inserts.extend(items.clone())).await;
+    let seqs = async |from: Timestamp, to: Timestamp, limit| {
+        let rows = bench.owner.reader.due(Sweep::Due, from, to, limit).await.expect("reads");
+        rows.iter().map(|row| (row.at, row.item.key.seq.0)).collect::<Vec<_>>()
+    };
+    let all = [(at(10), 2), (at(20), 3), (at(20), 4), (at(30), 1)];
+    assert_eq!(seqs(Timestamp::MIN, Timestamp::MAX, 10).await, all);
+    assert_eq!(seqs(at(10), at(20), 10).await, all[..3]);
+    assert_eq!(seqs(at(11), at(30), 2).await, all[1..3]);
+    assert_eq!(seqs(at(21), at(29), 10).await, []);
+    let row = bench.owner.reader.due(Sweep::Due, at(30), at(30), 1).await.expect("reads").remove(0);
+    let mut expected = as_ready(&items[0]);
+    expected.body = None;
+    assert_eq!((row.topic, row.scheduled, row.item), (TOPIC, true, expected));
+}
+
+/// The item enters the delivery order at the rank that it has, and its row goes.
+pub async fn a_promotion_makes_ready(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let items: Vec<ItemRow> = (1..=300).map(|seq| scheduled(seq, at(1_000 - seq as i64))).collect();
+    bench.owner.commit(|batch| batch.inserts.clone_from(&items)).await;
+    let promoted = items[..299].iter().map(|item| (Timestamp::from_micros(item.key.rank), item.key.seq));
+    bench.owner.commit(|batch| batch.promotes.extend(promoted)).await;
+    assert_eq!(bench.owner.ready_seqs(TOPIC).await, (1..=299).rev().collect::<Vec<u64>>());
+    let left = bench.owner.reader.due(Sweep::Due, Timestamp::MIN, Timestamp::MAX, 10).await.expect("reads");
+    assert_eq!(left.iter().map(|row| row.item.key.seq.0).collect::<Vec<_>>(), [300]);
+}
+
+/// With its rows in `schedule` and `expiry`.
+pub async fn a_removed_item_is_no_longer_due(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let mortal = ItemRow { expires_at: Some(at(40)), ..scheduled(1, at(30)) };
+    bench.owner.commit(|batch| batch.inserts.extend([mortal, scheduled(2, at(30))])).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.deletes.push(Seq(1));
+            batch.unschedules.push((at(30), Seq(1)));
+            // Rows that are not there are no error.
+            batch.unexpires.extend([(at(40), Seq(1)), (at(41), Seq(7))]);
+        })
+        .await;
+    let left = bench.owner.reader.due(Sweep::Due, at(0), at(99), 10).await.expect("reads");
+    assert_eq!(left.iter().map(|row| row.item.key.seq.0).collect::<Vec<_>>(), [2]);
+    assert_eq!(bench.owner.reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), None);
+}
+
+/// Of ready and of scheduled items.
+pub async fn expiries_are_found(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let mortal = ItemRow { expires_at: Some(at(7)), ..item(1) };
+    let later = ItemRow { expires_at: Some(at(9)), ..scheduled(2, at(8)) };
+    bench.owner.commit(|batch| batch.inserts.extend([mortal, later, item(3)])).await;
+    let rows = bench.owner.reader.due(Sweep::Expiry, at(0), at(100), 10).await.expect("reads");
+    let read: Vec<_> = rows.iter().map(|row| (row.at, row.item.key.seq.0, row.scheduled)).collect();
+    assert_eq!(read, [(at(7), 1, false), (at(9), 2, true)]);
+    assert_eq!(rows[0].item.expires_at, Some(at(7)));
+    bench.owner.commit(|batch| batch.unexpires.push((at(7), Seq(1)))).await;
+    assert_eq!(bench.owner.reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), Some(at(9)));
+    assert_eq!(bench.owner.ready_seqs(TOPIC).await, [1, 3], "only the row of the expiry goes");
+}
+
+/// At or after a time, in either table.
+pub async fn the_next_time_is_told(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let reader = bench.owner.reader.clone();
+    assert_eq!(reader.next_due(Sweep::Due, Timestamp::MIN).await.expect("reads"), None);
+    bench.owner.commit(|batch| batch.inserts.extend([scheduled(1, at(30)), scheduled(2, at(10))])).await;
+    assert_eq!(reader.next_due(Sweep::Due, Timestamp::MIN).await.expect("reads"), Some(at(10)));
+    assert_eq!(reader.next_due(Sweep::Due, at(10)).await.expect("reads"), Some(at(10)));
+    assert_eq!(reader.next_due(Sweep::Due, at(11)).await.expect("reads"), Some(at(30)));
+    assert_eq!(reader.next_due(Sweep::Due, at(31)).await.expect("reads"), None);
+    assert_eq!(reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), None);
+}
+
+/// They move on, and back.
+pub async fn checkpoints_are_kept(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench.owner.commit(|batch| batch.checkpoints.push((Sweep::Due, at(10)))).await;
+    assert_eq!(bench.owner.load().await.checkpoints, [(Sweep::Due, at(10))]);
+    bench.owner.commit(|batch| batch.checkpoints.extend([(Sweep::Expiry, at(9)), (Sweep::Due, at(5))])).await;
+    let mut checkpoints = bench.owner.load().await.checkpoints;
+    checkpoints.sort_unstable();
+    assert_eq!(checkpoints, [(Sweep::Due, at(5)), (Sweep::Expiry, at(9))]);
+}

@@ -1,0 +1,48 @@
+//! Every kind of store passes the one contract.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use forebay_store::SqliteShard;
+use forebay_testkit::contract::Subject;
+use forebay_types::ShardId;
+
+forebay_testkit::store_contract!(sqlite, fresh_sqlite());
+
+async fn fresh_sqlite() -> Subject {
+    let folder = Folder::new();
+    let shard = SqliteShard::new(ShardId(1), folder.0.join("shard.db"));
+    Subject {
+        shard: Arc::new(shard),
+        steals: false,
+        poisons: true,
+        versions: true,
+        guard: Some(Box::new(folder)),
+    }
+}
+
+/// A folder that goes with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("contract-{}-{number}", std::process::id());
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&folder).expect("the target folder can be written");
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What can't be removed lies under target/ and does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
