@@ -23,6 +23,7 @@ impl Core {
     pub fn committed(&mut self, place: usize, last: u64) {
         let at = self.time.monotonic();
         let margin = self.settings.shard_lease - self.settings.shard_lease / 5;
+        let budget = self.index_budget();
         let shard = &mut self.shards[place];
         let Some(owned) = &mut shard.owned else { return };
         let Some(mut batch) = owned.in_flight.take() else { return };
@@ -52,6 +53,7 @@ impl Core {
         if let Some(page) = batch.page.take() {
             owned.apply_page(page, at);
         }
+        owned.shed(budget);
         self.end_reads(place);
     }
 
@@ -108,6 +110,9 @@ impl Core {
                 Ok(Stored { topic, key, state }) => {
                     count += 1;
                     if let Some(owned) = &mut self.shards[place].owned {
+                        if let Some(topic) = owned.topics.get_mut(&topic) {
+                            topic.saw_body(item.body.bytes());
+                        }
                         if state == State::Ready {
                             owned.with_window(topic, |window| {
                                 // An entry that stays in the store alone need not be made.

@@ -387,7 +387,7 @@ impl Core {
     fn tend(&mut self, place: usize, at: Monotonic) {
         self.note_changes(place);
         let now = self.time.now();
-        let budget = self.settings.index_bytes / self.shards.len().max(1);
+        let budget = self.index_budget();
         let reads = self.reads(place);
         let read = self.next_id();
         let shard = &mut self.shards[place];

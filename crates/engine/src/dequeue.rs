@@ -19,8 +19,11 @@ use crate::{
     form::Leased,
     handover::{Handover, Undo},
     op::{LeasePart, Picked, Settle, SettleKind},
+    window::ENTRY_BYTES,
 };
 
+/// A read asks for so many items, however little memory there is.
+const READ_MIN: usize = 16;
 /// Reads of one shard that the background may add to.
 const BACKGROUND_READS: usize = 16;
 
@@ -333,14 +336,17 @@ impl Core {
         }
     }
 
+    /// Reads on behind a window: at least `wanted` items where the memory allows it.
     fn read_on(&mut self, place: usize, id: TopicId, wanted: usize) {
         let read = self.next_id();
         let Some(reads) = self.reads(place) else { return };
-        let budget = self.settings.index_bytes / self.shards.len().max(1);
+        let budget = self.index_budget();
         let Some(owned) = &mut self.shards[place].owned else { return };
-        let bodies = owned.index_bytes < budget / 2;
+        let free = budget.saturating_sub(owned.index_bytes) / 4;
         let Some(topic) = owned.topics.get_mut(&id) else { return };
-        let limit = topic.fill.max(wanted);
+        let limit = topic.fill.max(wanted).min((budget / 4 / ENTRY_BYTES).max(READ_MIN));
+        // Bodies come along where their size is known to fit; else they are read before the lease.
+        let bodies = topic.body_bytes.is_some_and(|bytes| limit * (bytes + ENTRY_BYTES) <= free);
         if let Some(after) = topic.window.begin_read(read, limit) {
             owned.reading += 1;
             metrics::counter!("forebay_prefetch_reads_total").increment(1);
@@ -348,8 +354,14 @@ impl Core {
         }
     }
 
+    /// Bytes of ready index and cached bodies that one shard may hold.
+    pub fn index_budget(&self) -> usize {
+        self.settings.index_bytes / self.shards.len().max(1)
+    }
+
     /// Reads that ended are put to use once no batch is open that they may have seen half of.
     pub fn end_reads(&mut self, place: usize) {
+        let budget = self.index_budget();
         let Some(owned) = &mut self.shards[place].owned else { return };
         if owned.in_flight.is_some() {
             return;
@@ -369,6 +381,7 @@ impl Core {
             owned.note(id);
             self.woken.insert(name);
         }
+        owned.shed(budget);
     }
 
     /// Queues the lease of picked items, once their bodies are there.

@@ -118,42 +118,38 @@ impl Core {
 
     /// Queues a part for the next batch, after a look-up where a key or a request id asks for one.
     pub fn accept(&mut self, place: usize, mut part: EnqueuePart) {
-        let Some(owned) = &mut self.shards[place].owned else { return };
+        // A second item with the same key in one call is a part of its own, behind the first.
         let mut seen = HashSet::new();
+        let (first, rest): (Vec<Placed>, Vec<Placed>) =
+            part.items.into_iter().partition(|item| item.dedupe.is_none_or(|key| seen.insert(key)));
+        part.items = first;
+        let (call, namespace) = (part.call, part.namespace.clone());
+        self.accept_distinct(place, part);
+        if !rest.is_empty() {
+            self.accept(place, EnqueuePart { call, namespace, request: None, items: rest });
+        }
+    }
+
+    /// The same for a part whose keys are distinct.
+    fn accept_distinct(&mut self, place: usize, part: EnqueuePart) {
+        let now = self.time.now();
+        let read = self.next_id();
+        let reads = self.reads(place);
+        let (Some(owned), Some(reads)) = (&mut self.shards[place].owned, reads) else { return };
         let keys = keys(&part);
         if keys.is_empty() {
             owned.enqueues.push(part);
             return;
         }
-        // A second item with the same key in one call is a part of its own, behind the first.
-        if keys.len() > 1 {
-            let (first, rest) =
-                part.items.into_iter().partition(|item| item.dedupe.is_none_or(|key| seen.insert(key)));
-            part.items = first;
-            let rest: Vec<Placed> = rest;
-            if !rest.is_empty() {
-                let namespace = part.namespace.clone();
-                let rest = EnqueuePart { call: part.call, namespace, request: None, items: rest };
-                owned.keyed.blocked.push_back(rest);
-            }
-        }
-        let now = owned.stamp.time.max(self.time.now());
-        let keys = self::keys(&part);
         let blocked = keys.iter().any(|key| owned.keyed.held.contains(key))
-            || current_generation(&owned.generations.live, now).is_none();
+            || current_generation(&owned.generations.live, owned.stamp.time.max(now)).is_none();
         if blocked {
             owned.keyed.blocked.push_back(part);
             return;
         }
         owned.keyed.held.extend(&keys);
-        let generations = owned.generations.live.clone();
-        let read = self.next_id();
-        if let Some(owned) = &mut self.shards[place].owned {
-            owned.keyed.looking.insert(read, part);
-        }
-        if let Some(reads) = self.reads(place) {
-            reads.dedupe(read, generations, keys);
-        }
+        owned.keyed.looking.insert(read, part);
+        reads.dedupe(read, owned.generations.live.clone(), keys);
     }
 
     /// A look-up of keys came back.

@@ -34,6 +34,8 @@ pub(crate) struct TopicState {
     pub window: Window,
     /// The read under way is for a demand, since then.
     pub outstanding_since: Option<Monotonic>,
+    /// Bytes of a body, as far as is known: an average that follows what is read and enqueued.
+    pub body_bytes: Option<usize>,
     /// How many entries the next refill asks for.
     pub fill: usize,
     /// The first batch whose delta is not folded into the topic's row yet.
@@ -52,11 +54,17 @@ impl TopicState {
             reserved: 0,
             window,
             outstanding_since: None,
+            body_bytes: None,
             fill: FILL_MIN,
             dirty_since: None,
             idle_since: None,
             changed: false,
         }
+    }
+
+    /// A body of so many bytes was seen.
+    pub fn saw_body(&mut self, bytes: usize) {
+        self.body_bytes = Some(self.body_bytes.map_or(bytes, |average| (average * 7 + bytes) / 8));
     }
 
     /// The window ran empty: whoever drains fast is filled further.

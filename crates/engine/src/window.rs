@@ -9,7 +9,7 @@ use forebay_store::{LeaseEntry, ReadyRow};
 use forebay_types::{Body, DeliveryPolicy, Horizon, Key, Seq, Timestamp};
 
 /// What an entry costs beside its body: its share of the tree's nodes and the allocator's overhead.
-const ENTRY_BYTES: usize = 320;
+pub(crate) const ENTRY_BYTES: usize = 320;
 
 /// A deliverable item.
 #[derive(Debug, Clone)]
