@@ -1,1 +1,3 @@
-//! node
+//! gRPC and HTTP in front of the engine.
+
+pub mod grpc;

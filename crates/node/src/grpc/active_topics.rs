@@ -1,0 +1,47 @@
+//! `GetActiveTopics`: reads the page token, has the engine list the topics, writes the next token.
+
+use forebay_engine::{ActiveTopic, ActiveTopicsCall};
+use forebay_proto::v1::{ActiveTopic as WireTopic, GetActiveTopicsRequest, GetActiveTopicsResponse};
+use forebay_types::Refusal;
+
+use super::{Queue, fields, token};
+
+/// Topics of a page that names no number.
+const PAGE_DEFAULT: usize = 100;
+/// The most topics of a page.
+const PAGE_MAX: usize = 1_000;
+
+/// Serves the call.
+pub async fn active_topics(
+    queue: &Queue,
+    request: GetActiveTopicsRequest,
+) -> Result<GetActiveTopicsResponse, Refusal> {
+    let namespace = queue.rules.namespace(&request.namespace)?;
+    let prefix = request.topic_prefix;
+    fields::prefix(&queue.rules.limits, "topic_prefix", &prefix)?;
+    let limit = match request.page_size as usize {
+        0 => PAGE_DEFAULT,
+        number => fields::within("page_size", number, 1, PAGE_MAX)?,
+    };
+    let after = token::decode(&namespace, &prefix, &request.page_token)?;
+
+    let call = ActiveTopicsCall { namespace: namespace.clone(), limit, after, prefix: prefix.clone() };
+    let page = queue.engine.active_topics(call).await?;
+    let next = page.topics.last().filter(|_| page.more);
+    let next_page_token = next.map(|last| token::encode(&namespace, &prefix, &last.position));
+    Ok(GetActiveTopicsResponse {
+        next_page_token: next_page_token.unwrap_or_default(),
+        topics: page.topics.into_iter().map(to_wire).collect(),
+    })
+}
+
+fn to_wire(topic: ActiveTopic) -> WireTopic {
+    WireTopic {
+        topic: topic.position.topic.to_string(),
+        ready_count: topic.ready,
+        best_priority: topic.position.best_priority,
+        oldest_ready_at: Some(fields::to_timestamp(topic.position.oldest_ready_at)),
+        leased_count: topic.leased,
+        scheduled_count: topic.scheduled,
+    }
+}

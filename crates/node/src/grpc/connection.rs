@@ -1,0 +1,139 @@
+//! Connections, each with a load of its own that its calls can see.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::Stream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    time::{Sleep, sleep},
+};
+use tonic::transport::server::Connected;
+
+use super::gate::{LoadLimits, Seats};
+
+/// How long to wait after a connection could not be accepted: most often the process is out of files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the calls of one connection take up.
+pub struct ConnectionLoad {
+    /// Calls at work.
+    pub working: Seats,
+    /// Calls that wait for an item.
+    pub parked: Seats,
+}
+
+impl ConnectionLoad {
+    /// Nothing yet.
+    pub fn new(limits: &LoadLimits) -> Self {
+        Self {
+            working: Seats::new(limits.calls_per_connection),
+            parked: Seats::new(limits.parked_per_connection),
+        }
+    }
+}
+
+impl Default for ConnectionLoad {
+    fn default() -> Self {
+        Self::new(&LoadLimits::default())
+    }
+}
+
+/// Accepts connections.
+pub struct Incoming {
+    listener: TcpListener,
+    limits: LoadLimits,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Incoming {
+    /// From a listener that is bound.
+    pub fn new(listener: TcpListener, limits: LoadLimits) -> Self {
+        Self { listener, limits, pause: None }
+    }
+}
+
+impl Stream for Incoming {
+    type Item = io::Result<Connection>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                std::task::ready!(pause.as_mut().poll(context));
+                self.pause = None;
+            }
+            match std::task::ready!(self.listener.poll_accept(context)) {
+                Ok((stream, _)) => {
+                    // Small answers must not wait for more; if that can't be had, the connection still works.
+                    let _ = stream.set_nodelay(true);
+                    let load = Arc::new(ConnectionLoad::new(&self.limits));
+                    return Poll::Ready(Some(Ok(Connection { stream, load })));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    self.pause = Some(Box::pin(sleep(PAUSE)));
+                }
+            }
+        }
+    }
+}
+
+/// One connection.
+pub struct Connection {
+    stream: TcpStream,
+    load: Arc<ConnectionLoad>,
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Arc<ConnectionLoad>;
+
+    fn connect_info(&self) -> Arc<ConnectionLoad> {
+        self.load.clone()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, buffer)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,139 @@
+//! `Dequeue`: checks the demands, has the engine lease items, waiting outside of the limit on calls at work.
+
+use std::{collections::HashSet, time::Duration};
+
+use forebay_engine::{Delivered, Demand, DequeueCall};
+use forebay_proto::v1::{
+    DeliveryPolicy as WirePolicy, DequeueRequest, DequeueResponse, DequeuedItem, TopicDemand,
+    topic_demand::Selector,
+};
+use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal};
+
+use super::{Queue, call::Call, fields};
+
+/// How long before the call's deadline a long poll ends, so that its answer still arrives.
+const WAIT_MARGIN: Duration = Duration::from_millis(200);
+
+/// Serves the call.
+pub async fn dequeue(
+    queue: &Queue,
+    call: &Call,
+    request: DequeueRequest,
+) -> Result<DequeueResponse, Refusal> {
+    let asked = check(queue, request)?;
+    let namespace = asked.namespace.clone();
+    let wait = asked.wait.min(call.left().saturating_sub(WAIT_MARGIN));
+    // Too many parked calls on one connection: this one is answered with what is there at once.
+    let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };
+    let items = queue.engine.dequeue(DequeueCall { wait, ..asked }).await?;
+    Ok(DequeueResponse { items: items.into_iter().map(|item| to_wire(&namespace, item)).collect() })
+}
+
+fn check(queue: &Queue, request: DequeueRequest) -> Result<DequeueCall, Refusal> {
+    let limits = &queue.rules.limits;
+    let namespace = queue.rules.namespace(&request.namespace)?;
+    let demands = demands(limits, request.demands)?;
+    let wait = match &request.wait {
+        Some(wait) => fields::span("wait", wait)?.min(limits.wait_max),
+        None => Duration::ZERO,
+    };
+    let lease = fields::lease(limits, "lease_duration", request.lease_duration.as_ref())?;
+    fields::bytes("consumer", request.consumer.len(), limits.key_bytes)?;
+    let max_bytes = match request.max_bytes as usize {
+        0 => limits.answer_bytes,
+        number => fields::within("max_bytes", number, 1, limits.answer_bytes_max)?,
+    };
+    Ok(DequeueCall { namespace, demands, wait, lease, consumer: request.consumer, max_bytes })
+}
+
+fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refusal> {
+    fields::members("demands", asked.len(), limits.demands)?;
+    let mut topics = HashSet::with_capacity(asked.len());
+    let mut demands = Vec::with_capacity(asked.len());
+    let mut sum = 0;
+    for (index, demand) in asked.into_iter().enumerate() {
+        let path = |field: &str| format!("demands[{index}].{field}");
+        let topic = match demand.selector {
+            Some(Selector::Topic(topic)) => fields::topic(limits, &path("topic"), &topic)?,
+            Some(Selector::TopicPrefix(_)) => {
+                let message = "demands by prefix are not served yet";
+                let refusal = Refusal::new(Reason::Unimplemented, message);
+                return Err(Refusal { field: Some(path("topic_prefix")), ..refusal });
+            }
+            None => return Err(Refusal::field(path("topic"), "must not be empty")),
+        };
+        if !topics.insert(topic.clone()) {
+            return Err(Refusal::field(path("topic"), "is there twice"));
+        }
+        let max_items = fields::within(&path("max_items"), demand.max_items as usize, 1, limits.members)?;
+        sum += max_items;
+        demands.push(Demand { topic, max_items });
+    }
+    if sum > limits.members {
+        let message = format!("ask for {sum} items together; at most {} are allowed", limits.members);
+        return Err(Refusal::too_large("demands", message));
+    }
+    Ok(demands)
+}
+
+fn to_wire(namespace: &str, item: Delivered) -> DequeuedItem {
+    let policy = match item.policy {
+        DeliveryPolicy::AtLeastOnce => WirePolicy::AtLeastOnce,
+        DeliveryPolicy::AtMostOnce => WirePolicy::AtMostOnce,
+    };
+    DequeuedItem {
+        item_id: item.id.to_string(),
+        receipt: item.receipt.map(|receipt| receipt.encode(namespace)).unwrap_or_default(),
+        topic: item.topic.to_string(),
+        priority: item.priority,
+        payload: item.body.payload,
+        metadata: item.body.metadata,
+        headers: item.body.headers.into_iter().collect(),
+        attempt: item.attempt,
+        enqueued_at: Some(fields::to_timestamp(item.enqueued_at)),
+        lease_expires_at: item.lease_expires_at.map(fields::to_timestamp),
+        expires_at: item.expires_at.map(fields::to_timestamp),
+        delivery_policy: policy.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(topic: &str, max_items: u32) -> TopicDemand {
+        TopicDemand { selector: Some(Selector::Topic(topic.to_owned())), max_items }
+    }
+
+    #[track_caller]
+    fn refused(asked: Vec<TopicDemand>, reason: Reason, field: &str) {
+        let refusal = demands(&Limits::default(), asked).unwrap_err();
+        assert_eq!((refusal.reason, refusal.field.as_deref()), (reason, Some(field)));
+    }
+
+    #[test]
+    fn demands_keep_their_order() {
+        let found = demands(&Limits::default(), vec![demand("b", 999), demand("a", 1)]).unwrap();
+        let found: Vec<_> = found.iter().map(|demand| (&*demand.topic, demand.max_items)).collect();
+        assert_eq!(found, [("b", 999), ("a", 1)]);
+    }
+
+    #[test]
+    fn each_wrong_demand_is_named() {
+        refused(vec![], Reason::InvalidField, "demands");
+        let many = (0..101).map(|n| demand(&format!("t{n}"), 1)).collect();
+        refused(many, Reason::TooLarge, "demands");
+        refused(vec![demand("", 1)], Reason::InvalidField, "demands[0].topic");
+        refused(vec![demand("a", 1), demand("a", 1)], Reason::InvalidField, "demands[1].topic");
+        refused(vec![demand("a", 0)], Reason::InvalidField, "demands[0].max_items");
+        refused(vec![demand("a", 1_001)], Reason::InvalidField, "demands[0].max_items");
+        refused(vec![demand("a", 1_000), demand("b", 1)], Reason::TooLarge, "demands");
+        refused(vec![TopicDemand { selector: None, max_items: 1 }], Reason::InvalidField, "demands[0].topic");
+        let selector = Some(Selector::TopicPrefix("a".to_owned()));
+        refused(
+            vec![TopicDemand { selector, max_items: 1 }],
+            Reason::Unimplemented,
+            "demands[0].topic_prefix",
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! `ExtendLease`: checks the durations, has the engine move the ends of the leases, answers each.
+
+use forebay_engine::ExtendOf;
+use forebay_proto::v1::{ExtendLeaseRequest, ExtendLeaseResponse, ExtendLeaseResult, LeaseExtension};
+use forebay_types::{Limits, Refusal, Timestamp};
+
+use super::{Queue, answered, fields, members::Members, status};
+
+/// Serves the call.
+pub async fn extend_lease(
+    queue: &Queue,
+    request: ExtendLeaseRequest,
+) -> Result<ExtendLeaseResponse, Refusal> {
+    let limits = &queue.rules.limits;
+    let namespace = queue.rules.namespace(&request.namespace)?;
+    fields::members("extensions", request.extensions.len(), limits.members)?;
+    let checked = request.extensions.iter().enumerate();
+    let checked = checked.map(|(index, extension)| check(limits, &namespace, index, extension));
+    let (extensions, places) = checked.collect::<Members<_>>().split();
+    let answers = match extensions.is_empty() {
+        true => Vec::new(),
+        false => queue.engine.extend_lease(extensions).await?,
+    };
+    let answers = answered(places.fill("extensions", answers))?;
+    Ok(ExtendLeaseResponse { results: answers.into_iter().map(result).collect() })
+}
+
+fn check(
+    limits: &Limits,
+    namespace: &str,
+    index: usize,
+    extension: &LeaseExtension,
+) -> Result<ExtendOf, Refusal> {
+    let path = |field: &str| format!("extensions[{index}].{field}");
+    let receipt = fields::receipt(namespace, &path("receipt"), &extension.receipt)?;
+    let lease = fields::lease(limits, &path("lease_duration"), extension.lease_duration.as_ref())?;
+    Ok(ExtendOf { receipt, lease })
+}
+
+fn result(answer: Result<Timestamp, Refusal>) -> ExtendLeaseResult {
+    match answer {
+        Ok(end) => ExtendLeaseResult { lease_expires_at: Some(fields::to_timestamp(end)), error: None },
+        Err(refusal) => {
+            ExtendLeaseResult { lease_expires_at: None, error: Some(status::of_member(&refusal)) }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Checks of single fields. Each names the field's path, and none looks at anything but its arguments.
+
+use std::time::Duration;
+
+use forebay_types::{Limits, Namespace, Reason, Receipt, ReceiptError, Refusal, Timestamp, Topic};
+
+/// The namespace of a call: present, and of the right characters.
+pub fn namespace(limits: &Limits, text: &str) -> Result<Namespace, Refusal> {
+    name(limits, "namespace", text)?;
+    Ok(text.into())
+}
+
+/// A topic's name.
+pub fn topic(limits: &Limits, path: &str, text: &str) -> Result<Topic, Refusal> {
+    name(limits, path, text)?;
+    Ok(text.into())
+}
+
+/// What a topic's name may begin with; may be empty.
+pub fn prefix(limits: &Limits, path: &str, text: &str) -> Result<(), Refusal> {
+    if text.is_empty() { Ok(()) } else { name(limits, path, text) }
+}
+
+fn name(limits: &Limits, path: &str, text: &str) -> Result<(), Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::field(path, "must not be empty"));
+    }
+    bytes(path, text.len(), limits.name_bytes)?;
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte);
+    if text.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(Refusal::field(path, "has a character other than A-Z a-z 0-9 . _ : / -"))
+    }
+}
+
+/// A size against its limit.
+pub fn bytes(path: &str, size: usize, most: usize) -> Result<(), Refusal> {
+    if size > most {
+        return Err(Refusal::too_large(path, format!("has {size} bytes; at most {most} are allowed")));
+    }
+    Ok(())
+}
+
+/// How many members a call has: at least one, and not too many.
+pub fn members(path: &str, count: usize, most: usize) -> Result<(), Refusal> {
+    if count == 0 {
+        return Err(Refusal::field(path, "must not be empty"));
+    }
+    if count > most {
+        return Err(Refusal::too_large(path, format!("has {count} members; at most {most} are allowed")));
+    }
+    Ok(())
+}
+
+/// A number between two others.
+pub fn within(path: &str, number: usize, least: usize, most: usize) -> Result<usize, Refusal> {
+    if (least..=most).contains(&number) {
+        Ok(number)
+    } else {
+        Err(Refusal::field(path, format!("is {number}; it must be from {least} to {most}")))
+    }
+}
+
+/// A short text that may be empty, as in a dedupe key; empty means none.
+pub fn key(limits: &Limits, path: &str, text: String) -> Result<Option<String>, Refusal> {
+    bytes(path, text.len(), limits.key_bytes)?;
+    Ok(if text.is_empty() { None } else { Some(text) })
+}
+
+/// A span that is not negative, rounded up to a microsecond, so that nothing comes early.
+pub fn span(path: &str, span: &prost_types::Duration) -> Result<Duration, Refusal> {
+    // The ranges are protobuf's own: 10,000 years, and nanoseconds of the seconds' sign.
+    let in_range = span.seconds.unsigned_abs() <= 315_576_000_000
+        && span.nanos.unsigned_abs() <= 999_999_999
+        && span.seconds.signum() * i64::from(span.nanos.signum()) >= 0;
+    if !in_range {
+        return Err(Refusal::field(path, "is no valid duration"));
+    }
+    let (Ok(seconds), Ok(nanos)) = (u64::try_from(span.seconds), u64::try_from(span.nanos)) else {
+        return Err(Refusal::field(path, "must not be negative"));
+    };
+    Ok(Duration::from_secs(seconds) + Duration::from_micros(nanos.div_ceil(1_000)))
+}
+
+/// A delay: 0 means now.
+pub fn delay(limits: &Limits, path: &str, given: &prost_types::Duration) -> Result<Duration, Refusal> {
+    let span = span(path, given)?;
+    at_most(path, span, limits.span)?;
+    Ok(span)
+}
+
+/// A time to live: above 0.
+pub fn ttl(limits: &Limits, path: &str, given: &prost_types::Duration) -> Result<Duration, Refusal> {
+    let span = span(path, given)?;
+    if span.is_zero() {
+        return Err(Refusal::field(path, "must not be 0; leave it out for no end"));
+    }
+    at_most(path, span, limits.span)?;
+    Ok(span)
+}
+
+/// A lease duration; absent stays absent.
+pub fn lease(
+    limits: &Limits,
+    path: &str,
+    given: Option<&prost_types::Duration>,
+) -> Result<Option<Duration>, Refusal> {
+    let Some(given) = given else { return Ok(None) };
+    let span = span(path, given)?;
+    if span < limits.lease_min || span > limits.lease_max {
+        let (least, most) = (limits.lease_min, limits.lease_max);
+        return Err(Refusal::field(path, format!("is {span:?}; it must be from {least:?} to {most:?}")));
+    }
+    Ok(Some(span))
+}
+
+fn at_most(path: &str, span: Duration, most: Duration) -> Result<(), Refusal> {
+    if span > most {
+        return Err(Refusal::field(path, format!("is {span:?}; it must be at most {most:?}")));
+    }
+    Ok(())
+}
+
+/// A point in time, rounded up to a microsecond.
+pub fn timestamp(path: &str, time: &prost_types::Timestamp) -> Result<Timestamp, Refusal> {
+    // Protobuf's own range: the years 1 to 9999.
+    let in_range = (-62_135_596_800..=253_402_300_799).contains(&time.seconds)
+        && (0..=999_999_999).contains(&time.nanos);
+    if !in_range {
+        return Err(Refusal::field(path, "is no valid timestamp"));
+    }
+    let micros = i64::from(time.nanos.unsigned_abs().div_ceil(1_000));
+    Ok(Timestamp::from_micros(time.seconds * 1_000_000 + micros))
+}
+
+/// A receipt for the namespace at hand. What is malformed or foreign shows from the string alone.
+pub fn receipt(namespace: &str, path: &str, text: &str) -> Result<Receipt, Refusal> {
+    Receipt::decode(namespace, text).map_err(|error| {
+        let reason = match error {
+            ReceiptError::Malformed => Reason::InvalidReceipt,
+            ReceiptError::Foreign => Reason::WrongNamespace,
+        };
+        Refusal { field: Some(path.to_owned()), ..Refusal::new(reason, error.to_string()) }
+    })
+}
+
+/// A stored time, as protobuf has it.
+pub fn to_timestamp(time: Timestamp) -> prost_types::Timestamp {
+    let micros = time.as_micros();
+    prost_types::Timestamp {
+        seconds: micros.div_euclid(1_000_000),
+        // Below 10^9 by the remainder.
+        nanos: (micros.rem_euclid(1_000_000) * 1_000) as i32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proto(seconds: i64, nanos: i32) -> prost_types::Duration {
+        prost_types::Duration { seconds, nanos }
+    }
+
+    #[test]
+    fn names_have_few_characters_and_an_end() {
+        let limits = Limits::default();
+        for good in ["a", "Orders.eu-1:high/low_2", &"x".repeat(200)] {
+            assert_eq!(&*topic(&limits, "t", good).unwrap(), good);
+        }
+        for wrong in ["", " ", "a b", "ä", "a\0", "a*"] {
+            assert_eq!(topic(&limits, "t", wrong).unwrap_err().reason, Reason::InvalidField, "{wrong:?}");
+        }
+        assert_eq!(topic(&limits, "t", &"x".repeat(201)).unwrap_err().reason, Reason::TooLarge);
+    }
+
+    #[test]
+    fn a_span_is_never_negative_nor_out_of_range() {
+        for (seconds, nanos) in [
+            (-1, 0),
+            (0, -1),
+            (1, -1),
+            (-1, 1),
+            (0, 1_000_000_000),
+            (0, i32::MIN),
+            (i64::MAX, 0),
+            (i64::MIN, 0),
+        ] {
+            assert!(span("s", &proto(seconds, nanos)).is_err(), "{seconds} {nanos}");
+        }
+        assert_eq!(span("s", &proto(1, 1)).unwrap(), Duration::from_micros(1_000_001));
+    }
+
+    #[test]
+    fn zero_means_now_for_a_delay_and_nothing_else() {
+        let limits = Limits::default();
+        assert_eq!(delay(&limits, "d", &proto(0, 0)).unwrap(), Duration::ZERO);
+        assert!(ttl(&limits, "t", &proto(0, 0)).is_err());
+        assert!(lease(&limits, "l", Some(&proto(0, 0))).is_err());
+        assert_eq!(lease(&limits, "l", None).unwrap(), None);
+    }
+
+    #[test]
+    fn spans_reach_to_their_limits_and_no_further() {
+        let limits = Limits::default();
+        let year = 366 * 86_400;
+        assert!(delay(&limits, "d", &proto(year, 0)).is_ok());
+        assert!(delay(&limits, "d", &proto(year, 1)).is_err());
+        assert!(ttl(&limits, "t", &proto(year, 0)).is_ok());
+        assert!(ttl(&limits, "t", &proto(year + 1, 0)).is_err());
+        for (seconds, nanos, good) in
+            [(1, 0, true), (0, 999_999_000, false), (43_200, 0, true), (43_200, 1_000, false)]
+        {
+            assert_eq!(lease(&limits, "l", Some(&proto(seconds, nanos))).is_ok(), good, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn times_are_rounded_up_and_read_back() {
+        let time = timestamp("t", &prost_types::Timestamp { seconds: -1, nanos: 999_999_001 }).unwrap();
+        assert_eq!(time.as_micros(), 0);
+        for micros in [-1, 0, 1, 1_700_000_000_123_456] {
+            let time = Timestamp::from_micros(micros);
+            assert_eq!(timestamp("t", &to_timestamp(time)).unwrap(), time);
+        }
+        for (seconds, nanos) in [(0, -1), (0, 1_000_000_000), (253_402_300_800, 0), (i64::MIN, 0)] {
+            assert!(timestamp("t", &prost_types::Timestamp { seconds, nanos }).is_err());
+        }
+    }
+}

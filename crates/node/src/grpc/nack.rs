@@ -1,0 +1,100 @@
+//! `Nack`: checks what is to become of the items, has the engine give them back, answers each.
+
+use std::time::Duration;
+
+use forebay_engine::{NackAction, NackOf};
+use forebay_proto::v1::{Nack, NackRequest, NackResponse};
+use forebay_types::{Limits, Refusal};
+
+use super::{Queue, answered, fields, members::Members, settle_result};
+
+/// Serves the call.
+pub async fn nack(queue: &Queue, request: NackRequest) -> Result<NackResponse, Refusal> {
+    let limits = &queue.rules.limits;
+    let namespace = queue.rules.namespace(&request.namespace)?;
+    fields::members("nacks", request.nacks.len(), limits.members)?;
+    let checked = request.nacks.into_iter().enumerate();
+    let checked = checked.map(|(index, nack)| check(limits, &namespace, index, nack));
+    let (nacks, places) = checked.collect::<Members<_>>().split();
+    let answers = match nacks.is_empty() {
+        true => Vec::new(),
+        false => queue.engine.nack(nacks).await?,
+    };
+    let answers = answered(places.fill("nacks", answers))?;
+    Ok(NackResponse { results: answers.into_iter().map(settle_result).collect() })
+}
+
+fn check(limits: &Limits, namespace: &str, index: usize, nack: Nack) -> Result<NackOf, Refusal> {
+    let path = |field: &str| format!("nacks[{index}].{field}");
+    let receipt = fields::receipt(namespace, &path("receipt"), &nack.receipt)?;
+    let delay = match &nack.delay {
+        Some(delay) => fields::delay(limits, &path("delay"), delay)?,
+        None => Duration::ZERO,
+    };
+    if let Some(metadata) = &nack.metadata {
+        fields::bytes(&path("metadata"), metadata.len(), limits.metadata_bytes)?;
+    }
+    fields::bytes(&path("reason"), nack.reason.len(), limits.reason_bytes)?;
+    let action = match (nack.dead_letter, nack.release) {
+        (true, true) => {
+            return Err(Refusal::field(path("release"), "must not be set together with dead_letter"));
+        }
+        (true, false) => NackAction::DeadLetter,
+        (false, true) => NackAction::Release(delay),
+        (false, false) => NackAction::Fail(delay),
+    };
+    Ok(NackOf { receipt, action, metadata: nack.metadata.map(Vec::from), reason: nack.reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_types::{ItemId, Reason, Receipt, Seq, ShardId};
+
+    use super::*;
+
+    fn good() -> Nack {
+        let item = ItemId { shard: ShardId(1), seq: Seq(2) };
+        let receipt = Receipt { item, delivery: 3, nonce: 4 }.encode("tenant");
+        Nack { receipt, ..Default::default() }
+    }
+
+    fn checked(nack: Nack) -> Result<NackOf, Refusal> {
+        check(&Limits::default(), "tenant", 2, nack)
+    }
+
+    #[track_caller]
+    fn refused(nack: Nack, reason: Reason, field: &str) {
+        let refusal = checked(nack).unwrap_err();
+        assert_eq!((refusal.reason, refusal.field.as_deref()), (reason, Some(&*format!("nacks[2].{field}"))));
+    }
+
+    #[test]
+    fn the_flags_choose_what_becomes_of_the_item() {
+        let delay = Some(prost_types::Duration { seconds: 5, nanos: 0 });
+        let five = Duration::from_secs(5);
+        let action = |nack| checked(nack).unwrap().action;
+        assert_eq!(action(good()), NackAction::Fail(Duration::ZERO));
+        assert_eq!(action(Nack { delay, ..good() }), NackAction::Fail(five));
+        assert_eq!(action(Nack { delay, release: true, ..good() }), NackAction::Release(five));
+        assert_eq!(action(Nack { dead_letter: true, ..good() }), NackAction::DeadLetter);
+    }
+
+    #[test]
+    fn empty_metadata_is_not_absent_metadata() {
+        assert_eq!(checked(good()).unwrap().metadata, None);
+        let empty = Nack { metadata: Some(Default::default()), ..good() };
+        assert_eq!(checked(empty).unwrap().metadata, Some(vec![]));
+    }
+
+    #[test]
+    fn each_wrong_value_is_named() {
+        refused(Nack { receipt: "x".to_owned(), ..good() }, Reason::InvalidReceipt, "receipt");
+        let delay = Some(prost_types::Duration { seconds: -1, nanos: 0 });
+        refused(Nack { delay, ..good() }, Reason::InvalidField, "delay");
+        refused(Nack { metadata: Some(vec![0; 4_097].into()), ..good() }, Reason::TooLarge, "metadata");
+        refused(Nack { reason: "r".repeat(1_025), ..good() }, Reason::TooLarge, "reason");
+        refused(Nack { dead_letter: true, release: true, ..good() }, Reason::InvalidField, "release");
+        let foreign = check(&Limits::default(), "other", 2, good()).unwrap_err();
+        assert_eq!(foreign.reason, Reason::WrongNamespace);
+    }
+}
