@@ -1,6 +1,6 @@
 //! Applies a resolved batch: what it changed in memory, whom it answers; or undoes what was noted for it.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use forebay_store::{LeaseEntry, Sweep};
 use forebay_types::{ItemId, Monotonic, Reason, Refusal, State, Timestamp, TopicId};
@@ -10,6 +10,7 @@ use crate::{
     core::{Core, NodeTopic, RETRY},
     form::{Formed, FormedPage, InFlight, Stored, entry_of},
     op::{EnqueuePart, Settle, SettleKind},
+    planted::{Bug, on},
     settle::Effect,
     shard::{Owned, TopicState},
     window::{Entry, Window},
@@ -75,7 +76,6 @@ impl Core {
             let Some(owned) = &mut self.shards[place].owned else { return };
             let Some(topic) = owned.topics.remove(id) else { continue };
             owned.names.remove(&topic.name);
-            owned.dirty.retain(|dirty| dirty != id);
             self.forget_topic(place, *id, &topic.name);
         }
     }
@@ -91,7 +91,14 @@ impl Core {
                     owned.touch(picked.topic, picked.key.seq);
                     owned.note(picked.topic);
                 }
-                self.part_leased(place, part, handed);
+                if !on(Bug::LeaseBeforeCommit) {
+                    self.part_leased(place, part, handed);
+                }
+            }
+            Formed::Moved(seq) => {
+                if let Some(owned) = &mut self.shards[place].owned {
+                    owned.leases.close(seq);
+                }
             }
             Formed::Restored(picked) => {
                 if let Some(owned) = &mut self.shards[place].owned {
@@ -170,7 +177,7 @@ impl Core {
         tracing::warn!(shard.id = id.0, rows, why, "the database refused a row of a batch");
         metrics::counter!("forebay_poisoned_batches_total").increment(1);
         let alone = rows <= 1 || matches!(batch.formed.as_slice(), [one] if one.is_unit());
-        if !alone {
+        if !alone && !on(Bug::PoisonFailsAll) {
             self.take_apart(place, batch, Some(rows / 2));
             return;
         }
@@ -216,6 +223,7 @@ impl Core {
                 Formed::Settled { settle, .. } if matches!(settle.kind, SettleKind::Lapse) => {}
                 Formed::Settled { settle, .. } => owned.settles.push_front(settle),
                 Formed::Restored(picked) => owned.restores.push(picked),
+                Formed::Moved(_) => {}
             }
         }
         if let Some(FormedPage { page, .. }) = batch.page {
@@ -243,7 +251,7 @@ impl Core {
             Formed::Enqueued { part, .. } => self.refuse_enqueue(place, &part, refusal),
             Formed::Leased { part, .. } => self.part_failed(place, part),
             Formed::Settled { settle, .. } => self.settle_refused(&settle, refusal.clone()),
-            Formed::Restored(_) => {}
+            Formed::Restored(_) | Formed::Moved(_) => {}
         }
     }
 
@@ -257,6 +265,7 @@ impl Core {
     /// The shard is lost: everything that waited for it is answered, or goes elsewhere.
     pub fn fail_everything(&mut self, place: usize, owned: &mut Owned, sent: bool) {
         let refusal = self.shards[place].refusal();
+        let sent = sent && !on(Bug::UnknownAsFailed);
         let unknown = Refusal::new(
             Reason::OutcomeUnknown,
             "the shard changed its owner while this was being committed: it may or may not have happened",
@@ -276,7 +285,7 @@ impl Core {
                         let refusal = if sent { &unknown } else { &refusal };
                         self.settle_refused(&settle, refusal.clone());
                     }
-                    Formed::Restored(_) => {}
+                    Formed::Restored(_) | Formed::Moved(_) => {}
                 }
             }
         }
@@ -299,26 +308,28 @@ impl Formed {
     fn is_unit(&self) -> bool {
         match self {
             Self::Enqueued { part, .. } => part.request.is_some() || part.items.len() == 1,
-            Self::Leased { .. } | Self::Settled { .. } | Self::Restored(_) => true,
+            Self::Leased { .. } | Self::Settled { .. } | Self::Restored(_) | Self::Moved(_) => true,
         }
     }
 }
 
 impl Owned {
     fn apply_counts(&mut self, batch: &InFlight, at: Monotonic) {
-        for id in &batch.folds {
+        let folded: HashSet<TopicId> = batch.folds.iter().copied().collect();
+        // The folded ones stand at the head of the queue.
+        self.dirty.drain(..batch.folds.len().min(self.dirty.len()));
+        for id in &folded {
             if let Some(topic) = self.topics.get_mut(id) {
                 topic.dirty_since = None;
             }
         }
-        self.dirty.retain(|id| self.topics.get(id).is_some_and(|topic| topic.dirty_since.is_some()));
         for (id, delta) in &batch.deltas {
             let Some(topic) = self.topics.get_mut(id) else { continue };
             topic.counts.ready += delta.ready;
             topic.counts.scheduled += delta.scheduled;
             topic.counts.dead += delta.dead;
             debug_assert!(topic.counts.ready >= 0 && topic.counts.scheduled >= 0, "{topic:?}");
-            if topic.dirty_since.is_none() && !batch.folds.contains(id) {
+            if topic.dirty_since.is_none() && !folded.contains(id) {
                 topic.dirty_since = Some(batch.number);
                 self.dirty.push_back(*id);
             }

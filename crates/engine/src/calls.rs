@@ -12,6 +12,7 @@ use crate::{
     core::Core,
     event::Reply,
     op::{Settle, SettleKind, Slot},
+    planted::{Bug, on},
 };
 
 /// A call that waits for its members.
@@ -202,7 +203,11 @@ impl Core {
     fn lease_lost(&mut self, place: usize, settle: &Settle, fate: Fate) {
         let at = self.time.monotonic();
         let trusted = self.shards[place].owned.as_ref().is_some_and(|owned| owned.trusted(at));
-        let refusal = if trusted { Refusal::lease_lost(fate) } else { self.shards[place].refusal() };
+        let refusal = if trusted || on(Bug::LeaseLostUntrusted) {
+            Refusal::lease_lost(fate)
+        } else {
+            self.shards[place].refusal()
+        };
         self.settle_refused(settle, refusal);
     }
 }

@@ -23,8 +23,9 @@ use crate::{
     calls::Calls,
     dequeue::Poll,
     event::{Event, ShardEvent, Taken},
-    form::{self, Context},
+    form::{self, Context, Formed},
     io::{Line, Reads, Task},
+    planted::{Bug, on},
     shard::Owned,
     sweep,
     time::NodeTime,
@@ -429,6 +430,21 @@ impl Core {
             topics_of: &|namespace| topics_of.get(namespace).copied().unwrap_or(0),
         };
         let outcome = form::form(owned, &mut context);
+        if on(Bug::LeaseBeforeCommit)
+            && let Some(flight) = &owned.in_flight
+        {
+            let leased: Vec<_> = (flight.formed.iter())
+                .filter_map(|formed| match formed {
+                    Formed::Leased { part, handed } => Some((part.clone(), handed.clone())),
+                    _ => None,
+                })
+                .collect();
+            for (part, handed) in leased {
+                self.part_leased(place, part, handed);
+            }
+        }
+        let shard = &mut self.shards[place];
+        let Some(owned) = &mut shard.owned else { return };
         if let Some(batch) = outcome.batch {
             metrics::histogram!("forebay_batch_rows")
                 .record(owned.in_flight.as_ref().map_or(0, |b| b.rows) as f64);
@@ -518,7 +534,7 @@ impl Core {
         if !self.released {
             let idle =
                 self.shards.iter().all(|shard| shard.owned.as_ref().is_none_or(|owned| owned.is_idle()));
-            if !idle || !self.polls.is_empty() {
+            if (!idle || !self.polls.is_empty()) && !on(Bug::StopHasty) {
                 return;
             }
             self.released = true;

@@ -19,6 +19,7 @@ use crate::{
     form::Leased,
     handover::{Handover, Undo},
     op::{LeasePart, Picked, Settle, SettleKind},
+    planted::{Bug, on},
     window::ENTRY_BYTES,
 };
 
@@ -178,7 +179,9 @@ impl Core {
                 let Some((key, entry)) = owned.with_window(id, |window| window.pop()).flatten() else {
                     continue;
                 };
-                owned.reserved.insert(key.seq);
+                if !on(Bug::ReservedForgotten) {
+                    owned.reserved.insert(key.seq);
+                }
                 if let Some(topic) = owned.topics.get_mut(&id) {
                     topic.reserved += 1;
                 }
@@ -227,7 +230,7 @@ impl Core {
         loop {
             let (key, expired) =
                 owned.topics.get(&id)?.window.first().map(|(key, entry)| (key, entry.expired(now)))?;
-            if !expired {
+            if !expired || on(Bug::ExpiryIgnored) {
                 let item = ItemId { shard: shard.id, seq: key.seq };
                 return Some((key.priority, key.rank, item, place, id));
             }
@@ -238,7 +241,9 @@ impl Core {
 
     /// Whether a shard's head has to be waited for. Begins to read it.
     fn outstanding(&mut self, name: &TopicName, at: Monotonic) -> bool {
-        let Some(topic) = self.topics.get(name) else { return false };
+        let Some(topic) = self.topics.get(name).filter(|_| !on(Bug::OutstandingIgnored)) else {
+            return false;
+        };
         let parts = topic.parts.clone();
         let mut wait = false;
         for (place, id) in parts {

@@ -13,6 +13,7 @@ use crate::{
     form::current_generation,
     op::{EnqueuePart, KeyHash, Placed},
     place::{self, SHARDS_PER_TOPIC},
+    planted::{Bug, on},
 };
 
 type Results = Vec<Result<Enqueued, Refusal>>;
@@ -141,7 +142,7 @@ impl Core {
             owned.enqueues.push(part);
             return;
         }
-        let blocked = keys.iter().any(|key| owned.keyed.held.contains(key))
+        let blocked = keys.iter().any(|key| owned.keyed.held.contains(key) && !on(Bug::KeyNotHeld))
             || current_generation(&owned.generations.live, owned.stamp.time.max(now)).is_none();
         if blocked {
             owned.keyed.blocked.push_back(part);

@@ -17,6 +17,7 @@ use rand::{RngExt, rngs::StdRng};
 use crate::{
     Settings,
     op::{EnqueuePart, LeasePart, Page, Picked, Placed, Settle, SettleKind},
+    planted::{Bug, on},
     settle::Effect,
     shard::Owned,
     window::Entry,
@@ -57,10 +58,22 @@ pub(crate) struct InFlight {
 /// One thing that the batch does, to be applied when it is committed, or to be undone.
 #[derive(Debug)]
 pub(crate) enum Formed {
-    Enqueued { part: EnqueuePart, results: Vec<Result<Stored, Refusal>> },
-    Leased { part: LeasePart, handed: Vec<Leased> },
-    Settled { settle: Settle, lease: LeaseEntry, effect: Effect },
+    Enqueued {
+        part: EnqueuePart,
+        results: Vec<Result<Stored, Refusal>>,
+    },
+    Leased {
+        part: LeasePart,
+        handed: Vec<Leased>,
+    },
+    Settled {
+        settle: Settle,
+        lease: LeaseEntry,
+        effect: Effect,
+    },
     Restored(Picked),
+    /// An open delivery moves to this batch's lease row, because its old row is mostly closed.
+    Moved(Seq),
 }
 
 /// Where an enqueued item went.
@@ -125,6 +138,7 @@ pub(crate) fn form(owned: &mut Owned, context: &mut Context<'_>) -> Outcome {
     former.leases();
     former.enqueues();
     former.page();
+    former.compact();
     former.drop_idle_topics();
     former.finish()
 }
@@ -217,7 +231,9 @@ impl<'a, 'c> Former<'a, 'c> {
     fn settle(&mut self, settle: Settle) {
         let receipt = settle.receipt;
         let lease = self.owned.leases.get(receipt.item.seq);
-        let lease = lease.filter(|lease| lease.delivery == receipt.delivery && lease.nonce == receipt.nonce);
+        let lease = lease.filter(|lease| {
+            lease.delivery == receipt.delivery && lease.nonce == receipt.nonce || on(Bug::StaleReceipt)
+        });
         let Some(lease) = lease.cloned() else {
             self.misses.push(settle);
             return;
@@ -269,7 +285,7 @@ impl<'a, 'c> Former<'a, 'c> {
 
     fn lease(&mut self, part: &LeasePart, picked: &Picked) -> Leased {
         let (now, entry) = (self.context.now, &picked.entry);
-        if entry.expired(now) {
+        if entry.expired(now) && !on(Bug::ExpiryIgnored) {
             return Leased::Expired;
         }
         self.busy.insert(picked.key.seq);
@@ -489,6 +505,24 @@ impl<'a, 'c> Former<'a, 'c> {
         }
     }
 
+    /// Lease rows that are mostly closed are rewritten: what is still open moves to this batch's row.
+    fn compact(&mut self) {
+        if self.owned.split.is_some() || self.rows == 0 {
+            return;
+        }
+        let Some(row) = self.owned.leases.sparse() else { return };
+        let open = row.entries.iter().zip(&row.open).enumerate().filter(|(_, (_, open))| **open);
+        for (place, (lease, _)) in open {
+            if self.busy.contains(&lease.seq) {
+                continue;
+            }
+            self.closing.entry(row.id).or_default().push(place);
+            self.entries.push(lease.clone());
+            self.formed.push(Formed::Moved(lease.seq));
+            self.rows += 1;
+        }
+    }
+
     fn finish(mut self) -> Outcome {
         if self.rows == 0 && self.formed_page.is_none() {
             return Outcome { batch: None, misses: self.misses };
@@ -553,13 +587,9 @@ fn fold(owned: &Owned, batch: &mut Batch, deltas: &BTreeMap<TopicId, TopicCounts
         return Vec::new();
     }
     let most = if behind < 4 * FOLD_AFTER { FOLDS } else { FOLDS_BEHIND };
-    let folds: Vec<TopicId> = owned
-        .dirty
-        .iter()
-        .filter(|id| since(id).is_some_and(|since| since <= oldest + FOLD_AFTER / 2))
-        .take(most)
-        .copied()
-        .collect();
+    // The queue is in the order of `dirty_since`.
+    let old = |id: &&TopicId| since(id).is_none_or(|since| since <= oldest + FOLD_AFTER / 2);
+    let folds: Vec<TopicId> = owned.dirty.iter().take_while(old).take(most).copied().collect();
     for id in &folds {
         let Some(topic) = owned.topics.get(id) else { continue };
         if batch.drop_topics.contains(id) {
@@ -573,8 +603,7 @@ fn fold(owned: &Owned, batch: &mut Batch, deltas: &BTreeMap<TopicId, TopicCounts
         }
         batch.count_folds.push((*id, counts));
     }
-    let folded: HashSet<TopicId> = folds.iter().copied().collect();
-    let rest = owned.dirty.iter().filter(|id| !folded.contains(id)).filter_map(since).min();
+    let rest = owned.dirty.iter().skip(folds.len()).find_map(since);
     batch.deltas_before = Some(rest.unwrap_or(batch.number));
     folds
 }

@@ -15,6 +15,7 @@ use crate::{
     Peers,
     event::{Event, ShardEvent, Taken},
     op::{KeyHash, Settle},
+    planted::{Bug, on},
 };
 
 /// After an owner has answered all the same, its shard is taken if nothing moved for so long.
@@ -254,6 +255,9 @@ async fn commit(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch) -> 
                 | ErrorClass::Other => error.to_string(),
             },
             Err(CommitError::FenceMoved) => CommitError::FenceMoved.to_string(),
+            Err(CommitError::Unknown(_)) if on(Bug::UnknownAsCommitted) => {
+                return Verdict::Committed { last: batch.number };
+            }
             Err(CommitError::Unknown(error)) => {
                 sent = true;
                 error.to_string()

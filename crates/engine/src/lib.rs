@@ -18,6 +18,10 @@ mod io;
 mod leases;
 mod op;
 mod place;
+#[cfg(not(feature = "planted-bugs"))]
+mod planted;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 mod request;
 mod settle;
 mod shard;

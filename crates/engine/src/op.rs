@@ -57,7 +57,7 @@ impl Placed {
 }
 
 /// The items that one poll takes from one shard. They are out of the window.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct LeasePart {
     pub poll: u64,
     pub lease: Option<Duration>,
@@ -66,7 +66,7 @@ pub(crate) struct LeasePart {
 }
 
 /// An item that was taken out of its window for a delivery.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Picked {
     /// Its place in the poll's answer.
     pub position: usize,

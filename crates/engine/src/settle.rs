@@ -6,7 +6,13 @@ use std::time::Duration;
 use forebay_store::{DeadLetter, LeaseEntry, Requeue};
 use forebay_types::{Ending, Key, State, Timestamp, after_failure};
 
-use crate::{NackAction, form::Former, op::SettleKind, window::Entry};
+use crate::{
+    NackAction,
+    form::Former,
+    op::SettleKind,
+    planted::{Bug, on},
+    window::Entry,
+};
 
 /// What becomes of a leased item.
 #[derive(Debug)]
@@ -93,7 +99,7 @@ impl Former<'_, '_> {
             seq: lease.seq,
             state,
             rank,
-            deliveries: lease.delivery,
+            deliveries: lease.delivery - u32::from(on(Bug::DeliveryNotCounted)),
             failures,
             metadata: metadata.map(<[u8]>::to_vec),
         });
@@ -103,6 +109,7 @@ impl Former<'_, '_> {
             return Effect::Scheduled;
         }
         let mut entry = Entry::from_lease(lease, failures);
+        entry.deliveries -= u32::from(on(Bug::DeliveryNotCounted));
         let added = metadata.map_or(0, <[u8]>::len);
         entry.bytes = entry.bytes.saturating_add(u32::try_from(added).unwrap_or(u32::MAX));
         Effect::Ready(Key { priority: lease.priority, rank, seq: lease.seq }, entry)

@@ -6,7 +6,10 @@ use std::{collections::HashSet, time::Duration};
 use forebay_store::Sweep;
 use forebay_types::{Monotonic, Seq, Timestamp};
 
-use crate::op::Page;
+use crate::{
+    op::Page,
+    planted::{Bug, on},
+};
 
 /// Rows of one page.
 pub(crate) const PAGE: usize = 250;
@@ -51,6 +54,8 @@ impl Sweeper {
         at: Monotonic,
         open: Timestamp,
     ) -> Option<(Timestamp, Timestamp)> {
+        let now = if on(Bug::DueEarly) { now.plus(Duration::from_secs(1)) } else { now };
+        let open = if on(Bug::ScanPastOpenBatch) { Timestamp::MAX } else { open };
         let to = Timestamp::from_micros(now.as_micros().min(open.as_micros().saturating_sub(1)));
         if self.scan.is_some() || self.next > to || at < self.not_before {
             return None;
@@ -93,7 +98,7 @@ impl Sweeper {
             _ => page.to,
         };
         let low = self.scan.as_ref().map_or(Timestamp::MAX, |scan| scan.low);
-        end.min(left).min(low)
+        if on(Bug::CheckpointPastLive) { end } else { end.min(left).min(low) }
     }
 
     /// A page was committed, and with it the checkpoint.

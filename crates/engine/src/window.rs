@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use forebay_store::{LeaseEntry, ReadyRow};
 use forebay_types::{Body, DeliveryPolicy, Horizon, Key, Seq, Timestamp};
 
+use crate::planted::{Bug, on};
+
 /// What an entry costs beside its body: its share of the tree's nodes and the allocator's overhead.
 pub(crate) const ENTRY_BYTES: usize = 320;
 
@@ -202,13 +204,13 @@ impl Window {
             _ => Horizon::End,
         };
         for row in rows {
-            if !read.touched.contains(&row.key.seq) && !is_out(row.key.seq) {
+            if (!read.touched.contains(&row.key.seq) || on(Bug::PrefetchResurrects)) && !is_out(row.key.seq) {
                 let (key, entry) = Entry::from_row(row);
                 self.insert(key, entry);
             }
         }
         for (key, entry) in read.added.into_values() {
-            if horizon.covers(key) {
+            if horizon.covers(key) && !on(Bug::PrefetchLoses) {
                 self.insert(key, entry);
             }
         }
@@ -222,7 +224,8 @@ impl Window {
         let before = self.cost;
         let dropped = self.entries.split_off(&cut);
         self.cost -= dropped.values().map(Entry::cost).sum::<usize>();
-        self.horizon = Horizon::Through(Key { seq: Seq(cut.seq.0.saturating_sub(1)), ..cut });
+        let last = Seq(cut.seq.0 - u64::from(!on(Bug::HorizonOffByOne)));
+        self.horizon = Horizon::Through(Key { seq: last, ..cut });
         self.void_read();
         before - self.cost
     }

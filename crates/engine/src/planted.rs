@@ -1,0 +1,74 @@
+//! Bugs that tests plant, to see whether the simulation's checker catches them. Without the feature
+//! `planted-bugs` none of this is compiled in.
+
+/// A mistake that somebody could make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bug {
+    /// A window that was cut claims to cover the first item that it dropped.
+    HorizonOffByOne,
+    /// A prefetch brings back what a commit touched while it ran.
+    PrefetchResurrects,
+    /// A prefetch forgets what a commit added while it ran.
+    PrefetchLoses,
+    /// A receipt ends another delivery of the same item.
+    StaleReceipt,
+    /// Items are handed out before their lease is committed.
+    LeaseBeforeCommit,
+    /// A sweep's checkpoint moves past rows that were added or left alone meanwhile.
+    CheckpointPastLive,
+    /// A sweep's scan passes rows of a batch under way.
+    ScanPastOpenBatch,
+    /// LEASE_LOST is answered from memory by an owner that may have been replaced.
+    LeaseLostUntrusted,
+    /// A batch whose outcome nobody knows is answered as failed.
+    UnknownAsFailed,
+    /// A COMMIT that failed is taken for done.
+    UnknownAsCommitted,
+    /// A delivery that ended is not counted.
+    DeliveryNotCounted,
+    /// Two enqueues with one key are under way at once.
+    KeyNotHeld,
+    /// An item on its way to a lease is not kept out of a prefetch.
+    ReservedForgotten,
+    /// A shard whose head is unknown counts as empty.
+    OutstandingIgnored,
+    /// An expired item is delivered.
+    ExpiryIgnored,
+    /// A due item is promoted too early.
+    DueEarly,
+    /// A row that can't be stored fails its whole batch.
+    PoisonFailsAll,
+    /// A node stops with work in hand.
+    StopHasty,
+}
+
+#[cfg(feature = "planted-bugs")]
+mod state {
+    use std::cell::Cell;
+
+    use super::Bug;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+    }
+
+    /// Plants a bug into every engine of this thread, or pulls it out.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.set(bug);
+    }
+
+    pub(crate) fn on(bug: Bug) -> bool {
+        PLANTED.get() == Some(bug)
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+pub(crate) use state::on;
+#[cfg(feature = "planted-bugs")]
+pub use state::plant;
+
+/// Nothing is planted.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn on(_bug: Bug) -> bool {
+    false
+}
