@@ -245,6 +245,13 @@ impl Tables {
         let Some(old) = self.leases.get(&row.id) else {
             return done.wrong("LEASE-EXCLUSIVE", format!("change of lease row {} that is not there", row.id));
         };
+        if !row.open.contains(&true) {
+            // A row that is over whole may come without its entries.
+            let open = old.entries.iter().zip(&old.open).filter(|(_, open)| **open);
+            done.closed.extend(open.map(|(entry, _)| entry.clone()));
+            self.leases.remove(&row.id);
+            return;
+        }
         if old.entries != row.entries || old.open.len() != row.open.len() {
             return done.wrong("LEASE-EXCLUSIVE", format!("lease row {} has other entries now", row.id));
         }
@@ -257,11 +264,7 @@ impl Tables {
                 _ => {}
             }
         }
-        if row.open.contains(&true) {
-            self.leases.insert(row.id, row.clone());
-        } else {
-            self.leases.remove(&row.id);
-        }
+        self.leases.insert(row.id, row.clone());
     }
 
     /// Tells deliveries that began, ended or moved apart, and looks at each.

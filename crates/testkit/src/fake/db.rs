@@ -92,6 +92,7 @@ pub(super) struct Author {
 /// Everything about one fake shard; outlives the engines that use it.
 #[derive(Debug)]
 pub struct State {
+    id: ShardId,
     /// What is committed.
     pub tables: Tables,
     /// How it behaves from now on.
@@ -130,6 +131,7 @@ impl Db {
     /// An empty database without a schema, healthy and without delay.
     pub fn new(id: ShardId, journal: Arc<Journal>, dice: Dice) -> Self {
         let state = State {
+            id,
             tables: Tables::new(),
             faults: Faults::instant(),
             lie: None,
@@ -253,11 +255,14 @@ impl State {
         let applied = self.tables.apply(batch);
         let (epoch, process) = (author.epoch, author.process);
         let done = journal.note(format_args!(
-            "commit {} of process {process}, epoch {epoch}: {}",
-            batch.number,
+            "shard {}: commit {} of process {process}, epoch {epoch}: {}",
+            self.id, batch.number,
             Brief(&applied.changes)
         ));
-        self.wrong.extend(applied.wrong);
+        for (invariant, what) in applied.wrong {
+            journal.note(format_args!("WRONG: {invariant}: {what}"));
+            self.wrong.push((invariant, what));
+        }
         self.log.push(Committed {
             asked,
             done,

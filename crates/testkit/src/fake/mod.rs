@@ -62,14 +62,18 @@ impl Shard for FakeShard {
     async fn check(&self) -> Result<Settings, StoreError> {
         self.db.operate(&self.process, "check", |faults| faults.read_fails).await?;
         if !self.db.lock().migrated {
-            return Err(StoreError::new(ErrorClass::Schema, "there is no schema"));
+            return Err(StoreError::new(ErrorClass::Schema, "there is no schema: run `forebay migrate`"));
         }
         Ok(Settings { server: "memory".to_owned(), batch_bytes: BATCH_BYTES, ..Settings::default() })
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
         self.db.operate(&self.process, "observation", |faults| faults.read_fails).await?;
-        let tables = &self.db.lock().tables;
+        let state = self.db.lock();
+        if !state.migrated {
+            return Err(StoreError::new(ErrorClass::Schema, "there is no schema: run `forebay migrate`"));
+        }
+        let tables = &state.tables;
         Ok(Observation {
             epoch: tables.fence.epoch,
             batch: tables.fence.batch,

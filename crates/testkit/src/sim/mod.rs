@@ -160,7 +160,10 @@ fn count_panics() {
 async fn act(plan: Plan) -> Arc<World> {
     let mut dice = Dice::new(plan.seed ^ 0x5eed);
     let world = Arc::new(World::new(plan, &mut dice).await);
-    world.start(dice.next(), 0);
+    let node = world.start(dice.next(), 0);
+    if world.plan.strict_order() {
+        node.engine.ready().await;
+    }
     chaos::begin(&world, &mut dice);
     let trouble = {
         let (world, dice) = (world.clone(), dice.fork());

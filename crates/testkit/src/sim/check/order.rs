@@ -1,10 +1,15 @@
 //! PRIORITY: in a quiet run, each delivery was the best that was ready, and answers are in order.
 
+use std::collections::HashMap;
+
 use forebay_engine::Delivered;
 use forebay_types::{DeliveryPolicy, ItemId};
 
 use super::{Case, Finding, Item, Items, Phase, Place, deliveries};
 use crate::sim::history::{Answer, Call, What};
+
+/// Which call a delivery went to: by item and attempt, the event at which the call began.
+type Takers = HashMap<(ItemId, u32), u64>;
 
 pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     for call in &case.calls {
@@ -12,12 +17,14 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
             in_order(call, delivered, items, found);
         }
     }
+    let takers = deliveries::all(case);
+    let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
     for (call, delivered) in deliveries::all(case) {
         let Some(item) = items.by_id.get(&delivered.id) else { continue };
         let Some(at) = taken(item, call) else { continue };
         let key = place(item, at);
         for other in items.by_id.values().filter(|other| other.topic == item.topic && other.id != item.id) {
-            if let Some(better) = passed_over(other, call, &item.phases[at], key) {
+            if let Some(better) = passed_over(other, call, &item.phases[at], key, &takers) {
                 let what = format!(
                     "{} was delivered in call {}, while {} was ready since {} at {:?}, better than {key:?}",
                     item.id, call.start.event, other.id, better.done.event, better.key
@@ -51,14 +58,19 @@ fn passed_over<'a>(
     call: &Call,
     taken: &Phase,
     key: (i32, i64, ItemId),
+    takers: &Takers,
 ) -> Option<&'a Phase> {
     let at = other.phases.iter().rposition(|phase| phase.done.event < call.start.event)?;
     let phase = &other.phases[at];
     let better = (phase.key.priority, phase.key.rank, other.id) < key;
     let ready = phase.place == Place::Ready && phase.lease.is_none();
     let expired = other.expires_at.is_some_and(|end| end <= taken.done.at);
-    // Taken by a call that had it in hand when this one looked.
-    let free = other.phases.get(at + 1).is_none_or(|next| next.asked.event > taken.done.event);
+    // Taken meanwhile, if only in memory, by a call that had it in hand when this one looked, or by this one.
+    let free = other.phases.get(at + 1).is_none_or(|next| {
+        let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery);
+        let taker = takers.get(&(other.id, attempt)).copied();
+        next.asked.event > taken.done.event && taker.is_some_and(|start| start > taken.done.event)
+    });
     (better && ready && !expired && free).then_some(phase)
 }
 
