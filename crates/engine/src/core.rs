@@ -395,7 +395,7 @@ impl Core {
         let Some(owned) = &mut shard.owned else { return };
         if let Some(batch) = &mut owned.in_flight
             && !batch.slow
-            && at.since(batch.sent_at) > SLOW
+            && at.since(batch.sent_at) >= SLOW
         {
             batch.slow = true;
             shard.breaker.open(at);
