@@ -1,0 +1,98 @@
+//! What a node under test stores its shards in.
+
+use std::{fmt::Write as _, fs};
+
+use forebay_testkit::servers::{self, Kind, free_port};
+use tempfile::TempDir;
+
+use crate::node::Node;
+
+const SHARDS: u32 = 2;
+
+/// A kind of shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// Embedded, through `forebay dev`.
+    Sqlite,
+    /// On a server that many tests share, through `forebay serve`.
+    Server(Kind),
+}
+
+/// A set of shards, and the ports that nodes on it use.
+pub struct Cluster {
+    backend: Backend,
+    folder: TempDir,
+    /// Of each node: gRPC and HTTP. They stay over restarts, so that clients find a node again.
+    ports: Vec<[u16; 2]>,
+}
+
+impl Cluster {
+    /// Shards with nothing in them, for up to `nodes` nodes.
+    pub async fn new(backend: Backend, nodes: usize) -> Self {
+        let urls = match backend {
+            Backend::Sqlite => Vec::new(),
+            Backend::Server(kind) => {
+                let server = servers::shared(kind).await;
+                let mut urls = Vec::new();
+                for _ in 0..SHARDS {
+                    urls.push(server.fresh_url().await);
+                }
+                urls
+            }
+        };
+        Self::on(backend, &urls, nodes).await
+    }
+
+    /// Shards in these databases.
+    pub async fn on(backend: Backend, urls: &[String], nodes: usize) -> Self {
+        let folder = tempfile::Builder::new().prefix("forebay-e2e-").tempdir().unwrap();
+        let mut ports = Vec::new();
+        for _ in 0..nodes {
+            ports.push([free_port().unwrap(), free_port().unwrap()]);
+        }
+        let cluster = Self { backend, folder, ports };
+        if backend != Backend::Sqlite {
+            for node in 0..nodes {
+                cluster.write_config(node, urls);
+            }
+            Node::run(&["migrate".into(), "--config".into(), cluster.config(0)]).await;
+        }
+        cluster
+    }
+
+    /// Starts node number `node` and waits until it is ready.
+    pub async fn start(&self, node: usize) -> Node {
+        let [grpc, http] = self.ports[node].map(|port| format!("127.0.0.1:{port}"));
+        let arguments = match self.backend {
+            Backend::Sqlite => {
+                let data = self.folder.path().join("data").display().to_string();
+                vec![
+                    "dev".into(),
+                    "--data-dir".into(),
+                    data,
+                    "--shards".into(),
+                    SHARDS.to_string(),
+                    "--grpc".into(),
+                    grpc,
+                    "--http".into(),
+                    http,
+                ]
+            }
+            Backend::Server(_) => vec!["serve".into(), "--config".into(), self.config(node)],
+        };
+        Node::start(&arguments, &self.folder.path().join(format!("node{node}.log"))).await
+    }
+
+    fn config(&self, node: usize) -> String {
+        self.folder.path().join(format!("node{node}.toml")).display().to_string()
+    }
+
+    fn write_config(&self, node: usize, urls: &[String]) {
+        let [grpc, http] = self.ports[node];
+        let mut text = format!("[node]\ngrpc = \"127.0.0.1:{grpc}\"\nhttp = \"127.0.0.1:{http}\"\n");
+        for (id, url) in (1..).zip(urls) {
+            write!(text, "\n[[shard]]\nid = {id}\nurl = \"{url}\"\n").unwrap();
+        }
+        fs::write(self.config(node), text).unwrap();
+    }
+}

@@ -1,0 +1,90 @@
+//! The end of every test: all that was accepted is taken out, acked, and the history is checked.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use tonic::transport::Channel;
+
+use crate::{
+    check::check,
+    history::{Counts, Event, History, Outcome, Settled, Verb},
+    load::{LEASE, topics},
+    rpc::Rpc,
+};
+
+/// Leases that were out when a node died end within the lease, and up to 5 s later because acks that were
+/// on their way come first. The rest is for a slow machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_millis(500);
+const BATCH: u32 = 150;
+
+/// Acks everything that is left, and panics with every violation in the history. Says what was seen.
+pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts {
+    let mut rpc = Rpc::new(channel, history);
+    let topics = topics();
+    let begun = history.now();
+    let mut quiet_since = begun;
+    loop {
+        match rpc.dequeue(&topics, BATCH, WAIT, LEASE).await {
+            Some(items) if !items.is_empty() => {
+                quiet_since = history.now();
+                let receipts: Vec<String> = items.into_iter().map(|item| item.receipt).collect();
+                rpc.settle(Verb::Ack, &receipts).await;
+            }
+            Some(_) => {}
+            None => quiet_since = history.now(),
+        }
+        let waited = history.now() - begun;
+        // Quiet for a lease: what was abandoned just before the drain has come back by then.
+        if history.now() - quiet_since > LEASE + WAIT && (waited > PATIENCE || open(history) == 0) {
+            break;
+        }
+    }
+    let violations = check(&history.events());
+    let counts = history.counts();
+    let shown: Vec<String> = violations
+        .iter()
+        .take(20)
+        .map(|violation| format!("{}: {}", violation.invariant, violation.seen))
+        .collect();
+    assert!(
+        violations.is_empty(),
+        "{} violations, {counts:?}\n{}\n{}",
+        violations.len(),
+        shown.join("\n"),
+        history.excuses()
+    );
+    let active = rpc.active_topics().await.unwrap();
+    assert!(active.is_empty(), "everything is acked and yet there are ready items: {active:?}");
+    counts
+}
+
+/// How many items were accepted and are not known to be acked.
+fn open(history: &History) -> usize {
+    let events = history.events();
+    let mut open: HashSet<&str> = HashSet::new();
+    let mut by_receipt = HashMap::new();
+    for event in &events {
+        match event {
+            Event::Enqueue { outcome: Outcome::Ok(id), .. } => {
+                open.insert(id);
+            }
+            Event::Delivery { id, receipt, .. } => {
+                by_receipt.insert(receipt.as_str(), id.as_str());
+            }
+            _ => {}
+        }
+    }
+    for event in &events {
+        if let Event::Settle { verb: Verb::Ack, receipt, settled: Settled::Ok | Settled::Unknown(_), .. } =
+            event
+            && let Some(id) = by_receipt.get(receipt.as_str())
+        {
+            open.remove(id);
+        }
+    }
+    open.len()
+}

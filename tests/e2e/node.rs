@@ -1,0 +1,188 @@
+//! A real `forebay` process.
+
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{Instant, sleep},
+};
+use tonic::transport::{Channel, Endpoint};
+
+const READY_PATIENCE: Duration = Duration::from_secs(30);
+const EXIT_PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(10);
+
+/// A running node. It is killed when this value is dropped.
+pub struct Node {
+    child: Child,
+    /// `host:port`, as the ready line names it.
+    pub grpc: String,
+    /// `host:port`, as the ready line names it.
+    pub http: String,
+    log: PathBuf,
+    // A node whose stdout is closed could not write to it.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Node {
+    /// Starts `forebay` with these arguments and waits for its ready line. What it logs goes to `log`.
+    pub async fn start(arguments: &[String], log: &Path) -> Self {
+        let file = File::options().create(true).append(true).open(log).unwrap();
+        let mut child = Command::new(binary())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        // A thread, because the line may never come; killing the node then ends the thread too.
+        let reading = tokio::task::spawn_blocking(move || read_ready_line(stdout));
+        match tokio::time::timeout(READY_PATIENCE, reading).await {
+            Ok(Ok(Some((grpc, http, stdout)))) => {
+                let node = Self { child, grpc, http, log: log.to_owned(), _stdout: stdout };
+                assert_eq!(node.get("/readyz").await, 200, "the ready line and the probe disagree");
+                node
+            }
+            outcome => {
+                let _ = child.kill();
+                let status = child.wait();
+                let why = if outcome.is_err() { "in time" } else { "at all" };
+                panic!("forebay {arguments:?} was not ready {why} ({status:?}):\n{}", tail(log));
+            }
+        }
+    }
+
+    /// Runs a verb of `forebay` to its end; panics with what it said if it fails.
+    pub async fn run(arguments: &[String]) {
+        let mut command = Command::new(binary());
+        command.args(arguments).stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "forebay {arguments:?}: {}\n{said}", output.status);
+    }
+
+    /// A connection that is made when it is first used, and again when it is lost.
+    pub fn channel(&self) -> Channel {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.grpc)).unwrap();
+        endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy()
+    }
+
+    /// The status of a GET over HTTP.
+    pub async fn get(&self, path: &str) -> u16 {
+        let mut stream = TcpStream::connect(&self.http).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.http);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+        status.unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:?}"))
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub async fn kill9(mut self) {
+        self.signal(Signal::KILL);
+        self.exited(EXIT_PATIENCE).await;
+    }
+
+    /// SIGTERM; says how it ended and how long that took.
+    pub async fn terminate(mut self) -> (ExitStatus, Duration) {
+        let start = Instant::now();
+        self.signal(Signal::TERM);
+        (self.exited(EXIT_PATIENCE).await, start.elapsed())
+    }
+
+    /// SIGSTOP.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        // A process that ended is not reaped before `exited`, so that its pid is still its own.
+        kill_process(pid, signal).unwrap();
+    }
+
+    async fn exited(&mut self, patience: Duration) -> ExitStatus {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "still there after {patience:?}:\n{}", tail(&self.log));
+            sleep(POLL).await;
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- {}\n{}", self.log.display(), tail(&self.log));
+        }
+    }
+}
+
+/// The addresses in the line that begins with `forebay ready`: gRPC first, then HTTP.
+fn read_ready_line(mut stdout: BufReader<ChildStdout>) -> Option<(String, String, BufReader<ChildStdout>)> {
+    loop {
+        let mut line = String::new();
+        if stdout.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let Some(rest) = line.strip_prefix("forebay ready") else { continue };
+        let mut addresses =
+            rest.split(|c: char| c.is_whitespace() || matches!(c, '=' | ',' | '/')).filter(|word| {
+                let port = word.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+                matches!(port, Some(Ok(port)) if port != 0)
+            });
+        let (grpc, http) = (addresses.next()?.to_owned(), addresses.next()?.to_owned());
+        return Some((grpc, http, stdout));
+    }
+}
+
+/// The last lines of a node's log.
+fn tail(log: &Path) -> String {
+    let mut text = String::new();
+    let _ = File::open(log).and_then(|mut file| file.read_to_string(&mut text));
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(30)..].join("\n")
+}
+
+/// The program: `FOREBAY_BIN`, which `cargo xtask test` sets, else built now.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("FOREBAY_BIN") {
+            return path.into();
+        }
+        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["build", "--package", "forebay", "--message-format", "json-render-diagnostics"])
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "forebay does not build");
+        let messages = String::from_utf8(output.stdout).unwrap();
+        let mut executables = messages.lines().filter_map(|line| {
+            let message: serde_json::Value = serde_json::from_str(line).ok()?;
+            Some(PathBuf::from(message.get("executable")?.as_str()?))
+        });
+        executables.next_back().expect("cargo names the executable that it built")
+    })
+}

@@ -1,0 +1,238 @@
+//! The calls, made without any repetition and with the outcome put into the history's terms.
+
+use std::time::Duration;
+
+use forebay_proto::v1::{
+    Ack, AckRequest, DequeueRequest, DequeuedItem, EnqueueItem, EnqueueRequest, ExtendLeaseRequest,
+    GetActiveTopicsRequest, LeaseExtension, Nack, NackRequest, TopicDemand,
+    queue_service_client::QueueServiceClient, topic_demand::Selector,
+};
+use tonic::{Code, Request, transport::Channel};
+use tonic_types::{RpcStatusExt as _, StatusExt as _};
+
+use crate::history::{Call, Event, History, Outcome, Settled, Verb};
+
+pub const NAMESPACE: &str = "e2e";
+/// A stopped node answers nothing; whoever waits for it gives up after this.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// A client that writes down everything it sees.
+#[derive(Clone)]
+pub struct Rpc<'a> {
+    client: QueueServiceClient<Channel>,
+    history: &'a History,
+}
+
+impl<'a> Rpc<'a> {
+    pub fn new(channel: Channel, history: &'a History) -> Self {
+        Self { client: QueueServiceClient::new(channel), history }
+    }
+
+    /// Enqueues these numbers on these topics; says whether an outcome is unknown.
+    pub async fn enqueue(&mut self, items: &[(u64, EnqueueItem)], request_id: &str) -> bool {
+        let request = EnqueueRequest {
+            namespace: NAMESPACE.into(),
+            items: items.iter().map(|(_, item)| item.clone()).collect(),
+            request_id: request_id.into(),
+        };
+        let began = self.history.now();
+        let answer = self.client.enqueue(with_deadline(request)).await;
+        let call = self.since(began);
+        let outcomes: Vec<Outcome<String>> = match answer {
+            Ok(answer) => {
+                let results = answer.into_inner().results;
+                assert_eq!(results.len(), items.len(), "one answer a member");
+                let outcomes = results.into_iter().map(|result| match result.error {
+                    None => Outcome::Ok(result.item_id),
+                    Some(error) => refused(Refusal::of_member(&error)),
+                });
+                outcomes.collect()
+            }
+            Err(status) => vec![refused(Refusal::of_call(&status)); items.len()],
+        };
+        let unknown = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown(_)));
+        for ((item, _), outcome) in items.iter().zip(outcomes) {
+            self.history.record(Event::Enqueue { call, item: *item, outcome });
+        }
+        unknown
+    }
+
+    /// Dequeues up to `max` items of each topic; `None` if the call failed.
+    pub async fn dequeue(
+        &mut self,
+        topics: &[String],
+        max: u32,
+        wait: Duration,
+        lease: Duration,
+    ) -> Option<Vec<DequeuedItem>> {
+        let demand =
+            |topic: &String| TopicDemand { selector: Some(Selector::Topic(topic.clone())), max_items: max };
+        let request = DequeueRequest {
+            namespace: NAMESPACE.into(),
+            demands: topics.iter().map(demand).collect(),
+            wait: Some(span(wait)),
+            lease_duration: Some(span(lease)),
+            ..DequeueRequest::default()
+        };
+        let began = self.history.now();
+        let answer = self.client.dequeue(with_deadline(request)).await;
+        let call = self.since(began);
+        let items = answer.ok()?.into_inner().items;
+        for item in &items {
+            self.history.record(Event::Delivery {
+                call,
+                item: read_payload(&item.payload),
+                id: item.item_id.clone(),
+                receipt: item.receipt.clone(),
+                attempt: item.attempt,
+                lease,
+            });
+        }
+        Some(items)
+    }
+
+    /// Does the same with each of these receipts; says how each ended.
+    pub async fn settle(&mut self, verb: Verb, receipts: &[String]) -> Vec<Settled> {
+        let namespace = NAMESPACE.to_owned();
+        let receipts_owned = receipts.iter().cloned();
+        let began = self.history.now();
+        let answer = match verb {
+            Verb::Ack => {
+                let acks = receipts_owned.map(|receipt| Ack { receipt }).collect();
+                let answer = self.client.ack(with_deadline(AckRequest { namespace, acks })).await;
+                answer.map(|answer| answer.into_inner().results.into_iter().map(|r| r.error).collect())
+            }
+            Verb::Nack => {
+                let nacks = receipts_owned.map(|receipt| Nack { receipt, ..Nack::default() }).collect();
+                let answer = self.client.nack(with_deadline(NackRequest { namespace, nacks })).await;
+                answer.map(|answer| answer.into_inner().results.into_iter().map(|r| r.error).collect())
+            }
+            Verb::Extend(to) => {
+                let extensions = receipts_owned
+                    .map(|receipt| LeaseExtension { receipt, lease_duration: Some(span(to)) })
+                    .collect();
+                let request = with_deadline(ExtendLeaseRequest { namespace, extensions });
+                let answer = self.client.extend_lease(request).await;
+                answer.map(|answer| answer.into_inner().results.into_iter().map(|r| r.error).collect())
+            }
+        };
+        let call = self.since(began);
+        let settled: Vec<Settled> = match answer {
+            Ok(errors) => {
+                let errors: Vec<Option<forebay_proto::Status>> = errors;
+                assert_eq!(errors.len(), receipts.len(), "one answer a member");
+                let settled = errors.iter().map(|error| match error {
+                    None => Settled::Ok,
+                    Some(error) => not_settled(Refusal::of_member(error)),
+                });
+                settled.collect()
+            }
+            Err(status) => vec![not_settled(Refusal::of_call(&status)); receipts.len()],
+        };
+        for (receipt, settled) in receipts.iter().zip(&settled) {
+            let (receipt, settled) = (receipt.clone(), settled.clone());
+            self.history.record(Event::Settle { call, verb, receipt, settled });
+        }
+        settled
+    }
+
+    /// The topics that have a ready item.
+    pub async fn active_topics(&mut self) -> Result<Vec<String>, tonic::Status> {
+        let request = GetActiveTopicsRequest { namespace: NAMESPACE.into(), ..Default::default() };
+        let answer = self.client.get_active_topics(with_deadline(request)).await?;
+        Ok(answer.into_inner().topics.into_iter().map(|topic| topic.topic).collect())
+    }
+
+    fn since(&self, began: Duration) -> Call {
+        Call { began, ended: self.history.now() }
+    }
+}
+
+/// What a payload that carries `item` looks like: the number, then bytes that follow from it.
+pub fn payload(item: u64) -> Vec<u8> {
+    let mut payload = item.to_be_bytes().to_vec();
+    payload.extend((0..item % 300).map(|at| (item.wrapping_mul(31).wrapping_add(at) % 251) as u8));
+    payload
+}
+
+/// The number in a payload that is intact.
+fn read_payload(bytes: &[u8]) -> Option<u64> {
+    let item = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
+    (payload(item) == bytes).then_some(item)
+}
+
+/// Why something was not done, as far as is known.
+struct Refusal {
+    maybe_done: bool,
+    reason: String,
+    fate: Option<String>,
+    said: String,
+}
+
+impl Refusal {
+    fn of_call(status: &tonic::Status) -> Self {
+        Self::new(status.code(), status.message(), status.get_details_error_info())
+    }
+
+    fn of_member(status: &forebay_proto::Status) -> Self {
+        Self::new(Code::from_i32(status.code), &status.message, status.get_details_error_info())
+    }
+
+    fn new(code: Code, message: &str, info: Option<tonic_types::ErrorInfo>) -> Self {
+        let (reason, mut metadata) = info.map_or_else(Default::default, |info| (info.reason, info.metadata));
+        // Without a reason the answer is not Forebay's: a connection broke or a deadline passed.
+        let maybe_done = reason.is_empty() || reason == "OUTCOME_UNKNOWN" || code == Code::DeadlineExceeded;
+        Self {
+            maybe_done,
+            said: format!("{code:?} {reason}: {message}"),
+            fate: metadata.remove("item"),
+            reason,
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> Outcome<String> {
+    if refusal.maybe_done { Outcome::Unknown(refusal.said) } else { Outcome::Failed(refusal.said) }
+}
+
+fn not_settled(refusal: Refusal) -> Settled {
+    match refusal.fate {
+        Some(fate) if refusal.reason == "LEASE_LOST" => Settled::Lost(fate),
+        _ if refusal.maybe_done => Settled::Unknown(refusal.said),
+        _ => Settled::Failed(refusal.said),
+    }
+}
+
+fn with_deadline<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(DEADLINE);
+    request
+}
+
+pub fn span(span: Duration) -> prost_types::Duration {
+    span.try_into().expect("a test's spans are short")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_carries_its_number() {
+        for item in [0, 1, 299, 300, u64::MAX] {
+            assert_eq!(read_payload(&payload(item)), Some(item));
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let right = payload(4_711);
+        for at in 0..right.len() {
+            let mut changed = right.clone();
+            changed[at] ^= 1;
+            assert_eq!(read_payload(&changed), None, "{at}");
+        }
+        assert_eq!(read_payload(&right[..right.len() - 1]), None);
+        assert_eq!(read_payload(b"short"), None);
+    }
+}
