@@ -39,11 +39,11 @@ pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts
         }
         let waited = history.now() - begun;
         // Quiet for a lease: what was abandoned just before the drain has come back by then.
-        if history.now() - quiet_since > LEASE + WAIT && (waited > PATIENCE || open(history) == 0) {
+        if history.now() - quiet_since > LEASE + WAIT && (waited > PATIENCE || history.look(open) == 0) {
             break;
         }
     }
-    let violations = check(&history.events());
+    let violations = history.look(check);
     let counts = history.counts();
     let shown: Vec<String> = violations
         .iter()
@@ -63,11 +63,10 @@ pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts
 }
 
 /// How many items were accepted and are not known to be acked.
-fn open(history: &History) -> usize {
-    let events = history.events();
+fn open(events: &[Event]) -> usize {
     let mut open: HashSet<&str> = HashSet::new();
     let mut by_receipt = HashMap::new();
-    for event in &events {
+    for event in events {
         match event {
             Event::Enqueue { outcome: Outcome::Ok(id), .. } => {
                 open.insert(id);
@@ -78,7 +77,7 @@ fn open(history: &History) -> usize {
             _ => {}
         }
     }
-    for event in &events {
+    for event in events {
         if let Event::Settle { verb: Verb::Ack, receipt, settled: Settled::Ok | Settled::Unknown(_), .. } =
             event
             && let Some(id) = by_receipt.get(receipt.as_str())

@@ -120,9 +120,9 @@ impl History {
         self.lock().push(event);
     }
 
-    /// Everything so far.
-    pub fn events(&self) -> Vec<Event> {
-        self.lock().clone()
+    /// Has a look at everything so far; nothing is recorded meanwhile.
+    pub fn look<T>(&self, look: impl FnOnce(&[Event]) -> T) -> T {
+        look(&self.lock())
     }
 
     pub fn counts(&self) -> Counts {

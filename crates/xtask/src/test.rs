@@ -30,11 +30,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
 
     let nextest = !arguments.no_nextest && has_nextest();
     let (done, count) = if nextest {
-        let (tests_done, mut count) = with_nextest(arguments, &environment)?;
-        // nextest has no documentation tests.
-        let (docs_done, docs) = with_cargo(arguments, &environment, &["--doc"])?;
-        count += docs;
-        (tests_done && docs_done, count)
+        let (mut done, mut count) = with_nextest(arguments, &environment)?;
+        // nextest has no documentation tests. Cargo refuses to look for them in a package without a library.
+        if arguments.package.is_empty() {
+            let (docs_done, docs) = with_cargo(arguments, &environment, &["--doc"])?;
+            count += docs;
+            done &= docs_done;
+        }
+        (done, count)
     } else {
         with_cargo(arguments, &environment, &[])?
     };
