@@ -6,6 +6,7 @@
 
 mod batch;
 mod error;
+mod mysql;
 mod rows;
 mod shard;
 mod sql;
@@ -13,6 +14,7 @@ mod sqlite;
 
 pub use batch::{Batch, DeadLetter, ItemRow, Requeue};
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
+pub use mysql::{MySqlOptions, MySqlShard};
 pub use rows::{
     DedupeHit, DueRow, Fence, FenceStamp, Image, LeaseEntry, LeaseRow, Observation, ReadyRow, Settings,
     Sweep, TopicCounts, TopicRow,

@@ -1,0 +1,63 @@
+//! The server's error numbers, sorted by what is to be done about them.
+
+use sqlx::mysql::MySqlDatabaseError;
+
+use crate::{ErrorClass, StoreError};
+
+pub(super) fn classify(error: sqlx::Error) -> StoreError {
+    let class = match &error {
+        sqlx::Error::Database(database) => match database.try_downcast_ref::<MySqlDatabaseError>() {
+            Some(error) => class(error.number(), error.message()),
+            None => ErrorClass::Other,
+        },
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed => ErrorClass::Disconnected,
+        _ => ErrorClass::Other,
+    };
+    StoreError::new(class, error.to_string())
+}
+
+/// MySQL and MariaDB share their numbers below 1900; above, each has its own.
+fn class(number: u16, message: &str) -> ErrorClass {
+    match number {
+        // Deadlock, lock wait timeout, record changed, NOWAIT, query killed, statement timeout (twice),
+        // a statement that must be prepared anew, a KILL of what is gone.
+        1213 | 1205 | 1020 | 3572 | 1317 | 3024 | 1969 | 1615 | 1094 => ErrorClass::Replay,
+        // Too many connections (three kinds), transactions or threads; out of memory (three kinds).
+        1040 | 1203 | 1226 | 1637 | 1135 | 1037 | 1038 | 1041 => ErrorClass::BackOff,
+        // Read-only (three kinds), shutting down, aborting, group replication says no.
+        1290 | 1836 | 1792 | 1053 | 3168 | 3100 => ErrorClass::RoleLost,
+        // Killed, idle for too long, network trouble, forced close.
+        1927 | 4031 | 1158..=1161 | 1080 | 1152 | 1184 => ErrorClass::Disconnected,
+        // Too long, wrong characters, packet too big, too many placeholders, there already, out of range,
+        // NULL, row too big, a CHECK (twice).
+        1406 | 1366 | 1153 | 1390 | 1062 | 1264 | 1048 | 1118 | 3819 | 4025 => ErrorClass::Poison,
+        1114 | 1021 => ErrorClass::DiskFull,
+        // Writing or a storage engine failed; with ENOSPC the disk is full.
+        3 | 1026 | 1030 if message.contains("28") => ErrorClass::DiskFull,
+        // No such database, table, column; wrong number of columns.
+        1049 | 1146 | 1054 | 1136 => ErrorClass::Schema,
+        _ => ErrorClass::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_sorted() {
+        assert_eq!(class(1213, "Deadlock found"), ErrorClass::Replay);
+        assert_eq!(class(1040, "Too many connections"), ErrorClass::BackOff);
+        assert_eq!(class(1290, "running with the --read-only option"), ErrorClass::RoleLost);
+        assert_eq!(class(1159, "Got timeout reading communication packets"), ErrorClass::Disconnected);
+        assert_eq!(class(1406, "Data too long for column"), ErrorClass::Poison);
+        assert_eq!(class(1114, "The table is full"), ErrorClass::DiskFull);
+        assert_eq!(class(1030, "Got error 28 from storage engine"), ErrorClass::DiskFull);
+        assert_eq!(class(1030, "Got error 5 from storage engine"), ErrorClass::Other);
+        assert_eq!(class(1146, "Table doesn't exist"), ErrorClass::Schema);
+    }
+}

@@ -1,0 +1,26 @@
+//! Generations of the dedupe table. DDL commits whatever is open, so it has connections of its own.
+
+use sqlx::mysql::MySqlConnectOptions;
+
+use super::connect::{Role, connect};
+use crate::StoreError;
+
+pub(super) async fn create(options: &MySqlConnectOptions, number: u64) -> Result<(), StoreError> {
+    let sql = format!(
+        "CREATE TABLE IF NOT EXISTS dedupe_{number} (\
+         hash BINARY(16) NOT NULL COMMENT '128 bits over namespace and key', \
+         at BIGINT NOT NULL COMMENT 'when it was stored, in microseconds since the Unix epoch', \
+         answer MEDIUMBLOB NOT NULL COMMENT 'what was answered the first time', \
+         PRIMARY KEY (hash)\
+         ) ENGINE=InnoDB COMMENT='dedupe keys and request ids of one span of time; dropped whole'"
+    );
+    run(options, sql).await
+}
+
+pub(super) async fn drop(options: &MySqlConnectOptions, number: u64) -> Result<(), StoreError> {
+    run(options, format!("DROP TABLE IF EXISTS dedupe_{number}")).await
+}
+
+async fn run(options: &MySqlConnectOptions, sql: String) -> Result<(), StoreError> {
+    connect(options, Role::Ddl).await?.run(sql).await
+}

@@ -1,0 +1,72 @@
+//! Creates or upgrades the schema, under a named lock.
+
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, mysql::MySqlConnectOptions};
+
+use super::{
+    connect::{Role, connect},
+    error::classify,
+    session::MySqlSession,
+};
+use crate::{
+    ErrorClass, MigrateError, StoreError,
+    sql::{Session as _, Statement, int_of, version},
+};
+
+const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/mysql/0001_first.sql"))];
+
+/// The version that this program knows.
+pub(super) const VERSION: u32 = 1;
+
+/// How long another migration of the same schema may take, in seconds.
+const WAIT_SECONDS: i64 = 60;
+
+pub(super) async fn migrate(options: &MySqlConnectOptions) -> Result<Vec<u32>, MigrateError> {
+    let mut session = match connect(options, Role::Single).await {
+        Err(error) if error.class == ErrorClass::Schema => {
+            create_schema(options).await?;
+            connect(options, Role::Single).await?
+        }
+        session => session?,
+    };
+    let name = "SELECT GET_LOCK(CONCAT('forebay.migrate.', MD5(DATABASE())), ?)";
+    // Longer than the session waits for an answer, so it is asked in steps.
+    for _ in 0..WAIT_SECONDS / 5 {
+        let rows = session.fetch(Statement::new(name, vec![5_i64.into()])).await?;
+        if int_of(&rows)? == Some(1) {
+            // The lock goes with the connection.
+            return apply(&mut session).await;
+        }
+    }
+    let message = "another migration of this schema has been under way for a minute";
+    Err(StoreError::new(ErrorClass::BackOff, message).into())
+}
+
+async fn apply(session: &mut MySqlSession) -> Result<Vec<u32>, MigrateError> {
+    session
+        .run(
+            "CREATE TABLE IF NOT EXISTS schema_version (\
+             version INT UNSIGNED NOT NULL COMMENT 'number of the migration', \
+             applied_at BIGINT NOT NULL COMMENT 'when, in microseconds since the Unix epoch', \
+             PRIMARY KEY (version)) ENGINE=InnoDB COMMENT='the migrations that were applied'",
+        )
+        .await?;
+    let found = int_of(&session.fetch(version::read()).await?)?;
+    let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+    let now = int_of(&session.fetch(Statement::new(clock, vec![])).await?)?.unwrap_or(0);
+    let missing = version::missing(found, MIGRATIONS)?;
+    for (number, sql) in &missing {
+        session.run(*sql).await?;
+        session.execute(version::applied(*number, now)).await?;
+    }
+    Ok(missing.into_iter().map(|(number, _)| number).collect())
+}
+
+/// The account may be allowed to.
+async fn create_schema(options: &MySqlConnectOptions) -> Result<(), StoreError> {
+    let Some(schema) = options.get_database().map(str::to_owned) else { return Ok(()) };
+    let mut connection = options.clone().database("").connect().await.map_err(classify)?;
+    // The name holds no backtick, see options.rs.
+    let sql = format!("CREATE DATABASE IF NOT EXISTS `{schema}`");
+    connection.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await.map_err(classify)?;
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! A shard in a schema of MySQL (8.0 or later) or MariaDB (10.6 or later).
+
+mod connect;
+mod error;
+mod generation;
+mod heart;
+mod lock;
+mod migrate;
+mod options;
+mod reader;
+mod session;
+mod settings;
+mod shard;
+mod take_over;
+mod writer;
+
+pub use options::MySqlOptions;
+pub use shard::MySqlShard;

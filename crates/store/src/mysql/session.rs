@@ -1,0 +1,138 @@
+//! One connection, which is thrown away by its first failure that leaves it in doubt.
+
+use std::{borrow::Cow, time::Duration};
+
+use async_trait::async_trait;
+use sqlx::{
+    AssertSqlSafe, Column as _, Connection as _, Executor as _, Row as _, ValueRef as _,
+    mysql::{MySql, MySqlArguments, MySqlConnection, MySqlRow},
+};
+
+use super::error::classify;
+use crate::{
+    ErrorClass, StoreError,
+    sql::{Row, Session, Statement, Value},
+};
+
+/// No statement of ours takes as long on a server that can be reached. TCP alone would wait for minutes.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) struct MySqlSession {
+    connection: Option<MySqlConnection>,
+}
+
+impl MySqlSession {
+    pub(super) fn new(connection: MySqlConnection) -> Self {
+        Self { connection: Some(connection) }
+    }
+
+    /// Whether it may still work.
+    pub(super) fn is_whole(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Runs text as it stands, which may be several statements.
+    pub(super) async fn run(&mut self, sql: impl Into<Cow<'static, str>>) -> Result<(), StoreError> {
+        let sql = AssertSqlSafe(sql.into());
+        self.patiently(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
+    }
+
+    /// Whether the server still answers.
+    pub(super) async fn ping(&mut self) -> Result<(), StoreError> {
+        self.patiently(async |connection| connection.ping().await).await
+    }
+
+    /// Passes the connection to `work`, and keeps it only if it came to no harm.
+    pub(super) async fn patiently<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut MySqlConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, StoreError> {
+        let Some(mut connection) = self.connection.take() else {
+            return Err(StoreError::new(ErrorClass::Disconnected, "the connection is lost"));
+        };
+        let done = match tokio::time::timeout(PATIENCE, work(&mut connection)).await {
+            Ok(done) => done.map_err(classify),
+            Err(_) => Err(StoreError::new(ErrorClass::Disconnected, "the server does not answer")),
+        };
+        let broken = |class| matches!(class, ErrorClass::Disconnected | ErrorClass::Other);
+        if !done.as_ref().is_err_and(|error| broken(error.class)) {
+            self.connection = Some(connection);
+        }
+        done
+    }
+}
+
+#[async_trait]
+impl Session for MySqlSession {
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        // With autocommit off, the first statement opens a transaction.
+        Ok(())
+    }
+
+    async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError> {
+        let (sql, arguments) = bind(statement)?;
+        let done = self
+            .patiently(async |connection| sqlx::query_with(sql, arguments).execute(connection).await)
+            .await?;
+        Ok(done.rows_affected())
+    }
+
+    async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        let (sql, arguments) = bind(statement)?;
+        let rows = self
+            .patiently(async |connection| sqlx::query_with(sql, arguments).fetch_all(connection).await)
+            .await?;
+        rows.iter().map(decode).collect()
+    }
+
+    async fn commit(&mut self) -> Result<(), StoreError> {
+        let done = self.run("COMMIT").await;
+        if done.is_err() {
+            // Whatever the server said: only the fence row tells what became of it.
+            self.connection = None;
+        }
+        done
+    }
+
+    async fn rollback(&mut self) -> Result<(), StoreError> {
+        let done = self.run("ROLLBACK").await;
+        if done.is_err() {
+            self.connection = None;
+        }
+        done
+    }
+}
+
+pub(super) fn bind(
+    statement: Statement,
+) -> Result<(AssertSqlSafe<Cow<'static, str>>, MySqlArguments), StoreError> {
+    use sqlx::Arguments as _;
+    let mut arguments = MySqlArguments::default();
+    let weight = statement.values.iter().map(Value::weight).sum();
+    arguments.reserve(statement.values.len(), weight);
+    for value in &statement.values {
+        let added = match value {
+            Value::Null => arguments.add(None::<i64>),
+            Value::Int(number) => arguments.add(number),
+            Value::Bytes(bytes) => arguments.add(bytes.as_ref()),
+        };
+        added.map_err(|error| classify(sqlx::Error::Encode(error)))?;
+    }
+    Ok((AssertSqlSafe(statement.sql), arguments))
+}
+
+pub(super) fn decode(row: &MySqlRow) -> Result<Row, StoreError> {
+    let mut values = Vec::with_capacity(row.len());
+    for column in row.columns() {
+        let place = column.ordinal();
+        let raw = row.try_get_raw(place).map_err(classify)?;
+        let kind = raw.type_info();
+        let number = <i64 as sqlx::Type<MySql>>::compatible(&kind) || <u64 as sqlx::Type<MySql>>::compatible(&kind);
+        values.push(match () {
+            () if raw.is_null() => Value::Null,
+            () if number => Value::Int(row.try_get_unchecked(place).map_err(classify)?),
+            () => Value::from(row.try_get_unchecked::<&[u8], _>(place).map_err(classify)?),
+        });
+    }
+    Ok(Row(values))
+}

@@ -1,0 +1,85 @@
+//! One schema, as anybody may reach it.
+
+use async_trait::async_trait;
+use forebay_types::ShardId;
+use sqlx::mysql::MySqlConnectOptions;
+use tokio::sync::Mutex;
+
+use super::{
+    MySqlOptions,
+    connect::{Role, connect},
+    migrate, options,
+    session::MySqlSession,
+    settings, take_over,
+};
+use crate::{
+    Claim, ErrorClass, MigrateError, Observation, Owned, Settings, Shard, StoreError,
+    sql::{Session as _, fence, version},
+};
+
+/// A shard in a schema of MySQL or MariaDB.
+pub struct MySqlShard {
+    id: ShardId,
+    options: MySqlConnectOptions,
+    /// Looks are frequent while somebody else owns the shard: they share a connection.
+    observer: Mutex<Option<MySqlSession>>,
+}
+
+impl std::fmt::Debug for MySqlShard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the options: they hold the password.
+        f.debug_struct("MySqlShard").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl MySqlShard {
+    /// A shard in the schema that `url` names, as in `mysql://forebay@db1:3306/forebay_0001`. The error says
+    /// what is wrong with the URL, and never repeats a password.
+    pub fn new(id: ShardId, url: &str, options: &MySqlOptions) -> Result<Self, StoreError> {
+        Ok(Self { id, options: options::parse(url, options)?, observer: Mutex::new(None) })
+    }
+}
+
+#[async_trait]
+impl Shard for MySqlShard {
+    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
+        let applied = migrate::migrate(&self.options).await?;
+        tracing::info!(shard.id = self.id.0, ?applied, "schema is up to date");
+        Ok(applied)
+    }
+
+    async fn check(&self) -> Result<Settings, StoreError> {
+        let session = connect(&self.options, Role::Single).await;
+        let mut session = session.map_err(|error| match error.class {
+            ErrorClass::Schema => {
+                let message = format!("there is no schema yet: run `forebay migrate` ({})", error.message);
+                StoreError::new(ErrorClass::Schema, message)
+            }
+            _ => error,
+        })?;
+        version::check(&mut session, migrate::VERSION).await?;
+        settings::look(&mut session).await
+    }
+
+    async fn observe(&self) -> Result<Observation, StoreError> {
+        let mut observer = self.observer.lock().await;
+        if let Some(session) = observer.as_mut()
+            && let Ok(rows) = session.fetch(fence::observe()).await
+        {
+            return fence::decode_observation(rows);
+        }
+        // The server closes what is idle for 15 s.
+        let mut session = connect(&self.options, Role::Single).await?;
+        let rows = session.fetch(fence::observe()).await?;
+        *observer = Some(session);
+        fence::decode_observation(rows)
+    }
+
+    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError> {
+        let taken = take_over::take_over(&self.options, claim, seen).await?;
+        if let Some(owned) = &taken {
+            tracing::info!(shard.id = self.id.0, epoch = owned.fence.epoch, "took the shard over");
+        }
+        Ok(taken)
+    }
+}
