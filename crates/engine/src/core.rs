@@ -46,6 +46,8 @@ pub(crate) struct Shard {
     /// What operators read while it is not owned.
     pub state: &'static str,
     pub breaker: Breaker,
+    /// Whether its items took part in the merge when it was last looked after.
+    pub was_merged: bool,
     pub last_error: String,
     pub tasks: UnboundedSender<Task>,
 }
@@ -140,6 +142,7 @@ impl Core {
             owned: None,
             state: "starting",
             breaker: Breaker::new(at),
+            was_merged: true,
             last_error: String::new(),
             tasks,
         });
@@ -323,7 +326,11 @@ impl Core {
         let at = self.time.monotonic();
         let id = self.shards[place].id;
         let Some(mut owned) = self.shards[place].owned.take() else { return };
-        tracing::warn!(shard.id = id.0, epoch = owned.epoch, "shard lost");
+        if self.shards[place].state == "stopped" {
+            tracing::info!(shard.id = id.0, epoch = owned.epoch, "shard given up");
+        } else {
+            tracing::warn!(shard.id = id.0, epoch = owned.epoch, "shard lost");
+        }
         if self.shards[place].state == "owned" {
             self.shards[place].state = "waiting";
         }
@@ -401,6 +408,13 @@ impl Core {
             shard.breaker.open(at);
         }
         shard.breaker.tick(at, owned.in_flight.is_none());
+        // Its items are back, or left out: whoever waits and the order of active topics have to know.
+        let merged = shard.breaker.phase() != Phase::Open;
+        if std::mem::replace(&mut shard.was_merged, merged) != merged {
+            let mut topics: Vec<TopicId> = owned.topics.keys().copied().collect();
+            topics.sort_unstable();
+            topics.into_iter().for_each(|topic| owned.note(topic));
+        }
         owned.shed(budget);
         let now = owned.time.now(now, at);
         if let Some(reads) = reads {
