@@ -74,7 +74,11 @@ async fn poll<H: Handler>(
             },
         };
         match answer {
-            Ok(items) => hand_out(items, free, since.max(Instant::now() - config.lease / 6), in_hand, work),
+            Ok(items) => {
+                // The lease began after the poll did, and an answer does not travel for a sixth of it.
+                let since = Instant::now().checked_sub(config.lease / 6).map_or(since, |at| at.max(since));
+                hand_out(items, free, since, in_hand, work);
+            }
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, "polling failed; it goes on");
                 drop(free);

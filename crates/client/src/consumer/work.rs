@@ -1,6 +1,6 @@
 //! Runs the handler over one item.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
@@ -129,9 +129,7 @@ async fn told(cut: &mut watch::Receiver<bool>) {
 }
 
 /// Ends when the consumer is to stop.
-pub(super) fn stopping(mut stop: watch::Receiver<bool>) -> impl Future<Output = ()> + Send {
-    async move {
-        // An error says that the handle is gone, which means the same.
-        let _ = stop.wait_for(|stop| *stop).await;
-    }
+pub(super) async fn stopping(mut stop: watch::Receiver<bool>) {
+    // An error says that the handle is gone, which means the same.
+    let _ = stop.wait_for(|stop| *stop).await;
 }
