@@ -8,11 +8,13 @@ use std::{
     },
 };
 
-use forebay_store::SqliteShard;
-use forebay_testkit::contract::Subject;
+use forebay_store::{MySqlOptions, MySqlShard, SqliteShard};
+use forebay_testkit::{contract::Subject, servers};
 use forebay_types::ShardId;
 
 forebay_testkit::store_contract!(sqlite, fresh_sqlite());
+forebay_testkit::store_contract!(mariadb, fresh_schema(servers::mariadb().await));
+forebay_testkit::store_contract!(mysql, fresh_schema(servers::mysql().await));
 
 async fn fresh_sqlite() -> Subject {
     let folder = Folder::new();
@@ -24,6 +26,12 @@ async fn fresh_sqlite() -> Subject {
         versions: true,
         guard: Some(Box::new(folder)),
     }
+}
+
+async fn fresh_schema(server: &servers::Server) -> Subject {
+    let url = server.fresh_url().await;
+    let shard = MySqlShard::new(ShardId(1), &url, &MySqlOptions::default()).expect("a good URL");
+    Subject { shard: Arc::new(shard), steals: true, poisons: true, versions: true, guard: None }
 }
 
 /// A folder that goes with its test.

@@ -28,7 +28,7 @@ pub(super) async fn migrate(options: &MySqlConnectOptions) -> Result<Vec<u32>, M
         }
         session => session?,
     };
-    let name = "SELECT GET_LOCK(CONCAT('forebay.migrate.', MD5(DATABASE())), ?)";
+    let name = "SELECT GET_LOCK(CONCAT('forebay.migrate.', LEFT(SHA2(DATABASE(), 256), 32)), ?)";
     // Longer than the session waits for an answer, so it is asked in steps.
     for _ in 0..WAIT_SECONDS / 5 {
         let rows = session.fetch(Statement::new(name, vec![5_i64.into()])).await?;
