@@ -1,6 +1,6 @@
 //! Applies a resolved batch: what it changed in memory, whom it answers; or undoes what was noted for it.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use forebay_store::{LeaseEntry, Sweep};
 use forebay_types::{ItemId, Monotonic, Reason, Refusal, State, Timestamp, TopicId};
@@ -314,33 +314,6 @@ impl Formed {
 }
 
 impl Owned {
-    fn apply_counts(&mut self, batch: &InFlight, at: Monotonic) {
-        let folded: HashSet<TopicId> = batch.folds.iter().copied().collect();
-        // The folded ones stand at the head of the queue.
-        self.dirty.drain(..batch.folds.len().min(self.dirty.len()));
-        for id in &folded {
-            if let Some(topic) = self.topics.get_mut(id) {
-                topic.dirty_since = None;
-            }
-        }
-        for (id, delta) in &batch.deltas {
-            let Some(topic) = self.topics.get_mut(id) else { continue };
-            topic.counts.ready += delta.ready;
-            topic.counts.scheduled += delta.scheduled;
-            topic.counts.dead += delta.dead;
-            debug_assert!(topic.counts.ready >= 0 && topic.counts.scheduled >= 0, "{topic:?}");
-            if topic.dirty_since.is_none() && !folded.contains(id) {
-                topic.dirty_since = Some(batch.number);
-                self.dirty.push_back(*id);
-            }
-            topic.idle_since = topic.is_empty().then_some(at);
-            if topic.is_empty() {
-                self.idle.push_back((at, *id));
-            }
-            self.note(*id);
-        }
-    }
-
     fn apply_sweeps(&mut self, batch: &InFlight) {
         for (sweep, time) in &batch.lowered {
             let sweeper = match sweep {

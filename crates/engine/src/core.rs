@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::Sweep;
 use forebay_types::{Monotonic, Namespace, Reason, Refusal, ShardId, Timestamp, TopicId, TopicName};
 use rand::rngs::StdRng;
 use tokio::sync::{mpsc::UnboundedSender, oneshot, watch};
@@ -22,12 +21,11 @@ use crate::{
     breaker::{Breaker, Phase, SLOW},
     calls::Calls,
     dequeue::Poll,
-    event::{Event, ShardEvent, Taken},
+    event::{Event, ShardEvent},
     form::{self, Context, Formed},
     io::{Line, Reads, Task},
     planted::{Bug, on},
     shard::Owned,
-    sweep,
     time::NodeTime,
 };
 
@@ -35,8 +33,6 @@ use crate::{
 pub(crate) const HEAD_PATIENCE: Duration = Duration::from_millis(50);
 /// Hints to clients when to try again.
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
-/// A generation of the dedupe table lasts at least so long.
-const GENERATION_MIN: Duration = Duration::from_secs(60);
 
 /// A configured shard.
 pub(crate) struct Shard {
@@ -120,9 +116,9 @@ pub(crate) struct Core {
     /// The highest rank given out.
     pub rank: i64,
     next_id: u64,
-    stopping: Option<Vec<oneshot::Sender<()>>>,
-    released: bool,
-    ready: watch::Sender<bool>,
+    pub stopping: Option<Vec<oneshot::Sender<()>>>,
+    pub released: bool,
+    pub ready: watch::Sender<bool>,
 }
 
 impl Core {
@@ -172,10 +168,6 @@ impl Core {
     pub fn next_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id
-    }
-
-    pub fn is_stopping(&self) -> bool {
-        self.stopping.is_some()
     }
 
     pub fn reads(&self, shard: usize) -> Option<Reads> {
@@ -276,103 +268,6 @@ impl Core {
             }
             ShardEvent::Waiting { .. } | ShardEvent::Owned(_) | ShardEvent::Released => {}
         }
-    }
-
-    /// A shard was taken over: it is served from now on.
-    fn taken(&mut self, place: usize, life: u64, taken: Taken) {
-        if self.shards[place].owned.is_some() {
-            self.lose(place, true);
-        }
-        let (now, at) = (self.time.now(), self.time.monotonic());
-        let trusted = trusted_until(&self.settings, taken.began);
-        let fence = taken.fence;
-        let mut owned = Owned::new(
-            fence,
-            taken.image,
-            taken.reader,
-            at,
-            trusted,
-            taken.batch_bytes,
-            taken.outage.min(Duration::from_secs(5)),
-        );
-        // A fence far ahead of node time raises this shard's ranks alone.
-        if fence.stamp.rank > now.plus(Duration::from_secs(1)).as_micros() {
-            owned.rank_floor = fence.stamp.rank;
-        } else {
-            self.rank = self.rank.max(fence.stamp.rank);
-        }
-        let shard = &mut self.shards[place];
-        shard.life = life;
-        shard.state = "owned";
-        shard.last_error.clear();
-        shard.breaker = Breaker::new(at);
-        for (id, topic) in &owned.topics {
-            let entry = self.topics.entry(topic.name.clone()).or_default();
-            if entry.parts.is_empty() {
-                *self.topics_of.entry(topic.name.namespace.clone()).or_default() += 1;
-            }
-            entry.parts.push((place, *id));
-            self.woken.insert(topic.name.clone());
-        }
-        shard.owned = Some(Box::new(owned));
-        self.tell_ready();
-        if self.stopping.is_some() {
-            self.shards[place].tasks.send(Task::Release).ok();
-        }
-    }
-
-    /// A shard is no longer ours. `sent`: nobody knows what became of the batch under way.
-    pub fn lose(&mut self, place: usize, sent: bool) {
-        let at = self.time.monotonic();
-        let id = self.shards[place].id;
-        let Some(mut owned) = self.shards[place].owned.take() else { return };
-        if self.shards[place].state == "stopped" {
-            tracing::info!(shard.id = id.0, epoch = owned.epoch, "shard given up");
-        } else {
-            tracing::warn!(shard.id = id.0, epoch = owned.epoch, "shard lost");
-        }
-        if self.shards[place].state == "owned" {
-            self.shards[place].state = "waiting";
-        }
-        self.shards[place].breaker.open(at);
-        self.time.forget(id);
-        for (topic, state) in &owned.topics {
-            self.forget_topic(place, *topic, &state.name);
-        }
-        self.fail_everything(place, &mut owned, sent);
-    }
-
-    pub fn forget_topic(&mut self, place: usize, id: TopicId, name: &TopicName) {
-        let Some(topic) = self.topics.get_mut(name) else { return };
-        let before = topic.parts.len();
-        topic.parts.retain(|part| *part != (place, id));
-        if before > 0
-            && topic.parts.is_empty()
-            && let Some(count) = self.topics_of.get_mut(&name.namespace)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.topics_of.remove(&name.namespace);
-            }
-        }
-        if topic.parts.is_empty() && topic.waiters.is_empty() {
-            self.topics.remove(name);
-        } else {
-            self.woken.insert(name.clone());
-        }
-        if let Some(active) = self.active.get_mut(&name.namespace) {
-            active.note(&name.topic);
-        }
-    }
-
-    fn tell_ready(&self) {
-        let ready = self.shards.iter().all(|shard| shard.owned.is_some() || shard.state == "unreachable");
-        let some = self.shards.iter().any(|shard| shard.owned.is_some());
-        self.ready.send_if_modified(|told| {
-            let changed = *told != (ready && some);
-            *told = ready && some;
-            changed
-        });
     }
 
     /// Does what has become possible or due: answers, reads, sweeps, batches.
@@ -531,147 +426,9 @@ impl Core {
             }
         }
     }
-
-    fn stop(&mut self, reply: oneshot::Sender<()>) {
-        self.stopping.get_or_insert_default().push(reply);
-        let polls: Vec<u64> = self.polls.keys().copied().collect();
-        for id in polls {
-            self.answer_empty(id);
-        }
-    }
-
-    /// Once everything accepted is committed and answered, the shards are given up.
-    fn finish_stop(&mut self) {
-        if self.stopping.is_none() {
-            return;
-        }
-        if !self.released {
-            let idle =
-                self.shards.iter().all(|shard| shard.owned.as_ref().is_none_or(|owned| owned.is_idle()));
-            if (!idle || !self.polls.is_empty()) && !on(Bug::StopHasty) {
-                return;
-            }
-            self.released = true;
-            for shard in &self.shards {
-                let _ = shard.tasks.send(Task::Release);
-            }
-        }
-        if self.has_stopped() {
-            for reply in self.stopping.take().into_iter().flatten() {
-                let _ = reply.send(());
-            }
-            self.stopping = Some(Vec::new());
-        }
-    }
-
-    pub fn has_stopped(&self) -> bool {
-        self.released && self.shards.iter().all(|shard| shard.state == "stopped")
-    }
 }
 
 /// A claim that was renewed by a call that began at `began` holds until then, less a margin.
-fn trusted_until(settings: &Settings, began: Monotonic) -> Monotonic {
+pub(crate) fn trusted_until(settings: &Settings, began: Monotonic) -> Monotonic {
     began.plus(settings.shard_lease - settings.shard_lease / 5)
-}
-
-impl Owned {
-    /// Begins the scans that are due. The two sweeps take turns: only one has a scan or a page at a time.
-    fn sweep(&mut self, reads: &Reads, read: u64, now: Timestamp, at: Monotonic) {
-        if self.due.scan.is_some() || self.expiry.scan.is_some() {
-            return;
-        }
-        let open =
-            |pick: fn(&form::InFlight) -> Timestamp| self.in_flight.as_ref().map_or(Timestamp::MAX, pick);
-        let (due, expiry) = (open(|batch| batch.schedule_min), open(|batch| batch.expiry_min));
-        // Whichever has waited longer goes first.
-        let sweepers = if self.due.next <= self.expiry.next {
-            [(&mut self.due, due), (&mut self.expiry, expiry)]
-        } else {
-            [(&mut self.expiry, expiry), (&mut self.due, due)]
-        };
-        for (sweeper, open) in sweepers {
-            if let Some((from, to)) = sweeper.begin(read, now, at, open) {
-                reads.scan(sweeper.sweep, read, from, to, sweep::PAGE);
-                return;
-            }
-        }
-    }
-
-    fn scanned(
-        &mut self,
-        sweep: Sweep,
-        read: u64,
-        found: Option<(Vec<forebay_store::DueRow>, Option<Timestamp>)>,
-        at: Monotonic,
-    ) {
-        let sweeper = match sweep {
-            Sweep::Due => &mut self.due,
-            Sweep::Expiry => &mut self.expiry,
-        };
-        let Some(scan) = sweeper.scan.as_ref().filter(|scan| scan.id == read) else { return };
-        match found {
-            None => sweeper.failed(at),
-            Some((rows, next)) if rows.is_empty() => sweeper.nothing(next),
-            Some((rows, _)) => {
-                let full = rows.len() >= sweep::PAGE;
-                self.page = Some(crate::op::Page { sweep, rows, full, to: scan.to });
-            }
-        }
-    }
-
-    /// Generations of the dedupe table that are to be made and dropped now.
-    fn wanted_generations(
-        &mut self,
-        settings: &Settings,
-        now: Timestamp,
-        at: Monotonic,
-    ) -> Option<(Vec<u64>, Vec<u64>)> {
-        if self.generations.busy
-            || at < self.generations.not_before
-            || self.next_generation_change(settings) > now
-        {
-            return None;
-        }
-        let span = generation_span(settings);
-        let seconds = u64::try_from(now.as_micros() / 1_000_000).unwrap_or(0);
-        let live = &self.generations.live;
-        let mut create = Vec::new();
-        let mut last = live.last().copied();
-        if last.is_none_or(|last| last + 2 * span.as_secs() <= seconds) {
-            // The first, or the first after a long pause.
-            create.push(seconds);
-            last = Some(seconds);
-        }
-        if let Some(last) = last
-            && last + span.as_secs() / 2 <= seconds
-        {
-            create.push(last + span.as_secs());
-        }
-        let expired = |next: u64| next + longest_window(settings).as_secs() < seconds;
-        let drop = live.windows(2).filter(|pair| expired(pair[1])).map(|pair| pair[0]).collect::<Vec<_>>();
-        if create.is_empty() && drop.is_empty() {
-            return None;
-        }
-        self.generations.busy = true;
-        Some((create, drop))
-    }
-
-    /// When a generation is to be made or dropped next.
-    fn next_generation_change(&self, settings: &Settings) -> Timestamp {
-        let second =
-            |second: u64| Timestamp::from_micros(i64::try_from(second).unwrap_or(i64::MAX) * 1_000_000);
-        let live = &self.generations.live;
-        let Some(last) = live.last() else { return Timestamp::MIN };
-        let make = second(last + generation_span(settings).as_secs() / 2);
-        let drop = live.get(1).map(|next| second(next + longest_window(settings).as_secs() + 1));
-        drop.map_or(make, |drop| drop.min(make))
-    }
-}
-
-fn longest_window(settings: &Settings) -> Duration {
-    settings.dedupe_windows.values().copied().fold(settings.dedupe_window, Duration::max)
-}
-
-fn generation_span(settings: &Settings) -> Duration {
-    longest_window(settings).max(GENERATION_MIN)
 }

@@ -10,7 +10,7 @@ use crate::{
     EnqueueCall, Enqueued, NewItem, Schedule,
     core::{Core, RETRY},
     event::Reply,
-    form::current_generation,
+    generations::current_generation,
     op::{EnqueuePart, KeyHash, Placed},
     place::{self, SHARDS_PER_TOPIC},
     planted::{Bug, on},

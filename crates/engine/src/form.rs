@@ -16,6 +16,8 @@ use rand::{RngExt, rngs::StdRng};
 
 use crate::{
     Settings,
+    counts::{FOLDS, fold},
+    generations::current_generation,
     op::{EnqueuePart, LeasePart, Page, Picked, Placed, Settle, SettleKind},
     planted::{Bug, on},
     settle::Effect,
@@ -25,11 +27,6 @@ use crate::{
 
 /// Leases that one batch ends because they ran out.
 const LAPSES: usize = 250;
-/// Batches after which a topic's counts are folded into its row.
-const FOLD_AFTER: u64 = 256;
-/// Topics that one batch folds; many more once the deltas pile up.
-const FOLDS: usize = 64;
-const FOLDS_BEHIND: usize = 512;
 /// What a row costs beside its body.
 const ROW_BYTES: usize = 256;
 
@@ -575,43 +572,6 @@ impl<'a, 'c> Former<'a, 'c> {
         });
         Outcome { batch: Some(self.batch), misses: self.misses }
     }
-}
-
-/// Writes the counts of topics that changed long ago into their rows, so that old deltas can go.
-fn fold(owned: &Owned, batch: &mut Batch, deltas: &BTreeMap<TopicId, TopicCounts>) -> Vec<TopicId> {
-    let since = |id: &TopicId| owned.topics.get(id).and_then(|topic| topic.dirty_since);
-    let oldest = owned.dirty.iter().find_map(&since).unwrap_or(batch.number);
-    // Topics that were loaded have `dirty_since` 0: they are folded once, without haste.
-    let behind = if oldest == 0 { FOLD_AFTER } else { batch.number - oldest };
-    if behind < FOLD_AFTER {
-        return Vec::new();
-    }
-    let most = if behind < 4 * FOLD_AFTER { FOLDS } else { FOLDS_BEHIND };
-    // The queue is in the order of `dirty_since`.
-    let old = |id: &&TopicId| since(id).is_none_or(|since| since <= oldest + FOLD_AFTER / 2);
-    let folds: Vec<TopicId> = owned.dirty.iter().take_while(old).take(most).copied().collect();
-    for id in &folds {
-        let Some(topic) = owned.topics.get(id) else { continue };
-        if batch.drop_topics.contains(id) {
-            continue;
-        }
-        let mut counts = topic.counts;
-        if let Some(delta) = deltas.get(id) {
-            counts.ready += delta.ready;
-            counts.scheduled += delta.scheduled;
-            counts.dead += delta.dead;
-        }
-        batch.count_folds.push((*id, counts));
-    }
-    let rest = owned.dirty.iter().skip(folds.len()).find_map(since);
-    batch.deltas_before = Some(rest.unwrap_or(batch.number));
-    folds
-}
-
-/// The generation that takes keys at `now`.
-pub(crate) fn current_generation(live: &[u64], now: Timestamp) -> Option<u64> {
-    let seconds = u64::try_from(now.as_micros() / 1_000_000).unwrap_or(0);
-    live.iter().rev().find(|number| **number <= seconds).copied()
 }
 
 /// An entry for an item that was just enqueued. The body is copied: as it came it may hold on to the whole

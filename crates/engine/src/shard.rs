@@ -392,6 +392,11 @@ impl Owned {
         }
         while self.index_bytes > target {
             let Some(((_, id), len)) = by_cost.pop_last() else { return };
+            if len <= 1 {
+                // A head stays, without its body: else the heads of many topics would be read again and again.
+                self.with_window(id, |window| window.strip());
+                continue;
+            }
             self.with_window(id, |window| window.shed(len / 2));
             if let Some(topic) = self.topics.get_mut(&id) {
                 topic.fill = (topic.fill / 2).max(FILL_MIN);

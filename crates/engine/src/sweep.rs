@@ -3,12 +3,15 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use forebay_store::Sweep;
+use forebay_store::{DueRow, Sweep};
 use forebay_types::{Monotonic, Seq, Timestamp};
 
 use crate::{
+    form::InFlight,
+    io::Reads,
     op::Page,
     planted::{Bug, on},
+    shard::Owned,
 };
 
 /// Rows of one page.
@@ -109,6 +112,51 @@ impl Sweeper {
         self.moved += moved as u64;
         if left_some {
             self.not_before = at.plus(PAUSE);
+        }
+    }
+}
+
+impl Owned {
+    /// Begins the scans that are due. The two sweeps take turns: only one has a scan or a page at a time.
+    pub fn sweep(&mut self, reads: &Reads, read: u64, now: Timestamp, at: Monotonic) {
+        if self.due.scan.is_some() || self.expiry.scan.is_some() {
+            return;
+        }
+        let open = |pick: fn(&InFlight) -> Timestamp| self.in_flight.as_ref().map_or(Timestamp::MAX, pick);
+        let (due, expiry) = (open(|batch| batch.schedule_min), open(|batch| batch.expiry_min));
+        // Whichever has waited longer goes first.
+        let sweepers = if self.due.next <= self.expiry.next {
+            [(&mut self.due, due), (&mut self.expiry, expiry)]
+        } else {
+            [(&mut self.expiry, expiry), (&mut self.due, due)]
+        };
+        for (sweeper, open) in sweepers {
+            if let Some((from, to)) = sweeper.begin(read, now, at, open) {
+                reads.scan(sweeper.sweep, read, from, to, PAGE);
+                return;
+            }
+        }
+    }
+
+    pub fn scanned(
+        &mut self,
+        sweep: Sweep,
+        read: u64,
+        found: Option<(Vec<DueRow>, Option<Timestamp>)>,
+        at: Monotonic,
+    ) {
+        let sweeper = match sweep {
+            Sweep::Due => &mut self.due,
+            Sweep::Expiry => &mut self.expiry,
+        };
+        let Some(scan) = sweeper.scan.as_ref().filter(|scan| scan.id == read) else { return };
+        match found {
+            None => sweeper.failed(at),
+            Some((rows, next)) if rows.is_empty() => sweeper.nothing(next),
+            Some((rows, _)) => {
+                let full = rows.len() >= PAGE;
+                self.page = Some(Page { sweep, rows, full, to: scan.to });
+            }
         }
     }
 }

@@ -230,6 +230,13 @@ impl Window {
         before - self.cost
     }
 
+    /// Drops the bodies; they are read again before their items are leased.
+    pub fn strip(&mut self) {
+        for entry in self.entries.values_mut() {
+            self.cost -= entry.body.take().map_or(0, |body| body.bytes());
+        }
+    }
+
     fn insert(&mut self, key: Key, entry: Entry) {
         self.cost += entry.cost();
         if let Some(old) = self.entries.insert(key, entry) {
