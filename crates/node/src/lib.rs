@@ -1,3 +1,12 @@
-//! gRPC and HTTP in front of the engine.
+//! gRPC and HTTP in front of the engine, the configuration, and the order of start and stop.
 
+pub mod config;
 pub mod grpc;
+pub mod http;
+mod node;
+pub mod peers;
+pub mod shards;
+pub mod start;
+pub mod stop;
+
+pub use node::Node;

@@ -16,8 +16,8 @@ mod server;
 mod status;
 mod token;
 
-pub use gate::Load;
-pub use server::{Serving, serve};
+pub use gate::{Load, LoadLimits};
+pub use server::{ReflectionError, Serving, serve};
 
 use std::{collections::BTreeSet, sync::Arc};
 

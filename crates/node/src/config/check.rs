@@ -1,0 +1,269 @@
+//! What must hold between the values of a configuration, and the defaults of what is absent.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
+
+use forebay_engine::Settings;
+use forebay_types::{Limits, ShardId};
+
+use super::{
+    Config, LogFormat, Place, Secret, ShardConfig,
+    file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Shard},
+};
+use crate::grpc::{LoadLimits, Rules};
+
+/// How long balancers get to notice that a node stops.
+const DRAIN: Duration = Duration::from_secs(5);
+/// A stopping node must have time left to commit and answer within 25 s.
+const DRAIN_MAX: Duration = Duration::from_secs(15);
+/// Names are stored in columns of 255 bytes.
+const NAME_MAX: usize = 255;
+/// gRPC answers carry at most 16 MiB.
+const ANSWER_MAX: usize = 15 << 20;
+
+/// Puts together what the file says; what is wrong is added to `errors`.
+pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> Config {
+    let limits = limits(file.limits, errors);
+    let mut load = LoadLimits::default();
+    let mut settings = Settings { limits: limits.clone(), ..Settings::default() };
+    engine(file.engine, &mut settings, &mut load, errors);
+    memory(file.memory, &mut settings, &mut load, errors);
+    let strict = file.node.strict_namespaces.unwrap_or(false);
+    let namespaces = strict.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());
+    settings.dedupe_windows = windows(file.namespaces, errors);
+
+    let node = file.node;
+    let drain = node.drain_ms.map_or(DRAIN, Duration::from_millis);
+    if drain > DRAIN_MAX {
+        errors.push(format!("node.drain_ms must be at most {}", DRAIN_MAX.as_millis()));
+    }
+    Config {
+        grpc: address("node.grpc", node.grpc, "127.0.0.1:7420", errors),
+        http: address("node.http", node.http, "127.0.0.1:7421", errors),
+        advertise: node.advertise.map(|text| address("node.advertise", Some(text), "", errors)),
+        allow_not_durable: node.allow_not_durable.unwrap_or(false),
+        log: node.log.unwrap_or_else(|| "info".to_owned()),
+        log_format: log_format(node.log_format.as_deref(), errors),
+        drain,
+        mysql_password: password.or_else(|| password_file(node.mysql_password_file?, errors)),
+        mysql_tls_ca: node.mysql_tls_ca_file.map(PathBuf::from),
+        shards: shards(file.shards, errors),
+        rules: Rules { limits, namespaces },
+        load,
+        settings,
+    }
+}
+
+fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
+    let mut limits = Limits::default();
+    set(&mut limits.payload_bytes, keys.payload_bytes);
+    set(&mut limits.metadata_bytes, keys.metadata_bytes);
+    set(&mut limits.headers, keys.headers);
+    set(&mut limits.header_bytes, keys.header_bytes);
+    set(&mut limits.name_bytes, keys.name_bytes);
+    set(&mut limits.key_bytes, keys.key_bytes);
+    set(&mut limits.reason_bytes, keys.reason_bytes);
+    set(&mut limits.members, keys.members);
+    set(&mut limits.request_bytes, keys.request_bytes);
+    set(&mut limits.demands, keys.demands);
+    set(&mut limits.leased_per_topic, keys.leased_per_topic);
+    set(&mut limits.leased_per_shard, keys.leased_per_shard);
+    set(&mut limits.topics_per_namespace, keys.topics_per_namespace);
+    set_ms(&mut limits.span, keys.span_ms);
+    set_ms(&mut limits.lease_min, keys.lease_min_ms);
+    set_ms(&mut limits.lease_max, keys.lease_max_ms);
+    set_ms(&mut limits.lease_default, keys.lease_default_ms);
+    set(&mut limits.attempts_max, keys.attempts_max);
+    set(&mut limits.attempts_default, keys.attempts_default);
+    set_ms(&mut limits.wait_max, keys.wait_max_ms);
+    set(&mut limits.answer_bytes, keys.answer_bytes);
+    set(&mut limits.answer_bytes_max, keys.answer_max_bytes);
+
+    let Limits { lease_min, lease_default, lease_max, .. } = limits;
+    let days = Duration::from_secs(366 * 86_400);
+    for (wrong, message) in [
+        (limits.payload_bytes > limits.request_bytes, "payload_bytes must be at most request_bytes"),
+        (limits.request_bytes > 64 << 20, "request_bytes must be at most 64 MiB"),
+        (limits.request_bytes == 0, "request_bytes must not be 0"),
+        (limits.metadata_bytes > u16::MAX.into(), "metadata_bytes must be at most 65535"),
+        (limits.header_bytes > 32 << 10, "header_bytes must be at most 32 KiB"),
+        (!(1..=NAME_MAX).contains(&limits.name_bytes), "name_bytes must be from 1 to 255"),
+        (limits.key_bytes > 1 << 10, "key_bytes must be at most 1 KiB"),
+        (limits.reason_bytes > u16::MAX.into(), "reason_bytes must be at most 65535"),
+        (!(1..=10_000).contains(&limits.members), "members must be from 1 to 10000"),
+        (!(1..=1_000).contains(&limits.demands), "demands must be from 1 to 1000"),
+        (limits.leased_per_topic == 0, "leased_per_topic must not be 0"),
+        (limits.leased_per_shard == 0, "leased_per_shard must not be 0"),
+        (limits.topics_per_namespace == 0, "topics_per_namespace must not be 0"),
+        (limits.span.is_zero() || limits.span > days, "span_ms must be from 1 to 366 days"),
+        (lease_min.is_zero(), "lease_min_ms must not be 0"),
+        (lease_default < lease_min, "lease_default_ms must be at least lease_min_ms"),
+        (lease_default > lease_max, "lease_default_ms must be at most lease_max_ms"),
+        // Stored as milliseconds in 32 bits.
+        (lease_max.as_millis() > u32::MAX.into(), "lease_max_ms must be at most 4294967295"),
+        (limits.attempts_default == 0, "attempts_default must not be 0"),
+        (limits.attempts_default > limits.attempts_max, "attempts_default must be at most attempts_max"),
+        // Calls end after 30 s, whatever they wait for.
+        (limits.wait_max > Duration::from_secs(29), "wait_max_ms must be at most 29000"),
+        (limits.answer_bytes == 0, "answer_bytes must not be 0"),
+        (limits.answer_bytes > limits.answer_bytes_max, "answer_bytes must be at most answer_max_bytes"),
+        (limits.answer_bytes_max > ANSWER_MAX, "answer_max_bytes must be at most 15 MiB"),
+    ] {
+        if wrong {
+            errors.push(format!("limits.{message}"));
+        }
+    }
+    limits
+}
+
+fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {
+    set(&mut settings.batch_rows, keys.batch_rows);
+    set_ms(&mut settings.dedupe_window, keys.dedupe_window_ms);
+    set_ms(&mut settings.shard_lease, keys.shard_lease_ms);
+    set_ms(&mut settings.idle_topic, keys.idle_topic_ms);
+    set(&mut settings.polls, keys.polls);
+    set(&mut load.parked_per_connection, keys.polls_per_connection);
+    set(&mut load.calls, keys.calls);
+    set(&mut load.calls_per_connection, keys.calls_per_connection);
+    for (wrong, message) in [
+        (settings.batch_rows < settings.limits.members, "batch_rows must be at least limits.members"),
+        (settings.dedupe_window < Duration::from_secs(1), "dedupe_window_ms must be at least 1000"),
+        (settings.shard_lease < Duration::from_millis(500), "shard_lease_ms must be at least 500"),
+        (settings.polls == 0, "polls must not be 0"),
+        (load.calls == 0, "calls must not be 0"),
+        (load.calls_per_connection == 0, "calls_per_connection must not be 0"),
+    ] {
+        if wrong {
+            errors.push(format!("engine.{message}"));
+        }
+    }
+}
+
+fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {
+    set(&mut settings.index_bytes, keys.index_bytes);
+    set(&mut settings.admit_bytes, keys.admit_bytes);
+    set(&mut settings.admit_shard_bytes, keys.admit_shard_bytes);
+    set(&mut settings.admit_tenant_bytes, keys.admit_tenant_bytes);
+    set(&mut load.request_bytes, keys.request_bytes);
+    let request = settings.limits.request_bytes;
+    for (name, bytes, least) in [
+        ("index_bytes", settings.index_bytes, 1 << 20),
+        ("admit_bytes", settings.admit_bytes, settings.admit_shard_bytes),
+        ("admit_shard_bytes", settings.admit_shard_bytes, settings.admit_tenant_bytes),
+        ("admit_tenant_bytes", settings.admit_tenant_bytes, request),
+        ("request_bytes", load.request_bytes, request * 2),
+    ] {
+        if bytes < least {
+            errors.push(format!("memory.{name} must be at least {least} with what else is set"));
+        }
+    }
+}
+
+fn windows(
+    namespaces: BTreeMap<String, NamespaceKeys>,
+    errors: &mut Vec<String>,
+) -> BTreeMap<String, Duration> {
+    let mut windows = BTreeMap::new();
+    for (name, keys) in namespaces {
+        let Some(window) = keys.dedupe_window_ms.map(Duration::from_millis) else { continue };
+        if window < Duration::from_secs(1) {
+            errors.push(format!("namespace.{name}.dedupe_window_ms must be at least 1000"));
+        }
+        windows.insert(name, window);
+    }
+    windows
+}
+
+fn shards(listed: Vec<Shard>, errors: &mut Vec<String>) -> Vec<ShardConfig> {
+    if listed.is_empty() {
+        errors.push("there is no [[shard]]".to_owned());
+    }
+    let (mut ids, mut places) = (BTreeSet::new(), BTreeSet::new());
+    let mut shards = Vec::with_capacity(listed.len());
+    for (index, shard) in listed.into_iter().enumerate() {
+        let mut wrong = |message: &str| errors.push(format!("shard[{index}].{message}"));
+        let Some(id) = shard.id.filter(|id| *id > 0) else {
+            wrong("id must be a number from 1");
+            continue;
+        };
+        if !ids.insert(id) {
+            wrong(&format!("id {id} is there twice"));
+        }
+        let Some(url) = shard.url else {
+            wrong("url is missing");
+            continue;
+        };
+        // Without its password: an account is no place.
+        let place = url.rsplit_once('@').map_or(url.as_str(), |(_, place)| place).to_owned();
+        if !places.insert(place) {
+            wrong("url names the same place as another shard's");
+        }
+        match place_of(&url) {
+            Ok(place) => shards.push(ShardConfig { id: ShardId(id), place }),
+            Err(message) => wrong(message),
+        }
+    }
+    shards
+}
+
+/// The messages never repeat the URL, which may hold a password.
+fn place_of(url: &str) -> Result<Place, &'static str> {
+    if let Some(path) = url.strip_prefix("sqlite://") {
+        return match path {
+            "" => Err("url names no file: sqlite:///var/lib/forebay/0001.db"),
+            path => Ok(Place::Sqlite(path.into())),
+        };
+    }
+    let rest = url.strip_prefix("mysql://").or_else(|| url.strip_prefix("mariadb://"));
+    let Some(rest) = rest else { return Err("url must begin with mysql:// or sqlite://") };
+    match rest.split_once('/') {
+        Some((server, schema)) if !server.is_empty() && !schema.is_empty() => {
+            Ok(Place::MySql(url.to_owned()))
+        }
+        _ => Err("url must name a server and a schema: mysql://forebay@db1:3306/forebay_0001"),
+    }
+}
+
+fn address(key: &str, given: Option<String>, default: &str, errors: &mut Vec<String>) -> String {
+    let Some(text) = given else { return default.to_owned() };
+    let parts = text.rsplit_once(':');
+    let valid = parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    if !valid || text.len() > NAME_MAX {
+        errors.push(format!("{key} must be host:port, as in {}", "0.0.0.0:7420"));
+    }
+    text
+}
+
+fn log_format(given: Option<&str>, errors: &mut Vec<String>) -> LogFormat {
+    match given {
+        None | Some("text") => LogFormat::Text,
+        Some("json") => LogFormat::Json,
+        Some(_) => {
+            errors.push("node.log_format must be text or json".to_owned());
+            LogFormat::Text
+        }
+    }
+}
+
+fn password_file(path: String, errors: &mut Vec<String>) -> Option<Secret> {
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
+        Err(error) => {
+            errors.push(format!("node.mysql_password_file: {path} can't be read: {error}"));
+            None
+        }
+    }
+}
+
+fn set<T>(value: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *value = given;
+    }
+}
+
+fn set_ms(value: &mut Duration, given: Option<u64>) {
+    set(value, given.map(Duration::from_millis));
+}

@@ -1,0 +1,75 @@
+//! Variables that override the file: `FOREBAY_GRPC` for `node.grpc`, `FOREBAY_LIMITS_PAYLOAD_BYTES` for
+//! `limits.payload_bytes`, and so on for `ENGINE` and `MEMORY`.
+
+use std::ffi::OsString;
+
+use toml::{Table, Value};
+
+use super::Secret;
+
+const PREFIX: &str = "FOREBAY_";
+
+/// The variables that stand for keys of `[node]`.
+const NODE: [&str; 10] = [
+    "grpc",
+    "http",
+    "advertise",
+    "allow_not_durable",
+    "log",
+    "log_format",
+    "drain_ms",
+    "strict_namespaces",
+    "mysql_password_file",
+    "mysql_tls_ca_file",
+];
+
+/// A variable that is text; others can't be ours.
+pub fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
+    Some((name.into_string().ok()?, value.into_string().ok()?))
+}
+
+/// Sets what the variables say; returns the password, which has no key.
+///
+/// Variables of other names that begin with `FOREBAY_` belong to other programs or to the command line.
+pub fn overlay(
+    table: &mut Table,
+    variables: impl IntoIterator<Item = (String, String)>,
+    errors: &mut Vec<String>,
+) -> Option<Secret> {
+    let mut password = None;
+    for (name, text) in variables {
+        let Some(name) = name.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else { continue };
+        if name == "mysql_password" {
+            password = Some(Secret::new(text));
+        } else if NODE.contains(&name.as_str()) {
+            set(table, "node", [(name.as_str(), value(&text))], errors);
+        } else if let Some((section @ ("limits" | "engine" | "memory"), key)) = name.split_once('_') {
+            set(table, section, [(key, value(&text))], errors);
+        }
+    }
+    password
+}
+
+/// Puts values into a section.
+pub fn set<'a>(
+    table: &mut Table,
+    section: &str,
+    values: impl IntoIterator<Item = (&'a str, Value)>,
+    errors: &mut Vec<String>,
+) {
+    for (key, value) in values {
+        match table.entry(section).or_insert_with(|| Value::Table(Table::new())) {
+            Value::Table(section) => drop(section.insert(key.to_owned(), value)),
+            _ => errors.push(format!("{section} must be a section")),
+        }
+    }
+}
+
+/// A number or a truth where the text is one, else a text.
+fn value(text: &str) -> Value {
+    match (text.parse(), text.parse()) {
+        (Ok(number), _) => Value::Integer(number),
+        (_, Ok(truth)) => Value::Boolean(truth),
+        _ => Value::String(text.to_owned()),
+    }
+}

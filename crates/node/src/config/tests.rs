@@ -1,0 +1,139 @@
+//! What is told about a configuration.
+
+use super::*;
+
+const SHARD: &str = "[[shard]]\nid = 1\nurl = \"sqlite:///tmp/1.db\"\n";
+
+fn parse(text: &str, variables: &[(&str, &str)], flags: Flags) -> Result<Config, Vec<String>> {
+    let variables = variables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+    Config::parse(text, variables, flags).map_err(|error| error.0)
+}
+
+fn errors(text: &str) -> Vec<String> {
+    parse(text, &[], vec![]).err().unwrap_or_default()
+}
+
+#[test]
+fn every_sample_is_right() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/config");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let config = parse(&text, &[], vec![]).unwrap_or_else(|errors| panic!("{path:?}: {errors:?}"));
+            assert!(!config.shards.is_empty());
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "there are samples");
+}
+
+#[test]
+fn a_short_file_leaves_the_promised_defaults() {
+    let config = parse(SHARD, &[], vec![]).unwrap();
+    assert_eq!(config.settings, Settings::default());
+    assert_eq!((config.grpc.as_str(), config.http.as_str()), ("127.0.0.1:7420", "127.0.0.1:7421"));
+    assert_eq!(config.drain, Duration::from_secs(5));
+    assert!(!config.allow_not_durable && config.rules.namespaces.is_none());
+    assert_eq!(config.load, LoadLimits::default());
+}
+
+#[test]
+fn everything_wrong_is_told_at_once_by_its_key() {
+    let text = "
+        colour = 1
+        [node]
+        grcp = 'x'
+        http = 7421
+        [limits]
+        payload_bytes = -1
+        payload = 5
+        lease_min_ms = 60000
+        [namespace.a]
+        window = 1
+        [[shard]]
+        id = 0
+        url = 'sqlite:///1'
+        [[shard]]
+        id = 2
+        url = 'postgres://user:hidden@db/x'
+        [[shard]]
+        id = 2
+        host = 'x'
+    ";
+    let errors = errors(text);
+    let told =
+        |start: &str| assert!(errors.iter().any(|error| error.starts_with(start)), "{start}: {errors:#?}");
+    for start in [
+        "unknown key colour",
+        "node.grcp: unknown field `grcp`",
+        "node.http: invalid type",
+        "limits.payload_bytes: invalid value",
+        "limits.payload: unknown field",
+        "limits.lease_default_ms must be at least lease_min_ms",
+        "namespace.a.window: unknown field",
+        "shard[0].id must be",
+        "shard[1].url must begin with",
+        "shard[2].id 2 is there twice",
+        "shard[2].host: unknown field",
+        "shard[2].url is missing",
+    ] {
+        told(start);
+    }
+    assert!(errors.iter().all(|error| !error.contains("hidden")), "{errors:#?}");
+}
+
+#[test]
+fn a_text_that_is_no_toml_is_told_alone() {
+    let errors = errors("[node\n");
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    assert!(self::errors("").iter().any(|error| error.contains("[[shard]]")));
+}
+
+#[test]
+fn flags_override_the_environment_which_overrides_the_file() {
+    let text = format!("[node]\ngrpc = \"a:1\"\nhttp = \"a:2\"\nadvertise = \"a:3\"\n{SHARD}");
+    let variables = [
+        ("FOREBAY_GRPC", "b:1"),
+        ("FOREBAY_HTTP", "b:2"),
+        ("FOREBAY_LIMITS_PAYLOAD_BYTES", "100"),
+        ("FOREBAY_ENGINE_POLLS", "7"),
+        ("FOREBAY_MEMORY_INDEX_BYTES", "2000000"),
+        ("FOREBAY_ALLOW_NOT_DURABLE", "true"),
+        ("FOREBAY_ADDR", "http://elsewhere"),
+        ("HOME", "/root"),
+    ];
+    let config = parse(&text, &variables, vec![("grpc", "c:1".into())]).unwrap();
+    assert_eq!((config.grpc.as_str(), config.http.as_str()), ("c:1", "b:2"));
+    assert_eq!(config.advertise.as_deref(), Some("a:3"));
+    assert_eq!((config.rules.limits.payload_bytes, config.settings.limits.payload_bytes), (100, 100));
+    assert_eq!((config.settings.polls, config.settings.index_bytes), (7, 2_000_000));
+    assert!(config.allow_not_durable);
+    let wrong = parse(&text, &[("FOREBAY_LIMITS_COLOUR", "1")], vec![]).err().unwrap();
+    assert!(wrong[0].starts_with("limits.colour"), "{wrong:?}");
+}
+
+#[test]
+fn the_password_comes_from_the_environment_or_a_file_and_is_never_shown() {
+    let config = parse(SHARD, &[("FOREBAY_MYSQL_PASSWORD", "hidden")], vec![]).unwrap();
+    let password = config.mysql_password.unwrap();
+    assert_eq!(password.reveal(), "hidden");
+    assert!(!format!("{password:?}").contains("hidden"));
+    assert!(
+        errors(&format!("[node]\nmysql_password = \"x\"\n{SHARD}"))[0].starts_with("node.mysql_password")
+    );
+    let missing = errors(&format!("[node]\nmysql_password_file = \"/nowhere\"\n{SHARD}"));
+    assert!(missing[0].starts_with("node.mysql_password_file: /nowhere"), "{missing:?}");
+}
+
+#[test]
+fn namespaces_have_windows_and_may_be_all_there_are() {
+    let text = format!(
+        "[node]\nstrict_namespaces = true\n[namespace.a]\ndedupe_window_ms = 5000\n[namespace.b]\n{SHARD}"
+    );
+    let config = parse(&text, &[], vec![]).unwrap();
+    assert_eq!(config.settings.dedupe_windows["a"], Duration::from_secs(5));
+    let known: Vec<_> = config.rules.namespaces.unwrap().into_iter().collect();
+    assert_eq!(known, ["a", "b"]);
+}

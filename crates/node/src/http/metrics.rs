@@ -1,0 +1,87 @@
+//! The metrics, as Prometheus reads them. They name shards and calls, never tenants or topics.
+
+use std::{sync::Mutex, time::Duration};
+
+use axum::{http::header::CONTENT_TYPE, response::IntoResponse};
+use forebay_engine::Status;
+use metrics::gauge;
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+
+use super::State;
+
+/// Bounds of durations, in seconds.
+const SECONDS: [f64; 16] =
+    [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0];
+/// How often samples are put into their buckets.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Why no metrics are kept.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct MetricsError(#[from] BuildError);
+
+/// The process's recorder, set up when first asked for.
+pub fn recorder() -> Result<PrometheusHandle, MetricsError> {
+    static RECORDER: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+    // A poisoned lock would mean a panic inside the builder; the value is none or whole all the same.
+    let mut recorder = RECORDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(handle) = &*recorder {
+        return Ok(handle.clone());
+    }
+    let handle = PrometheusBuilder::new().set_buckets(&SECONDS)?.install_recorder()?;
+    *recorder = Some(handle.clone());
+    Ok(handle)
+}
+
+/// Keeps the samples from piling up between two readings.
+pub async fn upkeep(recorder: PrometheusHandle) {
+    let mut tick = tokio::time::interval(UPKEEP);
+    loop {
+        tick.tick().await;
+        recorder.run_upkeep();
+    }
+}
+
+/// `/metrics`
+pub async fn metrics(state: State) -> impl IntoResponse {
+    if let Some(status) = state.engine.status().await {
+        set(&status);
+    }
+    gauge!("forebay_calls_at_work").set(state.load.working.taken() as f64);
+    gauge!("forebay_request_bytes").set(state.load.request_bytes.taken() as f64);
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.recorder.render())
+}
+
+fn set(status: &Status) {
+    gauge!("forebay_polls_waiting").set(status.polls as f64);
+    gauge!("forebay_admitted_bytes").set(status.admitted_bytes as f64);
+    gauge!("forebay_topics").set(status.topic_count as f64);
+    for shard in &status.shards {
+        let id = shard.id.to_string();
+        let figures = [
+            ("forebay_shard_owned", f64::from(shard.state == "owned")),
+            ("forebay_shard_breaker_open", f64::from(shard.breaker != "closed")),
+            ("forebay_shard_epoch", shard.epoch as f64),
+            ("forebay_shard_batch", shard.batch as f64),
+            ("forebay_shard_index_bytes", shard.index_bytes as f64),
+            ("forebay_shard_commit_seconds", shard.commit_micros as f64 / 1e6),
+            ("forebay_shard_clock_offset_seconds", shard.clock_offset_micros as f64 / 1e6),
+        ];
+        for (name, value) in figures {
+            gauge!(name, "shard" => id.clone()).set(value);
+        }
+        let items = [
+            ("ready", shard.ready),
+            ("leased", shard.leased),
+            ("scheduled", shard.scheduled),
+            ("dead", shard.dead),
+        ];
+        for (state, count) in items {
+            gauge!("forebay_items", "shard" => id.clone(), "state" => state).set(count as f64);
+        }
+        for sweep in &shard.sweeps {
+            gauge!("forebay_sweep_moved_rows", "shard" => id.clone(), "sweep" => sweep.name.clone())
+                .set(sweep.moved as f64);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The first page: what the node, its shards and its topics are doing, written on the server.
+
+use std::fmt::{self, Display, Write as _};
+
+use axum::response::Html;
+use forebay_engine::{ShardStatus, Status, TopicStatus};
+
+use super::{NodeStatus, State};
+
+const HEAD: &str = r#"<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>Forebay</title><style>
+:root { color-scheme: light dark; --line: #8883; --soft: #8882; --bad: #c33; --good: #2a7; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
+p { margin: .25rem 0; } .facts { opacity: .8; } .scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { font-weight: 600; background: var(--soft); } .l { text-align: left; } .wrap { white-space: normal; }
+.good { color: var(--good); } .bad { color: var(--bad); } .none { opacity: .6; }
+</style></head><body>
+"#;
+
+/// `/`
+pub async fn page(state: State) -> Html<String> {
+    let mut page = String::with_capacity(16 << 10);
+    // Writing to a string never fails.
+    let _ = write(&mut page, &state.status().await);
+    Html(page)
+}
+
+fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
+    let (class, word) = if node.serving { ("good", "serving") } else { ("bad", "not serving") };
+    page.push_str(HEAD);
+    writeln!(page, "<h1>Forebay <span class=\"{class}\">{word}</span></h1>")?;
+    writeln!(
+        page,
+        "<p class=\"facts\">node {} · gRPC {} · HTTP {} · version {} · up {}</p>",
+        Escaped(&node.address),
+        node.grpc,
+        node.http,
+        Escaped(node.version),
+        Span(node.uptime_seconds),
+    )?;
+    match &node.engine {
+        Some(engine) => {
+            writeln!(
+                page,
+                "<p class=\"facts\">{} calls at work · {} long polls · {} waiting to be stored · {} topics</p>",
+                node.calls,
+                engine.polls,
+                Bytes(engine.admitted_bytes),
+                engine.topic_count
+            )?;
+            shards(page, &engine.shards)?;
+            sweeps(page, &engine.shards)?;
+            topics(page, engine)?;
+        }
+        None => page.push_str("<p class=\"bad\">The engine has stopped.</p>"),
+    }
+    page.push_str("</body></html>\n");
+    Ok(())
+}
+
+fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
+    page.push_str(
+        "<h2>Shards</h2><div class=\"scroll\"><table><tr><th>shard<th class=\"l\">state<th class=\"l\">breaker\
+         <th>epoch<th>batch<th>ready<th>leased<th>scheduled<th>dead<th>topics<th>index<th>last commit\
+         <th class=\"l\">last error</tr>\n",
+    );
+    for shard in shards {
+        writeln!(
+            page,
+            "<tr><td>{}<td class=\"l {}\">{}<td class=\"l {}\">{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}\
+             <td>{}<td>{:.1} ms<td class=\"l wrap\">{}</tr>",
+            shard.id,
+            class(shard.state == "owned"),
+            Escaped(&shard.state),
+            class(shard.breaker == "closed"),
+            Escaped(&shard.breaker),
+            shard.epoch,
+            shard.batch,
+            shard.ready,
+            shard.leased,
+            shard.scheduled,
+            shard.dead,
+            shard.topics,
+            Bytes(shard.index_bytes),
+            shard.commit_micros as f64 / 1e3,
+            Escaped(&shard.last_error),
+        )?;
+    }
+    page.push_str("</table></div>\n");
+    Ok(())
+}
+
+fn sweeps(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
+    page.push_str(
+        "<h2>Sweeps</h2><div class=\"scroll\"><table><tr><th>shard<th class=\"l\">sweep<th>rows moved\
+         <th>checkpoint (µs)</tr>\n",
+    );
+    for shard in shards {
+        for sweep in &shard.sweeps {
+            let checkpoint = match sweep.checkpoint_micros {
+                i64::MIN => "–".to_owned(),
+                micros => micros.to_string(),
+            };
+            writeln!(
+                page,
+                "<tr><td>{}<td class=\"l\">{}<td>{}<td>{checkpoint}</tr>",
+                shard.id,
+                Escaped(&sweep.name),
+                sweep.moved
+            )?;
+        }
+    }
+    page.push_str("</table></div>\n");
+    Ok(())
+}
+
+fn topics(page: &mut String, engine: &Status) -> fmt::Result {
+    page.push_str("<h2>Topics</h2>");
+    if engine.topics.is_empty() {
+        page.push_str("<p class=\"none\">None yet: a topic comes into being with its first item.</p>");
+        return Ok(());
+    }
+    page.push_str(
+        "<div class=\"scroll\"><table><tr><th class=\"l\">namespace<th class=\"l\">topic<th>ready<th>leased\
+         <th>scheduled<th>dead<th>waiting consumers</tr>\n",
+    );
+    for TopicStatus { namespace, topic, ready, leased, scheduled, dead, waiting } in &engine.topics {
+        writeln!(
+            page,
+            "<tr><td class=\"l\">{}<td class=\"l\">{}<td>{ready}<td>{leased}<td>{scheduled}<td>{dead}<td>{waiting}</tr>",
+            Escaped(namespace),
+            Escaped(topic),
+        )?;
+    }
+    page.push_str("</table></div>\n");
+    if engine.topic_count > engine.topics.len() {
+        writeln!(page, "<p class=\"none\">… and {} more.</p>", engine.topic_count - engine.topics.len())?;
+    }
+    Ok(())
+}
+
+const fn class(good: bool) -> &'static str {
+    if good { "good" } else { "bad" }
+}
+
+/// Text that can't end the element it stands in.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes, as people read them.
+struct Bytes(usize);
+
+impl Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        match self.0 {
+            0..1_024 => write!(f, "{} B", self.0),
+            1_024..1_048_576 => write!(f, "{:.1} KiB", bytes / 1_024.0),
+            _ => write!(f, "{:.1} MiB", bytes / 1_048_576.0),
+        }
+    }
+}
+
+/// Seconds, as people read them.
+struct Span(u64);
+
+impl Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, hours, minutes, seconds) =
+            (self.0 / 86_400, self.0 / 3_600 % 24, self.0 / 60 % 60, self.0 % 60);
+        if days > 0 {
+            write!(f, "{days} d ")?
+        }
+        write!(f, "{hours:02}:{minutes:02}:{seconds:02}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(engine: Option<Status>) -> NodeStatus {
+        NodeStatus {
+            version: "1",
+            address: "<a>:1".to_owned(),
+            grpc: ([127, 0, 0, 1], 1).into(),
+            http: ([127, 0, 0, 1], 2).into(),
+            serving: true,
+            started_micros: 0,
+            uptime_seconds: 90_061,
+            calls: 3,
+            request_bytes: 0,
+            engine,
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_is_escaped() {
+        let evil = "<script>alert('x')</script>";
+        let engine = Status {
+            shards: vec![ShardStatus { last_error: evil.to_owned(), ..Default::default() }],
+            topics: vec![TopicStatus {
+                namespace: evil.to_owned(),
+                topic: evil.to_owned(),
+                ..Default::default()
+            }],
+            topic_count: 5,
+            ..Default::default()
+        };
+        let mut page = String::new();
+        write(&mut page, &node(Some(engine))).unwrap();
+        assert!(!page.contains("<script") && !page.contains("<a>"), "{page}");
+        assert_eq!(page.matches("&lt;script&gt;alert(&#39;x&#39;)").count(), 3);
+        assert!(page.contains("… and 4 more") && page.contains("up 1 d 01:01:01"), "{page}");
+    }
+
+    #[test]
+    fn a_stopped_engine_is_told() {
+        let mut page = String::new();
+        write(&mut page, &node(None)).unwrap();
+        assert!(page.contains("The engine has stopped"));
+    }
+}
