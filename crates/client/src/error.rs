@@ -171,13 +171,13 @@ fn sentence(status: &tonic::Status) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.reason {
-            Some(reason) => f.write_str(reason.as_str())?,
-            None => write!(f, "{:?}", self.0.code)?,
-        }
-        match &self.0.field {
-            Some(field) => write!(f, ": {field}: {}", self.0.message),
-            None => write!(f, ": {}", self.0.message),
+        let message = &self.0.message;
+        match (self.0.reason, &self.0.field) {
+            // Forebay's messages name reason and field themselves.
+            (Some(reason), _) if message.starts_with(reason.as_str()) => f.write_str(message),
+            (Some(reason), Some(field)) => write!(f, "{}: {field}: {message}", reason.as_str()),
+            (Some(reason), None) => write!(f, "{}: {message}", reason.as_str()),
+            (None, _) => write!(f, "{:?}: {message}", self.0.code),
         }
     }
 }
@@ -203,6 +203,7 @@ mod tests {
             details.add_bad_request_violation("items[3].topic", "has a blank");
         }));
         assert_eq!(error.field(), Some("items[3].topic"));
+        assert_eq!(error.to_string(), "INVALID_FIELD: items[3].topic: scripted");
 
         let error = Error::of_member(&refusal(Code::Unavailable, "OUTCOME_UNKNOWN", Some(5)));
         assert!(error.maybe_done() && error.is_transient());

@@ -1,0 +1,98 @@
+"""A producer and a consumer of Forebay: python worker.py [host:port]"""
+
+import sys
+import uuid
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2
+
+from forebay.v1 import queue_pb2 as pb
+from forebay.v1 import queue_pb2_grpc
+
+NAMESPACE = "default"
+TOPIC = "python-mail"
+REPEATABLE = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+)
+
+
+def repeated(call, request, timeout=30, attempts=8):
+    """Makes a call, and repeats it while the server is out of reach or asks to come back."""
+    for attempt in range(attempts):
+        try:
+            # wait_for_ready: a server that is just starting is waited for.
+            return call(request, timeout=timeout, wait_for_ready=True)
+        except grpc.RpcError as error:
+            if error.code() not in REPEATABLE or attempt + 1 == attempts:
+                raise
+
+
+def why(status):
+    """The stable reason of one member's error."""
+    for detail in status.details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            return info.reason
+    return status.message
+
+
+def produce(queue, payloads):
+    request = pb.EnqueueRequest(
+        namespace=NAMESPACE,
+        # With it the call may be repeated: what was stored is not stored again.
+        request_id=str(uuid.uuid4()),
+        items=[pb.EnqueueItem(topic=TOPIC, priority=5, payload=payload) for payload in payloads],
+    )
+    for result in repeated(queue.Enqueue, request).results:
+        if result.HasField("error"):
+            raise RuntimeError(why(result.error))
+        print("stored", result.item_id)
+
+
+def handle(item):
+    print("handling", item.payload.decode(), "attempt", item.attempt)
+
+
+def consume(queue, number):
+    done = 0
+    while done < number:
+        answer = repeated(
+            queue.Dequeue,
+            pb.DequeueRequest(
+                namespace=NAMESPACE,
+                demands=[pb.TopicDemand(topic=TOPIC, max_items=10)],
+                wait=Duration(seconds=10),
+            ),
+        )
+        acks, nacks = [], []
+        for item in answer.items:
+            try:
+                handle(item)
+                acks.append(pb.Ack(receipt=item.receipt))
+            except Exception as error:
+                nacks.append(pb.Nack(receipt=item.receipt, delay=Duration(seconds=5), reason=str(error)))
+        if acks:
+            results = repeated(queue.Ack, pb.AckRequest(namespace=NAMESPACE, acks=acks)).results
+            for result in results:
+                # LEASE_LOST: it took too long, or an ack whose answer got lost was repeated.
+                if result.HasField("error"):
+                    print("not acked:", why(result.error))
+                else:
+                    done += 1
+        if nacks:
+            repeated(queue.Nack, pb.NackRequest(namespace=NAMESPACE, nacks=nacks))
+
+
+def main():
+    address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:7420"
+    with grpc.insecure_channel(address) as channel:
+        queue = queue_pb2_grpc.QueueServiceStub(channel)
+        produce(queue, [b"first", b"second", b"third"])
+        consume(queue, 3)
+        print("done")
+
+
+main()
