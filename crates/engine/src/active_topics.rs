@@ -3,7 +3,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap},
     ops::Bound,
     time::Duration,
 };
@@ -31,7 +31,7 @@ pub(crate) struct WaitingPage {
 pub(crate) struct ActiveIndex {
     order: BTreeSet<TopicPosition>,
     place: HashMap<Topic, TopicPosition>,
-    stale: HashSet<Topic>,
+    stale: BTreeSet<Topic>,
 }
 
 impl ActiveIndex {
@@ -121,7 +121,7 @@ impl Core {
                 .collect(),
             ..ActiveIndex::default()
         });
-        let mut unknown = HashSet::new();
+        let mut unknown = BTreeSet::new();
         for topic in std::mem::take(&mut active.stale) {
             let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
             if self.unread(&name) {

@@ -43,13 +43,20 @@ impl Core {
         if let Some(owned) = &mut self.shards[place].owned {
             owned.apply_counts(&batch, at);
         }
-        for formed in formed {
+        // Deliveries end before others begin: an extended one does both, and what begins is then known as leased.
+        let (ended, rest): (Vec<Formed>, Vec<Formed>) = formed
+            .into_iter()
+            .partition(|formed| matches!(formed, Formed::Settled { .. } | Formed::Moved(_)));
+        for formed in ended {
+            self.apply(place, formed);
+        }
+        if let (Some(owned), Some(row)) = (&mut self.shards[place].owned, batch.lease.take()) {
+            owned.leases.insert(row);
+        }
+        for formed in rest {
             self.apply(place, formed);
         }
         let Some(owned) = &mut self.shards[place].owned else { return };
-        if let Some(row) = batch.lease.take() {
-            owned.leases.insert(row);
-        }
         owned.apply_sweeps(&batch);
         if let Some(page) = batch.page.take() {
             owned.apply_page(page, at);
@@ -221,7 +228,7 @@ impl Core {
                 Formed::Leased { part, .. } => owned.lease_parts.push_front(part),
                 // Leases that ran out are found again by themselves.
                 Formed::Settled { settle, .. } if matches!(settle.kind, SettleKind::Lapse) => {}
-                Formed::Settled { settle, .. } => owned.settles.push_front(settle),
+                Formed::Settled { settle, .. } => owned.settles.push_front(*settle),
                 Formed::Restored(picked) => owned.restores.push(picked),
                 Formed::Moved(_) => {}
             }

@@ -110,7 +110,7 @@ pub(crate) struct Core {
     pub pages: Vec<WaitingPage>,
     pub timers: BinaryHeap<Reverse<(Monotonic, Timer)>>,
     /// Topics whose waiters may be served now.
-    pub woken: HashSet<TopicName>,
+    pub woken: BTreeSet<TopicName>,
     pub events: UnboundedSender<Event>,
     pub admitted: Arc<AtomicUsize>,
     /// The highest rank given out.
@@ -154,7 +154,7 @@ impl Core {
             active: HashMap::new(),
             pages: Vec::new(),
             timers: BinaryHeap::new(),
-            woken: HashSet::new(),
+            woken: BTreeSet::new(),
             events,
             admitted,
             rank: i64::MIN,

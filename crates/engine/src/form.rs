@@ -64,8 +64,8 @@ pub(crate) enum Formed {
         handed: Vec<Leased>,
     },
     Settled {
-        settle: Settle,
-        lease: LeaseEntry,
+        settle: Box<Settle>,
+        lease: Box<LeaseEntry>,
         effect: Effect,
     },
     Restored(Picked),
@@ -240,7 +240,7 @@ impl<'a, 'c> Former<'a, 'c> {
         self.busy.insert(lease.seq);
         self.rows += 1;
         let effect = self.settle_effect(&settle.kind, &lease);
-        self.formed.push(Formed::Settled { settle, lease, effect });
+        self.formed.push(Formed::Settled { settle: Box::new(settle), lease: Box::new(lease), effect });
     }
 
     /// At-most-once items that could not be handed over are inserted again.
@@ -323,8 +323,8 @@ impl<'a, 'c> Former<'a, 'c> {
             let whole = self.rows + part.items.len() <= limit
                 && self.bytes + bytes + ROW_BYTES * part.items.len() <= self.owned.batch_bytes;
             if part.request.is_some() {
-                if !whole && !(self.rows == 0 || self.batch.inserts.is_empty() && self.owned.split.is_none())
-                {
+                let alone = self.rows == 0 || self.batch.inserts.is_empty() && self.owned.split.is_none();
+                if !whole && !alone {
                     self.owned.enqueues.unpop(part);
                     break;
                 }

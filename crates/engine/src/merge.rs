@@ -16,6 +16,9 @@ use crate::{
     planted::{Bug, on},
 };
 
+/// The best item of a topic in one shard: priority, rank and id, which order it, and where it is.
+pub(crate) type Head = (i32, i64, ItemId, usize, TopicId);
+
 /// What one look at a poll's topics came to.
 pub(crate) enum Pick {
     /// These items, by shard.
@@ -39,7 +42,7 @@ impl Core {
             }
             let Some(topic) = self.topics.get(&name) else { continue };
             let parts = topic.parts.clone();
-            let mut heads: BinaryHeap<Reverse<(i32, i64, ItemId, usize, TopicId)>> = BinaryHeap::new();
+            let mut heads: BinaryHeap<Reverse<Head>> = BinaryHeap::new();
             for (place, id) in parts {
                 self.head(place, id).into_iter().for_each(|head| heads.push(Reverse(head)));
             }
@@ -103,7 +106,7 @@ impl Core {
     }
 
     /// The best deliverable item of a topic in one shard that takes part in the merge.
-    pub fn head(&mut self, place: usize, id: TopicId) -> Option<(i32, i64, ItemId, usize, TopicId)> {
+    pub fn head(&mut self, place: usize, id: TopicId) -> Option<Head> {
         let now = self.time.now();
         let at = self.time.monotonic();
         let shard = &mut self.shards[place];
