@@ -299,11 +299,11 @@ impl Core {
         for settle in owned.settles.drain(..) {
             self.settle_refused(&settle, refusal.clone());
         }
-        let awaiting = owned.awaiting.drain().map(|(_, part)| part).collect::<Vec<_>>();
+        let awaiting = std::mem::take(&mut owned.awaiting).into_values().collect::<Vec<_>>();
         for part in owned.lease_parts.drain(..).chain(awaiting) {
             self.part_failed(place, part);
         }
-        let looking = owned.keyed.looking.drain().map(|(_, part)| part).collect::<Vec<_>>();
+        let looking = std::mem::take(&mut owned.keyed.looking).into_values().collect::<Vec<_>>();
         for part in owned.enqueues.drain().into_iter().chain(owned.keyed.blocked.drain(..)).chain(looking) {
             self.place_again(part, &refusal);
         }

@@ -132,7 +132,7 @@ pub(crate) struct Keyed {
     /// Parts one of whose keys is held by another.
     pub blocked: VecDeque<EnqueuePart>,
     /// Parts whose lookup is under way, by read.
-    pub looking: HashMap<u64, EnqueuePart>,
+    pub looking: BTreeMap<u64, EnqueuePart>,
 }
 
 /// The generations of the dedupe table.
@@ -165,7 +165,7 @@ pub(crate) struct Owned {
     pub settles: VecDeque<Settle>,
     pub lease_parts: VecDeque<LeasePart>,
     /// Parts that wait for bodies, by read.
-    pub awaiting: HashMap<u64, LeasePart>,
+    pub awaiting: BTreeMap<u64, LeasePart>,
     pub enqueues: EnqueueQueue,
     /// At-most-once items that could not be handed over.
     pub restores: Vec<Picked>,
@@ -236,7 +236,7 @@ impl Owned {
             index_bytes: 0,
             settles: VecDeque::new(),
             lease_parts: VecDeque::new(),
-            awaiting: HashMap::new(),
+            awaiting: BTreeMap::new(),
             enqueues: EnqueueQueue::default(),
             restores: Vec::new(),
             page: None,
