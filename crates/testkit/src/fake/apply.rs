@@ -152,8 +152,10 @@ impl Tables {
             if seq > new.seq {
                 done.wrong("NO-PHANTOM", format!("item {} above the stamp's {}", seq.0, new.seq.0));
             }
-            if row.state == State::Ready && row.key.rank > new.rank {
-                done.wrong("PRIORITY", format!("rank {} above the stamp's {}", row.key.rank, new.rank));
+            // The rank of an item that became due on its way is its due time.
+            let highest = new.rank.max(new.time.as_micros());
+            if !comes_back && row.state == State::Ready && row.key.rank > highest {
+                done.wrong("PRIORITY", format!("rank {} above the stamp's {highest}", row.key.rank));
             }
             if !self.topics.contains_key(&row.topic) {
                 done.wrong("CONSERVATION", format!("item {} of topic {} that is not there", seq.0, row.topic.0));

@@ -1,8 +1,11 @@
 //! The life of a simulated process, as its stores and its callers see it.
 
-use std::sync::Arc;
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,29 +23,30 @@ pub enum Life {
 pub struct Process {
     /// Its number in the run, from 1.
     pub number: usize,
-    life: Arc<watch::Sender<Life>>,
+    // A watch channel would wake its receivers in an order of its own making.
+    state: Arc<(Mutex<Life>, Notify)>,
 }
 
 impl Process {
     /// A process that runs.
     pub fn new(number: usize) -> Self {
-        Self { number, life: Arc::new(watch::Sender::new(Life::Running)) }
+        Self { number, state: Arc::new((Mutex::new(Life::Running), Notify::new())) }
     }
 
     /// What it does now.
     pub fn life(&self) -> Life {
-        *self.life.borrow()
+        *self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// It does something else from now on. The dead stay dead.
     pub fn set(&self, life: Life) {
-        self.life.send_if_modified(|now| {
-            let changes = *now != Life::Dead && *now != life;
-            if changes {
+        {
+            let now = &mut *self.state.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if *now != Life::Dead {
                 *now = life;
             }
-            changes
-        });
+        }
+        self.state.1.notify_waiters();
     }
 
     /// Returns when the process reaches its stores: at once, later, or, for the dead, never.
@@ -56,10 +60,13 @@ impl Process {
     }
 
     async fn wait(&self, life: Life) {
-        let mut changes = self.life.subscribe();
-        if changes.wait_for(|now| *now == life).await.is_err() {
-            // No one can change it any more: `self` holds the sender, so this can't be.
-            std::future::pending::<()>().await;
+        loop {
+            let mut changed = pin!(self.state.1.notified());
+            changed.as_mut().enable();
+            if self.life() == life {
+                return;
+            }
+            changed.await;
         }
     }
 }

@@ -64,6 +64,11 @@ impl Reader for FakeReader {
             tokio::time::sleep(Duration::from_millis(1)).await;
             rows = past;
         }
+        let found = rows.len();
+        self.db.note(
+            &self.process,
+            format_args!("read {found} of {limit} ready items of topic {} after {after:?}", topic.0),
+        );
         let state = &mut *self.db.lock();
         state.sights.raced += u64::from(state.tables.fence.batch > started);
         if state.lie == Some(Lie::ReadSkipsARow) && rows.len() > 1 && state.dice.chance(300) {

@@ -11,10 +11,14 @@ use crate::{
 pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
     for call in &case.calls {
         match &call.what {
-            What::Enqueue { items, answer, .. } => {
+            What::Enqueue { items, request_id, answer } => {
+                // A call with a request id is stored whole, or refused whole.
+                let whole = request_id.is_some() && items.iter().any(|item| item.poison);
                 for (at, item) in items.iter().enumerate() {
-                    let result = answer.member(at).map(|result| result.map(drop));
-                    member(call, item.poison, result, found);
+                    // A duplicate is not stored, so it may be anything.
+                    let stored = answer.member(at).filter(|result| !result.is_ok_and(|done| done.duplicate));
+                    let stored = stored.filter(|result| !whole || result.is_ok());
+                    member(call, item.poison, stored.map(|result| result.map(drop)), found);
                 }
                 refused(case, call, answer, found);
             }
