@@ -92,3 +92,51 @@ impl Client {
 pub(crate) fn miscounted(sent: usize, answered: usize) -> Error {
     Error::local(Code::Internal, format!("{sent} members were sent and {answered} results came back"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DequeueCall, NewItem, RetryPolicy, testing::Fake};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_server_is_asked_again_until_the_call_is_over() {
+        let (fake, client) = Fake::start().await;
+        fake.enqueue.hold(true);
+        let started = Instant::now();
+        let error = client.enqueue(vec![NewItem::new("a", "1")]).await.unwrap_err();
+        assert_eq!(error.code(), Code::DeadlineExceeded);
+        assert!(error.maybe_done());
+        assert!(started.elapsed() <= Duration::from_secs(31), "{:?}", started.elapsed());
+        let calls = fake.enqueue.calls();
+        assert!((3..=4).contains(&calls.len()), "{}", calls.len());
+        assert!(calls.iter().all(|call| *call == calls[0]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_poll_has_its_wait_on_top() {
+        let (fake, client) = Fake::start().await;
+        let started = Instant::now();
+        let call = DequeueCall::topic("a", 1).wait(Duration::from_secs(20));
+        assert_eq!(client.dequeue(call).await.unwrap(), []);
+        assert!(started.elapsed() >= Duration::from_secs(20));
+        assert_eq!(fake.dequeue.calls().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_told_in_one_line() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let config = ClientConfig::new(format!("http://127.0.0.1:{port}")).retry(RetryPolicy::never());
+        let client = Client::connect(config).unwrap();
+        let error = client.active_topics(Default::default()).await.unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable);
+        let text = error.to_string();
+        assert!(text.contains("refused") && !text.contains('\n'), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_wrong_address_is_told_at_once() {
+        let error = Client::connect(ClientConfig::new("not an address")).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument);
+        assert!(error.message().contains("not an address"));
+    }
+}
