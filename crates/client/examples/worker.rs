@@ -1,4 +1,5 @@
-//! A producer and a consumer on one topic: `cargo run -p forebay-client --example worker -- http://127.0.0.1:7420`
+//! A producer and a consumer on one topic:
+//! `cargo run --release -p forebay-client --example worker -- http://127.0.0.1:7420`
 
 use std::time::Duration;
 

@@ -27,8 +27,8 @@ impl Client {
         self.enqueue_as(identity, items).await
     }
 
-    /// The same under a request id of the caller's, who may repeat it after a restart: inside the dedupe window
-    /// that stores nothing and answers the first call's results. Not with items that name a key or a shard.
+    /// The same under a request id of the caller's, who may repeat it after a restart: inside the dedupe
+    /// window that stores nothing and answers the first call's results. Not with items that name a key or a shard.
     pub async fn enqueue_with_id(
         &self,
         request_id: impl Into<String>,

@@ -29,7 +29,8 @@ pub struct ConsumerConfig {
     pub lease: Duration,
     /// Who asks, for operators; may be empty.
     pub name: String,
-    /// How long handlers may still run after [`Consumer::stop`]; then they are cut off and their items released.
+    /// How long handlers may still run after [`Consumer::stop`]; then they are cut off and their items
+    /// released.
     pub stop_grace: Duration,
 }
 
@@ -70,8 +71,8 @@ pub struct ConsumerReport {
     pub released: u64,
     /// Deliveries that were over before they were settled: their items may be handled again.
     pub lost: u64,
-    /// Deliveries whose end could not be told to the server: their items come back when the lease ends, unless it
-    /// was told after all.
+    /// Deliveries whose end could not be told to the server: their items come back when the lease ends,
+    /// unless it was told after all.
     pub unsettled: u64,
 }
 
