@@ -1,0 +1,24 @@
+//! Logs to stderr. `RUST_LOG` goes before what the configuration says.
+
+use std::io::IsTerminal as _;
+
+use forebay_node::config::{Config, LogFormat};
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::Failure;
+
+/// Begins to log as the configuration says.
+pub fn start(config: &Config) -> Result<(), Failure> {
+    let directives = std::env::var("RUST_LOG").unwrap_or_else(|_| config.log.clone());
+    let filter = EnvFilter::try_new(&directives)
+        .map_err(|error| Failure::new(format!("the log setting {directives:?} makes no sense: {error}")))?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    match config.log_format {
+        LogFormat::Text => builder.init(),
+        LogFormat::Json => builder.json().init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! `forebay ack`
+
+use clap::Args;
+
+use super::{connection::Connection, settled};
+use crate::failure::Failure;
+
+/// The flags.
+#[derive(Args)]
+pub struct Ack {
+    #[command(flatten)]
+    connection: Connection,
+    /// The receipts of the deliveries
+    #[arg(required = true, value_name = "RECEIPT")]
+    receipts: Vec<String>,
+}
+
+impl Ack {
+    /// Ends the deliveries.
+    pub async fn run(self) -> Result<(), Failure> {
+        let results = self.connection.client()?.ack(self.receipts.clone()).await?;
+        settled::tell(self.connection.output, &self.receipts, results)
+    }
+}

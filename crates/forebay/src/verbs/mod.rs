@@ -1,0 +1,16 @@
+//! One file a verb.
+
+pub mod ack;
+pub mod check_config;
+pub mod dequeue;
+pub mod dev;
+pub mod enqueue;
+pub mod migrate;
+pub mod nack;
+pub mod serve;
+pub mod topics;
+
+mod connection;
+mod demo;
+mod run;
+mod settled;

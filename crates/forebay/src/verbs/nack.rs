@@ -1,0 +1,42 @@
+//! `forebay nack`
+
+use std::time::Duration;
+
+use clap::Args;
+use forebay_client::NackAction;
+
+use super::{connection::Connection, settled};
+use crate::failure::Failure;
+
+/// The flags.
+#[derive(Args)]
+pub struct Nack {
+    #[command(flatten)]
+    connection: Connection,
+    /// The items are ready again after this span, as in 5s
+    #[arg(long, value_parser = humantime::parse_duration, default_value = "0s", conflicts_with = "dead_letter")]
+    delay: Duration,
+    /// Send the items to the dead letters at once
+    #[arg(long)]
+    dead_letter: bool,
+    /// Why; kept with a dead letter
+    #[arg(long, default_value = "")]
+    reason: String,
+    /// The receipts of the deliveries
+    #[arg(required = true, value_name = "RECEIPT")]
+    receipts: Vec<String>,
+}
+
+impl Nack {
+    /// Gives the items back.
+    pub async fn run(self) -> Result<(), Failure> {
+        let action = match self.dead_letter {
+            true => NackAction::DeadLetter,
+            false => NackAction::Fail(self.delay),
+        };
+        let nack = |receipt: &String| forebay_client::Nack::new(receipt, action).reason(&self.reason);
+        let nacks = self.receipts.iter().map(nack).collect();
+        let results = self.connection.client()?.nack(nacks).await?;
+        settled::tell(self.connection.output, &self.receipts, results)
+    }
+}

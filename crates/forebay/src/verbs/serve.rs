@@ -1,0 +1,45 @@
+//! `forebay serve`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use forebay_node::config::Config;
+
+use super::run::{self, Ending};
+use crate::{failure::Failure, log};
+
+/// The flags.
+#[derive(Args)]
+pub struct Serve {
+    /// The configuration
+    #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]
+    config: PathBuf,
+    /// Where gRPC is served; overrides node.grpc
+    #[arg(long, value_name = "HOST:PORT")]
+    grpc: Option<String>,
+    /// Where HTTP is served; overrides node.http
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<String>,
+    /// Where other nodes reach this one; overrides node.advertise
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// Serve even where the database may lose an answered commit
+    #[arg(long)]
+    allow_not_durable: bool,
+}
+
+impl Serve {
+    /// Serves until a signal.
+    pub async fn run(self) -> Result<(), Failure> {
+        let ending = Ending::listen()?;
+        let given = [("grpc", self.grpc), ("http", self.http), ("advertise", self.advertise)];
+        let mut flags: Vec<_> =
+            given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?)))).collect();
+        if self.allow_not_durable {
+            flags.push(("allow_not_durable", true.into()));
+        }
+        let config = Config::load(&self.config, flags)?;
+        log::start(&config)?;
+        run::run(config, ending, run::Serving).await
+    }
+}

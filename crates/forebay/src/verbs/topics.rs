@@ -1,0 +1,82 @@
+//! `forebay topics`
+
+use clap::Args;
+use forebay_client::{ActiveTopic, TopicQuery};
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use crate::{
+    failure::Failure,
+    output::{self, Output},
+};
+
+/// Topics of one call.
+const PAGE: u32 = 1_000;
+
+/// The flags.
+#[derive(Args)]
+pub struct Topics {
+    #[command(flatten)]
+    connection: Connection,
+    /// Only topics whose names begin so
+    #[arg(long, default_value = "")]
+    prefix: String,
+    /// At most so many
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+}
+
+impl Topics {
+    /// Lists the active topics.
+    pub async fn run(self) -> Result<(), Failure> {
+        let client = self.connection.client()?;
+        let mut topics: Vec<ActiveTopic> = Vec::new();
+        let mut token = Some(String::new());
+        while let Some(page_token) = token.take() {
+            let left = self.limit - u32::try_from(topics.len()).unwrap_or(self.limit).min(self.limit);
+            if left == 0 {
+                break;
+            }
+            let query = TopicQuery { page_size: left.min(PAGE), page_token, prefix: self.prefix.clone() };
+            let page = client.active_topics(query).await?;
+            topics.extend(page.topics);
+            token = page.next;
+        }
+        Ok(self.print(&topics)?)
+    }
+
+    fn print(&self, topics: &[ActiveTopic]) -> std::io::Result<()> {
+        match self.connection.output {
+            Output::Json => {
+                let topics: Vec<Value> = topics.iter().map(to_json).collect();
+                output::json(&json!({ "topics": topics }))
+            }
+            Output::Table => {
+                let rows: Vec<_> = topics.iter().map(to_row).collect();
+                output::table(["TOPIC", "READY", "BEST", "OLDEST READY AT", "LEASED", "SCHEDULED"], &rows)
+            }
+        }
+    }
+}
+
+fn to_json(topic: &ActiveTopic) -> Value {
+    json!({
+        "topic": topic.topic,
+        "ready_count": topic.ready,
+        "best_priority": topic.best_priority,
+        "oldest_ready_at": output::time(topic.oldest_ready_at),
+        "leased_count": topic.leased,
+        "scheduled_count": topic.scheduled,
+    })
+}
+
+fn to_row(topic: &ActiveTopic) -> [String; 6] {
+    [
+        topic.topic.clone(),
+        topic.ready.to_string(),
+        topic.best_priority.to_string(),
+        output::time(topic.oldest_ready_at),
+        topic.leased.to_string(),
+        topic.scheduled.to_string(),
+    ]
+}
