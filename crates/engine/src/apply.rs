@@ -36,8 +36,9 @@ impl Core {
         owned.stamp = batch.stamp;
         owned.commit_took = took;
         owned.trusted_until = owned.trusted_until.max(batch.sent_at.plus(margin));
-        // The rows that stood beside the bad one have had their turn once nothing waits any more.
-        owned.split = owned.split.filter(|_| owned.enqueues.items > 0 || !owned.settles.is_empty());
+        // After a row that can't be stored, batches grow again with each one that is committed.
+        let whole = self.settings.batch_rows;
+        owned.split = owned.split.map(|split| split * 2).filter(|split| *split < whole);
         let formed = std::mem::take(&mut batch.formed);
         self.apply_topics(place, &batch);
         if let Some(owned) = &mut self.shards[place].owned {
