@@ -127,7 +127,8 @@ pub(super) fn decode(row: &MySqlRow) -> Result<Row, StoreError> {
         let place = column.ordinal();
         let raw = row.try_get_raw(place).map_err(classify)?;
         let kind = raw.type_info();
-        let number = <i64 as sqlx::Type<MySql>>::compatible(&kind) || <u64 as sqlx::Type<MySql>>::compatible(&kind);
+        let number =
+            <i64 as sqlx::Type<MySql>>::compatible(&kind) || <u64 as sqlx::Type<MySql>>::compatible(&kind);
         values.push(match () {
             () if raw.is_null() => Value::Null,
             () if number => Value::Int(row.try_get_unchecked(place).map_err(classify)?),
