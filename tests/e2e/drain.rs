@@ -57,6 +57,8 @@ pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts
         shown.join("\n"),
         history.excuses()
     );
+    // Shown with --nocapture, as in `cargo xtask soak`.
+    println!("drained within {:?}: {counts:?}", history.now() - begun);
     let active = rpc.active_topics().await.unwrap();
     assert!(active.is_empty(), "everything is acked and yet there are ready items: {active:?}");
     counts

@@ -15,7 +15,7 @@ use tonic::transport::Channel;
 
 use crate::{
     history::{History, Verb},
-    rpc::{Rpc, payload},
+    rpc::{Rpc, Worst, payload},
 };
 
 /// Of each delivery; short, so that abandoned items come back within a test.
@@ -114,9 +114,12 @@ impl Worker {
             // Half of the calls are safe to repeat, and are repeated until their outcome is known.
             let request_id =
                 if self.random.random_bool(0.5) { format!("{:x}", items[0].0) } else { String::new() };
-            while Rpc::new(self.target(), &history).enqueue(&items, &request_id).await {
-                sleep(REST).await;
-                if request_id.is_empty() || !self.goes_on() {
+            loop {
+                let worst = Rpc::new(self.target(), &history).enqueue(&items, &request_id).await;
+                if worst != Worst::Done {
+                    sleep(REST).await;
+                }
+                if worst != Worst::Unknown || request_id.is_empty() || !self.goes_on() {
                     break;
                 }
             }

@@ -12,6 +12,7 @@ mod load;
 mod node;
 mod rpc;
 mod scene;
+mod wire;
 
 mod kill_database;
 mod kill_node;

@@ -16,6 +16,14 @@ pub const NAMESPACE: &str = "e2e";
 /// A stopped node answers nothing; whoever waits for it gives up after this.
 const DEADLINE: Duration = Duration::from_secs(3);
 
+/// How the worst member of an enqueue went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Worst {
+    Done,
+    Refused,
+    Unknown,
+}
+
 /// A client that writes down everything it sees.
 #[derive(Clone)]
 pub struct Rpc<'a> {
@@ -28,8 +36,8 @@ impl<'a> Rpc<'a> {
         Self { client: QueueServiceClient::new(channel), history }
     }
 
-    /// Enqueues these numbers on these topics; says whether an outcome is unknown.
-    pub async fn enqueue(&mut self, items: &[(u64, EnqueueItem)], request_id: &str) -> bool {
+    /// Enqueues these numbers on these topics; says how the worst of them went.
+    pub async fn enqueue(&mut self, items: &[(u64, EnqueueItem)], request_id: &str) -> Worst {
         let request = EnqueueRequest {
             namespace: NAMESPACE.into(),
             items: items.iter().map(|(_, item)| item.clone()).collect(),
@@ -50,11 +58,16 @@ impl<'a> Rpc<'a> {
             }
             Err(status) => vec![refused(Refusal::of_call(&status)); items.len()],
         };
-        let unknown = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown(_)));
+        let worst = outcomes.iter().map(|outcome| match outcome {
+            Outcome::Ok(_) => Worst::Done,
+            Outcome::Failed(_) => Worst::Refused,
+            Outcome::Unknown(_) => Worst::Unknown,
+        });
+        let worst = worst.max().unwrap_or(Worst::Done);
         for ((item, _), outcome) in items.iter().zip(outcomes) {
             self.history.record(Event::Enqueue { call, item: *item, outcome });
         }
-        unknown
+        worst
     }
 
     /// Dequeues up to `max` items of each topic; `None` if the call failed.

@@ -1,0 +1,255 @@
+//! Every call at the wire: each field, each limit, each error with its details.
+
+mod ack;
+mod dequeue;
+mod enqueue;
+mod extend_lease;
+mod garbage;
+mod load;
+mod nack;
+mod operators;
+mod raw;
+mod services;
+mod stop;
+mod topics;
+
+use std::{fs, time::Duration};
+
+use forebay_proto::{
+    Status as MemberStatus,
+    v1::{
+        Ack, AckRequest, DequeueRequest, DequeuedItem, EnqueueItem, EnqueueRequest, EnqueueResult, Nack,
+        NackRequest, TopicDemand, queue_service_client::QueueServiceClient, topic_demand::Selector,
+    },
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::Instant,
+};
+use tonic::{Code, Status, transport::Channel};
+use tonic_types::{ErrorDetails, RpcStatusExt as _, StatusExt as _};
+
+use crate::node::Node;
+
+const NAMESPACE: &str = "wire";
+/// A lease that no test outlives.
+const LEASE: Duration = Duration::from_secs(600);
+
+/// A node of its own for one test, on two embedded shards.
+struct Wire {
+    node: Node,
+    client: QueueServiceClient<Channel>,
+    folder: TempDir,
+}
+
+impl Wire {
+    /// With everything as documented.
+    async fn start() -> Self {
+        Self::with("").await
+    }
+
+    /// With these sections beside `[node]` and the shards.
+    async fn with(sections: &str) -> Self {
+        Self::configured(sections, "").await
+    }
+
+    /// With a shard more, which is not migrated.
+    async fn with_unmigrated(shard: &str) -> Self {
+        Self::configured("", shard).await
+    }
+
+    async fn configured(sections: &str, shard: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix("forebay-wire-").tempdir().unwrap();
+        let mut text = "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\ndrain_ms = 0\n".to_owned();
+        // What a test adds to [node] stands before the first section.
+        text.push_str(sections);
+        for id in 1..=2 {
+            let file = folder.path().join(format!("{id}.db"));
+            text.push_str(&format!("\n[[shard]]\nid = {id}\nurl = \"sqlite://{}\"\n", file.display()));
+        }
+        let config = folder.path().join("forebay.toml");
+        fs::write(&config, &text).unwrap();
+        let path = config.display().to_string();
+        Node::run(&["migrate".into(), "--config".into(), path.clone()]).await;
+        fs::write(&config, text + shard).unwrap();
+        let config = path;
+        let node = Node::start(&["serve".into(), "--config".into(), config], &folder.path().join("log")).await;
+        let client = QueueServiceClient::new(node.channel()).max_decoding_message_size(16 << 20);
+        Self { node, client, folder }
+    }
+
+    fn client(&self) -> QueueServiceClient<Channel> {
+        self.client.clone()
+    }
+
+    /// Enqueues these items; one answer an item.
+    async fn enqueue(&self, items: Vec<EnqueueItem>) -> Result<Vec<EnqueueResult>, Status> {
+        let count = items.len();
+        let request = EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() };
+        let results = self.client().enqueue(request).await?.into_inner().results;
+        assert_eq!(results.len(), count, "one answer a member");
+        Ok(results)
+    }
+
+    /// Enqueues items that are all taken; returns their ids.
+    async fn stored(&self, items: Vec<EnqueueItem>) -> Vec<String> {
+        let results = self.enqueue(items).await.unwrap();
+        let id = |result: EnqueueResult| {
+            assert_eq!(result.error, None);
+            assert!(!result.item_id.is_empty());
+            result.item_id
+        };
+        results.into_iter().map(id).collect()
+    }
+
+    /// Dequeues up to `max` items of one topic with a long lease, waiting for the first.
+    async fn take(&self, topic: &str, max: u32) -> Vec<DequeuedItem> {
+        let wait = Some(seconds(10));
+        let request = DequeueRequest { wait, lease_duration: Some(span(LEASE)), ..asked(topic, max) };
+        self.client().dequeue(request).await.unwrap().into_inner().items
+    }
+
+    /// Dequeues one item; fails if none comes.
+    async fn take_one(&self, topic: &str) -> DequeuedItem {
+        self.take(topic, 1).await.pop().expect("an item within the wait")
+    }
+
+    /// What is there at once.
+    async fn peek_empty(&self, topic: &str) -> bool {
+        let request = DequeueRequest { lease_duration: Some(span(LEASE)), ..asked(topic, 1) };
+        self.client().dequeue(request).await.unwrap().into_inner().items.is_empty()
+    }
+
+    /// Acks one receipt; the error it was answered with.
+    async fn ack(&self, receipt: &str) -> Option<MemberStatus> {
+        let acks = vec![Ack { receipt: receipt.into() }];
+        let request = AckRequest { namespace: NAMESPACE.into(), acks };
+        self.client().ack(request).await.unwrap().into_inner().results.remove(0).error
+    }
+
+    /// Nacks one delivery; the error it was answered with.
+    async fn nack(&self, nack: Nack) -> Option<MemberStatus> {
+        let request = NackRequest { namespace: NAMESPACE.into(), nacks: vec![nack] };
+        self.client().nack(request).await.unwrap().into_inner().results.remove(0).error
+    }
+}
+
+impl Wire {
+    /// The body of a page.
+    async fn page(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.node.http).await.unwrap();
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.node.http);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.split_once("\r\n\r\n").expect("a head and a body").1.to_owned()
+    }
+
+    /// What the node says of itself.
+    async fn status(&self) -> serde_json::Value {
+        serde_json::from_str(&self.page("/status.json").await).unwrap()
+    }
+
+    /// Waits until the node's status is as wished.
+    async fn wait_for(&self, what: &str, wished: impl Fn(&serde_json::Value) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let status = self.status().await;
+            if wished(&status) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{what}: {status:#}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until so many long polls wait.
+    async fn wait_for_polls(&self, number: usize) {
+        self.wait_for("polls", |status| status["engine"]["polls"] == number).await;
+    }
+}
+
+fn item(topic: &str) -> EnqueueItem {
+    EnqueueItem { topic: topic.into(), payload: "payload".into(), ..Default::default() }
+}
+
+fn demand(topic: &str, max_items: u32) -> TopicDemand {
+    TopicDemand { selector: Some(Selector::Topic(topic.into())), max_items }
+}
+
+fn asked(topic: &str, max: u32) -> DequeueRequest {
+    DequeueRequest { namespace: NAMESPACE.into(), demands: vec![demand(topic, max)], ..Default::default() }
+}
+
+fn seconds(seconds: i64) -> prost_types::Duration {
+    prost_types::Duration { seconds, nanos: 0 }
+}
+
+fn span(span: Duration) -> prost_types::Duration {
+    span.try_into().unwrap()
+}
+
+fn micros(time: &Option<prost_types::Timestamp>) -> i64 {
+    let time = time.as_ref().expect("a time");
+    time.seconds * 1_000_000 + i64::from(time.nanos) / 1_000
+}
+
+/// What a refusal says, with what holds for all of them checked already.
+#[derive(Debug, PartialEq, Eq)]
+struct Refused {
+    code: Code,
+    reason: String,
+    field: Option<String>,
+    quota: bool,
+    item: Option<String>,
+}
+
+impl Refused {
+    fn call<T: std::fmt::Debug>(answer: Result<T, Status>) -> Self {
+        let status = answer.expect_err("the whole call is refused");
+        Self::new(status.code(), &status.get_error_details())
+    }
+
+    fn member(error: &Option<MemberStatus>) -> Self {
+        let status = error.as_ref().expect("the member is refused");
+        Self::new(Code::from_i32(status.code), &status.get_error_details())
+    }
+
+    fn new(code: Code, details: &ErrorDetails) -> Self {
+        let info = details.error_info().unwrap_or_else(|| panic!("{code:?} without ErrorInfo"));
+        assert_eq!(info.domain, "forebay");
+        let again = details.retry_info().and_then(|info| info.retry_delay);
+        let passes = matches!(code, Code::Unavailable | Code::ResourceExhausted);
+        assert_eq!(again.is_some_and(|delay| !delay.is_zero()), passes, "{code:?} {info:?}");
+        Self {
+            code,
+            reason: info.reason.clone(),
+            field: details.bad_request().map(|request| request.field_violations[0].field.clone()),
+            quota: details.quota_failure().is_some(),
+            item: info.metadata.get("item").cloned(),
+        }
+    }
+
+    #[track_caller]
+    fn is(&self, code: Code, reason: &str, field: Option<&str>) {
+        assert_eq!((self.code, self.reason.as_str(), self.field.as_deref()), (code, reason, field));
+    }
+
+    #[track_caller]
+    fn invalid(&self, field: &str) {
+        self.is(Code::InvalidArgument, "INVALID_FIELD", Some(field));
+    }
+
+    #[track_caller]
+    fn too_large(&self, field: &str) {
+        self.is(Code::InvalidArgument, "TOO_LARGE", Some(field));
+    }
+
+    #[track_caller]
+    fn lost(&self, item: &str) {
+        assert_eq!((self.code, self.reason.as_str()), (Code::FailedPrecondition, "LEASE_LOST"));
+        assert_eq!(self.item.as_deref(), Some(item));
+    }
+}

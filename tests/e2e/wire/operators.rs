@@ -1,0 +1,31 @@
+//! What operators see over HTTP.
+
+use super::{Wire, item};
+
+#[tokio::test]
+async fn the_pages_show_the_queue() {
+    let wire = Wire::start().await;
+    wire.stored(vec![item("orders"); 3]).await;
+    wire.take("orders", 1).await;
+
+    for path in ["/healthz", "/readyz", "/", "/metrics", "/status.json"] {
+        assert_eq!(wire.node.get(path).await, 200, "{path}");
+    }
+    assert_eq!(wire.node.get("/nothing").await, 404);
+
+    let page = wire.page("/").await;
+    for text in ["<!doctype html>", "serving", "orders", "owned", "closed", &wire.node.grpc] {
+        assert!(page.contains(text), "{text} is missing in {page}");
+    }
+    let metrics = wire.page("/metrics").await;
+    for line in ["forebay_shard_owned{shard=\"1\"} 1", "forebay_calls_total{method=\"Enqueue\",code=\"Ok\"} 1"] {
+        assert!(metrics.contains(line), "{line} is missing in {metrics}");
+    }
+    assert!(!metrics.contains("orders"), "metrics name no topics");
+
+    let status = wire.status().await;
+    let shards = status["engine"]["shards"].as_array().unwrap();
+    let sum = |field: &str| shards.iter().map(|shard| shard[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("ready"), sum("leased"), sum("dead")), (2, 1, 0));
+    assert_eq!(status["engine"]["topics"][0]["topic"], "orders");
+}

@@ -1,0 +1,44 @@
+//! What callers of a stopping node see.
+
+use std::time::Duration;
+
+use forebay_proto::v1::{DequeueRequest, EnqueueRequest};
+
+use super::{NAMESPACE, Refused, Wire, asked, item, seconds};
+
+#[tokio::test]
+async fn a_stopping_node_answers_what_waits_and_exits() {
+    let wire = Wire::start().await;
+    let mut client = wire.client();
+    let poll = tokio::spawn(async move {
+        let request = DequeueRequest { wait: Some(seconds(20)), ..asked("quiet", 1) };
+        client.dequeue(request).await
+    });
+    wire.wait_for_polls(1).await;
+    let mut client = wire.client();
+    let calls = tokio::spawn(async move {
+        // One call after the other until the node is gone; every refusal has its details.
+        let mut done = 0;
+        loop {
+            let items = vec![item("t")];
+            let request = EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() };
+            match client.enqueue(request).await {
+                Ok(answer) if answer.get_ref().results[0].error.is_none() => done += 1,
+                Ok(answer) => {
+                    assert_eq!(Refused::member(&answer.get_ref().results[0].error).reason, "NODE_DRAINING");
+                }
+                // Without details the answer is the connection's, not the node's.
+                Err(status) if status.details().is_empty() => return done,
+                Err(status) => assert_eq!(Refused::call::<()>(Err(status)).reason, "NODE_DRAINING"),
+            }
+        }
+    });
+    wire.stored(vec![item("t")]).await;
+    let Wire { node, folder, .. } = wire;
+    let (status, took) = node.terminate().await;
+    assert!(status.success(), "{status}");
+    assert!(took < Duration::from_secs(25), "{took:?}");
+    assert!(poll.await.unwrap().unwrap().into_inner().items.is_empty(), "a long poll is answered empty");
+    assert!(calls.await.unwrap() > 0);
+    drop(folder);
+}
