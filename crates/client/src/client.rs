@@ -82,7 +82,7 @@ impl Client {
         let patience = span + Duration::from_millis(250);
         match tokio::time::timeout(patience, call(self.grpc.clone(), request)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(Error::of_call(&status)),
+            Ok(Err(status)) => Err(Error::of_call(&status).at(&self.config.addr)),
             Err(_) => Err(Error::timed_out(patience)),
         }
     }
@@ -130,7 +130,10 @@ mod tests {
         let error = client.active_topics(Default::default()).await.unwrap_err();
         assert_eq!(error.code(), Code::Unavailable);
         let text = error.to_string();
-        assert!(text.contains("refused") && !text.contains('\n'), "{text}");
+        assert!(
+            text.contains("refused") && text.contains(&format!("127.0.0.1:{port}")) && !text.contains('\n'),
+            "{text}"
+        );
     }
 
     #[tokio::test]

@@ -21,6 +21,8 @@ struct Content {
     fate: Option<Fate>,
     maybe_done: bool,
     transient: bool,
+    /// The transport failed; no server said so.
+    broken: bool,
 }
 
 impl Error {
@@ -76,12 +78,21 @@ impl Error {
             fate: None,
             maybe_done: false,
             transient: false,
+            broken: false,
         }))
     }
 
     /// The same, after an earlier attempt whose outcome is not known.
     pub(crate) fn or_done(mut self) -> Self {
         self.0.maybe_done = true;
+        self
+    }
+
+    /// The same, naming the server if it did not even answer.
+    pub(crate) fn at(mut self, addr: &str) -> Self {
+        if self.0.broken {
+            self.0.message = format!("{addr}: {}", self.0.message);
+        }
         self
     }
 
@@ -135,6 +146,7 @@ impl Error {
             fate: info.and_then(|info| info.metadata.get("item")).and_then(|item| Fate::from_name(item)),
             maybe_done: !refused && !rejected,
             transient,
+            broken: status.source().is_some(),
         }))
     }
 
