@@ -185,9 +185,7 @@ impl Core {
         match event {
             Event::Enqueue { call, bytes, reply } => self.enqueue(call, bytes, reply),
             Event::Dequeue { id, call, reply } => self.dequeue(id, call, reply),
-            Event::PollGone(id) => {
-                self.remove_poll(id);
-            }
+            Event::PollGone(id) => self.poll_gone(id),
             Event::NotHanded(undo) => self.undo(undo),
             Event::Ack { acks, reply } => self.ack(acks, reply),
             Event::Nack { nacks, reply } => self.nack(nacks, reply),

@@ -14,6 +14,7 @@ use crate::{
     handover::{Handover, Undo},
     merge::Pick,
     op::{LeasePart, Picked},
+    planted::{Bug, on},
 };
 
 /// A dequeue call.
@@ -214,26 +215,39 @@ impl Core {
         }
     }
 
-    /// Deliveries that ended while the answer waited for its other parts are not handed out.
+    /// A poll's caller went away: what has been leased for it already goes back.
+    pub fn poll_gone(&mut self, id: u64) {
+        if let Some(parts) = self.remove_poll(id).and_then(|poll| poll.parts) {
+            self.undo(parts.got.into_iter().map(|(.., undo)| undo).collect());
+        }
+    }
+
+    /// Deliveries and items that ended while the answer waited for its other parts are not handed out.
     fn drop_ended(&mut self, id: u64) {
         let Some(parts) = self.polls.get_mut(&id).and_then(|poll| poll.parts.as_mut()) else { return };
-        let (now, at) = (self.time.now(), self.time.monotonic());
-        let shards = &mut self.shards;
-        parts.got.retain(|(_, delivered, _)| {
-            let (Some(receipt), Some(deadline)) = (delivered.receipt, delivered.lease_expires_at) else {
-                return true;
-            };
-            let shard = shards.iter_mut().find(|shard| shard.id == receipt.item.shard);
-            match shard.and_then(|shard| shard.owned.as_mut()) {
-                Some(owned) => {
-                    let lease = owned.leases.get(receipt.item.seq);
-                    let open = lease.is_some_and(|lease| lease.nonce == receipt.nonce);
-                    open && owned.time.now(now, at) < deadline
-                }
-                // The shard was lost meanwhile; its next owner keeps the lease until its end.
-                None => now < deadline,
+        let (node_now, at) = (self.time.now(), self.time.monotonic());
+        let mut expired = Vec::new();
+        for (position, delivered, undo) in std::mem::take(&mut parts.got) {
+            let shard = self.shards.iter_mut().find(|shard| shard.id == delivered.id.shard);
+            let owned = shard.and_then(|shard| shard.owned.as_mut());
+            let (mut now, mut open) = (node_now, true);
+            if let Some(owned) = owned {
+                now = owned.time.now(node_now, at);
+                // Where the shard was lost meanwhile, its next owner keeps the lease until its end.
+                open = delivered.receipt.is_none_or(|receipt| {
+                    owned.leases.get(receipt.item.seq).is_some_and(|lease| lease.nonce == receipt.nonce)
+                });
             }
-        });
+            let ended = delivered.lease_expires_at.is_some_and(|deadline| deadline <= now);
+            if delivered.expires_at.is_some_and(|end| end <= now) && !on(Bug::ExpiryIgnored) {
+                expired.push(undo);
+            } else if open && !ended {
+                parts.got.push((position, delivered, undo));
+            }
+        }
+        // What was to be delivered at most once is gone from the shard already, and stays so.
+        expired.retain(|undo| matches!(undo, Undo::Release(_)));
+        self.undo(expired);
     }
 
     fn answer_with_what_came(&mut self, id: u64) {
