@@ -29,7 +29,8 @@ pub struct Node {
     pub engine: Engine,
     /// Its clocks.
     pub clock: Arc<SimClock>,
-    address: String,
+    /// Where it is reached.
+    pub address: String,
 }
 
 /// What clients share: receipts to settle, and calls whose outcome they don't know.

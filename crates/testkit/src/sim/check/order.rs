@@ -1,12 +1,15 @@
 //! PRIORITY: in a quiet run, each delivery was the best that was ready, and answers are in order.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use forebay_engine::Delivered;
 use forebay_types::{DeliveryPolicy, ItemId};
 
 use super::{Case, Finding, Item, Items, Phase, Place, deliveries};
 use crate::sim::history::{Answer, Call, What};
+
+/// A healthy shard's answer to a commit takes no longer.
+const ANSWER: Duration = Duration::from_millis(5);
 
 /// Which call a delivery went to: by item and attempt, the event at which the call began.
 type Takers = HashMap<(ItemId, u32), u64>;
@@ -60,6 +63,8 @@ fn passed_over<'a>(
     key: (i32, i64, ItemId),
     takers: &Takers,
 ) -> Option<&'a Phase> {
+    // The engine hears of a commit a little after its effect.
+    let known = |phase: &Phase| phase.done.at.plus(ANSWER) < call.start.at;
     let at = other.phases.iter().rposition(|phase| phase.done.event < call.start.event)?;
     let phase = &other.phases[at];
     let better = (phase.key.priority, phase.key.rank, other.id) < key;
@@ -71,7 +76,7 @@ fn passed_over<'a>(
         let taker = takers.get(&(other.id, attempt)).copied();
         next.asked.event > taken.done.event && taker.is_some_and(|start| start > taken.done.event)
     });
-    (better && ready && !expired && free).then_some(phase)
+    (better && ready && known(phase) && !expired && free).then_some(phase)
 }
 
 /// Inside one answer, the items of a topic are in delivery order.

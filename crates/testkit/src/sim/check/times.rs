@@ -21,9 +21,6 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
             for change in &phase.changes {
                 let at = phase.asked.at;
                 match change {
-                    Change::Leased(_) if item.expires_at.is_some_and(|end| end <= at) => {
-                        found.push(("TIME", format!("{} was leased after its end", item.id)));
-                    }
                     Change::Leased(_) => {
                         let from = item.tag.and_then(|tag| earliest.get(&tag));
                         if from.is_some_and(|from| *from > at) {
@@ -40,6 +37,9 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     }
     for (call, delivered) in deliveries::all(case) {
         let What::Dequeue { call: asked, .. } = &call.what else { continue };
+        if delivered.expires_at.is_some_and(|end| end <= call.end.at) {
+            found.push(("TIME", format!("{} was handed out after its end", delivered.id)));
+        }
         let Some(end) = delivered.lease_expires_at else { continue };
         let own = items.by_id.get(&delivered.id).and_then(|item| leases.get(&item.tag?)).copied();
         let Some(span) = asked.lease.or(own) else { continue };

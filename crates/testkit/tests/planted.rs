@@ -1,0 +1,122 @@
+//! The checker is checked: each planted bug must be found within a number of seeds.
+//!
+//! Bugs are planted at three places: in the engine (`Bug`), in the store (`Lie`), and between the engine and
+//! its callers (`Tamper`).
+
+use forebay_engine::planted::{Bug, plant};
+use forebay_testkit::{
+    fake::Lie,
+    sim::{Kind, Plan, Tamper, run},
+};
+
+/// A bug must be found within so many runs.
+const RUNS: u64 = 400;
+
+/// Runs plans of these kinds until one of these invariants is found broken.
+fn found(name: &str, kinds: &[Kind], invariants: &[&str], plan: impl Fn(&mut Plan)) {
+    let mut others = std::collections::BTreeMap::<&str, (u64, String)>::new();
+    for number in 0..RUNS {
+        let kind = kinds[(number % kinds.len() as u64) as usize];
+        let mut next = Plan::of(kind, 1_000_000 + number);
+        plan(&mut next);
+        for (invariant, what) in run(next).findings {
+            if invariants.contains(&invariant) {
+                println!("{name} was found in run {number} ({kind:?}): {invariant}: {what}");
+                return;
+            }
+            others.entry(invariant).or_insert((number, what));
+        }
+    }
+    panic!("{name} was not found in {RUNS} runs as one of {invariants:?}, but as: {others:#?}");
+}
+
+macro_rules! engine {
+    ($($test:ident: $bug:ident in $($kind:ident)|+ breaks $($invariant:literal)|+;)+) => {
+        $(
+            #[test]
+            fn $test() {
+                // Bugs are planted for one thread, and a run is all on one.
+                plant(Some(Bug::$bug));
+                found(stringify!($bug), &[$(Kind::$kind),+], &[$($invariant),+], |_| {});
+            }
+        )+
+    };
+}
+
+macro_rules! store {
+    ($($test:ident: $lie:ident in $($kind:ident)|+ breaks $($invariant:literal)|+;)+) => {
+        $(
+            #[test]
+            fn $test() {
+                let plan = |plan: &mut Plan| plan.lie = Some(Lie::$lie);
+                found(stringify!($lie), &[$(Kind::$kind),+], &[$($invariant),+], plan);
+            }
+        )+
+    };
+}
+
+macro_rules! callers {
+    ($($test:ident: $tamper:ident in $($kind:ident)|+ breaks $($invariant:literal)|+;)+) => {
+        $(
+            #[test]
+            fn $test() {
+                let plan = |plan: &mut Plan| plan.tamper = Some(Tamper::$tamper);
+                found(stringify!($tamper), &[$(Kind::$kind),+], &[$($invariant),+], plan);
+            }
+        )+
+    };
+}
+
+engine! {
+    a_horizon_that_is_off_by_one: HorizonOffByOne in Tight breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
+    an_item_that_a_prefetch_brings_back: PrefetchResurrects in Tight
+        breaks "EVENTUAL-REDELIVERY" | "CONSERVATION" | "LEASE-EXCLUSIVE";
+    an_item_that_a_prefetch_loses: PrefetchLoses in Tight breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
+    a_stale_receipt_let_through: StaleReceipt in Quiet breaks "STALE-RECEIPT-INERT";
+    a_lease_handed_out_before_its_commit: LeaseBeforeCommit in Quiet breaks "LEASE-BEFORE-DELIVERY";
+    a_checkpoint_past_a_live_row: CheckpointPastLive in Quiet breaks "CHECKPOINT-SAFE";
+    a_scan_past_an_open_batch: ScanPastOpenBatch in Quiet | Tight | Crashes
+        breaks "CHECKPOINT-SAFE" | "EVENTUAL-REDELIVERY";
+    a_lost_lease_told_from_memory: LeaseLostUntrusted in TakeOvers breaks "NO-STALE-OK";
+    an_unknown_outcome_told_as_failure: UnknownAsFailed in TakeOvers | Everything breaks "UNKNOWN-STAYS-UNKNOWN";
+    an_unknown_commit_taken_for_done: UnknownAsCommitted in Unknown breaks "NO-LOST-ENQUEUE" | "NO-STALE-OK";
+    a_delivery_that_is_not_counted: DeliveryNotCounted in Quiet breaks "LEASE-EXCLUSIVE";
+    two_enqueues_with_one_key_at_once: KeyNotHeld in Quiet | Unknown breaks "IDEMPOTENT-ENQUEUE";
+    an_item_on_its_way_that_a_prefetch_finds: ReservedForgotten in Tight breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
+    an_unknown_head_taken_for_none: OutstandingIgnored in Tight | Crashes breaks "PRIORITY" | "EVENTUAL-REDELIVERY";
+    an_expired_item_delivered: ExpiryIgnored in Quiet | Tight breaks "TIME";
+    an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
+    a_poisoned_row_that_fails_others: PoisonFailsAll in Rollbacks breaks "BATCH-ATTRIBUTION";
+    a_hasty_stop: StopHasty in Crashes breaks "CLEAN-DRAIN";
+}
+
+store! {
+    a_fence_that_is_not_checked: FenceNotChecked in TakeOvers | Everything breaks "ONE-OWNER";
+    a_commit_that_was_not_done: CommitNotDone in Quiet breaks "NO-LOST-ENQUEUE" | "NO-STALE-OK";
+    a_batch_kept_after_its_rollback: RollbackNotDone in Quiet
+        breaks "UNKNOWN-STAYS-UNKNOWN" | "IDEMPOTENT-ENQUEUE" | "NO-PHANTOM" | "CONSERVATION";
+    a_lost_commit_resolved_as_done: ResolvedAsCommitted in Unknown breaks "NO-LOST-ENQUEUE" | "NO-STALE-OK";
+    a_lost_commit_resolved_as_lost: ResolvedAsLost in Unknown breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
+    a_lease_that_was_not_written: LeaseNotWritten in Quiet breaks "LEASE-BEFORE-DELIVERY";
+    a_checkpoint_moved_too_far: CheckpointTooFar in Quiet breaks "CHECKPOINT-SAFE";
+    a_read_that_skips_a_row: ReadSkipsARow in Tight | Crashes breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
+    a_read_that_shows_the_past: ReadShowsThePast in Tight breaks "LEASE-EXCLUSIVE" | "CONSERVATION" | "EVENTUAL-REDELIVERY";
+    a_lease_forgotten_at_a_take_over: LeaseForgottenAtLoad in Crashes | TakeOvers breaks "LEASE-EXCLUSIVE";
+    counts_forgotten_at_a_take_over: CountsForgottenAtLoad in Crashes breaks "CONSERVATION" | "EVENTUAL-REDELIVERY";
+    a_dedupe_key_that_is_forgotten: DedupeForgotten in Quiet breaks "IDEMPOTENT-ENQUEUE";
+    a_sweep_that_runs_ahead: DueTooEarly in Quiet breaks "TIME";
+    a_body_that_changes: BodyChanged in Tight | Crashes breaks "NO-PHANTOM";
+}
+
+callers! {
+    a_stale_ack_answered_ok: StaleAckOk in Quiet breaks "STALE-RECEIPT-INERT" | "NO-STALE-OK";
+    an_ack_forgotten: AckForgotten in Quiet breaks "NO-STALE-OK";
+    an_enqueue_forgotten: EnqueueForgotten in Quiet breaks "NO-LOST-ENQUEUE";
+    an_unknown_outcome_told_wrong: UnknownTold in TakeOvers | Everything breaks "UNKNOWN-STAYS-UNKNOWN";
+    a_fate_made_up: FateMadeUp in Quiet breaks "NO-STALE-OK";
+    an_item_handed_out_twice: HandedOutTwice in Quiet breaks "LEASE-EXCLUSIVE";
+    an_answer_out_of_order: OrderTurned in Quiet breaks "PRIORITY";
+    a_nack_forgotten: NackForgotten in Quiet breaks "NO-STALE-OK";
+    an_extension_exaggerated: ExtensionExaggerated in Quiet breaks "NO-STALE-OK";
+    poison_that_spreads: PoisonSpreads in Rollbacks breaks "BATCH-ATTRIBUTION";
+}
