@@ -14,6 +14,13 @@ CREATE TABLE IF NOT EXISTS fence (
 ) ENGINE=InnoDB COMMENT='one row; every batch moves it on by compare-and-set as its last statement';
 INSERT IGNORE INTO fence VALUES (1, 0, REPEAT(X'00', 16), 0, 0, 0, 0, 0);
 
+CREATE TABLE IF NOT EXISTS shard_list (
+    id TINYINT NOT NULL COMMENT 'always 1',
+    lists MEDIUMBLOB NOT NULL COMMENT 'packed: the lists of shards among which keys had their homes, with their times; empty before the first',
+    PRIMARY KEY (id)
+) ENGINE=InnoDB COMMENT='one row, changed under the fence: which shards there were, and since when';
+INSERT IGNORE INTO shard_list VALUES (1, '');
+
 CREATE TABLE IF NOT EXISTS heartbeat (
     id TINYINT NOT NULL COMMENT 'always 1',
     epoch BIGINT NOT NULL COMMENT 'epoch of the owner that renews',

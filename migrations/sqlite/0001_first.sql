@@ -12,6 +12,12 @@ CREATE TABLE fence (
 );
 INSERT INTO fence VALUES (1, 0, zeroblob(16), 0, 0, 0, 0, 0);
 
+CREATE TABLE shard_list (
+    id INTEGER PRIMARY KEY,
+    lists BLOB NOT NULL
+);
+INSERT INTO shard_list VALUES (1, X'');
+
 CREATE TABLE heartbeat (
     id INTEGER PRIMARY KEY,
     epoch INTEGER NOT NULL,

@@ -34,6 +34,7 @@ impl Core {
             .record(took.as_secs_f64());
         owned.batch = last;
         owned.stamp = batch.stamp;
+        owned.shard_lists = None;
         owned.commit_took = took;
         owned.trusted_until = owned.trusted_until.max(batch.sent_at.plus(margin));
         // After a row that can't be stored, batches grow again with each one that is committed.
@@ -304,7 +305,8 @@ impl Core {
         for part in owned.lease_parts.drain(..).chain(awaiting) {
             self.part_failed(place, part);
         }
-        let looking = std::mem::take(&mut owned.keyed.looking).into_values().collect::<Vec<_>>();
+        let looking =
+            std::mem::take(&mut owned.keyed.looking).into_values().map(|look| look.part).collect::<Vec<_>>();
         for part in owned.enqueues.drain().into_iter().chain(owned.keyed.blocked.drain(..)).chain(looking) {
             self.place_again(part, &refusal);
         }

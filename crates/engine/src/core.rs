@@ -23,6 +23,8 @@ use crate::{
     dequeue::Poll,
     event::{Event, ShardEvent},
     form::{self, Context, Formed},
+    generations::longest_window,
+    homes::Homes,
     io::{Line, Reads, Task},
     planted::{Bug, on},
     shard::Owned,
@@ -106,6 +108,7 @@ pub(crate) struct Core {
     pub topics_of: HashMap<Namespace, usize>,
     pub polls: HashMap<u64, Poll>,
     pub calls: Calls,
+    pub homes: Homes,
     pub active: HashMap<Namespace, ActiveIndex>,
     pub pages: Vec<WaitingPage>,
     pub timers: BinaryHeap<Reverse<(Monotonic, Timer)>>,
@@ -132,6 +135,7 @@ impl Core {
         ready: watch::Sender<bool>,
     ) -> Self {
         let at = time.monotonic();
+        let homes = Homes::new(shards.iter().map(|(id, _)| *id), longest_window(&settings), at);
         let shards = shards.into_iter().map(|(id, tasks)| Shard {
             id,
             life: 0,
@@ -151,6 +155,7 @@ impl Core {
             topics_of: HashMap::new(),
             polls: HashMap::new(),
             calls: Calls::default(),
+            homes,
             active: HashMap::new(),
             pages: Vec::new(),
             timers: BinaryHeap::new(),
@@ -206,6 +211,11 @@ impl Core {
                 let shard = &mut self.shards[place];
                 (shard.life, shard.state, shard.last_error) = (life, state, why);
                 self.tell_ready();
+                return;
+            }
+            ShardEvent::Seen { lists } => {
+                let now = self.time.now();
+                self.homes.saw(place, &lists, now);
                 return;
             }
             ShardEvent::Owned(taken) => return self.taken(place, life, *taken),
@@ -264,7 +274,10 @@ impl Core {
                 }
                 self.unblock(place);
             }
-            ShardEvent::Waiting { .. } | ShardEvent::Owned(_) | ShardEvent::Released => {}
+            ShardEvent::Waiting { .. }
+            | ShardEvent::Seen { .. }
+            | ShardEvent::Owned(_)
+            | ShardEvent::Released => {}
         }
     }
 

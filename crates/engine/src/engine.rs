@@ -204,6 +204,11 @@ async fn run(mut core: Core, mut inbox: UnboundedReceiver<Event>) {
         }
         core.advance();
         if core.has_stopped() {
+            // Calls that came too late hear that the node stops: nothing of them happened.
+            inbox.close();
+            while let Ok(event) = inbox.try_recv() {
+                core.handle(event);
+            }
             return;
         }
         // Whoever was answered gets its turn before the next batch is formed.

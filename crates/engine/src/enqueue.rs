@@ -3,17 +3,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use forebay_store::{DedupeHit, StoreError};
-use forebay_types::{ItemId, Reason, Refusal, ShardId, Timestamp};
+use forebay_types::{Reason, Refusal, ShardId, Timestamp};
 
 use crate::{
     EnqueueCall, Enqueued, NewItem, Schedule,
     core::{Core, RETRY},
     event::Reply,
-    generations::current_generation,
     op::{EnqueuePart, KeyHash, Placed},
     place::{self, SHARDS_PER_TOPIC},
-    planted::{Bug, on},
 };
 
 type Results = Vec<Result<Enqueued, Refusal>>;
@@ -131,121 +128,6 @@ impl Core {
         }
     }
 
-    /// The same for a part whose keys are distinct.
-    fn accept_distinct(&mut self, place: usize, part: EnqueuePart) {
-        let now = self.time.now();
-        let read = self.next_id();
-        let reads = self.reads(place);
-        let (Some(owned), Some(reads)) = (&mut self.shards[place].owned, reads) else { return };
-        let keys = keys(&part);
-        if keys.is_empty() {
-            owned.enqueues.push(part);
-            return;
-        }
-        let blocked = keys.iter().any(|key| owned.keyed.held.contains(key) && !on(Bug::KeyNotHeld))
-            || current_generation(&owned.generations.live, owned.stamp.time.max(now)).is_none();
-        if blocked {
-            owned.keyed.blocked.push_back(part);
-            return;
-        }
-        owned.keyed.held.extend(&keys);
-        owned.keyed.looking.insert(read, part);
-        reads.dedupe(read, owned.generations.live.clone(), keys);
-    }
-
-    /// A look-up of keys came back.
-    pub fn looked_up(&mut self, place: usize, read: u64, hits: Result<Vec<DedupeHit>, StoreError>) {
-        let at = self.time.monotonic();
-        let now = self.time.now();
-        let Some(owned) = &mut self.shards[place].owned else { return };
-        let Some(part) = owned.keyed.looking.remove(&read) else { return };
-        let now = now.max(owned.stamp.time);
-        let trusted = owned.trusted(at);
-        let window =
-            self.settings.dedupe_windows.get(&*part.namespace).unwrap_or(&self.settings.dedupe_window);
-        let hits = match hits {
-            Ok(hits) if trusted => hits,
-            Ok(_) => return self.refuse_part(place, part),
-            Err(error) => {
-                self.shards[place].last_error = error.to_string();
-                self.shards[place].breaker.strike(at);
-                return self.refuse_part(place, part);
-            }
-        };
-        // Of two hits in two generations the later one counts.
-        let mut known: BTreeMap<KeyHash, (Timestamp, Vec<u8>)> = BTreeMap::new();
-        for hit in hits.into_iter().filter(|hit| hit.at.plus(*window) > now) {
-            let entry = known.entry(hit.hash).or_insert((hit.at, Vec::new()));
-            if entry.1.is_empty() || hit.at >= entry.0 {
-                *entry = (hit.at, hit.answer);
-            }
-        }
-        let shard = self.shards[place].id;
-        let answer = |hash: &KeyHash| known.get(hash).and_then(|(_, answer)| crate::request::decode(answer));
-        if let Some(hash) = part.request
-            && let Some(first) = answer(&hash)
-        {
-            for (item, result) in part.items.iter().zip(first) {
-                let result = result.map(|seq| Enqueued { id: ItemId { shard, seq }, duplicate: false });
-                self.enqueue_done(part.call, item.index, result);
-            }
-            return self.part_done(place, &part);
-        }
-        let mut fresh = Vec::new();
-        let mut repeated = Vec::new();
-        for item in part.items {
-            let first = item.dedupe.as_ref().and_then(&answer).and_then(|mut first| first.pop());
-            match first {
-                Some(Ok(seq)) => repeated.push((item, seq)),
-                _ => fresh.push(item),
-            }
-        }
-        let (call, namespace, request) = (part.call, part.namespace, part.request);
-        for (item, seq) in &repeated {
-            let done = Enqueued { id: ItemId { shard, seq: *seq }, duplicate: true };
-            self.enqueue_done(call, item.index, Ok(done));
-        }
-        let repeated = repeated.into_iter().map(|(item, _)| item).collect::<Vec<_>>();
-        if !fresh.is_empty()
-            && let Some(owned) = &mut self.shards[place].owned
-        {
-            owned.enqueues.push(EnqueuePart { call, namespace: namespace.clone(), request, items: fresh });
-        }
-        if !repeated.is_empty() {
-            self.part_done(place, &EnqueuePart { call, namespace, request: None, items: repeated });
-        }
-    }
-
-    /// Every item of the part is refused, because the shard can't say what it holds.
-    fn refuse_part(&mut self, place: usize, part: EnqueuePart) {
-        for item in &part.items {
-            let refusal = self.shards[place].refusal();
-            self.enqueue_done(part.call, item.index, Err(refusal));
-        }
-        self.part_done(place, &part);
-    }
-
-    /// A part is through: its charge and its keys are free again.
-    pub fn part_done(&mut self, place: usize, part: &EnqueuePart) {
-        let Some(owned) = &mut self.shards[place].owned else { return };
-        owned.release_charge(&part.namespace, part.items.iter().map(Placed::charge).sum());
-        let keys = keys(part);
-        if !keys.is_empty() {
-            for key in keys {
-                owned.keyed.held.remove(&key);
-            }
-            self.unblock(place);
-        }
-    }
-
-    /// Parts that waited for a key, or for a generation, try again.
-    pub fn unblock(&mut self, place: usize) {
-        let Some(owned) = &mut self.shards[place].owned else { return };
-        for part in std::mem::take(&mut owned.keyed.blocked) {
-            self.accept(place, part);
-        }
-    }
-
     /// What was in no batch yet goes to another shard, if it may.
     pub fn place_again(&mut self, part: EnqueuePart, refusal: &Refusal) {
         let mut parts: BTreeMap<usize, Vec<Placed>> = BTreeMap::new();
@@ -304,11 +186,6 @@ fn placed(namespace: &str, index: usize, item: NewItem, rank: i64, now: Timestam
         body: item.body,
     };
     ToPlace { shard: item.shard, item: item_placed }
-}
-
-/// The keys under which a part is remembered.
-fn keys(part: &EnqueuePart) -> Vec<KeyHash> {
-    part.request.into_iter().chain(part.items.iter().filter_map(|item| item.dedupe)).collect()
 }
 
 fn no_shard() -> Refusal {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_store::{DedupeHit, DueRow, Fence, Image, Reader, ReadyRow, StoreError, Sweep};
+use forebay_store::{DedupeHit, DueRow, Fence, Image, Reader, ReadyRow, ShardList, StoreError, Sweep};
 use forebay_types::{Body, Monotonic, Receipt, Refusal, Seq, Timestamp, TopicId};
 use tokio::sync::oneshot;
 
@@ -62,6 +62,10 @@ pub(crate) enum ShardEvent {
         state: &'static str,
         why: String,
     },
+    /// Which lists of shards it has recorded.
+    Seen {
+        lists: Vec<ShardList>,
+    },
     Owned(Box<Taken>),
     /// A batch is committed. `last` is its number, or that of the empty batch that confirmed it.
     Committed {
@@ -114,6 +118,7 @@ pub(crate) enum ShardEvent {
 pub(crate) struct Taken {
     pub fence: Fence,
     pub image: Image,
+    pub lists: Vec<ShardList>,
     pub reader: Arc<dyn Reader>,
     pub batch_bytes: usize,
     /// Before the take-over was sent.

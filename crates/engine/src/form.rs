@@ -129,6 +129,7 @@ pub(crate) fn form(owned: &mut Owned, context: &mut Context<'_>) -> Outcome {
     debug_assert!(owned.in_flight.is_none());
     let limit = owned.split.unwrap_or(context.settings.batch_rows);
     let mut former = Former::new(owned, context, limit);
+    former.shard_lists();
     former.settles();
     former.lapses();
     former.restores();
@@ -183,6 +184,12 @@ impl<'a, 'c> Former<'a, 'c> {
             schedule_min: Timestamp::MAX,
             expiry_min: Timestamp::MAX,
         }
+    }
+
+    /// The first batch of an owner with a new list of shards records it.
+    fn shard_lists(&mut self) {
+        self.batch.shard_lists = self.owned.shard_lists.clone();
+        self.rows += usize::from(self.batch.shard_lists.is_some());
     }
 
     fn settles(&mut self) {

@@ -65,7 +65,7 @@ pub(crate) fn current_generation(live: &[u64], now: Timestamp) -> Option<u64> {
     live.iter().rev().find(|number| **number <= seconds).copied()
 }
 
-fn longest_window(settings: &Settings) -> Duration {
+pub(crate) fn longest_window(settings: &Settings) -> Duration {
     settings.dedupe_windows.values().copied().fold(settings.dedupe_window, Duration::max)
 }
 

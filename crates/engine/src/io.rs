@@ -129,6 +129,7 @@ async fn attempt(
 ) -> Result<Option<Owned>, StoreError> {
     let settings = keeper.shard.check().await?;
     let seen = keeper.shard.observe().await?;
+    keeper.line.send(ShardEvent::Seen { lists: seen.shard_lists.clone() });
     let now = keeper.clock.monotonic();
     let outage = match watch {
         Some((before, since)) if *before == seen => now.since(*since),
@@ -151,6 +152,7 @@ async fn attempt(
     let taken = Taken {
         fence: owned.fence,
         image,
+        lists: seen.shard_lists,
         reader: owned.reader.clone(),
         batch_bytes: settings.batch_bytes,
         began,

@@ -36,6 +36,7 @@ impl Core {
         } else {
             self.rank = self.rank.max(fence.stamp.rank);
         }
+        owned.shard_lists = self.homes.record(&taken.lists, fence.batch + 1, now);
         let shard = &mut self.shards[place];
         shard.life = life;
         shard.state = "owned";

@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::{Fence, FenceStamp, Image, Reader, Sweep, TopicCounts};
+use forebay_store::{Fence, FenceStamp, Image, Reader, ShardList, Sweep, TopicCounts};
 use forebay_types::{Monotonic, Namespace, Seq, Timestamp, TopicId, TopicName};
 
 use crate::{
     form::InFlight,
     leases::Leases,
+    look_up::LookUp,
     op::{EnqueuePart, KeyHash, LeasePart, Page, Picked, Settle},
     sweep::Sweeper,
     time::ShardTime,
@@ -132,7 +133,7 @@ pub(crate) struct Keyed {
     /// Parts one of whose keys is held by another.
     pub blocked: VecDeque<EnqueuePart>,
     /// Parts whose lookup is under way, by read.
-    pub looking: BTreeMap<u64, EnqueuePart>,
+    pub looking: BTreeMap<u64, LookUp>,
 }
 
 /// The generations of the dedupe table.
@@ -171,6 +172,8 @@ pub(crate) struct Owned {
     pub restores: Vec<Picked>,
     pub page: Option<Page>,
     pub keyed: Keyed,
+    /// The lists of shards, until they are recorded: the next batch does that.
+    pub shard_lists: Option<Vec<ShardList>>,
     pub generations: Generations,
     pub in_flight: Option<InFlight>,
     /// Results of reads that wait for the batch under way: it was open while they ran.
@@ -241,6 +244,7 @@ impl Owned {
             restores: Vec::new(),
             page: None,
             keyed: Keyed::default(),
+            shard_lists: None,
             generations: Generations { live: image.generations, ..Generations::default() },
             in_flight: None,
             held_reads: Vec::new(),

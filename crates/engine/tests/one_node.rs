@@ -274,3 +274,32 @@ async fn active_topics_are_listed_most_urgent_first() {
     let call = EnqueueCall { namespace: "ns".into(), items: vec![item(0, "late")], request_id: None };
     assert_eq!(queue.engine.enqueue(call).await.unwrap_err().reason, Reason::NodeDraining);
 }
+
+#[tokio::test]
+async fn a_key_is_remembered_when_shards_are_added_and_refused_when_its_home_is_gone() {
+    let keyed = |n: u32| NewItem { dedupe_key: Some(format!("k{n}")), ..item(0, "x") };
+    let queue = Queue::start(2).await;
+    let first = queue.put((0..40).map(keyed).collect()).await;
+    queue.engine.stop().await;
+
+    let queue = Queue::start_in(queue.folder, 4, Settings::default()).await;
+    let again = queue.put((0..40).map(keyed).collect()).await;
+    for (first, again) in first.iter().zip(&again) {
+        assert_eq!((first.id, again.duplicate), (again.id, true));
+    }
+    let more = queue.put((100..140).map(keyed).collect()).await;
+    assert!(more.iter().any(|stored| stored.id.shard.0 > 2), "new shards are homes too");
+    queue.engine.stop().await;
+
+    let queue = Queue::start_in(queue.folder, 2, Settings::default()).await;
+    let call =
+        EnqueueCall { namespace: "ns".into(), items: (100..140).map(keyed).collect(), request_id: None };
+    let results = queue.engine.enqueue(call).await.unwrap();
+    for (stored, result) in more.iter().zip(results) {
+        match result {
+            Ok(again) => assert_eq!((again.id, again.duplicate), (stored.id, true)),
+            Err(refusal) => assert_eq!(refusal.reason, Reason::ShardUnavailable),
+        }
+    }
+    queue.engine.stop().await;
+}

@@ -2,7 +2,7 @@
 
 use forebay_types::{Body, DeliveryPolicy, Key, Seq, State, Timestamp, TopicId};
 
-use crate::{FenceStamp, LeaseRow, Sweep, TopicCounts, TopicRow};
+use crate::{FenceStamp, LeaseRow, ShardList, Sweep, TopicCounts, TopicRow};
 
 /// What one transaction changes. It is applied whole or not at all; its last statement moves the fence
 /// from `number - 1` to `number`.
@@ -45,6 +45,8 @@ pub struct Batch {
     pub count_folds: Vec<(TopicId, TopicCounts)>,
     /// `count_delta` rows of batches before this one go: every topic they name was folded since.
     pub deltas_before: Option<u64>,
+    /// The lists of shards, all that are to be remembered: they replace what was recorded.
+    pub shard_lists: Option<Vec<ShardList>>,
     /// Sweeps move on, or back.
     pub checkpoints: Vec<(Sweep, Timestamp)>,
 }

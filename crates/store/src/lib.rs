@@ -17,7 +17,7 @@ pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use mysql::{MySqlOptions, MySqlShard};
 pub use rows::{
     DedupeHit, DueRow, Fence, FenceStamp, Image, LeaseEntry, LeaseRow, Observation, ReadyRow, Settings,
-    Sweep, TopicCounts, TopicRow,
+    ShardList, Sweep, TopicCounts, TopicRow,
 };
 pub use shard::{Claim, Heart, Outcome, Owned, Reader, Shard, Writer};
 pub use sqlite::SqliteShard;

@@ -1,6 +1,6 @@
 //! What stands in a shard's tables, in the words of the engine.
 
-use forebay_types::{Body, DeliveryPolicy, Incarnation, Key, Seq, Timestamp, TopicId, TopicName};
+use forebay_types::{Body, DeliveryPolicy, Incarnation, Key, Seq, ShardId, Timestamp, TopicId, TopicName};
 use serde::{Deserialize, Serialize};
 
 /// The row that every batch moves on by compare-and-set: who owns the shard, and what was committed.
@@ -29,6 +29,17 @@ pub struct FenceStamp {
     pub time: Timestamp,
 }
 
+/// Among which shards keys had their homes, and since when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardList {
+    /// The first batch under this list.
+    pub batch: u64,
+    /// That batch's time.
+    pub since: Timestamp,
+    /// The shards, in order.
+    pub shards: Vec<ShardId>,
+}
+
 /// What a bystander can see of a shard's owner. Two equal observations mean that nothing moved between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
@@ -40,6 +51,8 @@ pub struct Observation {
     pub beat: u64,
     /// Where the owner can be asked, `host:port`; empty after it gave the shard up, and before the first owner.
     pub address: String,
+    /// The lists of shards that this shard has recorded, oldest first.
+    pub shard_lists: Vec<ShardList>,
     /// The store itself knows that no owner lives (SQLite: the file's lock is free), so there is no need
     /// to wait for a lease to lapse.
     pub orphaned: bool,

@@ -2,7 +2,7 @@
 
 use forebay_types::Incarnation;
 
-use super::{Row, Statement, scalar};
+use super::{Row, Statement, pack, scalar};
 use crate::{Batch, Fence, FenceStamp, Observation, Outcome, StoreError};
 
 /// Who owns the shard: what the fence must say for a batch to pass.
@@ -77,7 +77,8 @@ pub(crate) fn outcome(fence: &Fence, owner: Owner, number: u64) -> Outcome {
 /// What a bystander sees.
 pub(crate) fn observe() -> Statement {
     Statement::new(
-        "SELECT f.epoch, f.batch, h.beat, h.address FROM fence f, heartbeat h WHERE f.id = 1 AND h.id = 1",
+        "SELECT f.epoch, f.batch, h.beat, h.address, l.lists FROM fence f, heartbeat h, shard_list l \
+         WHERE f.id = 1 AND h.id = 1 AND l.id = 1",
         vec![],
     )
 }
@@ -89,6 +90,7 @@ pub(crate) fn decode_observation(rows: Vec<Row>) -> Result<Observation, StoreErr
         batch: row.u64(1)?,
         beat: row.u64(2)?,
         address: row.text(3)?,
+        shard_lists: pack::unpack_lists(&row.bytes(4)?)?,
         orphaned: false,
     })
 }

@@ -3,7 +3,7 @@
 use forebay_types::{Body, Headers, TopicId};
 
 use super::{Row, Value, nonsense};
-use crate::{ErrorClass, LeaseEntry, StoreError, TopicCounts};
+use crate::{ErrorClass, LeaseEntry, ShardList, StoreError, TopicCounts};
 
 pub(crate) fn entries(entries: &[LeaseEntry]) -> Result<Value, StoreError> {
     pack(entries)
@@ -19,6 +19,17 @@ pub(crate) fn deltas(deltas: &[(TopicId, TopicCounts)]) -> Result<Value, StoreEr
 
 pub(crate) fn unpack_deltas(bytes: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>, StoreError> {
     postcard::from_bytes(bytes).map_err(|error| nonsense(format!("count deltas: {error}")))
+}
+
+pub(crate) fn lists(lists: &[ShardList]) -> Result<Value, StoreError> {
+    pack(lists)
+}
+
+pub(crate) fn unpack_lists(bytes: &[u8]) -> Result<Vec<ShardList>, StoreError> {
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("lists of shards: {error}")))
 }
 
 pub(crate) fn headers(headers: &Headers) -> Result<Value, StoreError> {

@@ -1,6 +1,7 @@
 //! Dedupe keys and request ids.
 
-use forebay_store::DedupeHit;
+use forebay_store::{DedupeHit, ShardList};
+use forebay_types::ShardId;
 
 use super::{
     Subject,
@@ -91,4 +92,19 @@ pub async fn many_keys_are_asked(subject: Subject) {
         let number = u64::from_be_bytes(hit.answer.as_slice().try_into().expect("eight bytes"));
         assert_eq!(hit.hash, hash(number));
     }
+}
+
+/// All that are to be remembered, as the last batch that named any left them.
+pub async fn lists_of_shards_are_kept(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    assert_eq!(bench.observe().await.shard_lists, []);
+    let list = |batch, shards: &[u32]| ShardList {
+        batch,
+        since: at(i64::try_from(batch).expect("small")),
+        shards: shards.iter().copied().map(ShardId).collect(),
+    };
+    bench.owner.commit(|batch| batch.shard_lists = Some(vec![list(1, &[1, 2])])).await;
+    bench.owner.commit(|batch| batch.shard_lists = Some(vec![list(1, &[1, 2]), list(2, &[1, 2, 3])])).await;
+    bench.owner.commit(|batch| batch.shard_lists = None).await;
+    assert_eq!(bench.observe().await.shard_lists, [list(1, &[1, 2]), list(2, &[1, 2, 3])]);
 }

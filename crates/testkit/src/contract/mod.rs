@@ -67,7 +67,8 @@ macro_rules! store_contract {
                     the_next_time_is_told, checkpoints_are_kept;
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
                 counts: deltas_add_up, a_fold_replaces_the_deltas, a_dropped_topic_is_gone, many_topics_are_folded;
-                dedupe: generations_come_and_go, a_key_is_found_again, a_key_is_replaced, many_keys_are_asked;
+                dedupe: generations_come_and_go, a_key_is_found_again, a_key_is_replaced, many_keys_are_asked,
+                    lists_of_shards_are_kept;
             );
         }
     };

@@ -118,6 +118,9 @@ impl Tables {
             }
         }
         self.count(batch, &mut done);
+        if let Some(lists) = &batch.shard_lists {
+            self.shard_lists.clone_from(lists);
+        }
         for (sweep, at) in &batch.checkpoints {
             self.checkpoints.insert(*sweep, *at);
         }

@@ -79,6 +79,7 @@ impl Shard for FakeShard {
             batch: tables.fence.batch,
             beat: tables.beat,
             address: tables.address.clone(),
+            shard_lists: tables.shard_lists.clone(),
             orphaned: false,
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_store::{
-    DeadLetter, DueRow, Fence, FenceStamp, Image, ItemRow, LeaseRow, ReadyRow, Sweep, TopicCounts, TopicRow,
+    DeadLetter, DueRow, Fence, FenceStamp, Image, ItemRow, LeaseRow, ReadyRow, ShardList, Sweep, TopicCounts, TopicRow,
 };
 use forebay_types::{Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -47,6 +47,8 @@ pub struct Tables {
     pub dead: BTreeMap<Seq, (ItemRow, DeadLetter)>,
     /// Dedupe keys by generation.
     pub generations: BTreeMap<u64, BTreeMap<[u8; 16], (Timestamp, Vec<u8>)>>,
+    /// Among which shards keys had their homes.
+    pub shard_lists: Vec<ShardList>,
     /// Where sweeps go on.
     pub checkpoints: BTreeMap<Sweep, Timestamp>,
 }
@@ -77,6 +79,7 @@ impl Tables {
             leases: BTreeMap::new(),
             dead: BTreeMap::new(),
             generations: BTreeMap::new(),
+            shard_lists: Vec::new(),
             checkpoints: BTreeMap::new(),
         }
     }

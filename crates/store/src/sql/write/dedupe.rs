@@ -4,8 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::{
     Batch, ErrorClass, StoreError,
-    sql::{Statement, Value, shape},
+    sql::{Statement, Value, pack, shape},
 };
+
+/// The lists of shards among which keys have had their homes.
+pub(super) fn shard_lists(batch: &Batch) -> Result<Option<Statement>, StoreError> {
+    let Some(lists) = &batch.shard_lists else { return Ok(None) };
+    let sql = "UPDATE shard_list SET lists = ? WHERE id = 1";
+    Ok(Some(Statement::new(sql, vec![pack::lists(lists)?])))
+}
 
 pub(super) fn remember(batch: &Batch, statement_bytes: usize) -> Result<Vec<Statement>, StoreError> {
     if batch.dedupes.is_empty() {
