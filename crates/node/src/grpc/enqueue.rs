@@ -9,7 +9,7 @@ use forebay_proto::v1::{
 use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, ShardId, Timestamp};
 use prost::Message as _;
 
-use super::{Queue, fields, members::Members, status};
+use super::{Queue, answered, fields, members::Members, status};
 
 /// Serves the call.
 pub async fn enqueue(queue: &Queue, request: EnqueueRequest) -> Result<EnqueueResponse, Refusal> {
@@ -29,10 +29,13 @@ pub async fn enqueue(queue: &Queue, request: EnqueueRequest) -> Result<EnqueueRe
         true => Vec::new(),
         false => queue.engine.enqueue(EnqueueCall { namespace, items, request_id }).await?,
     };
-    // The engine answers a repeated request id with the first call's results, however many those are.
-    let answers = places
-        .fill("items", answers)
-        .ok_or_else(|| Refusal::field("request_id", "was used for a call with another number of items"))?;
+    // A request id of another call refuses this one whole, although the engine says it of each item.
+    if let Some(Err(refusal)) = answers.first()
+        && refusal.field.as_deref() == Some("request_id")
+    {
+        return Err(refusal.clone());
+    }
+    let answers = answered(places.fill("items", answers))?;
     Ok(EnqueueResponse { results: answers.into_iter().map(result).collect() })
 }
 
