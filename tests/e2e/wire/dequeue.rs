@@ -100,7 +100,8 @@ async fn an_answer_carries_so_many_bytes_and_at_least_one_item() {
         wire.stored(vec![heavy.clone(); 15]).await;
     }
     let take = async |max_bytes: u32| {
-        let request = DequeueRequest { max_bytes, lease_duration: Some(span(LEASE)), ..asked("heavy", 1_000) };
+        let request =
+            DequeueRequest { max_bytes, lease_duration: Some(span(LEASE)), ..asked("heavy", 1_000) };
         let items = call(&wire, request).await.unwrap().into_inner().items;
         assert!(items.iter().all(|item| item.payload == heavy.payload));
         items.len()
@@ -152,7 +153,8 @@ async fn what_a_caller_that_went_away_was_given_is_released() {
     let wire = Wire::start().await;
     for _ in 0..20 {
         let mut client = wire.client();
-        let request = DequeueRequest { wait: Some(seconds(20)), lease_duration: Some(span(LEASE)), ..asked("gone", 1) };
+        let request =
+            DequeueRequest { wait: Some(seconds(20)), lease_duration: Some(span(LEASE)), ..asked("gone", 1) };
         let poll = tokio::spawn(async move { client.dequeue(request).await });
         wire.wait_for_polls(1).await;
         // The item and the end of the call cross.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use forebay_proto::v1::{
-    Ack, AckRequest, DeliveryPolicy, DequeueRequest, EnqueueItem, EnqueueRequest, EnqueueResponse, enqueue_item::Schedule,
+    Ack, AckRequest, DeliveryPolicy, DequeueRequest, EnqueueItem, EnqueueRequest, EnqueueResponse,
+    enqueue_item::Schedule,
 };
 use tokio::time::Instant;
 use tonic::{Code, Response, Status};
@@ -54,8 +55,12 @@ async fn a_call_that_is_wrong_as_a_whole_fails_whole() {
     let wire = Wire::start().await;
     let refused = async |request| Refused::call(call(&wire, request).await);
 
-    refused(EnqueueRequest { namespace: String::new(), ..request(vec![item("t")]) }).await.invalid("namespace");
-    refused(EnqueueRequest { namespace: "a b".into(), ..request(vec![item("t")]) }).await.invalid("namespace");
+    refused(EnqueueRequest { namespace: String::new(), ..request(vec![item("t")]) })
+        .await
+        .invalid("namespace");
+    refused(EnqueueRequest { namespace: "a b".into(), ..request(vec![item("t")]) })
+        .await
+        .invalid("namespace");
     let namespace = "n".repeat(201);
     refused(EnqueueRequest { namespace, ..request(vec![item("t")]) }).await.too_large("namespace");
     refused(request(vec![])).await.invalid("items");
@@ -78,9 +83,8 @@ async fn a_wrong_member_does_not_fail_its_siblings() {
     let wire = Wire::start().await;
     let delay = |span| Some(Schedule::Delay(span));
     let at = |seconds, nanos| Some(Schedule::DeliverAfter(prost_types::Timestamp { seconds, nanos }));
-    let headers = |count: usize, size: usize| {
-        (0..count).map(|n| (format!("{n:02}"), "v".repeat(size - 2))).collect()
-    };
+    let headers =
+        |count: usize, size: usize| (0..count).map(|n| (format!("{n:02}"), "v".repeat(size - 2))).collect();
     let year = 366 * 86_400;
     let (invalid, large) = ("INVALID_FIELD", "TOO_LARGE");
     let wrong = [
@@ -94,7 +98,11 @@ async fn a_wrong_member_does_not_fail_its_siblings() {
         (EnqueueItem { schedule: at(0, -1), ..item("t") }, invalid, "deliver_after"),
         (EnqueueItem { schedule: at(i64::MAX, 0), ..item("t") }, invalid, "deliver_after"),
         // The year 2100 lies behind the expiry.
-        (EnqueueItem { schedule: at(4_102_444_800, 0), ttl: Some(seconds(9)), ..item("t") }, invalid, "deliver_after"),
+        (
+            EnqueueItem { schedule: at(4_102_444_800, 0), ttl: Some(seconds(9)), ..item("t") },
+            invalid,
+            "deliver_after",
+        ),
         (EnqueueItem { lease_duration: Some(seconds(0)), ..item("t") }, invalid, "lease_duration"),
         (EnqueueItem { lease_duration: Some(seconds(-1)), ..item("t") }, invalid, "lease_duration"),
         (EnqueueItem { lease_duration: Some(seconds(43_201)), ..item("t") }, invalid, "lease_duration"),
@@ -141,7 +149,10 @@ async fn limits_are_reached_by_what_is_just_allowed() {
     };
     wire.stored(vec![largest.clone()]).await;
     let got = wire.take_one(&"t".repeat(200)).await;
-    assert_eq!((got.payload, got.metadata, got.headers), (largest.payload, largest.metadata, largest.headers));
+    assert_eq!(
+        (got.payload, got.metadata, got.headers),
+        (largest.payload, largest.metadata, largest.headers)
+    );
     assert_eq!(wire.stored(vec![item("many"); 1_000]).await.len(), 1_000);
     assert_eq!(wire.take("many", 1_000).await.len(), 1_000);
 }
@@ -250,6 +261,7 @@ async fn a_strict_node_knows_its_namespaces() {
     let other = EnqueueRequest { namespace: "other".into(), ..request(vec![item("t")]) };
     let refused = Refused::call(call(&wire, other).await);
     assert_eq!((refused.code, refused.reason.as_str()), (Code::PermissionDenied, "NOT_ALLOWED"));
-    let other = DequeueRequest { namespace: "other".into(), demands: vec![demand("t", 1)], ..Default::default() };
+    let other =
+        DequeueRequest { namespace: "other".into(), demands: vec![demand("t", 1)], ..Default::default() };
     assert_eq!(Refused::call(wire.client().dequeue(other).await).reason, "NOT_ALLOWED");
 }

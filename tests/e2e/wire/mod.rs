@@ -75,7 +75,8 @@ impl Wire {
         Node::run(&["migrate".into(), "--config".into(), path.clone()]).await;
         fs::write(&config, text + shard).unwrap();
         let config = path;
-        let node = Node::start(&["serve".into(), "--config".into(), config], &folder.path().join("log")).await;
+        let node =
+            Node::start(&["serve".into(), "--config".into(), config], &folder.path().join("log")).await;
         let client = QueueServiceClient::new(node.channel()).max_decoding_message_size(16 << 20);
         Self { node, client, folder }
     }

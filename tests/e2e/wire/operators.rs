@@ -18,7 +18,9 @@ async fn the_pages_show_the_queue() {
         assert!(page.contains(text), "{text} is missing in {page}");
     }
     let metrics = wire.page("/metrics").await;
-    for line in ["forebay_shard_owned{shard=\"1\"} 1", "forebay_calls_total{method=\"Enqueue\",code=\"Ok\"} 1"] {
+    for line in
+        ["forebay_shard_owned{shard=\"1\"} 1", "forebay_calls_total{method=\"Enqueue\",code=\"Ok\"} 1"]
+    {
         assert!(metrics.contains(line), "{line} is missing in {metrics}");
     }
     assert!(!metrics.contains("orders"), "metrics name no topics");

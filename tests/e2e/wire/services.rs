@@ -31,14 +31,16 @@ macro_rules! reflection {
             };
             let wire = Wire::start().await;
             let mut client = ServerReflectionClient::new(wire.node.channel());
-            let ask = |message| ServerReflectionRequest { host: String::new(), message_request: Some(message) };
+            let ask =
+                |message| ServerReflectionRequest { host: String::new(), message_request: Some(message) };
             let questions = [
                 ask(MessageRequest::ListServices(String::new())),
                 ask(MessageRequest::FileContainingSymbol(forebay_proto::SERVICE.into())),
                 ask(MessageRequest::FileByFilename("google/rpc/status.proto".into())),
             ];
             let answers = client.server_reflection_info(stream::iter(questions)).await.unwrap().into_inner();
-            let answers: Vec<_> = answers.map(|answer| answer.unwrap().message_response.unwrap()).collect().await;
+            let answers: Vec<_> =
+                answers.map(|answer| answer.unwrap().message_response.unwrap()).collect().await;
             let MessageResponse::ListServicesResponse(services) = &answers[0] else { panic!("{answers:?}") };
             let services: Vec<_> = services.service.iter().map(|service| service.name.as_str()).collect();
             for service in [forebay_proto::SERVICE, "grpc.health.v1.Health"] {

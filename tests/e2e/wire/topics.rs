@@ -82,11 +82,8 @@ async fn pages_follow_each_other() {
             break;
         }
         // A token is for its own listing alone.
-        let foreign = GetActiveTopicsRequest {
-            namespace: "other".into(),
-            page_token: page_token.clone(),
-            ..request()
-        };
+        let foreign =
+            GetActiveTopicsRequest { namespace: "other".into(), page_token: page_token.clone(), ..request() };
         Refused::call(call(&wire, foreign).await).invalid("page_token");
     }
     assert_eq!(found, names);
