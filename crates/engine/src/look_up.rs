@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use forebay_store::{DedupeHit, StoreError};
-use forebay_types::{ItemId, ShardId, Timestamp};
+use forebay_types::{ItemId, Refusal, ShardId, Timestamp};
 
 use crate::{
     Enqueued,
