@@ -47,7 +47,7 @@ pub enum UnfitShard {
         error: StoreError,
     },
     /// The schema is missing or of another version.
-    #[error("shard {shard}: {error}; run `forebay migrate`, or a newer forebay")]
+    #[error("shard {shard}: {error}")]
     Schema {
         /// The shard.
         shard: ShardId,
@@ -75,7 +75,7 @@ pub async fn check(shards: &[Numbered], allow_not_durable: bool) -> Result<(), V
                 unfit.push(UnfitShard::Schema { shard: *id, error });
             }
             Ok(Err(error)) => {
-                tracing::warn!(shard.id = id.0, %error, "the shard can't be reached; it is served when it can");
+                tracing::warn!(shard.id = id.0, %error, "the shard can't be reached; served when it can");
             }
             Ok(Ok(settings)) => say(*id, &settings, allow_not_durable, &mut unfit),
         }

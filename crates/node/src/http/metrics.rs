@@ -5,13 +5,15 @@ use std::{sync::Mutex, time::Duration};
 use axum::{http::header::CONTENT_TYPE, response::IntoResponse};
 use forebay_engine::Status;
 use metrics::gauge;
-use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::State;
 
 /// Bounds of durations, in seconds.
 const SECONDS: [f64; 16] =
     [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0];
+/// Bounds of the rows of a batch.
+const ROWS: [f64; 11] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0];
 /// How often samples are put into their buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
@@ -28,7 +30,9 @@ pub fn recorder() -> Result<PrometheusHandle, MetricsError> {
     if let Some(handle) = &*recorder {
         return Ok(handle.clone());
     }
-    let handle = PrometheusBuilder::new().set_buckets(&SECONDS)?.install_recorder()?;
+    let rows = Matcher::Full("forebay_batch_rows".to_owned());
+    let builder = PrometheusBuilder::new().set_buckets(&SECONDS)?.set_buckets_for_metric(rows, &ROWS)?;
+    let handle = builder.install_recorder()?;
     *recorder = Some(handle.clone());
     Ok(handle)
 }

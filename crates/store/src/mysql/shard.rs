@@ -76,10 +76,6 @@ impl Shard for MySqlShard {
     }
 
     async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError> {
-        let taken = take_over::take_over(&self.options, claim, seen).await?;
-        if let Some(owned) = &taken {
-            tracing::info!(shard.id = self.id.0, epoch = owned.fence.epoch, "took the shard over");
-        }
-        Ok(taken)
+        take_over::take_over(&self.options, claim, seen).await
     }
 }
