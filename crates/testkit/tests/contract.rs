@@ -9,8 +9,12 @@ use std::{
 };
 
 use forebay_store::{MySqlOptions, MySqlShard, SqliteShard};
-use forebay_testkit::{contract::Subject, servers};
-use forebay_types::ShardId;
+use forebay_testkit::{
+    contract::Subject,
+    fake::{Db, Dice, FakeShard, Journal, Process},
+    servers,
+};
+use forebay_types::{ShardId, Timestamp};
 
 forebay_testkit::store_contract!(sqlite, fresh_sqlite());
 forebay_testkit::store_contract!(mariadb, fresh_schema(servers::mariadb().await));
@@ -31,6 +35,15 @@ async fn fresh_sqlite() -> Subject {
 async fn fresh_schema(server: &servers::Server) -> Subject {
     let url = server.fresh_url().await;
     let shard = MySqlShard::new(ShardId(1), &url, &MySqlOptions::default()).expect("a good URL");
+    Subject { shard: Arc::new(shard), steals: true, poisons: true, versions: true, guard: None }
+}
+
+forebay_testkit::store_contract!(fake, fresh_fake());
+
+async fn fresh_fake() -> Subject {
+    let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
+    let db = Db::new(ShardId(1), journal, Dice::new(1));
+    let shard = FakeShard::new(db, Process::new(1));
     Subject { shard: Arc::new(shard), steals: true, poisons: true, versions: true, guard: None }
 }
 

@@ -161,7 +161,10 @@ impl Tables {
                 done.wrong("PRIORITY", format!("rank {} above the stamp's {highest}", row.key.rank));
             }
             if !self.topics.contains_key(&row.topic) {
-                done.wrong("CONSERVATION", format!("item {} of topic {} that is not there", seq.0, row.topic.0));
+                done.wrong(
+                    "CONSERVATION",
+                    format!("item {} of topic {} that is not there", seq.0, row.topic.0),
+                );
             }
             if let Some(end) = row.expires_at {
                 self.expiry.insert((end, seq));
@@ -248,7 +251,8 @@ impl Tables {
 
     fn change_lease(&mut self, row: &LeaseRow, done: &mut Applied) {
         let Some(old) = self.leases.get(&row.id) else {
-            return done.wrong("LEASE-EXCLUSIVE", format!("change of lease row {} that is not there", row.id));
+            return done
+                .wrong("LEASE-EXCLUSIVE", format!("change of lease row {} that is not there", row.id));
         };
         if !row.open.contains(&true) {
             // A row that is over whole may come without its entries.
@@ -299,7 +303,10 @@ impl Tables {
                 done.wrong("TIME", format!("lease of item {} that waits for its time", entry.seq.0));
             }
             if entry.delivery <= item.deliveries {
-                done.wrong("LEASE-EXCLUSIVE", format!("delivery {} of item {} again", entry.delivery, entry.seq.0));
+                done.wrong(
+                    "LEASE-EXCLUSIVE",
+                    format!("delivery {} of item {} again", entry.delivery, entry.seq.0),
+                );
             }
             let open = self.leases.values().flat_map(|row| row.entries.iter().zip(&row.open));
             if open.filter(|(other, open)| **open && other.seq == entry.seq).count() > 1 {

@@ -1,14 +1,14 @@
 //! The database of one fake shard: rows, connections, what goes wrong, and a log of what was committed.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use forebay_store::{Batch, ErrorClass, StoreError, TopicRow};
-use forebay_types::{Incarnation, ShardId, Timestamp};
+use forebay_store::{Batch, ErrorClass, ReadyRow, StoreError, TopicRow};
+use forebay_types::{Incarnation, ShardId, Timestamp, TopicId};
 
 use super::{Change, Dice, Faults, Journal, Lie, Moment, Process, Tables, apply::Wrong};
 
@@ -110,6 +110,8 @@ pub struct State {
     /// What was seen.
     pub sights: Sights,
     pub(super) dice: Dice,
+    /// What the last read of each topic could have seen, for [`Lie::ReadShowsThePast`].
+    pub(super) past: BTreeMap<TopicId, Vec<ReadyRow>>,
     pub(super) migrated: bool,
     pub(super) hanging: Option<Hanging>,
     pub(super) under_way: Option<u64>,
@@ -141,6 +143,7 @@ impl Db {
             wrong: Vec::new(),
             sights: Sights::default(),
             dice,
+            past: BTreeMap::new(),
             migrated: false,
             hanging: None,
             under_way: None,
@@ -256,7 +259,8 @@ impl State {
         let (epoch, process) = (author.epoch, author.process);
         let done = journal.note(format_args!(
             "shard {}: commit {} of process {process}, epoch {epoch}: {}",
-            self.id, batch.number,
+            self.id,
+            batch.number,
             Brief(&applied.changes)
         ));
         for (invariant, what) in applied.wrong {

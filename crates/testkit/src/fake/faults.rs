@@ -81,7 +81,11 @@ impl Faults {
 
     pub(super) fn fate(&self, dice: &mut Dice) -> Fate {
         if self.down || dice.chance(self.rolled_back) {
-            return Fate::RolledBack(if self.down { ErrorClass::Disconnected } else { *dice.pick(&self.classes) });
+            return Fate::RolledBack(if self.down {
+                ErrorClass::Disconnected
+            } else {
+                *dice.pick(&self.classes)
+            });
         }
         if dice.chance(self.lost_before) {
             Fate::LostBefore

@@ -18,9 +18,7 @@ mod writer;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use forebay_store::{
-    Claim, ErrorClass, MigrateError, Observation, Owned, Settings, Shard, StoreError,
-};
+use forebay_store::{Claim, ErrorClass, MigrateError, Observation, Owned, Settings, Shard, StoreError};
 
 pub use apply::{Change, Wrong};
 pub use db::{Committed, Db, POISON, Sights, State, TakenOver};
@@ -88,13 +86,21 @@ impl Shard for FakeShard {
         self.db.operate(&self.process, "take-over", |faults| faults.take_over_fails).await?;
         let (fence, connection) = {
             let state = &mut *self.db.lock();
+            let moved = |state: &State| {
+                let fence = state.tables.fence;
+                (fence.epoch, fence.batch) != (seen.epoch, seen.batch)
+            };
+            if moved(state) {
+                return Ok(None);
+            }
             let in_flight = state.under_way.is_some_and(|connection| state.lives(connection));
             let in_flight = in_flight || state.hanging.is_some();
             state.kill_all(&self.db.journal);
-            let fence = &mut state.tables.fence;
-            if (fence.epoch, fence.batch) != (seen.epoch, seen.batch) {
+            // A COMMIT that hung may have had its effect by now.
+            if moved(state) {
                 return Ok(None);
             }
+            let fence = &mut state.tables.fence;
             fence.epoch += 1;
             fence.incarnation = claim.incarnation;
             let fence = *fence;

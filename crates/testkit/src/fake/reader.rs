@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_store::{DedupeHit, DueRow, Image, ReadyRow, Reader, StoreError, Sweep};
+use forebay_store::{DedupeHit, DueRow, Image, Reader, ReadyRow, StoreError, Sweep};
 use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
 
 use super::{Db, Lie, Process, Tables};
@@ -52,17 +52,16 @@ impl Reader for FakeReader {
         bodies: bool,
     ) -> Result<Vec<ReadyRow>, StoreError> {
         let started = self.db.lock().tables.fence.batch;
-        let past = self.lies(Lie::ReadShowsThePast, 500).then(|| {
-            let rows = self.db.lock().tables.ready(topic, after, limit, bodies);
-            rows
+        let past = self.lies(Lie::ReadShowsThePast, 1_000).then(|| {
+            let state = &mut *self.db.lock();
+            let all = state.tables.ready(topic, Key::MIN, usize::MAX, bodies);
+            state.past.insert(topic, all)
         });
-        let mut rows = self
-            .see("read of ready items", |tables| tables.ready(topic, after, limit, bodies))
-            .await?;
-        if let Some(past) = past {
-            // An older state of the rows than the read's own beginning.
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            rows = past;
+        let mut rows =
+            self.see("read of ready items", |tables| tables.ready(topic, after, limit, bodies)).await?;
+        if let Some(past) = past.flatten() {
+            // As the read before this one would have seen them.
+            rows = past.into_iter().filter(|row| row.key > after).take(limit).collect();
         }
         let found = rows.len();
         self.db.note(

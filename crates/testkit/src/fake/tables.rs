@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_store::{
-    DeadLetter, DueRow, Fence, FenceStamp, Image, ItemRow, LeaseRow, ReadyRow, ShardList, Sweep, TopicCounts, TopicRow,
+    DeadLetter, DueRow, Fence, FenceStamp, Image, ItemRow, LeaseRow, ReadyRow, ShardList, Sweep, TopicCounts,
+    TopicRow,
 };
 use forebay_types::{Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
 

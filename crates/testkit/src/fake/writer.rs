@@ -10,6 +10,9 @@ use super::{
     faults::Fate,
 };
 
+/// The most bytes of metadata that a row takes.
+const METADATA: usize = u16::MAX as usize;
+
 pub(super) struct FakeWriter {
     pub db: Db,
     pub process: Process,
@@ -93,6 +96,14 @@ impl FakeWriter {
         if poisoned(batch) {
             state.sights.poisoned += 1;
             return rolled_back(ErrorClass::Poison, "a row can't be stored");
+        }
+        let there = |row: &&ItemRow| state.tables.items.contains_key(&row.key.seq);
+        if let Some(row) = batch.inserts.iter().find(there) {
+            // An owner that was replaced can't know.
+            if state.passes(batch, self.author) {
+                state.wrong.push(("NO-PHANTOM", format!("item {} inserted twice", row.key.seq.0)));
+            }
+            return rolled_back(ErrorClass::Other, "duplicate key");
         }
         if batch.dedupes.iter().any(|(number, ..)| !state.tables.generations.contains_key(number)) {
             let what = "a key for a dedupe generation that is not there".to_owned();
@@ -182,9 +193,12 @@ fn other_number(row: &ItemRow) -> forebay_types::Key {
     forebay_types::Key { seq: Seq(row.key.seq.0 + (1 << 40)), ..row.key }
 }
 
+/// Rows that the server refuses: marked ones, and, as in MySQL, metadata that is too long for its column.
 fn poisoned(batch: &Batch) -> bool {
     let metadata = batch.requeues.iter().filter_map(|requeue| requeue.metadata.as_deref());
     let letters = batch.buries.iter().filter_map(|letter| letter.metadata.as_deref());
-    let payloads = batch.inserts.iter().map(|row| row.body.payload.as_ref());
-    payloads.chain(metadata).chain(letters).any(|bytes| bytes.starts_with(POISON))
+    let rows = batch.inserts.iter();
+    let marked = rows.clone().any(|row| row.body.payload.starts_with(POISON));
+    let mut all = metadata.chain(letters).chain(rows.map(|row| row.body.metadata.as_ref()));
+    marked || all.any(|bytes| bytes.starts_with(POISON) || bytes.len() > METADATA)
 }

@@ -1,6 +1,6 @@
 //! What is done to the shards and processes while the clients are at work.
 
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 use super::{
     plan::Kind,
@@ -146,7 +146,7 @@ async fn step_clock(world: &World, dice: &mut Dice) {
 /// A graceful stop, with a look at how long it takes.
 pub async fn stop(world: &World, node: &Node) {
     let number = node.process.number;
-    world.journal.note(format_args!("process {number} is told to stop"));
+    let told = world.journal.note(format_args!("process {number} is told to stop"));
     let start = world.journal.elapsed();
     let stopped = tokio::select! {
         biased;
@@ -154,7 +154,13 @@ pub async fn stop(world: &World, node: &Node) {
         stopped = tokio::time::timeout(Duration::from_secs(25), node.engine.stop()) => stopped.is_ok(),
     };
     let span = world.journal.elapsed().saturating_sub(start);
-    world.journal.note(format_args!("process {number} has stopped after {span:?}: {stopped}"));
+    // The answers are on their way to the callers.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let done = world.journal.note(format_args!("process {number} has stopped after {span:?}: {stopped}"));
+    if world.plan.kind == Kind::Crashes {
+        let stops = &mut *world.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.push((number, told, done));
+    }
     let healthy = world.dbs.iter().all(|db| !db.lock().faults.down);
     if !stopped && healthy && node.process.life() == Life::Running {
         world.blame("CLEAN-DRAIN", format!("process {number} did not stop within 25 s"));

@@ -82,7 +82,9 @@ fn item(port: &mut Port<'_>) -> Sent {
         hand.tags
     };
     let schedule = match dice.below(10) {
-        0 => Schedule::Delay(dice.millis((0, 8_000))),
+        // Short ones are due while they are still on their way.
+        0 => Schedule::Delay(dice.millis((0, 60))),
+        2 => Schedule::Delay(dice.millis((0, 8_000))),
         1 if plan.exact_time() => {
             // At times in the past.
             let span = dice.millis((0, 6_000));
@@ -174,7 +176,8 @@ async fn nack(port: &mut Port<'_>, node: &Node) {
 
 fn nack_of(port: &mut Port<'_>, receipt: Receipt) -> NackOf {
     let dice = &mut port.dice;
-    let delay = if dice.chance(500) { Duration::ZERO } else { dice.millis((1, 4_000)) };
+    let delay =
+        if dice.chance(500) { Duration::ZERO } else { dice.millis((1, *dice.clone().pick(&[30, 4_000]))) };
     let action = match dice.below(10) {
         0..6 => NackAction::Fail(delay),
         6..9 => NackAction::Release(delay),

@@ -80,8 +80,7 @@ fn rest(world: &World) -> String {
 
 async fn take_all(port: &mut Port<'_>, node: &Node, tenant: usize) {
     let topics = (0..port.world.plan.topics).map(|topic| format!("topic-{topic}"));
-    let demands: Vec<Demand> =
-        topics.map(|topic| Demand { topic: topic.into(), max_items: 100 }).collect();
+    let demands: Vec<Demand> = topics.map(|topic| Demand { topic: topic.into(), max_items: 100 }).collect();
     let call = DequeueCall {
         namespace: namespace(tenant),
         demands,
@@ -139,7 +138,8 @@ async fn tell(node: &Node) -> Result<Counts, String> {
             prefix: String::new(),
         };
         let page = tokio::time::timeout(Duration::from_secs(30), node.engine.active_topics(call)).await;
-        let page = page.map_err(|_| "no answer within 30 s".to_owned())?.map_err(|refusal| refusal.to_string())?;
+        let page =
+            page.map_err(|_| "no answer within 30 s".to_owned())?.map_err(|refusal| refusal.to_string())?;
         for topic in page.topics {
             let full = format!("{name}/{}", topic.position.topic);
             told.push((full, topic.ready, topic.leased, topic.scheduled, topic.position.best_priority));

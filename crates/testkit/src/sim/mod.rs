@@ -195,6 +195,7 @@ fn judge(world: &World, wrong: Vec<Finding>) -> Report {
     }
     let calls = std::mem::take(&mut *world.calls.lock().unwrap_or_else(PoisonError::into_inner));
     let deaths = std::mem::take(&mut *world.deaths.lock().unwrap_or_else(PoisonError::into_inner));
+    let stops = std::mem::take(&mut *world.stops.lock().unwrap_or_else(PoisonError::into_inner));
     let case = Case {
         exact_time: world.plan.exact_time(),
         strict: world.plan.strict_order(),
@@ -202,6 +203,7 @@ fn judge(world: &World, wrong: Vec<Finding>) -> Report {
         calls,
         shards,
         deaths,
+        stops,
     };
     look_back(&case, &mut seen);
     findings.extend(check::check(&case));
@@ -230,9 +232,7 @@ fn look_back(case: &Case, seen: &mut Seen) {
             What::Dequeue { .. } => seen.lost += 1,
             What::Ack { answer, .. } | What::Nack { answer, .. } => {
                 if let Answer::Done(results) = answer {
-                    let lost = |result: &&Result<(), forebay_types::Refusal>| {
-                        matches!(result, Err(refusal) if refusal.fate.is_some())
-                    };
+                    let lost = |result: &&Result<(), forebay_types::Refusal>| matches!(result, Err(refusal) if refusal.fate.is_some());
                     seen.lease_lost += results.iter().filter(lost).count() as u64;
                 }
             }

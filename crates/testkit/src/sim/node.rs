@@ -9,8 +9,8 @@ use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq
 
 use super::{
     Tamper,
-    history::{Answer, Call, Sent, What, told},
     history::Known,
+    history::{Answer, Call, Sent, What, told},
     payload::payload,
     world::{Node, World},
 };
@@ -32,7 +32,13 @@ pub struct Port<'a> {
 
 impl Port<'_> {
     /// Stores items.
-    pub async fn enqueue(&mut self, node: &Node, tenant: usize, items: Vec<Sent>, request_id: Option<String>) {
+    pub async fn enqueue(
+        &mut self,
+        node: &Node,
+        tenant: usize,
+        items: Vec<Sent>,
+        request_id: Option<String>,
+    ) {
         let call = EnqueueCall {
             namespace: namespace(tenant),
             items: items.iter().map(new_item).collect(),
@@ -120,8 +126,7 @@ impl Port<'_> {
     pub async fn extend(&mut self, node: &Node, tenant: usize, extensions: Vec<ExtendOf>) {
         let receipts: Vec<Receipt> = extensions.iter().map(|extension| extension.receipt).collect();
         let start = self.begin(node, format_args!("extend {:?}", Names(&receipts)));
-        let mut answer =
-            self.call(node, node.engine.extend_lease(extensions.clone())).await;
+        let mut answer = self.call(node, node.engine.extend_lease(extensions.clone())).await;
         if let Answer::Done(results) = &mut answer
             && self.world.plan.tamper == Some(Tamper::ExtensionExaggerated)
         {
@@ -131,11 +136,7 @@ impl Port<'_> {
     }
 
     /// Waits for an answer until the deadline, the caller's loss of interest, or the process's death.
-    async fn call<T>(
-        &mut self,
-        node: &Node,
-        call: impl Future<Output = Result<T, Refusal>>,
-    ) -> Answer<T> {
+    async fn call<T>(&mut self, node: &Node, call: impl Future<Output = Result<T, Refusal>>) -> Answer<T> {
         let patience = match self.dice.chance(self.world.plan.cancels) {
             true => self.dice.millis((0, 300)),
             false => DEADLINE,

@@ -158,6 +158,9 @@ impl Plan {
             faults.unkilled = 500;
             faults.heart_fails = 10 * much;
             faults.take_over_fails = 100;
+            faults.lost_after = faults.lost_after.max(20);
+            faults.hangs = faults.hangs.max(30);
+            faults.resolve_fails = 400;
             faults.commit_ms = (1, dice.within(2, 200));
         }
         if matches!(self.kind, Kind::Crashes) {

@@ -62,6 +62,8 @@ pub struct World {
     pub hand: Mutex<Hand>,
     /// Deaths of processes.
     pub deaths: Mutex<Vec<(usize, Moment)>>,
+    /// Graceful stops over healthy shards: the process, when it was told, and when it had stopped.
+    pub stops: Mutex<Vec<(usize, Moment, Moment)>>,
     /// What was wrong before any check.
     pub wrong: Mutex<Vec<(&'static str, String)>>,
     nodes: Arc<Mutex<Vec<Node>>>,
@@ -85,6 +87,7 @@ impl World {
             calls: Mutex::default(),
             hand: Mutex::default(),
             deaths: Mutex::default(),
+            stops: Mutex::default(),
             wrong: Mutex::default(),
             nodes: Arc::default(),
         }

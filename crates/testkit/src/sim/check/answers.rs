@@ -4,12 +4,13 @@ use forebay_types::{Reason, Refusal};
 
 use super::{Case, Finding};
 use crate::{
-    fake::POISON,
-    sim::history::{Answer, Call, What},
+    fake::{Moment, POISON},
+    sim::history::{Answer, Call, Known, What, told},
 };
 
 pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
     for call in &case.calls {
+        stopped(case, call, found);
         match &call.what {
             What::Enqueue { items, request_id, answer } => {
                 // A call with a request id is stored whole, or refused whole.
@@ -86,5 +87,57 @@ fn refused<T>(case: &Case, call: &Call, answer: &Answer<T>, found: &mut Vec<Find
         Answer::Lost => {
             found.push(("CLEAN-DRAIN", format!("call {} of a quiet run was not answered", call.start.event)));
         }
+    }
+}
+
+/// A node that stops answers what it accepted, and knows what became of it.
+fn stopped(case: &Case, call: &Call, found: &mut Vec<Finding>) {
+    let accepted = |(process, told, done): &&(usize, Moment, Moment)| {
+        *process == call.process && call.start.event < told.event && call.end.event > told.event
+            // A caller may have lost interest before.
+            && (call.end.event > done.event || !lost(&call.what))
+    };
+    let dropped = lost(&call.what) || unknown(&call.what) || sent_away(&call.what);
+    if dropped && case.stops.iter().any(|stop| accepted(&stop)) {
+        found.push(("CLEAN-DRAIN", format!("call {} was dropped by a node that stopped", call.start.event)));
+    }
+}
+
+fn lost(what: &What) -> bool {
+    match what {
+        What::Enqueue { answer, .. } => matches!(answer, Answer::Lost),
+        What::Dequeue { answer, .. } => matches!(answer, Answer::Lost),
+        What::Ack { answer, .. } | What::Nack { answer, .. } => matches!(answer, Answer::Lost),
+        What::Extend { answer, .. } => matches!(answer, Answer::Lost),
+    }
+}
+
+fn unknown(what: &What) -> bool {
+    fn any<T>(answer: &Answer<Vec<Result<T, Refusal>>>, members: usize) -> bool {
+        (0..members).any(|at| answer.known(at) == Known::Maybe)
+    }
+    match what {
+        What::Enqueue { items, answer, .. } => any(answer, items.len()),
+        What::Dequeue { answer, .. } => {
+            matches!(answer, Answer::Refused(refusal) if told(refusal) == Known::Maybe)
+        }
+        What::Ack { receipts, answer } => any(answer, receipts.len()),
+        What::Nack { nacks, answer } => any(answer, nacks.len()),
+        What::Extend { extensions, answer } => any(answer, extensions.len()),
+    }
+}
+
+/// Whether a call that had been accepted was told that the node stops.
+fn sent_away(what: &What) -> bool {
+    fn any<T>(answer: &Answer<Vec<Result<T, Refusal>>>, members: usize) -> bool {
+        let stops = |refusal: &Refusal| refusal.reason == Reason::NodeDraining;
+        (0..members).any(|at| matches!(answer.member(at), Some(Err(refusal)) if stops(refusal)))
+    }
+    match what {
+        What::Enqueue { items, answer, .. } => any(answer, items.len()),
+        What::Ack { receipts, answer } => any(answer, receipts.len()),
+        What::Nack { nacks, answer } => any(answer, nacks.len()),
+        What::Extend { extensions, answer } => any(answer, extensions.len()),
+        What::Dequeue { .. } => false,
     }
 }

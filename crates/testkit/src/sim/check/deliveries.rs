@@ -168,13 +168,17 @@ fn at_most_once(case: &Case, item: &Item, found: &mut Vec<Finding>) {
         let expired = item.expires_at.is_some_and(|end| end <= phase.done.at) || !case.exact_time;
         let back = item.phases.get(at + 1).is_some();
         let handed = all(case).any(|(call, delivered)| {
-            delivered.id == item.id && call.start.event < phase.done.event && phase.done.event <= call.end.event
+            delivered.id == item.id
+                && call.start.event < phase.done.event
+                && phase.done.event <= call.end.event
         });
         // A process that died, or lost the shard, may have taken the item with it.
-        let died = case.deaths.iter().any(|(process, moment)| {
-            *process == phase.process && moment.event > phase.done.event
-        });
-        let mut owners = case.shards.iter().filter(|shard| shard.id == item.id.shard).flat_map(|shard| &shard.owners);
+        let died = case
+            .deaths
+            .iter()
+            .any(|(process, moment)| *process == phase.process && moment.event > phase.done.event);
+        let mut owners =
+            case.shards.iter().filter(|shard| shard.id == item.id.shard).flat_map(|shard| &shard.owners);
         let lost = owners.any(|owner| owner.done.event > phase.done.event);
         if handed && back {
             found.push(("LEASE-EXCLUSIVE", format!("{} was handed out and came back", item.id)));

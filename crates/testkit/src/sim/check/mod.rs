@@ -49,6 +49,8 @@ pub struct Case {
     pub shards: Vec<ShardLog>,
     /// Processes that died or were stopped before the end.
     pub deaths: Vec<(usize, Moment)>,
+    /// Graceful stops over healthy shards: the process, when it was told, and when it had stopped.
+    pub stops: Vec<(usize, Moment, Moment)>,
 }
 
 /// Looks at everything.

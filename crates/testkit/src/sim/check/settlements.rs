@@ -22,34 +22,36 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     let mut ended: HashSet<(ItemId, u64)> = HashSet::new();
     let mut wishes: HashMap<(ItemId, u64), Vec<Wish>> = HashMap::new();
     for call in &case.calls {
-        let members: Vec<(Receipt, Option<Result<(), &Refusal>>, Known, Option<NackAction>)> = match &call.what {
-            What::Ack { receipts, answer } => receipts
-                .iter()
-                .enumerate()
-                .map(|(at, receipt)| {
-                    (*receipt, answer.member(at).map(|r| r.map(drop)), answer.known(at), None)
-                })
-                .collect(),
-            What::Nack { nacks, answer } => nacks
-                .iter()
-                .enumerate()
-                .map(|(at, nack)| {
-                    let result = answer.member(at).map(|r| r.map(drop));
-                    (nack.receipt, result, answer.known(at), Some(nack.action))
-                })
-                .collect(),
-            What::Extend { .. } => {
-                extended(call, items, found);
-                continue;
-            }
-            _ => continue,
-        };
+        let members: Vec<(Receipt, Option<Result<(), &Refusal>>, Known, Option<NackAction>)> =
+            match &call.what {
+                What::Ack { receipts, answer } => receipts
+                    .iter()
+                    .enumerate()
+                    .map(|(at, receipt)| {
+                        (*receipt, answer.member(at).map(|r| r.map(drop)), answer.known(at), None)
+                    })
+                    .collect(),
+                What::Nack { nacks, answer } => nacks
+                    .iter()
+                    .enumerate()
+                    .map(|(at, nack)| {
+                        let result = answer.member(at).map(|r| r.map(drop));
+                        (nack.receipt, result, answer.known(at), Some(nack.action))
+                    })
+                    .collect(),
+                What::Extend { .. } => {
+                    extended(call, items, found);
+                    continue;
+                }
+                _ => continue,
+            };
         for (receipt, result, known, nack) in members {
             let key = (receipt.item, receipt.nonce);
             match result {
                 Some(Ok(())) => {
                     if !ended.insert(key) {
-                        let what = format!("{} was ended twice, again in call {}", receipt.item, call.start.event);
+                        let what =
+                            format!("{} was ended twice, again in call {}", receipt.item, call.start.event);
                         found.push(("STALE-RECEIPT-INERT", what));
                     }
                     done(call, receipt, nack, items, found);
@@ -131,13 +133,12 @@ fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
         let receipt = extension.receipt;
         match answer.member(at) {
             Some(Ok(end)) => {
-                let stands = |change: &Change| {
-                    matches!(change, Change::Moved(entry) if entry.nonce == receipt.nonce && entry.deadline == *end)
-                };
+                let stands = |change: &Change| matches!(change, Change::Moved(entry) if entry.nonce == receipt.nonce && entry.deadline == *end);
                 let item = items.by_id.get(&receipt.item);
-                let mut phases = item.into_iter().flat_map(|item| &item.phases).filter(|phase| {
-                    phase.done.event > call.start.event && phase.done.event < call.end.event
-                });
+                let mut phases = item
+                    .into_iter()
+                    .flat_map(|item| &item.phases)
+                    .filter(|phase| phase.done.event > call.start.event && phase.done.event < call.end.event);
                 if !phases.any(|phase| phase.changes.iter().any(stands)) {
                     let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
                     found.push(("NO-STALE-OK", format!("{name} was extended, and the log does not know")));

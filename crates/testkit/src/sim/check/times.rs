@@ -6,10 +6,7 @@ use forebay_engine::Schedule;
 use forebay_types::Timestamp;
 
 use super::{Case, Finding, Items, deliveries};
-use crate::{
-    fake::Change,
-    sim::history::What,
-};
+use crate::{fake::Change, sim::history::What};
 
 pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     if !case.exact_time {
