@@ -14,8 +14,8 @@ pub struct Nack {
     #[command(flatten)]
     connection: Connection,
     /// The items are ready again after this span, as in 5s
-    #[arg(long, value_parser = humantime::parse_duration, default_value = "0s", conflicts_with = "dead_letter")]
-    delay: Duration,
+    #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "dead_letter")]
+    delay: Option<Duration>,
     /// Send the items to the dead letters at once
     #[arg(long)]
     dead_letter: bool,
@@ -32,7 +32,7 @@ impl Nack {
     pub async fn run(self) -> Result<(), Failure> {
         let action = match self.dead_letter {
             true => NackAction::DeadLetter,
-            false => NackAction::Fail(self.delay),
+            false => NackAction::Fail(self.delay.unwrap_or_default()),
         };
         let nack = |receipt: &String| forebay_client::Nack::new(receipt, action).reason(&self.reason);
         let nacks = self.receipts.iter().map(nack).collect();

@@ -118,7 +118,8 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
     };
     for key in table.keys() {
         errors.push(format!(
-            "unknown key {key}: there are [node], [[shard]], [limits], [engine], [memory] and [namespace.NAME]"
+            "unknown key {key}: there are \
+             [node], [[shard]], [limits], [engine], [memory] and [namespace.NAME]"
         ));
     }
     file

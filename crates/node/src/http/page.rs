@@ -15,7 +15,8 @@ body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76re
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
 p { margin: .25rem 0; } .facts { opacity: .8; } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { padding: .35rem .6rem; text-align: right; white-space: nowrap; }
+th, td { border-bottom: 1px solid var(--line); }
 th { font-weight: 600; background: var(--soft); } .l { text-align: left; } .wrap { white-space: normal; }
 .good { color: var(--good); } .bad { color: var(--bad); } .none { opacity: .6; }
 </style></head><body>
@@ -46,7 +47,8 @@ fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
         Some(engine) => {
             writeln!(
                 page,
-                "<p class=\"facts\">{} calls at work · {} long polls · {} waiting to be stored · {} topics</p>",
+                "<p class=\"facts\">{} calls at work · {} long polls · {} waiting to be stored \
+                 · {} topics</p>",
                 node.calls,
                 engine.polls,
                 Bytes(engine.admitted_bytes),
@@ -64,7 +66,8 @@ fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
 
 fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
     page.push_str(
-        "<h2>Shards</h2><div class=\"scroll\"><table><tr><th>shard<th class=\"l\">state<th class=\"l\">breaker\
+        "<h2>Shards</h2><div class=\"scroll\"><table><tr><th>shard<th class=\"l\">state\
+         <th class=\"l\">breaker\
          <th>epoch<th>batch<th>ready<th>leased<th>scheduled<th>dead<th>topics<th>index<th>last commit\
          <th class=\"l\">last error</tr>\n",
     );
@@ -131,7 +134,8 @@ fn topics(page: &mut String, engine: &Status) -> fmt::Result {
     for TopicStatus { namespace, topic, ready, leased, scheduled, dead, waiting } in &engine.topics {
         writeln!(
             page,
-            "<tr><td class=\"l\">{}<td class=\"l\">{}<td>{ready}<td>{leased}<td>{scheduled}<td>{dead}<td>{waiting}</tr>",
+            "<tr><td class=\"l\">{}<td class=\"l\">{}<td>{ready}<td>{leased}<td>{scheduled}<td>{dead}\
+             <td>{waiting}</tr>",
             Escaped(namespace),
             Escaped(topic),
         )?;
