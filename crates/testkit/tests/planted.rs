@@ -10,7 +10,7 @@ use forebay_testkit::{
 };
 
 /// A bug must be found within so many runs.
-const RUNS: u64 = 200;
+const RUNS: u64 = 400;
 
 /// Runs plans of these kinds until one of these invariants is found broken.
 fn found(name: &str, kinds: &[Kind], invariants: &[&str], plan: impl Fn(&mut Plan)) {
@@ -18,6 +18,10 @@ fn found(name: &str, kinds: &[Kind], invariants: &[&str], plan: impl Fn(&mut Pla
     for number in 0..RUNS {
         let kind = kinds[(number % kinds.len() as u64) as usize];
         let mut next = Plan::of(kind, 1_000_000 + number);
+        if number % 2 == 1 {
+            // So that sweeps and queues don't fit into one batch.
+            next.settings.batch_rows = 4;
+        }
         plan(&mut next);
         for (invariant, what) in run(next).findings {
             if invariants.contains(&invariant) {
@@ -74,8 +78,8 @@ engine! {
     an_item_that_a_prefetch_loses: PrefetchLoses in Tight breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
     a_stale_receipt_let_through: StaleReceipt in Quiet breaks "STALE-RECEIPT-INERT";
     a_lease_handed_out_before_its_commit: LeaseBeforeCommit in Quiet breaks "LEASE-BEFORE-DELIVERY";
-    a_checkpoint_past_a_live_row: CheckpointPastLive in Tight | Unknown | Everything breaks "CHECKPOINT-SAFE";
-    a_scan_past_an_open_batch: ScanPastOpenBatch in Quiet | Tight | Crashes
+    a_checkpoint_past_a_live_row: CheckpointPastLive in Crashes | TakeOvers | Unknown breaks "CHECKPOINT-SAFE";
+    a_scan_past_an_open_batch: ScanPastOpenBatch in Tight | Unknown | Crashes
         breaks "CHECKPOINT-SAFE" | "EVENTUAL-REDELIVERY";
     a_lost_lease_told_from_memory: LeaseLostUntrusted in TakeOvers breaks "NO-STALE-OK";
     an_unknown_outcome_told_as_failure: UnknownAsFailed in TakeOvers | Everything breaks "UNKNOWN-STAYS-UNKNOWN";
@@ -83,8 +87,8 @@ engine! {
     a_delivery_that_is_not_counted: DeliveryNotCounted in Quiet breaks "LEASE-EXCLUSIVE";
     two_enqueues_with_one_key_at_once: KeyNotHeld in Quiet | Unknown breaks "IDEMPOTENT-ENQUEUE";
     an_item_on_its_way_that_a_prefetch_finds: ReservedForgotten in Tight breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
-    an_unknown_head_taken_for_none: OutstandingIgnored in Tight | Crashes breaks "PRIORITY" | "EVENTUAL-REDELIVERY";
-    an_expired_item_delivered: ExpiryIgnored in Quiet | Tight breaks "TIME";
+    an_unknown_head_taken_for_none: OutstandingIgnored in Crashes breaks "PRIORITY";
+    an_expired_item_delivered: ExpiryIgnored in Crashes | TakeOvers | Rollbacks breaks "TIME";
     an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
     a_poisoned_row_that_fails_others: PoisonFailsAll in Rollbacks breaks "BATCH-ATTRIBUTION";
     a_hasty_stop: StopHasty in Crashes breaks "CLEAN-DRAIN";

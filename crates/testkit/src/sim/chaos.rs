@@ -146,6 +146,7 @@ async fn step_clock(world: &World, dice: &mut Dice) {
 /// A graceful stop, with a look at how long it takes.
 pub async fn stop(world: &World, node: &Node) {
     let number = node.process.number;
+    world.told.lock().unwrap_or_else(PoisonError::into_inner).push(number);
     let told = world.journal.note(format_args!("process {number} is told to stop"));
     let start = world.journal.elapsed();
     let stopped = tokio::select! {

@@ -93,7 +93,8 @@ fn item(port: &mut Port<'_>) -> Sent {
         _ => Schedule::Now,
     };
     // Longer than every delay: the caller must not ask for an item that is due after its end.
-    let ttl = dice.chance(120).then(|| dice.millis((8_001, 14_000)));
+    let shortest = if schedule == Schedule::Now { 300 } else { 8_001 };
+    let ttl = dice.chance(150).then(|| dice.millis((shortest, shortest + 6_000)));
     Sent {
         tag,
         topic: topic(dice, plan.topics),

@@ -1,6 +1,6 @@
 //! The end of a run: everything heals, one process owns all shards, and every item finds its end.
 
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall};
 use forebay_types::{Receipt, State};
@@ -21,6 +21,9 @@ const BOUND_CLOCKS: Duration = Duration::from_secs(3 * 3_600);
 /// Heals everything and lets every item find its end.
 pub async fn drain(world: &World, mut dice: Dice) {
     chaos::heal(world);
+    // The trouble may have ended while a process was stopping.
+    let told = world.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    world.alive().iter().filter(|node| told.contains(&node.process.number)).for_each(|node| world.kill(node));
     let mut alive = world.alive();
     let node = match alive.pop() {
         Some(node) => node,
@@ -96,7 +99,7 @@ async fn take_all(port: &mut Port<'_>, node: &Node, tenant: usize) {
         return;
     }
     let receipts: Vec<Receipt> = {
-        let calls = port.world.calls.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let calls = port.world.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = calls[before..].iter().filter_map(|call| match &call.what {
             What::Dequeue { answer: Answer::Done(items), .. } => Some(items),
             _ => None,

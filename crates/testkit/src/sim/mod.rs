@@ -199,6 +199,7 @@ fn judge(world: &World, wrong: Vec<Finding>) -> Report {
     let case = Case {
         exact_time: world.plan.exact_time(),
         strict: world.plan.strict_order(),
+        healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
         dedupe_window: world.plan.settings.dedupe_window,
         calls,
         shards,

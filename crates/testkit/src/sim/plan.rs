@@ -88,6 +88,9 @@ impl Plan {
         if tiny {
             settings.index_bytes = dice.within(2_000, 12_000) as usize;
         }
+        if kind == Kind::Quiet && dice.chance(300) {
+            settings.index_bytes = dice.within(8_000, 40_000) as usize;
+        }
         if dice.chance(300) {
             settings.batch_rows = dice.within(4, 40) as usize;
         }

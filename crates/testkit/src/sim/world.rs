@@ -64,6 +64,8 @@ pub struct World {
     pub deaths: Mutex<Vec<(usize, Moment)>>,
     /// Graceful stops over healthy shards: the process, when it was told, and when it had stopped.
     pub stops: Mutex<Vec<(usize, Moment, Moment)>>,
+    /// Processes that were told to stop.
+    pub told: Mutex<Vec<usize>>,
     /// What was wrong before any check.
     pub wrong: Mutex<Vec<(&'static str, String)>>,
     nodes: Arc<Mutex<Vec<Node>>>,
@@ -88,6 +90,7 @@ impl World {
             hand: Mutex::default(),
             deaths: Mutex::default(),
             stops: Mutex::default(),
+            told: Mutex::default(),
             wrong: Mutex::default(),
             nodes: Arc::default(),
         }

@@ -127,10 +127,12 @@ fn unknown(what: &What) -> bool {
     }
 }
 
-/// Whether a call that had been accepted was told that the node stops.
+/// Whether a call that had been accepted was sent away after all.
 fn sent_away(what: &What) -> bool {
     fn any<T>(answer: &Answer<Vec<Result<T, Refusal>>>, members: usize) -> bool {
-        let stops = |refusal: &Refusal| refusal.reason == Reason::NodeDraining;
+        let stops = |refusal: &Refusal| {
+            matches!(refusal.reason, Reason::NodeDraining | Reason::ShardUnavailable | Reason::NotOwner)
+        };
         (0..members).any(|at| matches!(answer.member(at), Some(Err(refusal)) if stops(refusal)))
     }
     match what {

@@ -167,11 +167,12 @@ fn at_most_once(case: &Case, item: &Item, found: &mut Vec<Finding>) {
     for (at, phase) in item.phases.iter().enumerate().filter(|(_, phase)| phase.deleted()) {
         let expired = item.expires_at.is_some_and(|end| end <= phase.done.at) || !case.exact_time;
         let back = item.phases.get(at + 1).is_some();
-        let handed = all(case).any(|(call, delivered)| {
-            delivered.id == item.id
-                && call.start.event < phase.done.event
-                && phase.done.event <= call.end.event
+        let taken = phase.changes.iter().find_map(|change| match change {
+            Change::Deleted(row) => Some(row.deliveries + 1),
+            _ => None,
         });
+        let handed =
+            all(case).any(|(_, delivered)| delivered.id == item.id && Some(delivered.attempt) == taken);
         // A process that died, or lost the shard, may have taken the item with it.
         let died = case
             .deaths

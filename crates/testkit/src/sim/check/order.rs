@@ -3,13 +3,17 @@
 use std::{collections::HashMap, time::Duration};
 
 use forebay_engine::Delivered;
-use forebay_types::{DeliveryPolicy, ItemId};
+use forebay_types::{DeliveryPolicy, ItemId, TopicName};
 
 use super::{Case, Finding, Item, Items, Phase, Place, deliveries};
 use crate::sim::history::{Answer, Call, What};
 
 /// A healthy shard's answer to a commit takes no longer.
 const ANSWER: Duration = Duration::from_millis(5);
+
+/// A new owner has loaded what there is, and a commit is known to the engine, after so long.
+const LOAD: Duration = Duration::from_millis(30);
+const SETTLE: Duration = Duration::from_millis(60);
 
 /// Which call a delivery went to: by item and attempt, the event at which the call began.
 type Takers = HashMap<(ItemId, u32), u64>;
@@ -36,6 +40,56 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
             }
         }
     }
+}
+
+/// An answer is empty only if nothing was ready: what stood ready before the call, in a shard that its node had
+/// owned for a while, and went to a call that began later, was overlooked.
+pub(super) fn empty(case: &Case, items: &Items, found: &mut Vec<Finding>) {
+    let takers = deliveries::all(case);
+    let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
+    for call in &case.calls {
+        let What::Dequeue { call: asked, answer: Answer::Done(delivered) } = &call.what else { continue };
+        if !delivered.is_empty() {
+            continue;
+        }
+        for item in items.by_id.values() {
+            let named = |topic: &TopicName| {
+                topic.namespace == call.namespace && asked.demands.iter().any(|one| one.topic == topic.topic)
+            };
+            if item.topic.as_ref().is_some_and(named)
+                && owns(case, call, item.id)
+                && overlooked(item, call, &takers)
+            {
+                let what = format!("{} was ready, and call {} was answered empty", item.id, call.start.event);
+                found.push(("PRIORITY", what));
+            }
+        }
+    }
+}
+
+/// Whether the node that was asked had owned the item's shard long enough to have read what is there.
+fn owns(case: &Case, call: &Call, id: ItemId) -> bool {
+    let shard = case.shards.iter().find(|shard| shard.id == id.shard);
+    let before = shard.into_iter().flat_map(|shard| &shard.owners);
+    let last = before.filter(|owner| owner.done.event < call.end.event).last();
+    last.is_some_and(|owner| owner.process == call.process && owner.done.at.plus(LOAD) < call.start.at)
+}
+
+fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
+    let Some(at) = item.phases.iter().rposition(|phase| phase.done.event < call.start.event) else {
+        return false;
+    };
+    let phase = &item.phases[at];
+    let ready = phase.place == Place::Ready && phase.lease.is_none();
+    let known = phase.done.at.plus(SETTLE) < call.start.at;
+    let expired = item.expires_at.is_some_and(|end| end <= call.end.at);
+    // Who got it next must be known: it may have been in the hand of a call that was lost.
+    let later = item.phases.get(at + 1).is_some_and(|next| {
+        let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery);
+        let taker = takers.get(&(item.id, attempt)).copied();
+        next.asked.event > call.end.event && taker.is_some_and(|start| start > call.end.event)
+    });
+    ready && known && !expired && later
 }
 
 /// The phase in which a call took the item.
