@@ -78,15 +78,18 @@ engine! {
     an_item_that_a_prefetch_loses: PrefetchLoses in Tight breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
     a_stale_receipt_let_through: StaleReceipt in Quiet breaks "STALE-RECEIPT-INERT";
     a_lease_handed_out_before_its_commit: LeaseBeforeCommit in Quiet breaks "LEASE-BEFORE-DELIVERY";
-    a_checkpoint_past_a_live_row: CheckpointPastLive in Crashes | TakeOvers | Unknown breaks "CHECKPOINT-SAFE";
+    a_checkpoint_past_a_live_row: CheckpointPastLive in Crashes | TakeOvers | Unknown
+        breaks "CHECKPOINT-SAFE";
     a_scan_past_an_open_batch: ScanPastOpenBatch in Tight | Unknown | Crashes
         breaks "CHECKPOINT-SAFE" | "EVENTUAL-REDELIVERY";
     a_lost_lease_told_from_memory: LeaseLostUntrusted in TakeOvers breaks "NO-STALE-OK";
-    an_unknown_outcome_told_as_failure: UnknownAsFailed in TakeOvers | Everything breaks "UNKNOWN-STAYS-UNKNOWN";
+    an_unknown_outcome_told_as_failure: UnknownAsFailed in TakeOvers | Everything
+        breaks "UNKNOWN-STAYS-UNKNOWN";
     an_unknown_commit_taken_for_done: UnknownAsCommitted in Unknown breaks "NO-LOST-ENQUEUE" | "NO-STALE-OK";
     a_delivery_that_is_not_counted: DeliveryNotCounted in Quiet breaks "LEASE-EXCLUSIVE";
     two_enqueues_with_one_key_at_once: KeyNotHeld in Quiet | Unknown breaks "IDEMPOTENT-ENQUEUE";
-    an_item_on_its_way_that_a_prefetch_finds: ReservedForgotten in Tight breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
+    an_item_on_its_way_that_a_prefetch_finds: ReservedForgotten in Tight
+        breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
     an_unknown_head_taken_for_none: OutstandingIgnored in Crashes breaks "PRIORITY";
     an_expired_item_delivered: ExpiryIgnored in Crashes | TakeOvers | Rollbacks breaks "TIME";
     an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
@@ -104,9 +107,11 @@ store! {
     a_lease_that_was_not_written: LeaseNotWritten in Quiet breaks "LEASE-BEFORE-DELIVERY";
     a_checkpoint_moved_too_far: CheckpointTooFar in Quiet breaks "CHECKPOINT-SAFE";
     a_read_that_skips_a_row: ReadSkipsARow in Tight | Crashes breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
-    a_read_that_shows_the_past: ReadShowsThePast in Tight breaks "LEASE-EXCLUSIVE" | "CONSERVATION" | "EVENTUAL-REDELIVERY";
+    a_read_that_shows_the_past: ReadShowsThePast in Tight
+        breaks "LEASE-EXCLUSIVE" | "CONSERVATION" | "EVENTUAL-REDELIVERY";
     a_lease_forgotten_at_a_take_over: LeaseForgottenAtLoad in Crashes | TakeOvers breaks "LEASE-EXCLUSIVE";
-    counts_forgotten_at_a_take_over: CountsForgottenAtLoad in Crashes breaks "CONSERVATION" | "EVENTUAL-REDELIVERY";
+    counts_forgotten_at_a_take_over: CountsForgottenAtLoad in Crashes
+        breaks "CONSERVATION" | "EVENTUAL-REDELIVERY";
     a_dedupe_key_that_is_forgotten: DedupeForgotten in Quiet breaks "IDEMPOTENT-ENQUEUE";
     a_sweep_that_runs_ahead: DueTooEarly in Quiet breaks "TIME";
     a_body_that_changes: BodyChanged in Tight | Crashes breaks "NO-PHANTOM";

@@ -27,7 +27,7 @@ pub use faults::Faults;
 pub use journal::{Journal, Moment};
 pub use lie::Lie;
 pub use process::{Life, Process};
-pub use tables::{Tables, TopicEntry};
+pub use tables::{Keys, Tables, TopicEntry};
 
 use db::Author;
 

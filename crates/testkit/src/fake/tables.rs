@@ -8,6 +8,9 @@ use forebay_store::{
 };
 use forebay_types::{Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
 
+/// One generation of dedupe keys: what was answered, and when.
+pub type Keys = BTreeMap<[u8; 16], (Timestamp, Vec<u8>)>;
+
 /// A row of `topic`.
 #[derive(Debug, Clone)]
 pub struct TopicEntry {
@@ -47,7 +50,7 @@ pub struct Tables {
     /// Items that gave up.
     pub dead: BTreeMap<Seq, (ItemRow, DeadLetter)>,
     /// Dedupe keys by generation.
-    pub generations: BTreeMap<u64, BTreeMap<[u8; 16], (Timestamp, Vec<u8>)>>,
+    pub generations: BTreeMap<u64, Keys>,
     /// Among which shards keys had their homes.
     pub shard_lists: Vec<ShardList>,
     /// Where sweeps go on.

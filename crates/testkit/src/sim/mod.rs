@@ -233,7 +233,9 @@ fn look_back(case: &Case, seen: &mut Seen) {
             What::Dequeue { .. } => seen.lost += 1,
             What::Ack { answer, .. } | What::Nack { answer, .. } => {
                 if let Answer::Done(results) = answer {
-                    let lost = |result: &&Result<(), forebay_types::Refusal>| matches!(result, Err(refusal) if refusal.fate.is_some());
+                    let lost = |result: &&forebay_engine::Settled| {
+                        result.as_ref().err().is_some_and(|refusal| refusal.fate.is_some())
+                    };
                     seen.lease_lost += results.iter().filter(lost).count() as u64;
                 }
             }

@@ -1,5 +1,5 @@
-//! NO-PHANTOM, LEASE-BEFORE-DELIVERY, LEASE-EXCLUSIVE, NO-DELIVERY-AFTER-ACK: what was handed out against what
-//! was sent and stored.
+//! NO-PHANTOM, LEASE-BEFORE-DELIVERY, LEASE-EXCLUSIVE, NO-DELIVERY-AFTER-ACK: what was handed out
+//! against what was sent and stored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -45,7 +45,7 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
             None => found.push(("NO-PHANTOM", format!("{name} was never stored"))),
         }
     }
-    for (_, item) in &items.by_id {
+    for item in items.by_id.values() {
         grows(item, found);
         at_most_once(case, item, found);
     }

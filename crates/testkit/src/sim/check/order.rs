@@ -42,8 +42,8 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     }
 }
 
-/// An answer is empty only if nothing was ready: what stood ready before the call, in a shard that its node had
-/// owned for a while, and went to a call that began later, was overlooked.
+/// An answer is empty only if nothing was ready: what stood ready before the call, in a shard that its node
+/// had owned for a while, and went to a call that began later, was overlooked.
 pub(super) fn empty(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     let takers = deliveries::all(case);
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
@@ -70,8 +70,8 @@ pub(super) fn empty(case: &Case, items: &Items, found: &mut Vec<Finding>) {
 /// Whether the node that was asked had owned the item's shard long enough to have read what is there.
 fn owns(case: &Case, call: &Call, id: ItemId) -> bool {
     let shard = case.shards.iter().find(|shard| shard.id == id.shard);
-    let before = shard.into_iter().flat_map(|shard| &shard.owners);
-    let last = before.filter(|owner| owner.done.event < call.end.event).last();
+    let mut before = shard.into_iter().flat_map(|shard| &shard.owners);
+    let last = before.rfind(|owner| owner.done.event < call.end.event);
     last.is_some_and(|owner| owner.process == call.process && owner.done.at.plus(LOAD) < call.start.at)
 }
 

@@ -12,6 +12,9 @@ use crate::{
     sim::history::{Call, Known, What},
 };
 
+/// One member of an ack or nack: its delivery, its answer, what its caller knows, and what a nack asked for.
+type Member<'a> = (Receipt, Option<Result<(), &'a Refusal>>, Known, Option<NackAction>);
+
 /// A wish to end a delivery that was not refused.
 struct Wish {
     start: u64,
@@ -22,29 +25,28 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     let mut ended: HashSet<(ItemId, u64)> = HashSet::new();
     let mut wishes: HashMap<(ItemId, u64), Vec<Wish>> = HashMap::new();
     for call in &case.calls {
-        let members: Vec<(Receipt, Option<Result<(), &Refusal>>, Known, Option<NackAction>)> =
-            match &call.what {
-                What::Ack { receipts, answer } => receipts
-                    .iter()
-                    .enumerate()
-                    .map(|(at, receipt)| {
-                        (*receipt, answer.member(at).map(|r| r.map(drop)), answer.known(at), None)
-                    })
-                    .collect(),
-                What::Nack { nacks, answer } => nacks
-                    .iter()
-                    .enumerate()
-                    .map(|(at, nack)| {
-                        let result = answer.member(at).map(|r| r.map(drop));
-                        (nack.receipt, result, answer.known(at), Some(nack.action))
-                    })
-                    .collect(),
-                What::Extend { .. } => {
-                    extended(call, items, found);
-                    continue;
-                }
-                _ => continue,
-            };
+        let members: Vec<Member<'_>> = match &call.what {
+            What::Ack { receipts, answer } => receipts
+                .iter()
+                .enumerate()
+                .map(|(at, receipt)| {
+                    (*receipt, answer.member(at).map(|r| r.map(drop)), answer.known(at), None)
+                })
+                .collect(),
+            What::Nack { nacks, answer } => nacks
+                .iter()
+                .enumerate()
+                .map(|(at, nack)| {
+                    let result = answer.member(at).map(|r| r.map(drop));
+                    (nack.receipt, result, answer.known(at), Some(nack.action))
+                })
+                .collect(),
+            What::Extend { .. } => {
+                extended(call, items, found);
+                continue;
+            }
+            _ => continue,
+        };
         for (receipt, result, known, nack) in members {
             let key = (receipt.item, receipt.nonce);
             match result {
@@ -133,7 +135,10 @@ fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
         let receipt = extension.receipt;
         match answer.member(at) {
             Some(Ok(end)) => {
-                let stands = |change: &Change| matches!(change, Change::Moved(entry) if entry.nonce == receipt.nonce && entry.deadline == *end);
+                let stands = |change: &Change| match change {
+                    Change::Moved(entry) => entry.nonce == receipt.nonce && entry.deadline == *end,
+                    _ => false,
+                };
                 let item = items.by_id.get(&receipt.item);
                 let mut phases = item
                     .into_iter()
@@ -169,10 +174,8 @@ fn reason(
     let ran_out = passed(deadline(item, lease, phase));
     for change in &phase.changes {
         match change {
-            Change::Deleted(_) => {
-                if !wished(&|nack| nack.is_none()) && !expired {
-                    found.push(("NO-LOST-ENQUEUE", format!("{name} was removed without an ack")));
-                }
+            Change::Deleted(_) if !wished(&|nack| nack.is_none()) && !expired => {
+                found.push(("NO-LOST-ENQUEUE", format!("{name} was removed without an ack")));
             }
             Change::Buried(letter) => {
                 let failed = letter.failures >= item.max_attempts
