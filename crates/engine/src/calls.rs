@@ -50,6 +50,11 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    /// Every call has been answered.
+    pub fn is_empty(&self) -> bool {
+        self.enqueues.is_empty() && self.settles.is_empty() && self.extensions.is_empty()
+    }
+
     pub fn enqueue(
         &mut self,
         id: u64,

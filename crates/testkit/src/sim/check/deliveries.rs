@@ -165,7 +165,13 @@ fn at_most_once(case: &Case, item: &Item, found: &mut Vec<Finding>) {
         return;
     }
     for (at, phase) in item.phases.iter().enumerate().filter(|(_, phase)| phase.deleted()) {
-        let expired = item.expires_at.is_some_and(|end| end <= phase.done.at) || !case.exact_time;
+        // Its end may have come between its removal and the answer, which leaves it out then.
+        let over = case.calls.iter().filter(|call| {
+            let during = call.start.event < phase.done.event && phase.done.event <= call.end.event;
+            during && matches!(call.what, What::Dequeue { .. })
+        });
+        let over = over.map(|call| call.end.at).max().unwrap_or(phase.done.at);
+        let expired = item.expires_at.is_some_and(|end| end <= over) || !case.exact_time;
         let back = item.phases.get(at + 1).is_some();
         let taken = phase.changes.iter().find_map(|change| match change {
             Change::Deleted(row) => Some(row.deliveries + 1),

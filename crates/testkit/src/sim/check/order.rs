@@ -6,7 +6,10 @@ use forebay_engine::Delivered;
 use forebay_types::{DeliveryPolicy, ItemId, TopicName};
 
 use super::{Case, Finding, Item, Items, Phase, Place, deliveries};
-use crate::sim::history::{Answer, Call, What};
+use crate::{
+    fake::Change,
+    sim::history::{Answer, Call, What},
+};
 
 /// A healthy shard's answer to a commit takes no longer.
 const ANSWER: Duration = Duration::from_millis(5);
@@ -28,7 +31,7 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
     for (call, delivered) in deliveries::all(case) {
         let Some(item) = items.by_id.get(&delivered.id) else { continue };
-        let Some(at) = taken(item, call) else { continue };
+        let Some(at) = taken(item, delivered) else { continue };
         let key = place(item, at);
         for other in items.by_id.values().filter(|other| other.topic == item.topic && other.id != item.id) {
             if let Some(better) = passed_over(other, call, &item.phases[at], key, &takers) {
@@ -92,14 +95,16 @@ fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
     ready && known && !expired && later
 }
 
-/// The phase in which a call took the item.
-fn taken(item: &Item, call: &Call) -> Option<usize> {
-    let during = |phase: &Phase| phase.done.event > call.start.event && phase.done.event <= call.end.event;
-    let takes = |phase: &Phase| match item.policy {
-        DeliveryPolicy::AtLeastOnce => phase.lease.is_some(),
-        DeliveryPolicy::AtMostOnce => phase.deleted(),
+/// The phase in which an item was taken for a delivery.
+fn taken(item: &Item, delivered: &Delivered) -> Option<usize> {
+    let takes = |change: &Change| match change {
+        Change::Leased(entry) => entry.delivery == delivered.attempt,
+        Change::Deleted(row) => {
+            row.policy == DeliveryPolicy::AtMostOnce && row.deliveries + 1 == delivered.attempt
+        }
+        _ => false,
     };
-    item.phases.iter().position(|phase| during(phase) && takes(phase))
+    item.phases.iter().position(|phase| phase.changes.iter().any(takes))
 }
 
 /// Priority, rank and id of an item when a phase took it.
@@ -138,7 +143,7 @@ fn in_order(call: &Call, delivered: &[Delivered], items: &Items, found: &mut Vec
     let mut last: Option<(&Delivered, (i32, i64, ItemId))> = None;
     for one in delivered {
         let Some(item) = items.by_id.get(&one.id) else { continue };
-        let Some(at) = taken(item, call) else { continue };
+        let Some(at) = taken(item, one) else { continue };
         let key = place(item, at);
         if let Some((before, before_key)) = last
             && before.topic == one.topic
