@@ -148,6 +148,8 @@ fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     set(&mut settings.admit_shard_bytes, keys.admit_shard_bytes);
     set(&mut settings.admit_tenant_bytes, keys.admit_tenant_bytes);
     set(&mut load.request_bytes, keys.request_bytes);
+    set(&mut load.unsent_bytes, keys.unsent_bytes);
+    set(&mut load.unsent_bytes_per_connection, keys.unsent_bytes_per_connection);
     let request = settings.limits.request_bytes;
     for (name, bytes, least) in [
         ("index_bytes", settings.index_bytes, 1 << 20),
@@ -155,6 +157,8 @@ fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, erro
         ("admit_shard_bytes", settings.admit_shard_bytes, settings.admit_tenant_bytes),
         ("admit_tenant_bytes", settings.admit_tenant_bytes, request),
         ("request_bytes", load.request_bytes, request * 2),
+        ("unsent_bytes", load.unsent_bytes, load.unsent_bytes_per_connection),
+        ("unsent_bytes_per_connection", load.unsent_bytes_per_connection, 1),
     ] {
         if bytes < least {
             errors.push(format!("memory.{name} must be at least {least} with what else is set"));

@@ -97,6 +97,8 @@ pub struct MemoryKeys {
     pub admit_shard_bytes: Option<usize>,
     pub admit_tenant_bytes: Option<usize>,
     pub request_bytes: Option<usize>,
+    pub unsent_bytes: Option<usize>,
+    pub unsent_bytes_per_connection: Option<usize>,
 }
 
 /// What one namespace has of its own.

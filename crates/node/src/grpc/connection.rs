@@ -16,7 +16,10 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
-use super::gate::{LoadLimits, Seats};
+use super::{
+    gate::{LoadLimits, Seats},
+    unsent::Unsent,
+};
 
 /// How long to wait after a connection could not be accepted: most often the process is out of files.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -27,6 +30,8 @@ pub struct ConnectionLoad {
     pub working: Seats,
     /// Calls that wait for an item.
     pub parked: Seats,
+    /// Answers that wait to be read.
+    pub unsent: Arc<Unsent>,
 }
 
 impl ConnectionLoad {
@@ -35,6 +40,7 @@ impl ConnectionLoad {
         Self {
             working: Seats::new(limits.calls_per_connection),
             parked: Seats::new(limits.parked_per_connection),
+            unsent: Arc::default(),
         }
     }
 }

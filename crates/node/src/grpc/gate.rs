@@ -16,7 +16,13 @@ use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
-use super::{call::Call, connection::ConnectionLoad, metered::Metered, status};
+use super::{
+    call::Call,
+    connection::ConnectionLoad,
+    metered::Metered,
+    status,
+    unsent::{self, AnswerBytes, Counted, Unsent},
+};
 
 /// How much a node takes on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +35,22 @@ pub struct LoadLimits {
     pub parked_per_connection: usize,
     /// Bytes of requests that are being read or checked.
     pub request_bytes: usize,
+    /// Bytes of items in answers that wait to be read; a further dequeue is refused.
+    pub unsent_bytes: usize,
+    /// The same on one connection.
+    pub unsent_bytes_per_connection: usize,
 }
 
 impl Default for LoadLimits {
     fn default() -> Self {
-        Self { calls: 4_096, calls_per_connection: 256, parked_per_connection: 768, request_bytes: 256 << 20 }
+        Self {
+            calls: 4_096,
+            calls_per_connection: 256,
+            parked_per_connection: 768,
+            request_bytes: 256 << 20,
+            unsent_bytes: 256 << 20,
+            unsent_bytes_per_connection: 32 << 20,
+        }
     }
 }
 
@@ -43,12 +60,20 @@ pub struct Load {
     pub working: Seats,
     /// Bytes of requests in memory.
     pub request_bytes: Seats,
+    /// Answers that wait to be read.
+    pub unsent: Arc<Unsent>,
+    unsent_most: [usize; 2],
 }
 
 impl Load {
     /// Nothing yet.
     pub fn new(limits: &LoadLimits) -> Self {
-        Self { working: Seats::new(limits.calls), request_bytes: Seats::new(limits.request_bytes) }
+        Self {
+            working: Seats::new(limits.calls),
+            request_bytes: Seats::new(limits.request_bytes),
+            unsent: Arc::default(),
+            unsent_most: [limits.unsent_bytes, limits.unsent_bytes_per_connection],
+        }
     }
 }
 
@@ -136,7 +161,12 @@ where
         };
         let began = Instant::now();
         let connection = request.extensions().get::<Arc<ConnectionLoad>>().cloned().unwrap_or_default();
-        let call = match Call::admit(request.headers(), &self.load, &connection) {
+        let [node_most, most] = self.load.unsent_most;
+        let room = match method {
+            "Dequeue" => unsent::admit(&self.load.unsent, node_most, &connection.unsent, most),
+            _ => Ok(()),
+        };
+        let call = match room.and_then(|()| Call::admit(request.headers(), &self.load, &connection)) {
             Ok(call) => call,
             Err(refusal) => {
                 let response = status::of_call(&refusal).into_http();
@@ -147,8 +177,9 @@ where
         request.extensions_mut().insert(call.clone());
         let request = request.map(|body| Body::new(Metered::new(body, self.load.clone())));
         let answer = self.inner.call(request);
+        let counters = [self.load.unsent.clone(), connection.unsent.clone()];
         Box::pin(async move {
-            let response = match timeout_at(call.deadline(), answer).await {
+            let mut response = match timeout_at(call.deadline(), answer).await {
                 Ok(response) => explain(response?),
                 Err(_) => {
                     let message = "the call's deadline passed before it was answered";
@@ -156,6 +187,9 @@ where
                 }
             };
             record(method, &response, began);
+            if let Some(AnswerBytes(bytes)) = response.extensions_mut().remove() {
+                response = response.map(|body| Body::new(Counted::new(body, bytes, counters)));
+            }
             Ok(response)
         })
     }

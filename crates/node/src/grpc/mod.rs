@@ -15,6 +15,7 @@ mod nack;
 mod server;
 mod status;
 mod token;
+mod unsent;
 
 pub use gate::{Load, LoadLimits};
 pub use server::{ReflectionError, Serving, serve};
@@ -27,6 +28,8 @@ use forebay_types::{Clock, Limits, Namespace, Reason, Refusal};
 use tonic::{Request, Response, Status};
 
 use call::Call;
+use prost::Message as _;
+use unsent::AnswerBytes;
 
 /// What every call is checked against.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +72,10 @@ impl QueueService for Queue {
 
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
         let call = Call::of(&request)?;
-        answer(dequeue::dequeue(self, &call, request.into_inner()).await)
+        let mut answer = answer(dequeue::dequeue(self, &call, request.into_inner()).await)?;
+        let bytes = AnswerBytes(answer.get_ref().encoded_len());
+        answer.extensions_mut().insert(bytes);
+        Ok(answer)
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Answer<v1::AckResponse> {

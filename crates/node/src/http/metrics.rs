@@ -53,6 +53,7 @@ pub async fn metrics(state: State) -> impl IntoResponse {
     }
     gauge!("forebay_calls_at_work").set(state.load.working.taken() as f64);
     gauge!("forebay_request_bytes").set(state.load.request_bytes.taken() as f64);
+    gauge!("forebay_unsent_bytes").set(state.load.unsent.bytes() as f64);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.recorder.render())
 }
 
