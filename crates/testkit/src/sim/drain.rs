@@ -40,17 +40,23 @@ pub async fn drain(world: &World, mut dice: Dice) {
     let mut port = Port { world, dice };
     let bound = if world.plan.exact_time() { BOUND } else { BOUND_CLOCKS };
     let end = world.journal.elapsed() + bound;
-    while left(world) > 0 {
-        if world.journal.elapsed() > end {
-            world.blame("EVENTUAL-REDELIVERY", format!("after {bound:?} these are left: {}", rest(world)));
-            return;
+    loop {
+        while left(world) > 0 {
+            if world.journal.elapsed() > end {
+                let rest = rest(world);
+                world.blame("EVENTUAL-REDELIVERY", format!("after {bound:?} these are left: {rest}"));
+                return;
+            }
+            for tenant in 0..NAMESPACES.len() {
+                take_all(&mut port, &node, tenant).await;
+            }
         }
-        for tenant in 0..NAMESPACES.len() {
-            take_all(&mut port, &node, tenant).await;
+        // A call whose caller is gone, and what the end left to be tidied up, take a moment.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        if left(world) == 0 {
+            break;
         }
     }
-    // A call whose caller is gone, and what the end left to be tidied up, take a moment.
-    tokio::time::sleep(Duration::from_secs(2)).await;
     audit(world, &node).await;
     emptied(world);
     stop(world, &node).await;
