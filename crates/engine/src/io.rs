@@ -101,6 +101,7 @@ async fn released(tasks: &mut UnboundedReceiver<Task>) {
 async fn acquire(keeper: &mut Keeper) -> Owned {
     let mut pause = RETRY_MIN;
     let mut watch: Option<(Observation, Monotonic)> = None;
+    let mut said = String::new();
     loop {
         match attempt(keeper, &mut watch).await {
             Ok(Some(owned)) => return owned,
@@ -113,7 +114,11 @@ async fn acquire(keeper: &mut Keeper) -> Owned {
                 tokio::time::sleep(LOOK).await;
             }
             Err(error) => {
-                tracing::warn!(shard.id = keeper.id.0, %error, "the shard can't be taken over");
+                // The same again every second would only hide what else is said.
+                if said != error.message {
+                    tracing::warn!(shard.id = keeper.id.0, %error, "the shard can't be taken over; trying on");
+                    said.clone_from(&error.message);
+                }
                 watch = None;
                 keeper.line.send(ShardEvent::Waiting { state: "unreachable", why: error.to_string() });
                 tokio::time::sleep(jitter(&mut keeper.rng, pause)).await;
