@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_store::{LeaseEntry, Sweep};
-use forebay_types::{ItemId, Monotonic, Reason, Refusal, State, Timestamp, TopicId};
+use forebay_types::{ItemId, Monotonic, Reason, Refusal, Seq, State, Timestamp, TopicId};
 
 use crate::{
     Enqueued,
@@ -34,7 +34,7 @@ impl Core {
             .record(took.as_secs_f64());
         owned.batch = last;
         owned.stamp = batch.stamp;
-        owned.shard_lists = None;
+        let recorded = owned.shard_lists.take().is_some();
         owned.commit_took = took;
         owned.trusted_until = owned.trusted_until.max(batch.sent_at.plus(margin));
         // After a row that can't be stored, batches grow again with each one that is committed.
@@ -65,6 +65,10 @@ impl Core {
         }
         owned.shed(budget);
         self.end_reads(place);
+        if recorded {
+            // Keys whose earlier home this shard is have waited for that.
+            (0..self.shards.len()).for_each(|place| self.unblock(place));
+        }
     }
 
     /// Topics that the batch made or dropped.
@@ -178,21 +182,29 @@ impl Core {
 
     /// One of the batch's rows can't be stored, and nothing of the batch was. The next batch is half as long,
     /// until the row stands alone and is refused.
-    pub fn poisoned(&mut self, place: usize, why: &str) {
+    pub fn poisoned(&mut self, place: usize, why: &str, bad: &[Seq]) {
         let id = self.shards[place].id;
         let Some(owned) = &mut self.shards[place].owned else { return };
-        let Some(batch) = owned.in_flight.take() else { return };
+        let Some(mut batch) = owned.in_flight.take() else { return };
         let rows = batch.rows;
         tracing::warn!(shard.id = id.0, rows, why, "the database refused a row of a batch");
         metrics::counter!("forebay_poisoned_batches_total").increment(1);
+        let refusal =
+            Refusal::new(Reason::InvalidField, format!("the database does not take this item: {why}"));
+        if !bad.is_empty() {
+            // The call is one unit: it is stored without them, and their refusal with it.
+            for formed in &mut batch.formed {
+                formed.refuse_items(bad, &refusal);
+            }
+            self.take_apart(place, batch, None);
+            return;
+        }
         let alone = rows <= 1 || matches!(batch.formed.as_slice(), [one] if one.is_unit());
         if !alone && !on(Bug::PoisonFailsAll) {
             self.take_apart(place, batch, Some(rows / 2));
             return;
         }
         owned.split = None;
-        let refusal =
-            Refusal::new(Reason::InvalidField, format!("the database does not take this item: {why}"));
         self.refuse_batch(place, batch, &refusal);
         self.end_reads(place);
     }
@@ -314,6 +326,16 @@ impl Core {
 }
 
 impl Formed {
+    /// Items with these numbers are not to be stored.
+    fn refuse_items(&mut self, bad: &[Seq], refusal: &Refusal) {
+        let Self::Enqueued { part, results } = self else { return };
+        for (item, result) in part.items.iter_mut().zip(results) {
+            if result.as_ref().is_ok_and(|stored| bad.contains(&stored.key.seq)) {
+                item.refused = Some(refusal.clone());
+            }
+        }
+    }
+
     /// It can't be cut any further.
     fn is_unit(&self) -> bool {
         match self {

@@ -22,7 +22,7 @@ use crate::{
     calls::Calls,
     dequeue::Poll,
     event::{Event, ShardEvent},
-    form::{self, Context, Formed},
+    form::{self, Context, Formed, InFlight},
     generations::longest_window,
     homes::Homes,
     io::{Line, Reads, Task},
@@ -231,7 +231,7 @@ impl Core {
         let Some(owned) = &mut shard.owned else { return };
         match what {
             ShardEvent::Committed { last } => self.committed(place, last),
-            ShardEvent::Poison(why) => self.poisoned(place, &why),
+            ShardEvent::Poison { why, bad } => self.poisoned(place, &why, &bad),
             ShardEvent::DiskFull => self.disk_full(place),
             ShardEvent::Trouble(why) => {
                 shard.last_error = why;
@@ -365,10 +365,11 @@ impl Core {
         }
         let shard = &mut self.shards[place];
         let Some(owned) = &mut shard.owned else { return };
+        let sift = owned.in_flight.as_ref().is_some_and(InFlight::is_one_request);
         if let Some(batch) = outcome.batch {
             metrics::histogram!("forebay_batch_rows")
                 .record(owned.in_flight.as_ref().map_or(0, |b| b.rows) as f64);
-            let _ = shard.tasks.send(Task::Commit { life: shard.life, batch: Box::new(batch) });
+            let _ = shard.tasks.send(Task::Commit { life: shard.life, batch: Box::new(batch), sift });
         }
         for settle in outcome.misses {
             self.missed(place, settle);

@@ -184,6 +184,7 @@ fn placed(namespace: &str, index: usize, item: NewItem, rank: i64, now: Timestam
         dedupe: key.map(|key| place::hash(&[b"dedupe", namespace.as_bytes(), key.as_bytes()])),
         pinned: item.shard.is_some(),
         body: item.body,
+        refused: None,
     };
     ToPlace { shard: item.shard, item: item_placed }
 }

@@ -72,7 +72,11 @@ pub(crate) enum ShardEvent {
         last: u64,
     },
     /// One of the batch's rows can't be stored; nothing was committed.
-    Poison(String),
+    /// `bad`: the items that it is, where the batch could not be cut.
+    Poison {
+        why: String,
+        bad: Vec<Seq>,
+    },
     /// No room for the batch; nothing was committed.
     DiskFull,
     /// A statement failed, and is repeated.

@@ -52,6 +52,14 @@ pub(crate) struct InFlight {
     pub expiry_min: Timestamp,
 }
 
+impl InFlight {
+    /// It is one call with a request id and nothing else, which must not be cut.
+    pub fn is_one_request(&self) -> bool {
+        let one = |part: &EnqueuePart| part.request.is_some() && part.items.len() > 1;
+        matches!(self.formed.as_slice(), [Formed::Enqueued { part, .. }] if one(part))
+    }
+}
+
 /// One thing that the batch does, to be applied when it is committed, or to be undone.
 #[derive(Debug)]
 pub(crate) enum Formed {
@@ -392,6 +400,9 @@ impl<'a, 'c> Former<'a, 'c> {
     }
 
     fn insert(&mut self, part: &EnqueuePart, item: &Placed) -> Result<Stored, Refusal> {
+        if let Some(refusal) = &item.refused {
+            return Err(refusal.clone());
+        }
         let topic =
             self.topic(&TopicName { namespace: part.namespace.clone(), topic: item.topic.clone() })?;
         self.stamp.seq = Seq(self.stamp.seq.0 + 1);

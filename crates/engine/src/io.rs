@@ -16,6 +16,7 @@ use crate::{
     event::{Event, ShardEvent, Taken},
     op::{KeyHash, Settle},
     planted::{Bug, on},
+    sift,
 };
 
 /// After an owner has answered all the same, its shard is taken if nothing moved for so long.
@@ -28,9 +29,11 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// What the engine's task asks of a shard's task.
 pub(crate) enum Task {
+    /// `sift`: the batch must not be cut, so a row that can't be stored is to be found in it.
     Commit {
         life: u64,
         batch: Box<Batch>,
+        sift: bool,
     },
     /// Make generations of the dedupe table, drop others.
     Generations {
@@ -205,15 +208,17 @@ async fn serve(keeper: &mut Keeper, owned: Owned, tasks: &mut UnboundedReceiver<
         match task {
             // Meant for an earlier life, whose state the engine has dropped.
             Some(Task::Commit { life, .. } | Task::Generations { life, .. }) if life != keeper.line.life => {}
-            Some(Task::Commit { batch, .. }) => match commit(keeper, writer.as_mut(), &batch).await {
-                Verdict::Committed { last } => keeper.line.send(ShardEvent::Committed { last }),
-                Verdict::Poison(why) => keeper.line.send(ShardEvent::Poison(why)),
-                Verdict::DiskFull => keeper.line.send(ShardEvent::DiskFull),
-                Verdict::Foreign { sent } => {
-                    keeper.line.send(ShardEvent::Lost { sent });
-                    break false;
+            Some(Task::Commit { batch, sift, .. }) => {
+                match commit(keeper, writer.as_mut(), &batch, sift).await {
+                    Verdict::Committed { last } => keeper.line.send(ShardEvent::Committed { last }),
+                    Verdict::Poison { why, bad } => keeper.line.send(ShardEvent::Poison { why, bad }),
+                    Verdict::DiskFull => keeper.line.send(ShardEvent::DiskFull),
+                    Verdict::Foreign { sent } => {
+                        keeper.line.send(ShardEvent::Lost { sent });
+                        break false;
+                    }
                 }
-            },
+            }
             Some(order @ Task::Generations { .. }) => {
                 let _ = orders.send(order);
             }
@@ -233,21 +238,26 @@ async fn serve(keeper: &mut Keeper, owned: Owned, tasks: &mut UnboundedReceiver<
 /// What became of a batch, for good.
 enum Verdict {
     Committed { last: u64 },
-    Poison(String),
+    Poison { why: String, bad: Vec<Seq> },
     DiskFull,
     Foreign { sent: bool },
 }
 
 /// Commits a batch: replays it as often as it takes, and finds out what became of it where that is unknown.
-/// This is the one place that retries.
-async fn commit(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch) -> Verdict {
+/// This is the one place that retries. `uncut`: see [`Task::Commit`].
+async fn commit(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch, uncut: bool) -> Verdict {
     let mut pause = RETRY_MIN;
     let mut sent = false;
+    let mut gone_back = 0;
     loop {
         let error = match writer.commit(batch).await {
             Ok(()) => return Verdict::Committed { last: batch.number },
             Err(CommitError::RolledBack(error)) => match error.class {
-                ErrorClass::Poison => return Verdict::Poison(error.message),
+                ErrorClass::Poison if uncut => match sift::sift(writer, batch).await {
+                    Some(bad) => return Verdict::Poison { why: error.message, bad },
+                    None => error.message,
+                },
+                ErrorClass::Poison => return Verdict::Poison { why: error.message, bad: Vec::new() },
                 ErrorClass::DiskFull => return Verdict::DiskFull,
                 ErrorClass::Replay => {
                     tracing::debug!(shard.id = keeper.id.0, batch = batch.number, %error, "batch replayed");
@@ -261,7 +271,10 @@ async fn commit(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch) -> 
                 | ErrorClass::Schema
                 | ErrorClass::Other => error.to_string(),
             },
-            Err(CommitError::FenceMoved) => CommitError::FenceMoved.to_string(),
+            Err(CommitError::FenceMoved) => {
+                gone_back += 1;
+                CommitError::FenceMoved.to_string()
+            }
             Err(CommitError::Unknown(_)) if on(Bug::UnknownAsCommitted) => {
                 return Verdict::Committed { last: batch.number };
             }
@@ -274,6 +287,16 @@ async fn commit(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch) -> 
         keeper.line.send(ShardEvent::Trouble(error));
         match resolve(keeper, writer, batch.number).await {
             Outcome::Committed => return confirm(keeper, writer, batch).await,
+            Outcome::NotCommitted if gone_back > 1 => {
+                // The fence is ours and behind us: the server has lost what it had committed. What is in memory is
+                // worth nothing any more.
+                tracing::error!(
+                    shard.id = keeper.id.0,
+                    batch = batch.number,
+                    "the shard has lost committed batches"
+                );
+                return Verdict::Foreign { sent };
+            }
             Outcome::NotCommitted => {
                 // The old connection is dead and the fence says no: the COMMIT that was sent is undone.
                 sent = false;
@@ -317,7 +340,7 @@ async fn confirm(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch) ->
             Outcome::NotCommitted => match resolve(keeper, writer, empty.number - 1).await {
                 Outcome::Committed => {}
                 Outcome::NotCommitted if empty.number == batch.number + 1 => {
-                    return Box::pin(commit(keeper, writer, batch)).await;
+                    return Box::pin(commit(keeper, writer, batch, false)).await;
                 }
                 Outcome::NotCommitted => empty.number -= 1,
                 Outcome::Foreign => return Verdict::Foreign { sent: true },

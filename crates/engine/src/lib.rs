@@ -33,6 +33,7 @@ mod prefetch;
 mod request;
 mod settle;
 mod shard;
+mod sift;
 mod status;
 mod stop;
 mod sweep;

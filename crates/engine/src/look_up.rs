@@ -26,6 +26,16 @@ pub(crate) struct LookUp {
     hits: Vec<(ShardId, DedupeHit)>,
 }
 
+/// Whom to ask for keys.
+enum Ask {
+    /// These shards, in turn.
+    Now(Vec<usize>),
+    /// One that matters is just recording the current list of shards.
+    Later,
+    /// One that matters is out of reach.
+    Never,
+}
+
 impl Core {
     /// Queues a part whose keys are distinct, after a look-up if it has any.
     pub fn accept_distinct(&mut self, place: usize, part: EnqueuePart) {
@@ -43,29 +53,35 @@ impl Core {
             owned.keyed.blocked.push_back(part);
             return;
         }
+        let ask = self.to_be_asked(place, &keys, now);
+        let Some(owned) = &mut self.shards[place].owned else { return };
+        if let Ask::Later = ask {
+            owned.keyed.blocked.push_back(part);
+            return;
+        }
         owned.keyed.held.extend(&keys);
-        let Some(ask) = self.to_be_asked(place, &keys, now) else { return self.refuse_part(place, part) };
+        let Ask::Now(ask) = ask else { return self.refuse_part(place, part) };
         self.ask(place, LookUp { part, ask, asked: (place, 0), hits: Vec::new() });
     }
 
-    /// The shards to be asked for these keys, in turn. `None`: one that matters is out of reach.
-    fn to_be_asked(&self, place: usize, keys: &[KeyHash], now: Timestamp) -> Option<Vec<usize>> {
+    /// Whom to ask for these keys.
+    fn to_be_asked(&self, place: usize, keys: &[KeyHash], now: Timestamp) -> Ask {
         let at = self.time.monotonic();
         if !self.homes.complete(at) {
-            return None;
+            return Ask::Never;
         }
         let mut ask = Vec::new();
         for id in self.homes.earlier_homes(keys, now) {
-            let earlier = self.place_of(id)?;
+            let Some(earlier) = self.place_of(id) else { return Ask::Never };
             // Once it has recorded the current list, it stores no key any more whose home is elsewhere.
-            let owned = self.shards[earlier].owned.as_ref()?;
+            let Some(owned) = &self.shards[earlier].owned else { return Ask::Never };
             if owned.shard_lists.is_some() {
-                return None;
+                return Ask::Later;
             }
             ask.push(earlier);
         }
         ask.push(place);
-        Some(ask)
+        Ask::Now(ask)
     }
 
     /// Asks the next shard.

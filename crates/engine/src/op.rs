@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_store::{DueRow, Sweep};
-use forebay_types::{Body, DeliveryPolicy, Key, Namespace, Receipt, Timestamp, Topic, TopicId};
+use forebay_types::{Body, DeliveryPolicy, Key, Namespace, Receipt, Refusal, Timestamp, Topic, TopicId};
 
 use crate::{NackAction, window::Entry};
 
@@ -47,6 +47,8 @@ pub(crate) struct Placed {
     /// The caller named the shard.
     pub pinned: bool,
     pub body: Body,
+    /// It can't be stored: its call is answered, and remembered, with this.
+    pub refused: Option<Refusal>,
 }
 
 impl Placed {

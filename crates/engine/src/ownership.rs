@@ -76,6 +76,8 @@ impl Core {
             self.forget_topic(place, *topic, &state.name);
         }
         self.fail_everything(place, &mut owned, sent);
+        // Whoever waited for this shard to record its list is told that it is out of reach.
+        (0..self.shards.len()).for_each(|place| self.unblock(place));
     }
 
     pub fn forget_topic(&mut self, place: usize, id: TopicId, name: &TopicName) {

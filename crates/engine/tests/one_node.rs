@@ -303,3 +303,28 @@ async fn a_key_is_remembered_when_shards_are_added_and_refused_when_its_home_is_
     }
     queue.engine.stop().await;
 }
+
+#[tokio::test]
+async fn an_item_that_the_database_does_not_take_fails_alone() {
+    let queue = Queue::start(1).await;
+    let mut bad = item(0, "bad");
+    bad.body.metadata = vec![0; 70_000].into(); // more than the column takes
+    for request_id in [None, Some("r".to_owned())] {
+        let mut items: Vec<NewItem> = (0..20).map(|n| item(n, "good")).collect();
+        items[13] = bad.clone();
+        let call = EnqueueCall { namespace: "ns".into(), items, request_id };
+        let results = queue.engine.enqueue(call.clone()).await.unwrap();
+        for (index, result) in results.iter().enumerate() {
+            match result {
+                Ok(stored) => assert!(index != 13 && !stored.duplicate),
+                Err(refusal) => assert_eq!((index, refusal.reason), (13, Reason::InvalidField)),
+            }
+        }
+        if call.request_id.is_some() {
+            let again = queue.engine.enqueue(call).await.unwrap();
+            assert_eq!(results, again, "the refusal is remembered with the rest");
+        }
+        assert_eq!(queue.get(100, 0).await.len(), 19);
+    }
+    queue.engine.stop().await;
+}

@@ -12,13 +12,10 @@ pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
     for call in &case.calls {
         stopped(case, call, found);
         match &call.what {
-            What::Enqueue { items, request_id, answer } => {
-                // A call with a request id is stored whole, or refused whole.
-                let whole = request_id.is_some() && items.iter().any(|item| item.poison);
+            What::Enqueue { items, answer, .. } => {
                 for (at, item) in items.iter().enumerate() {
                     // A duplicate is not stored, so it may be anything.
                     let stored = answer.member(at).filter(|result| !result.is_ok_and(|done| done.duplicate));
-                    let stored = stored.filter(|result| !whole || result.is_ok());
                     member(call, item.poison, stored.map(|result| result.map(drop)), found);
                 }
                 refused(case, call, answer, found);
