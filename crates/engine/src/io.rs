@@ -119,7 +119,7 @@ async fn acquire(keeper: &mut Keeper) -> Owned {
             Err(error) => {
                 // The same again every second would only hide what else is said.
                 if said != error.message {
-                    tracing::warn!(shard.id = keeper.id.0, %error, "the shard can't be taken over; trying on");
+                    tracing::warn!(shard.id = keeper.id.0, %error, "the shard can't be taken over");
                     said.clone_from(&error.message);
                 }
                 watch = None;
