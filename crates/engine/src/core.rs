@@ -33,6 +33,8 @@ use crate::{
 
 /// How long a shard whose head is unknown is waited for.
 pub(crate) const HEAD_PATIENCE: Duration = Duration::from_millis(50);
+/// A server whose clock is further off is reported.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 /// Hints to clients when to try again.
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
 
@@ -47,6 +49,8 @@ pub(crate) struct Shard {
     /// Whether its items took part in the merge when it was last looked after.
     pub was_merged: bool,
     pub last_error: String,
+    /// The server's clock is far from node time; said in the log.
+    pub clock_off: bool,
     pub tasks: UnboundedSender<Task>,
 }
 
@@ -144,6 +148,7 @@ impl Core {
             breaker: Breaker::new(at),
             was_merged: true,
             last_error: String::new(),
+            clock_off: false,
             tasks,
         });
         Self {
@@ -242,6 +247,16 @@ impl Core {
                 owned.trusted_until = owned.trusted_until.max(trusted_until(&self.settings, began));
                 if let Some(clock) = clock {
                     self.time.vote(shard.id, clock);
+                    let offset = self.time.offset(shard.id).unwrap_or(0);
+                    let off = offset.unsigned_abs() > CLOCK_TOLERANCE.as_micros() as u64;
+                    if off && !shard.clock_off {
+                        tracing::warn!(
+                            shard.id = shard.id.0,
+                            offset_micros = offset,
+                            "the server's clock is off"
+                        );
+                    }
+                    shard.clock_off = off;
                 }
             }
             ShardEvent::Ready { topic, read, rows } => {

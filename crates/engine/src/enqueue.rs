@@ -72,12 +72,18 @@ impl Core {
         }
         let key = place::hash(&[namespace.as_bytes(), item.item.topic.as_bytes()]);
         let healthy = self.shards.iter().enumerate().filter(|(_, shard)| shard.is_healthy());
-        let best = place::best(&key, healthy.map(|(place, shard)| (place, shard.id)), SHARDS_PER_TOPIC);
-        let backlog = |place: &usize| {
-            let owned = self.shards[*place].owned.as_ref();
-            (!parts.contains_key(place), owned.map_or(usize::MAX, |owned| owned.backlog()))
-        };
-        best.into_iter().min_by_key(backlog).ok_or_else(no_shard)
+        let best = place::best(&key, healthy.map(|(place, shard)| (place, shard.id)), self.shards.len());
+        let backlog =
+            |place: usize| self.shards[place].owned.as_ref().map_or(usize::MAX, |owned| owned.backlog());
+        // A topic that brings more than its shards commit in a batch spreads to twice as many.
+        let mut spread = SHARDS_PER_TOPIC.min(best.len());
+        while spread < best.len()
+            && best[..spread].iter().all(|place| backlog(*place) > self.settings.batch_rows)
+        {
+            spread = (2 * spread).min(best.len());
+        }
+        let some = best[..spread].iter().copied();
+        some.min_by_key(|place| (!parts.contains_key(place), backlog(*place))).ok_or_else(no_shard)
     }
 
     /// A shard that is fixed by hand or by a key: it or none.

@@ -5,7 +5,7 @@ use std::hash::Hasher as _;
 use forebay_types::ShardId;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-/// Shards that share a topic's new items.
+/// Shards that share a topic's new items, as long as they keep up.
 pub(crate) const SHARDS_PER_TOPIC: usize = 2;
 
 /// 128 bits over the parts; each part is preceded by its length, so that no two lists of parts run together.

@@ -328,3 +328,21 @@ async fn an_item_that_the_database_does_not_take_fails_alone() {
     }
     queue.engine.stop().await;
 }
+
+#[tokio::test]
+async fn a_topic_spreads_over_more_shards_when_two_fall_behind() {
+    let queue = Queue::start(4).await;
+    let shards_of = |stored: &[Enqueued]| {
+        stored.iter().map(|stored| stored.id.shard).collect::<std::collections::BTreeSet<_>>()
+    };
+    let mut calm = Vec::new();
+    for _ in 0..8 {
+        calm.extend(queue.put(vec![item(0, "x")]).await);
+    }
+    assert!(shards_of(&calm).len() <= 2);
+    let put = || queue.put((0..1_000).map(|_| item(0, "x")).collect());
+    let (a, b, c, d, e, f) = tokio::join!(put(), put(), put(), put(), put(), put());
+    let hurried: Vec<Enqueued> = [a, b, c, d, e, f].concat();
+    assert_eq!(shards_of(&hurried).len(), 4);
+    queue.engine.stop().await;
+}
