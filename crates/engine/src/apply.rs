@@ -7,7 +7,7 @@ use forebay_types::{ItemId, Monotonic, Reason, Refusal, Seq, State, Timestamp, T
 
 use crate::{
     Enqueued,
-    core::{Core, NodeTopic, RETRY},
+    core::{Core, NodeTopic, RETRY, trusted_until},
     form::{Formed, FormedPage, InFlight, Stored, entry_of},
     op::{EnqueuePart, Settle, SettleKind},
     planted::{Bug, on},
@@ -23,7 +23,6 @@ impl Core {
     /// The batch under way is committed: it counts from now on.
     pub fn committed(&mut self, place: usize, last: u64) {
         let at = self.time.monotonic();
-        let margin = self.settings.shard_lease - self.settings.shard_lease / 5;
         let budget = self.index_budget();
         let shard = &mut self.shards[place];
         let Some(owned) = &mut shard.owned else { return };
@@ -36,7 +35,7 @@ impl Core {
         owned.stamp = batch.stamp;
         let recorded = owned.shard_lists.take().is_some();
         owned.commit_took = took;
-        owned.trusted_until = owned.trusted_until.max(batch.sent_at.plus(margin));
+        owned.trusted_until = owned.trusted_until.max(trusted_until(&self.settings, batch.sent_at));
         // After a row that can't be stored, batches grow again with each one that is committed.
         let whole = self.settings.batch_rows;
         owned.split = owned.split.map(|split| split * 2).filter(|split| *split < whole);
