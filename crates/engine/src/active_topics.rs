@@ -121,6 +121,7 @@ impl Core {
                 .collect(),
             ..ActiveIndex::default()
         });
+        let moment = self.time.moment();
         let mut unknown = BTreeSet::new();
         for topic in std::mem::take(&mut active.stale) {
             let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
@@ -129,7 +130,7 @@ impl Core {
                 continue;
             }
             let parts = self.topics.get(&name).map(|topic| topic.parts.clone()).unwrap_or_default();
-            let head = parts.into_iter().filter_map(|(place, id)| self.head(place, id)).min();
+            let head = parts.into_iter().filter_map(|(place, id)| self.head(place, id, moment)).min();
             let position = head.map(|(best_priority, rank, ..)| TopicPosition {
                 best_priority,
                 oldest_ready_at: Timestamp::from_micros(rank),

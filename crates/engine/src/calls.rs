@@ -1,10 +1,11 @@
 //! Calls whose members are answered one by one: enqueue, ack, nack, extension. A call is answered when its
 //! last member is.
 
-use std::{collections::HashMap, sync::atomic::Ordering};
+use std::sync::atomic::Ordering;
 
 use forebay_store::StoreError;
 use forebay_types::{Fate, Reason, Receipt, Refusal, Timestamp};
+use rustc_hash::FxHashMap;
 
 use crate::{
     Enqueued, ExtendOf, NackOf, Settled,
@@ -44,9 +45,9 @@ impl<T> Gather<T> {
 /// All calls that are under way.
 #[derive(Default)]
 pub(crate) struct Calls {
-    enqueues: HashMap<u64, (Gather<Result<Enqueued, Refusal>>, usize)>,
-    settles: HashMap<u64, Gather<Settled>>,
-    extensions: HashMap<u64, Gather<Extended>>,
+    enqueues: FxHashMap<u64, (Gather<Result<Enqueued, Refusal>>, usize)>,
+    settles: FxHashMap<u64, Gather<Settled>>,
+    extensions: FxHashMap<u64, Gather<Extended>>,
 }
 
 impl Calls {

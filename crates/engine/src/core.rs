@@ -13,6 +13,7 @@ use std::{
 
 use forebay_types::{Monotonic, Namespace, Reason, Refusal, ShardId, Timestamp, TopicId, TopicName};
 use rand::rngs::StdRng;
+use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc::UnboundedSender, oneshot, watch};
 
 use crate::{
@@ -110,7 +111,7 @@ pub(crate) struct Core {
     pub topics: HashMap<TopicName, NodeTopic>,
     /// How many topics a namespace has on this node.
     pub topics_of: HashMap<Namespace, usize>,
-    pub polls: HashMap<u64, Poll>,
+    pub polls: FxHashMap<u64, Poll>,
     pub calls: Calls,
     pub homes: Homes,
     pub active: HashMap<Namespace, ActiveIndex>,
@@ -158,7 +159,7 @@ impl Core {
             shards: shards.collect(),
             topics: HashMap::new(),
             topics_of: HashMap::new(),
-            polls: HashMap::new(),
+            polls: FxHashMap::default(),
             calls: Calls::default(),
             homes,
             active: HashMap::new(),

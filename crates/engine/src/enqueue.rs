@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use forebay_types::{Reason, Refusal, ShardId, Timestamp};
+use forebay_types::{Reason, Refusal, ShardId, Timestamp, Topic};
 
 use crate::{
     EnqueueCall, Enqueued, NewItem, Schedule,
@@ -29,10 +29,11 @@ impl Core {
         let count = call.items.len();
         let mut parts: BTreeMap<usize, Vec<Placed>> = BTreeMap::new();
         let mut refused = Vec::new();
+        let mut suited = Suited::default();
         for (index, item) in call.items.into_iter().enumerate() {
             self.rank = self.rank.saturating_add(1).max(now.as_micros());
             let item = placed(&namespace, index, item, self.rank, now);
-            match self.place(&namespace, request, &item, &parts) {
+            match self.place(&namespace, request, &item, &parts, &mut suited) {
                 Ok(place) => parts.entry(place).or_default().push(item.item),
                 Err(refusal) => refused.push((index, refusal)),
             }
@@ -58,6 +59,7 @@ impl Core {
         request: Option<KeyHash>,
         item: &ToPlace,
         parts: &BTreeMap<usize, Vec<Placed>>,
+        suited: &mut Suited,
     ) -> Result<usize, Refusal> {
         if let Some(id) = item.shard {
             let place = self.place_of(id).ok_or_else(|| {
@@ -70,9 +72,14 @@ impl Core {
             let home = place::best(&hash, ids, 1).first().copied().ok_or_else(no_shard)?;
             return self.fixed(home);
         }
-        let key = place::hash(&[namespace.as_bytes(), item.item.topic.as_bytes()]);
-        let healthy = self.shards.iter().enumerate().filter(|(_, shard)| shard.is_healthy());
-        let best = place::best(&key, healthy.map(|(place, shard)| (place, shard.id)), self.shards.len());
+        if suited.topic.as_ref() != Some(&item.item.topic) {
+            let key = place::hash(&[namespace.as_bytes(), item.item.topic.as_bytes()]);
+            let healthy = self.shards.iter().enumerate().filter(|(_, shard)| shard.is_healthy());
+            let healthy = healthy.map(|(place, shard)| (place, shard.id));
+            suited.places = place::best(&key, healthy, self.shards.len());
+            suited.topic = Some(item.item.topic.clone());
+        }
+        let best = &suited.places;
         let backlog =
             |place: usize| self.shards[place].owned.as_ref().map_or(usize::MAX, |owned| owned.backlog());
         // A topic that brings more than its shards commit in a batch spreads to twice as many.
@@ -137,6 +144,7 @@ impl Core {
     /// What was in no batch yet goes to another shard, if it may.
     pub fn place_again(&mut self, part: EnqueuePart, refusal: &Refusal) {
         let mut parts: BTreeMap<usize, Vec<Placed>> = BTreeMap::new();
+        let mut suited = Suited::default();
         for item in part.items {
             let index = item.index;
             let to_place = ToPlace { shard: None, item };
@@ -144,7 +152,7 @@ impl Core {
             let place = if fixed {
                 Err(refusal.clone())
             } else {
-                self.place(&part.namespace, None, &to_place, &parts)
+                self.place(&part.namespace, None, &to_place, &parts, &mut suited)
             };
             match place {
                 Ok(place) => parts.entry(place).or_default().push(to_place.item),
@@ -160,6 +168,13 @@ impl Core {
             self.accept(place, EnqueuePart { call: part.call, namespace, request: None, items });
         }
     }
+}
+
+/// The healthy shards that suit the last item's topic, best first: a call's items mostly have the same one.
+#[derive(Default)]
+struct Suited {
+    topic: Option<Topic>,
+    places: Vec<usize>,
 }
 
 /// An item with what only its placing needs.

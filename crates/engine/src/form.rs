@@ -3,7 +3,7 @@
 //! noted in [`InFlight`] and applied in `apply.rs` once the batch is committed.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use forebay_types::{
     TopicId, TopicName,
 };
 use rand::{RngExt, rngs::StdRng};
+use rustc_hash::FxHashSet;
 
 use crate::{
     Settings,
@@ -71,14 +72,18 @@ pub(crate) enum Formed {
         part: LeasePart,
         handed: Vec<Leased>,
     },
-    Settled {
-        settle: Box<Settle>,
-        lease: Box<LeaseEntry>,
-        effect: Effect,
-    },
+    Settled(Box<Settlement>),
     Restored(Picked),
     /// An open delivery moves to this batch's lease row, because its old row is mostly closed.
     Moved(Seq),
+}
+
+/// The end, or the extension, of a delivery.
+#[derive(Debug)]
+pub(crate) struct Settlement {
+    pub settle: Settle,
+    pub lease: LeaseEntry,
+    pub effect: Effect,
 }
 
 /// Where an enqueued item went.
@@ -156,9 +161,10 @@ pub(crate) struct Former<'a, 'c> {
     limit: usize,
     rows: usize,
     bytes: usize,
-    pub busy: HashSet<Seq>,
+    pub busy: FxHashSet<Seq>,
     deltas: BTreeMap<TopicId, TopicCounts>,
     new_topics: HashMap<TopicName, TopicId>,
+    last_topic: Option<(TopicName, TopicId)>,
     closing: BTreeMap<u64, Vec<usize>>,
     pub entries: Vec<LeaseEntry>,
     formed: Vec<Formed>,
@@ -180,9 +186,10 @@ impl<'a, 'c> Former<'a, 'c> {
             limit,
             rows: 0,
             bytes: 0,
-            busy: HashSet::new(),
+            busy: FxHashSet::default(),
             deltas: BTreeMap::new(),
             new_topics: HashMap::new(),
+            last_topic: None,
             closing: BTreeMap::new(),
             entries: Vec::new(),
             formed: Vec::new(),
@@ -255,7 +262,7 @@ impl<'a, 'c> Former<'a, 'c> {
         self.busy.insert(lease.seq);
         self.rows += 1;
         let effect = self.settle_effect(&settle.kind, &lease);
-        self.formed.push(Formed::Settled { settle: Box::new(settle), lease: Box::new(lease), effect });
+        self.formed.push(Formed::Settled(Box::new(Settlement { settle, lease, effect })));
     }
 
     /// At-most-once items that could not be handed over are inserted again.
@@ -403,8 +410,7 @@ impl<'a, 'c> Former<'a, 'c> {
         if let Some(refusal) = &item.refused {
             return Err(refusal.clone());
         }
-        let topic =
-            self.topic(&TopicName { namespace: part.namespace.clone(), topic: item.topic.clone() })?;
+        let topic = self.topic(part, item)?;
         self.stamp.seq = Seq(self.stamp.seq.0 + 1);
         let waits = item.due.filter(|due| *due > self.context.now);
         let rank = match item.due {
@@ -447,10 +453,25 @@ impl<'a, 'c> Former<'a, 'c> {
         rank
     }
 
-    fn topic(&mut self, name: &TopicName) -> Result<TopicId, Refusal> {
-        if let Some(id) = self.owned.names.get(name).or_else(|| self.new_topics.get(name)) {
+    /// The number of an item's topic. A call's items mostly have the same one.
+    fn topic(&mut self, part: &EnqueuePart, item: &Placed) -> Result<TopicId, Refusal> {
+        if let Some((name, id)) = &self.last_topic
+            && name.topic == item.topic
+            && name.namespace == part.namespace
+        {
             return Ok(*id);
         }
+        let name = TopicName { namespace: part.namespace.clone(), topic: item.topic.clone() };
+        let known = self.owned.names.get(&name).or_else(|| self.new_topics.get(&name)).copied();
+        let id = match known {
+            Some(id) => id,
+            None => self.new_topic(&name)?,
+        };
+        self.last_topic = Some((name, id));
+        Ok(id)
+    }
+
+    fn new_topic(&mut self, name: &TopicName) -> Result<TopicId, Refusal> {
         let limit = self.context.settings.limits.topics_per_namespace;
         let new = self.new_topics.keys().filter(|other| other.namespace == name.namespace).count();
         if (self.context.topics_of)(&name.namespace) + new >= limit {

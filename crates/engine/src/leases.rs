@@ -1,9 +1,10 @@
 //! The open leases of one shard: the lease log as its owner holds it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use forebay_store::{LeaseEntry, LeaseRow};
+use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
 use forebay_types::{Seq, Timestamp, TopicId};
+use rustc_hash::FxHashMap;
 
 /// A row with at most one open delivery in so many is rewritten.
 const SPARSE: usize = 16;
@@ -17,10 +18,10 @@ struct Row {
 
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    rows: HashMap<u64, Row>,
-    at: HashMap<Seq, (u64, usize)>,
+    rows: FxHashMap<u64, Row>,
+    at: FxHashMap<Seq, (u64, usize)>,
     deadlines: BTreeSet<(Timestamp, Seq)>,
-    per_topic: HashMap<TopicId, usize>,
+    per_topic: FxHashMap<TopicId, usize>,
     /// Rows most of whose deliveries are over.
     sparse: BTreeSet<u64>,
 }
@@ -51,26 +52,25 @@ impl Leases {
     }
 
     /// A delivery ended; the end is committed.
-    pub fn close(&mut self, seq: Seq) -> Option<LeaseEntry> {
-        let (id, place) = self.at.remove(&seq)?;
-        let held = self.rows.get_mut(&id)?;
+    pub fn close(&mut self, seq: Seq) {
+        let Some((id, place)) = self.at.remove(&seq) else { return };
+        let Some(held) = self.rows.get_mut(&id) else { return };
         held.row.open[place] = false;
         held.left -= 1;
-        let entry = held.row.entries[place].clone();
+        let LeaseEntry { deadline, topic, .. } = held.row.entries[place];
         if held.left == 0 {
             self.rows.remove(&id);
             self.sparse.remove(&id);
         } else if held.left * SPARSE <= held.row.open.len() {
             self.sparse.insert(id);
         }
-        self.deadlines.remove(&(entry.deadline, seq));
-        if let Some(count) = self.per_topic.get_mut(&entry.topic) {
+        self.deadlines.remove(&(deadline, seq));
+        if let Some(count) = self.per_topic.get_mut(&topic) {
             *count -= 1;
             if *count == 0 {
-                self.per_topic.remove(&entry.topic);
+                self.per_topic.remove(&topic);
             }
         }
-        Some(entry)
     }
 
     /// Where a lease stands in the log: row and place.
@@ -78,17 +78,19 @@ impl Leases {
         self.at.get(&seq).copied()
     }
 
-    /// A row as it will be once these places are closed too. A row that is closed whole comes without entries.
-    pub fn without(&self, id: u64, closing: &[usize]) -> Option<LeaseRow> {
+    /// A row as it will be once these places are closed too. A row that is closed whole comes without bits.
+    pub fn without(&self, id: u64, closing: &[usize]) -> Option<LeaseChange> {
         let Row { row, left } = self.rows.get(&id)?;
         if closing.len() >= *left {
-            return Some(LeaseRow { id, entries: Vec::new(), open: Vec::new() });
+            return Some(LeaseChange { id, earliest: Timestamp::MAX, open: Vec::new() });
         }
         let mut open = row.open.clone();
         for place in closing {
             open[*place] = false;
         }
-        Some(LeaseRow { id, entries: row.entries.clone(), open })
+        let left = row.entries.iter().zip(&open).filter(|(_, open)| **open);
+        let earliest = left.map(|(entry, _)| entry.deadline).min().unwrap_or(Timestamp::MAX);
+        Some(LeaseChange { id, earliest, open })
     }
 
     /// A row that is mostly closed, so that few open deliveries keep a long row alive.

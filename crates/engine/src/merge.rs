@@ -14,6 +14,7 @@ use crate::{
     dequeue::names,
     op::Picked,
     planted::{Bug, on},
+    time::Moment,
 };
 
 /// The best item of a topic in one shard: priority, rank and id, which order it, and where it is.
@@ -32,6 +33,7 @@ pub(crate) enum Pick {
 impl Core {
     /// Takes the best items of the demanded topics out of their windows.
     pub fn pick(&mut self, call: &DequeueCall, at: Monotonic) -> Pick {
+        let moment = self.time.moment();
         let mut found: BTreeMap<usize, Vec<Picked>> = BTreeMap::new();
         let mut position = 0;
         let mut bytes = 0;
@@ -44,7 +46,7 @@ impl Core {
             let parts = topic.parts.clone();
             let mut heads: BinaryHeap<Reverse<Head>> = BinaryHeap::new();
             for (place, id) in parts {
-                self.head(place, id).into_iter().for_each(|head| heads.push(Reverse(head)));
+                self.head(place, id, moment).into_iter().for_each(|head| heads.push(Reverse(head)));
             }
             let mut wanted = demand.max_items;
             while wanted > 0
@@ -83,7 +85,7 @@ impl Core {
                     entry,
                 });
                 position += 1;
-                match self.head(place, id) {
+                match self.head(place, id, moment) {
                     Some(head) => heads.push(Reverse(head)),
                     // What comes next in this shard is not known: nothing behind it may go first.
                     None if self.refill(place, id, wanted) => break,
@@ -106,15 +108,13 @@ impl Core {
     }
 
     /// The best deliverable item of a topic in one shard that takes part in the merge.
-    pub fn head(&mut self, place: usize, id: TopicId) -> Option<Head> {
-        let now = self.time.now();
-        let at = self.time.monotonic();
+    pub fn head(&mut self, place: usize, id: TopicId, moment: Moment) -> Option<Head> {
         let shard = &mut self.shards[place];
         if !shard.is_merged() {
             return None;
         }
         let owned = shard.owned.as_mut()?;
-        let now = owned.time.now(now, at);
+        let now = owned.time.now(moment.now, moment.at);
         loop {
             let (key, expired) =
                 owned.topics.get(&id)?.window.first().map(|(key, entry)| (key, entry.expired(now)))?;
@@ -133,9 +133,12 @@ impl Core {
             return false;
         };
         let parts = topic.parts.clone();
+        let moment = self.time.moment();
         let mut wait = false;
         for (place, id) in parts {
-            if !self.shards[place].is_merged() || self.head(place, id).is_some() || !self.refill(place, id, 1)
+            if !self.shards[place].is_merged()
+                || self.head(place, id, moment).is_some()
+                || !self.refill(place, id, 1)
             {
                 continue;
             }

@@ -72,9 +72,10 @@ impl Core {
     /// way already.
     pub fn unread(&mut self, name: &TopicName) -> bool {
         let parts = self.topics.get(name).map(|topic| topic.parts.clone()).unwrap_or_default();
+        let moment = self.time.moment();
         let mut unread = false;
         for (place, id) in parts {
-            if !self.shards[place].is_merged() || self.head(place, id).is_some() {
+            if !self.shards[place].is_merged() || self.head(place, id, moment).is_some() {
                 continue;
             }
             let Some(owned) = &self.shards[place].owned else { continue };

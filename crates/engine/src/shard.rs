@@ -9,6 +9,7 @@ use std::{
 
 use forebay_store::{Fence, FenceStamp, Image, Reader, ShardList, Sweep, TopicCounts};
 use forebay_types::{Monotonic, Namespace, Seq, Timestamp, TopicId, TopicName};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     form::InFlight,
@@ -156,10 +157,10 @@ pub(crate) struct Owned {
     /// Below it ranks of this shard are raised, because the fence's rank was far ahead of node time.
     pub rank_floor: i64,
     pub time: ShardTime,
-    pub topics: HashMap<TopicId, TopicState>,
+    pub topics: FxHashMap<TopicId, TopicState>,
     pub names: HashMap<TopicName, TopicId>,
     pub leases: Leases,
-    pub reserved: HashSet<Seq>,
+    pub reserved: FxHashSet<Seq>,
     /// Bytes of all windows.
     pub index_bytes: usize,
 
@@ -232,10 +233,10 @@ impl Owned {
             stamp: fence.stamp,
             rank_floor: i64::MIN,
             time: ShardTime::new(fence.stamp.time, at),
-            topics: HashMap::new(),
+            topics: FxHashMap::default(),
             names: HashMap::new(),
             leases,
-            reserved: HashSet::new(),
+            reserved: FxHashSet::default(),
             index_bytes: 0,
             settles: VecDeque::new(),
             lease_parts: VecDeque::new(),

@@ -1,10 +1,11 @@
 //! The loop around the sweeps that scan by time: when to look, what a scan may miss, how far the checkpoint
 //! moves. What is done with the rows stands in `sweep_due.rs` and `sweep_expiry.rs`.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use forebay_store::{DueRow, Sweep};
 use forebay_types::{Monotonic, Seq, Timestamp};
+use rustc_hash::FxHashSet;
 
 use crate::{
     form::InFlight,
@@ -38,7 +39,7 @@ pub(crate) struct Scan {
     pub id: u64,
     pub to: Timestamp,
     /// Items whose rows a commit changed since the scan began: the page may be wrong about them.
-    pub touched: HashSet<Seq>,
+    pub touched: FxHashSet<Seq>,
     /// The earliest time of a row that was added, or left alone, since the scan began.
     pub low: Timestamp,
 }
@@ -63,7 +64,7 @@ impl Sweeper {
         if self.scan.is_some() || self.next > to || at < self.not_before {
             return None;
         }
-        self.scan = Some(Scan { id, to, touched: HashSet::new(), low: Timestamp::MAX });
+        self.scan = Some(Scan { id, to, touched: FxHashSet::default(), low: Timestamp::MAX });
         Some((self.checkpoint, to))
     }
 

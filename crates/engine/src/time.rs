@@ -47,6 +47,11 @@ impl NodeTime {
         self.votes.get(&shard).map(|vote| vote - now)
     }
 
+    /// Both clocks at once, for what looks at many items.
+    pub fn moment(&mut self) -> Moment {
+        Moment { now: self.now(), at: self.read_at }
+    }
+
     /// The time. Never less than what was returned before.
     pub fn now(&mut self) -> Timestamp {
         let at = self.clock.monotonic();
@@ -66,6 +71,13 @@ impl NodeTime {
         clocks.sort_unstable();
         clocks[(clocks.len() - 1) / 2]
     }
+}
+
+/// Node time and the monotonic clock, read together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub now: Timestamp,
+    pub at: Monotonic,
 }
 
 /// A shard's time: node time, but never behind what the shard was told before. Where the fence's time is

@@ -3,10 +3,11 @@
 //! Invariant: the window holds *every* ready item at or below its horizon that is neither leased nor
 //! reserved. What lies above the horizon is only in the store, and [`Window::begin_read`] reads on from there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use forebay_store::{LeaseEntry, ReadyRow};
 use forebay_types::{Body, DeliveryPolicy, Horizon, Key, Seq, Timestamp};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::planted::{Bug, on};
 
@@ -77,9 +78,9 @@ struct Read {
     limit: usize,
     /// Items that a commit, a reservation or an open batch touched since the read began: what the read says of
     /// them may be old.
-    touched: HashSet<Seq>,
+    touched: FxHashSet<Seq>,
     /// Items that became ready since the read began, and still are.
-    added: HashMap<Seq, (Key, Entry)>,
+    added: FxHashMap<Seq, (Key, Entry)>,
     /// The window was cut, or a batch failed that the read may have seen: its result is worth nothing.
     void: bool,
 }
@@ -179,7 +180,8 @@ impl Window {
         if self.read.is_some() {
             return None;
         }
-        self.read = Some(Read { id, limit, touched: HashSet::new(), added: HashMap::new(), void: false });
+        self.read =
+            Some(Read { id, limit, touched: FxHashSet::default(), added: FxHashMap::default(), void: false });
         Some(after)
     }
 

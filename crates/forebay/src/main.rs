@@ -12,6 +12,10 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use verbs::{ack, check_config, dequeue, dev, enqueue, migrate, nack, serve, topics};
 
+/// The system's allocator took a fifth of a busy node's time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A persistent priority queue on sharded MySQL.
 #[derive(Parser)]
 #[command(version, about, propagate_version = true, arg_required_else_help = true)]

@@ -8,6 +8,7 @@
 pub mod docker;
 mod find;
 mod greeting;
+mod kept;
 mod process;
 mod template;
 mod unpack;
@@ -16,6 +17,7 @@ use std::{fmt, str::FromStr};
 
 pub use find::{Install, locate};
 pub use greeting::{Greeting, greet};
+pub use kept::Kept;
 pub use process::{Process, free_port, random};
 
 /// Environment: the URL of a MariaDB server to test against, as in `mysql://root@127.0.0.1:3306`.

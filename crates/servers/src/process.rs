@@ -4,37 +4,20 @@ use std::{
     ffi::OsString,
     fs,
     hash::{BuildHasher as _, RandomState},
-    io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::{Greeting, Install, Kind, greet, template};
+use crate::{Greeting, Install, Kept, Kind, greet, template};
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
-
-/// The server is a child of a shell that holds the reading end of a pipe from this process. When the pipe
-/// closes, because this process wants so or because it is gone, the shell kills the server, and with
-/// "remove" as the answer, or with none at all, its folder too.
-const KEEPER: &str = r#"
-folder=$1
-shift
-trap : INT TERM HUP
-"$@" </dev/null >/dev/null 2>&1 &
-server=$!
-echo $server
-read -r answer
-kill -9 $server
-wait $server
-[ "$answer" = keep ] || rm -rf "$folder"
-"#;
 
 /// A server of its own, in a folder of its own. It is killed and its folder removed when this value is
 /// dropped, and also when this process ends in whatever way.
@@ -44,14 +27,7 @@ pub struct Process {
     flags: Vec<String>,
     folder: tempfile::TempDir,
     port: u16,
-    running: Option<Running>,
-}
-
-#[derive(Debug)]
-struct Running {
-    keeper: Child,
-    pipe: ChildStdin,
-    server: Pid,
+    running: Option<Kept>,
 }
 
 impl Process {
@@ -81,21 +57,17 @@ impl Process {
 
     /// Ends it with SIGKILL and waits until it is gone. The data stays.
     pub fn kill9(&mut self) -> anyhow::Result<()> {
-        let Some(mut running) = self.running.take() else { return Ok(()) };
-        // A shell that was itself signalled is past reading, and kills the server without being told.
-        let _ = running.pipe.write_all(b"keep\n");
-        drop(running.pipe);
-        running.keeper.wait()?;
-        Ok(())
+        match self.running.take() {
+            Some(running) => running.kill(),
+            None => Ok(()),
+        }
     }
 
     /// Ends it with SIGTERM, as an operator would, and waits until it is gone. The data stays.
     pub fn stop(&mut self) -> anyhow::Result<()> {
         let Some(running) = &self.running else { return Ok(()) };
-        kill_process(running.server, Signal::TERM)?;
-        let alive =
-            || rustix::process::test_kill_process(running.server).is_ok() && !is_zombie(running.server);
-        if !wait_until(STOP_PATIENCE, || !alive()) {
+        running.signal(Signal::TERM)?;
+        if !wait_until(STOP_PATIENCE, || running.has_ended()) {
             bail!("{} did not stop within {STOP_PATIENCE:?}", self.install.kind);
         }
         self.kill9()
@@ -116,6 +88,11 @@ impl Process {
         self.port
     }
 
+    /// The process id of the server itself.
+    pub fn pid(&self) -> Option<u32> {
+        self.running.as_ref().map(Kept::pid)
+    }
+
     /// The family.
     pub fn kind(&self) -> Kind {
         self.install.kind
@@ -132,39 +109,23 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        let running = self.running.as_ref().context("the server is not running")?;
-        Ok(kill_process(running.server, signal)?)
+        self.running.as_ref().context("the server is not running")?.signal(signal)
     }
 
     fn run(&mut self) -> anyhow::Result<Greeting> {
-        let mut keeper = Command::new("/bin/sh")
-            .args(["-c", KEEPER, "keeper"])
-            .arg(self.folder.path())
-            .args(&self.install.program)
-            .args(self.arguments())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("starting a shell")?;
-        let (Some(pipe), Some(stdout)) = (keeper.stdin.take(), keeper.stdout.take()) else {
-            bail!("the shell has no pipes");
-        };
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        let server = Pid::from_raw(line.trim().parse().context("the shell names no pid")?);
-        let server = server.context("the shell names no pid")?;
-        self.running = Some(Running { keeper, pipe, server });
+        let mut command = Command::new(&self.install.program[0]);
+        command.args(&self.install.program[1..]).args(self.arguments());
+        let server = self.running.insert(Kept::spawn(&command, self.folder.path())?);
 
         let address = format!("127.0.0.1:{}", self.port);
         let mut greeting = None;
         let settled = wait_until(START_PATIENCE, || {
             greeting = greet(&address).ok();
-            greeting.is_some() || is_zombie(server)
+            greeting.is_some() || server.has_ended()
         });
         match greeting {
             // A server that ended may have left its port to somebody else, who answered.
-            Some(greeting) if settled && !is_zombie(server) => Ok(greeting),
+            Some(greeting) if settled && !server.has_ended() => Ok(greeting),
             _ => {
                 let log = fs::read_to_string(self.error_log()).unwrap_or_default();
                 let tail: Vec<&str> = log.lines().rev().take(20).collect();
@@ -244,16 +205,6 @@ pub fn free_port() -> anyhow::Result<u16> {
 pub fn random() -> u64 {
     // A hasher's random key is the standard library's one source of randomness.
     RandomState::new().hash_one(())
-}
-
-/// Whether the process has ended and nobody has asked for its status yet.
-fn is_zombie(pid: Pid) -> bool {
-    match fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
-        // The state follows the name, which is in parentheses and may hold any character.
-        Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')),
-        // Where there is no such file system the server's log tells as much, only later.
-        Err(_) => Path::new("/proc/self").exists(),
-    }
 }
 
 /// Polls until `done` or until the patience ends; says whether it was done.

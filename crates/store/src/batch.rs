@@ -2,7 +2,7 @@
 
 use forebay_types::{Body, DeliveryPolicy, Key, Seq, State, Timestamp, TopicId};
 
-use crate::{FenceStamp, LeaseRow, ShardList, Sweep, TopicCounts, TopicRow};
+use crate::{FenceStamp, LeaseChange, LeaseRow, ShardList, Sweep, TopicCounts, TopicRow};
 
 /// What one transaction changes. It is applied whole or not at all; its last statement moves the fence
 /// from `number - 1` to `number`.
@@ -33,7 +33,7 @@ pub struct Batch {
     /// `expiry` rows that go. One that is gone already is no error: the expiry sweep takes a leased item's row.
     pub unexpires: Vec<(Timestamp, Seq)>,
     /// Lease rows some of whose deliveries ended; a row with nothing open any more goes whole.
-    pub lease_changes: Vec<LeaseRow>,
+    pub lease_changes: Vec<LeaseChange>,
     /// Dedupe keys: generation, hash, answer to repeat. Stored with the stamp's time; one that is there already is
     /// replaced (its window was over).
     pub dedupes: Vec<(u64, [u8; 16], Vec<u8>)>,

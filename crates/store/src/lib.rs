@@ -16,8 +16,8 @@ pub use batch::{Batch, DeadLetter, ItemRow, Requeue};
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use mysql::{MySqlOptions, MySqlShard};
 pub use rows::{
-    DedupeHit, DueRow, Fence, FenceStamp, Image, LeaseEntry, LeaseRow, Observation, ReadyRow, Settings,
-    ShardList, Sweep, TopicCounts, TopicRow,
+    DedupeHit, DueRow, Fence, FenceStamp, Image, LeaseChange, LeaseEntry, LeaseRow, Observation, ReadyRow,
+    Settings, ShardList, Sweep, TopicCounts, TopicRow,
 };
 pub use shard::{Claim, Heart, Outcome, Owned, Reader, Shard, Writer};
 pub use sqlite::SqliteShard;

@@ -146,7 +146,23 @@ pub struct LeaseRow {
     pub open: Vec<bool>,
 }
 
+/// What becomes of a row of the lease log some of whose deliveries ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseChange {
+    /// The row.
+    pub id: u64,
+    /// The earliest deadline of what is still open.
+    pub earliest: Timestamp,
+    /// Which of its deliveries are still open. Without any the row goes whole.
+    pub open: Vec<bool>,
+}
+
 impl LeaseRow {
+    /// What the store has to be told once some of `open` were cleared.
+    pub fn change(&self) -> LeaseChange {
+        LeaseChange { id: self.id, earliest: self.earliest(), open: self.open.clone() }
+    }
+
     /// The earliest deadline of what is open; [`Timestamp::MAX`] if nothing is.
     pub fn earliest(&self) -> Timestamp {
         let open = self.entries.iter().zip(&self.open).filter(|(_, open)| **open);

@@ -3,15 +3,20 @@
 use forebay_proto::v1::{AckRequest, AckResponse};
 use forebay_types::Refusal;
 
-use super::{Queue, answered, fields, members::Members, settle_result};
+use super::{
+    Queue, answered,
+    fields::{self, Path},
+    members::Members,
+    settle_result,
+};
 
 /// Serves the call.
 pub async fn ack(queue: &Queue, request: AckRequest) -> Result<AckResponse, Refusal> {
     let namespace = queue.rules.namespace(&request.namespace)?;
     fields::members("acks", request.acks.len(), queue.rules.limits.members)?;
-    let checked = request.acks.iter().enumerate();
-    let checked = checked
-        .map(|(index, ack)| fields::receipt(&namespace, &format!("acks[{index}].receipt"), &ack.receipt));
+    let checked = request.acks.iter().enumerate().map(|(index, ack)| {
+        fields::receipt(&namespace, Path::of_member("acks", index, "receipt"), &ack.receipt)
+    });
     let (acks, places) = checked.collect::<Members<_>>().split();
     let answers = match acks.is_empty() {
         true => Vec::new(),

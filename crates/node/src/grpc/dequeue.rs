@@ -9,7 +9,11 @@ use forebay_proto::v1::{
 };
 use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal};
 
-use super::{Queue, call::Call, fields};
+use super::{
+    Queue,
+    call::Call,
+    fields::{self, Path},
+};
 
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
 const WAIT_MARGIN: Duration = Duration::from_millis(200);
@@ -52,20 +56,20 @@ fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refu
     let mut demands = Vec::with_capacity(asked.len());
     let mut sum = 0;
     for (index, demand) in asked.into_iter().enumerate() {
-        let path = |field: &str| format!("demands[{index}].{field}");
+        let path = |field: &'static str| Path::of_member("demands", index, field);
         let topic = match demand.selector {
-            Some(Selector::Topic(topic)) => fields::topic(limits, &path("topic"), &topic)?,
+            Some(Selector::Topic(topic)) => fields::topic(limits, path("topic"), &topic)?,
             Some(Selector::TopicPrefix(_)) => {
                 let message = "demands by prefix are not served yet";
                 let refusal = Refusal::new(Reason::Unimplemented, message);
-                return Err(Refusal { field: Some(path("topic_prefix")), ..refusal });
+                return Err(Refusal { field: Some(path("topic_prefix").into()), ..refusal });
             }
             None => return Err(Refusal::field(path("topic"), "must not be empty")),
         };
         if !topics.insert(topic.clone()) {
             return Err(Refusal::field(path("topic"), "is there twice"));
         }
-        let max_items = fields::within(&path("max_items"), demand.max_items as usize, 1, limits.members)?;
+        let max_items = fields::within(path("max_items"), demand.max_items as usize, 1, limits.members)?;
         sum += max_items;
         demands.push(Demand { topic, max_items });
     }

@@ -1,6 +1,5 @@
 //! `Enqueue`: checks the items, has the engine store them, answers each.
 
-use bytes::Bytes;
 use forebay_engine::{EnqueueCall, Enqueued, NewItem, Schedule};
 use forebay_proto::v1::{
     DeliveryPolicy as WirePolicy, EnqueueItem, EnqueueRequest, EnqueueResponse, EnqueueResult,
@@ -9,7 +8,12 @@ use forebay_proto::v1::{
 use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, ShardId, Timestamp};
 use prost::Message as _;
 
-use super::{Queue, answered, fields, members::Members, status};
+use super::{
+    Queue, answered,
+    fields::{self, Path},
+    members::Members,
+    status,
+};
 
 /// Serves the call.
 pub async fn enqueue(queue: &Queue, request: EnqueueRequest) -> Result<EnqueueResponse, Refusal> {
@@ -56,38 +60,38 @@ fn alone(items: &[EnqueueItem]) -> Result<(), Refusal> {
 }
 
 fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Result<NewItem, Refusal> {
-    let path = |field: &str| format!("items[{index}].{field}");
+    let path = |field: &'static str| Path::of_member("items", index, field);
 
-    let topic = fields::topic(limits, &path("topic"), &item.topic)?;
-    fields::bytes(&path("payload"), item.payload.len(), limits.payload_bytes)?;
-    fields::bytes(&path("metadata"), item.metadata.len(), limits.metadata_bytes)?;
-    fields::bytes(&path("dedupe_key"), item.dedupe_key.len(), limits.key_bytes)?;
+    let topic = fields::topic(limits, path("topic"), &item.topic)?;
+    fields::bytes(path("payload"), item.payload.len(), limits.payload_bytes)?;
+    fields::bytes(path("metadata"), item.metadata.len(), limits.metadata_bytes)?;
+    fields::bytes(path("dedupe_key"), item.dedupe_key.len(), limits.key_bytes)?;
     if item.headers.len() > limits.headers {
         let message = format!("has {} entries; at most {} are allowed", item.headers.len(), limits.headers);
         return Err(Refusal::too_large(path("headers"), message));
     }
     let header_bytes = item.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    fields::bytes(&path("headers"), header_bytes, limits.header_bytes)?;
+    fields::bytes(path("headers"), header_bytes, limits.header_bytes)?;
 
-    let ttl = item.ttl.as_ref().map(|ttl| fields::ttl(limits, &path("ttl"), ttl)).transpose()?;
+    let ttl = item.ttl.as_ref().map(|ttl| fields::ttl(limits, path("ttl"), ttl)).transpose()?;
     let schedule = match &item.schedule {
         None => Schedule::Now,
         Some(WireSchedule::Delay(delay)) => {
-            let delay = fields::delay(limits, &path("delay"), delay)?;
+            let delay = fields::delay(limits, path("delay"), delay)?;
             if ttl.is_some_and(|ttl| delay >= ttl) {
                 return Err(Refusal::field(path("delay"), "is not shorter than the ttl"));
             }
             if delay.is_zero() { Schedule::Now } else { Schedule::Delay(delay) }
         }
         Some(WireSchedule::DeliverAfter(time)) => {
-            let time = fields::timestamp(&path("deliver_after"), time)?;
+            let time = fields::timestamp(path("deliver_after"), time)?;
             if ttl.is_some_and(|ttl| time >= now.plus(ttl)) {
                 return Err(Refusal::field(path("deliver_after"), "is not before the item's expiry"));
             }
             Schedule::After(time)
         }
     };
-    let lease = fields::lease(limits, &path("lease_duration"), item.lease_duration.as_ref())?;
+    let lease = fields::lease(limits, path("lease_duration"), item.lease_duration.as_ref())?;
     let policy = match WirePolicy::try_from(item.delivery_policy) {
         Ok(WirePolicy::Unspecified | WirePolicy::AtLeastOnce) => DeliveryPolicy::AtLeastOnce,
         Ok(WirePolicy::AtMostOnce) => DeliveryPolicy::AtMostOnce,
@@ -110,12 +114,7 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
     Ok(NewItem {
         topic,
         priority: item.priority,
-        // Copies: a slice would keep the whole request in memory for as long as one item of it is cached.
-        body: Body {
-            payload: Bytes::copy_from_slice(&item.payload),
-            metadata: Bytes::copy_from_slice(&item.metadata),
-            headers,
-        },
+        body: Body { payload: item.payload, metadata: item.metadata, headers },
         schedule,
         lease: lease.unwrap_or(limits.lease_default),
         ttl,

@@ -4,7 +4,12 @@ use forebay_engine::ExtendOf;
 use forebay_proto::v1::{ExtendLeaseRequest, ExtendLeaseResponse, ExtendLeaseResult, LeaseExtension};
 use forebay_types::{Limits, Refusal, Timestamp};
 
-use super::{Queue, answered, fields, members::Members, status};
+use super::{
+    Queue, answered,
+    fields::{self, Path},
+    members::Members,
+    status,
+};
 
 /// Serves the call.
 pub async fn extend_lease(
@@ -31,9 +36,9 @@ fn check(
     index: usize,
     extension: &LeaseExtension,
 ) -> Result<ExtendOf, Refusal> {
-    let path = |field: &str| format!("extensions[{index}].{field}");
-    let receipt = fields::receipt(namespace, &path("receipt"), &extension.receipt)?;
-    let lease = fields::lease(limits, &path("lease_duration"), extension.lease_duration.as_ref())?;
+    let path = |field: &'static str| Path::of_member("extensions", index, field);
+    let receipt = fields::receipt(namespace, path("receipt"), &extension.receipt)?;
+    let lease = fields::lease(limits, path("lease_duration"), extension.lease_duration.as_ref())?;
     Ok(ExtendOf { receipt, lease })
 }
 

@@ -1,8 +1,43 @@
 //! Checks of single fields. Each names the field's path, and none looks at anything but its arguments.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use forebay_types::{Limits, Namespace, Reason, Receipt, ReceiptError, Refusal, Timestamp, Topic};
+
+/// Where a field stands in its request. Written out only where something is wrong with it.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<'a> {
+    member: Option<(&'a str, usize)>,
+    field: &'a str,
+}
+
+impl<'a> Path<'a> {
+    /// `list[index].field`
+    pub fn of_member(list: &'a str, index: usize, field: &'a str) -> Self {
+        Self { member: Some((list, index)), field }
+    }
+}
+
+impl<'a> From<&'a str> for Path<'a> {
+    fn from(field: &'a str) -> Self {
+        Self { member: None, field }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.member {
+            Some((list, index)) => write!(f, "{list}[{index}].{}", self.field),
+            None => f.write_str(self.field),
+        }
+    }
+}
+
+impl From<Path<'_>> for String {
+    fn from(path: Path<'_>) -> Self {
+        path.to_string()
+    }
+}
 
 /// The namespace of a call: present, and of the right characters.
 pub fn namespace(limits: &Limits, text: &str) -> Result<Namespace, Refusal> {
@@ -11,17 +46,20 @@ pub fn namespace(limits: &Limits, text: &str) -> Result<Namespace, Refusal> {
 }
 
 /// A topic's name.
-pub fn topic(limits: &Limits, path: &str, text: &str) -> Result<Topic, Refusal> {
+pub fn topic<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<Topic, Refusal> {
+    let path = path.into();
     name(limits, path, text)?;
     Ok(text.into())
 }
 
 /// What a topic's name may begin with; may be empty.
-pub fn prefix(limits: &Limits, path: &str, text: &str) -> Result<(), Refusal> {
+pub fn prefix<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<(), Refusal> {
+    let path = path.into();
     if text.is_empty() { Ok(()) } else { name(limits, path, text) }
 }
 
-fn name(limits: &Limits, path: &str, text: &str) -> Result<(), Refusal> {
+fn name<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<(), Refusal> {
+    let path = path.into();
     if text.is_empty() {
         return Err(Refusal::field(path, "must not be empty"));
     }
@@ -35,7 +73,8 @@ fn name(limits: &Limits, path: &str, text: &str) -> Result<(), Refusal> {
 }
 
 /// A size against its limit.
-pub fn bytes(path: &str, size: usize, most: usize) -> Result<(), Refusal> {
+pub fn bytes<'a>(path: impl Into<Path<'a>>, size: usize, most: usize) -> Result<(), Refusal> {
+    let path = path.into();
     if size > most {
         return Err(Refusal::too_large(path, format!("has {size} bytes; at most {most} are allowed")));
     }
@@ -43,7 +82,8 @@ pub fn bytes(path: &str, size: usize, most: usize) -> Result<(), Refusal> {
 }
 
 /// How many members a call has: at least one, and not too many.
-pub fn members(path: &str, count: usize, most: usize) -> Result<(), Refusal> {
+pub fn members<'a>(path: impl Into<Path<'a>>, count: usize, most: usize) -> Result<(), Refusal> {
+    let path = path.into();
     if count == 0 {
         return Err(Refusal::field(path, "must not be empty"));
     }
@@ -54,7 +94,13 @@ pub fn members(path: &str, count: usize, most: usize) -> Result<(), Refusal> {
 }
 
 /// A number between two others.
-pub fn within(path: &str, number: usize, least: usize, most: usize) -> Result<usize, Refusal> {
+pub fn within<'a>(
+    path: impl Into<Path<'a>>,
+    number: usize,
+    least: usize,
+    most: usize,
+) -> Result<usize, Refusal> {
+    let path = path.into();
     if (least..=most).contains(&number) {
         Ok(number)
     } else {
@@ -63,13 +109,15 @@ pub fn within(path: &str, number: usize, least: usize, most: usize) -> Result<us
 }
 
 /// A short text that may be empty, as in a dedupe key; empty means none.
-pub fn key(limits: &Limits, path: &str, text: String) -> Result<Option<String>, Refusal> {
+pub fn key<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: String) -> Result<Option<String>, Refusal> {
+    let path = path.into();
     bytes(path, text.len(), limits.key_bytes)?;
     Ok(if text.is_empty() { None } else { Some(text) })
 }
 
 /// A span that is not negative, rounded up to a microsecond, so that nothing comes early.
-pub fn span(path: &str, span: &prost_types::Duration) -> Result<Duration, Refusal> {
+pub fn span<'a>(path: impl Into<Path<'a>>, span: &prost_types::Duration) -> Result<Duration, Refusal> {
+    let path = path.into();
     // The ranges are protobuf's own: 10,000 years, and nanoseconds of the seconds' sign.
     let in_range = span.seconds.unsigned_abs() <= 315_576_000_000
         && span.nanos.unsigned_abs() <= 999_999_999
@@ -84,14 +132,24 @@ pub fn span(path: &str, span: &prost_types::Duration) -> Result<Duration, Refusa
 }
 
 /// A delay: 0 means now.
-pub fn delay(limits: &Limits, path: &str, given: &prost_types::Duration) -> Result<Duration, Refusal> {
+pub fn delay<'a>(
+    limits: &Limits,
+    path: impl Into<Path<'a>>,
+    given: &prost_types::Duration,
+) -> Result<Duration, Refusal> {
+    let path = path.into();
     let span = span(path, given)?;
     at_most(path, span, limits.span)?;
     Ok(span)
 }
 
 /// A time to live: above 0.
-pub fn ttl(limits: &Limits, path: &str, given: &prost_types::Duration) -> Result<Duration, Refusal> {
+pub fn ttl<'a>(
+    limits: &Limits,
+    path: impl Into<Path<'a>>,
+    given: &prost_types::Duration,
+) -> Result<Duration, Refusal> {
+    let path = path.into();
     let span = span(path, given)?;
     if span.is_zero() {
         return Err(Refusal::field(path, "must not be 0; leave it out for no end"));
@@ -101,11 +159,12 @@ pub fn ttl(limits: &Limits, path: &str, given: &prost_types::Duration) -> Result
 }
 
 /// A lease duration; absent stays absent.
-pub fn lease(
+pub fn lease<'a>(
     limits: &Limits,
-    path: &str,
+    path: impl Into<Path<'a>>,
     given: Option<&prost_types::Duration>,
 ) -> Result<Option<Duration>, Refusal> {
+    let path = path.into();
     let Some(given) = given else { return Ok(None) };
     let span = span(path, given)?;
     if span < limits.lease_min || span > limits.lease_max {
@@ -115,7 +174,8 @@ pub fn lease(
     Ok(Some(span))
 }
 
-fn at_most(path: &str, span: Duration, most: Duration) -> Result<(), Refusal> {
+fn at_most<'a>(path: impl Into<Path<'a>>, span: Duration, most: Duration) -> Result<(), Refusal> {
+    let path = path.into();
     if span > most {
         return Err(Refusal::field(path, format!("is {span:?}; it must be at most {most:?}")));
     }
@@ -123,7 +183,8 @@ fn at_most(path: &str, span: Duration, most: Duration) -> Result<(), Refusal> {
 }
 
 /// A point in time, rounded up to a microsecond.
-pub fn timestamp(path: &str, time: &prost_types::Timestamp) -> Result<Timestamp, Refusal> {
+pub fn timestamp<'a>(path: impl Into<Path<'a>>, time: &prost_types::Timestamp) -> Result<Timestamp, Refusal> {
+    let path = path.into();
     // Protobuf's own range: the years 1 to 9999.
     let in_range = (-62_135_596_800..=253_402_300_799).contains(&time.seconds)
         && (0..=999_999_999).contains(&time.nanos);
@@ -135,13 +196,14 @@ pub fn timestamp(path: &str, time: &prost_types::Timestamp) -> Result<Timestamp,
 }
 
 /// A receipt for the namespace at hand. What is malformed or foreign shows from the string alone.
-pub fn receipt(namespace: &str, path: &str, text: &str) -> Result<Receipt, Refusal> {
+pub fn receipt<'a>(namespace: &str, path: impl Into<Path<'a>>, text: &str) -> Result<Receipt, Refusal> {
+    let path = path.into();
     Receipt::decode(namespace, text).map_err(|error| {
         let reason = match error {
             ReceiptError::Malformed => Reason::InvalidReceipt,
             ReceiptError::Foreign => Reason::WrongNamespace,
         };
-        Refusal { field: Some(path.to_owned()), ..Refusal::new(reason, error.to_string()) }
+        Refusal { field: Some(path.into()), ..Refusal::new(reason, error.to_string()) }
     })
 }
 

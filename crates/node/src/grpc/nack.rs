@@ -6,7 +6,12 @@ use forebay_engine::{NackAction, NackOf};
 use forebay_proto::v1::{Nack, NackRequest, NackResponse};
 use forebay_types::{Limits, Refusal};
 
-use super::{Queue, answered, fields, members::Members, settle_result};
+use super::{
+    Queue, answered,
+    fields::{self, Path},
+    members::Members,
+    settle_result,
+};
 
 /// Serves the call.
 pub async fn nack(queue: &Queue, request: NackRequest) -> Result<NackResponse, Refusal> {
@@ -25,16 +30,16 @@ pub async fn nack(queue: &Queue, request: NackRequest) -> Result<NackResponse, R
 }
 
 fn check(limits: &Limits, namespace: &str, index: usize, nack: Nack) -> Result<NackOf, Refusal> {
-    let path = |field: &str| format!("nacks[{index}].{field}");
-    let receipt = fields::receipt(namespace, &path("receipt"), &nack.receipt)?;
+    let path = |field: &'static str| Path::of_member("nacks", index, field);
+    let receipt = fields::receipt(namespace, path("receipt"), &nack.receipt)?;
     let delay = match &nack.delay {
-        Some(delay) => fields::delay(limits, &path("delay"), delay)?,
+        Some(delay) => fields::delay(limits, path("delay"), delay)?,
         None => Duration::ZERO,
     };
     if let Some(metadata) = &nack.metadata {
-        fields::bytes(&path("metadata"), metadata.len(), limits.metadata_bytes)?;
+        fields::bytes(path("metadata"), metadata.len(), limits.metadata_bytes)?;
     }
-    fields::bytes(&path("reason"), nack.reason.len(), limits.reason_bytes)?;
+    fields::bytes(path("reason"), nack.reason.len(), limits.reason_bytes)?;
     let action = match (nack.dead_letter, nack.release) {
         (true, true) => {
             return Err(Refusal::field(path("release"), "must not be set together with dead_letter"));

@@ -3,8 +3,9 @@
 use std::{borrow::Cow, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt as _;
 use sqlx::{
-    AssertSqlSafe, Column as _, Connection as _, Executor as _, Row as _, ValueRef as _,
+    AssertSqlSafe, Column as _, Connection as _, Either, Executor as _, Row as _, ValueRef as _,
     mysql::{MySql, MySqlArguments, MySqlConnection, MySqlRow},
 };
 
@@ -16,6 +17,12 @@ use crate::{
 
 /// No statement of ours takes as long on a server that can be reached. TCP alone would wait for minutes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A statement whose values are no larger than this goes as text, together with its neighbours: what the server takes to
+/// read them is less than a round trip costs both sides (measured: 55 µs of CPU time).
+const TEXT_BYTES: usize = 8 << 10;
+/// Text that goes at once. Below what a TLS record carries, see `statement_bytes`.
+const TOGETHER_BYTES: usize = 14 << 10;
 
 pub(super) struct MySqlSession {
     connection: Option<MySqlConnection>,
@@ -35,6 +42,22 @@ impl MySqlSession {
     pub(super) async fn run(&mut self, sql: impl Into<Cow<'static, str>>) -> Result<(), StoreError> {
         let sql = AssertSqlSafe(sql.into());
         self.patiently(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
+    }
+
+    /// Runs statements in one round trip. Returns how many rows the last one matched.
+    async fn run_together(&mut self, sql: String) -> Result<u64, StoreError> {
+        let sql = AssertSqlSafe(sql);
+        self.patiently(async |connection| {
+            let mut results = connection.fetch_many(sqlx::raw_sql(sql));
+            let mut matched = 0;
+            while let Some(result) = results.try_next().await? {
+                if let Either::Left(done) = result {
+                    matched = done.rows_affected();
+                }
+            }
+            Ok(matched)
+        })
+        .await
     }
 
     /// Whether the server still answers.
@@ -75,6 +98,31 @@ impl Session for MySqlSession {
             .patiently(async |connection| sqlx::query_with(sql, arguments).execute(connection).await)
             .await?;
         Ok(done.rows_affected())
+    }
+
+    async fn execute_all(&mut self, statements: Vec<Statement>) -> Result<u64, StoreError> {
+        let mut matched = 0;
+        let mut together = String::new();
+        for statement in statements {
+            if statement.weight() > TEXT_BYTES {
+                if !together.is_empty() {
+                    self.run_together(std::mem::take(&mut together)).await?;
+                }
+                matched = self.execute(statement).await?;
+                continue;
+            }
+            let before = together.len();
+            if before > 0 {
+                together.push(';');
+            }
+            statement.write_whole(&mut together);
+            if together.len() > TOGETHER_BYTES && before > 0 {
+                let last = together.split_off(before + 1);
+                together.truncate(before);
+                self.run_together(std::mem::replace(&mut together, last)).await?;
+            }
+        }
+        if together.is_empty() { Ok(matched) } else { self.run_together(together).await }
     }
 
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {

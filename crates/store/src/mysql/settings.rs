@@ -36,7 +36,7 @@ pub(super) async fn look(session: &mut MySqlSession) -> Result<Settings, StoreEr
     for row in session.fetch(Statement::new(sql, vec![])).await? {
         variables.insert(row.text(0)?, row.text(1)?);
     }
-    let minimal = session.patiently(async |connection| connect::small_row_images(connection).await).await?;
+    let minimal = session.patiently(async |connection| connect::small_binary_log(connection).await).await?;
     Ok(judge(&variables, minimal))
 }
 

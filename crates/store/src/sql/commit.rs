@@ -11,13 +11,12 @@ pub(crate) async fn commit(
     dialect: Dialect,
     statement_bytes: usize,
 ) -> Result<(), CommitError> {
-    let statements = write::statements(batch, dialect, statement_bytes).map_err(CommitError::RolledBack)?;
+    let mut statements =
+        write::statements(batch, dialect, statement_bytes).map_err(CommitError::RolledBack)?;
+    statements.push(fence::pass(batch, owner));
     let passed = async {
         session.begin().await?;
-        for statement in statements {
-            session.execute(statement).await?;
-        }
-        session.execute(fence::pass(batch, owner)).await
+        session.execute_all(statements).await
     };
     match passed.await {
         Ok(1) => session.commit().await.map_err(CommitError::Unknown),

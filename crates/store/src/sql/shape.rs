@@ -1,13 +1,15 @@
 //! Statements over many rows, cut into few shapes so that the cache of prepared statements hits.
 //!
-//! Rows are cut into powers of two; lists of keys are padded to one by repeating the last key.
+//! A statement has a number of rows that has at most four significant binary digits: every number up to 16, then every
+//! second up to 32, and so on, eight to each doubling. So 300 rows go as 288 and 12, and a list of 300 keys is padded to
+//! 320 by repeating the last one. Powers of two alone cost twice as many statements.
 
 use super::{Dialect, Statement, Value};
 
 /// The most rows of one INSERT.
-const ROWS_MAX: usize = 256;
-/// The most keys of one DELETE, SELECT or plain UPDATE.
-const KEYS_MAX: usize = 256;
+const ROWS_MAX: usize = 512;
+/// The most keys of one DELETE, SELECT or plain UPDATE: MariaDB scans the table for much longer lists.
+const KEYS_MAX: usize = 480;
 /// The most rows of one UPDATE that gives each row values of its own.
 const CASES_MAX: usize = 32;
 
@@ -21,31 +23,40 @@ pub(crate) fn insert(
 ) -> Vec<Statement> {
     let head = format!("{verb} INTO {table} ({}) VALUES ", columns.join(","));
     let tuple = format!("({})", marks(columns.len()));
-    let mut rows = rows.into_iter().peekable();
+    let values = rows.into_iter().flatten().collect();
+    insert_tuples(&head, &tuple, columns.len(), values, bytes_max)
+}
+
+/// `head tuple,tuple,…`: a tuple may name values that all rows share, and has a mark for each of the `marks` others,
+/// which stand in `values` row after row.
+pub(crate) fn insert_tuples(
+    head: &str,
+    tuple: &str,
+    marks: usize,
+    values: Vec<Value>,
+    bytes_max: usize,
+) -> Vec<Statement> {
     let mut statements = Vec::new();
-    let mut run = Vec::new();
-    while rows.peek().is_some() {
+    let mut values = values.into_iter();
+    while values.len() > 0 {
         let mut bytes = 0;
-        while let Some(row) = rows.peek() {
-            let weight: usize = row.iter().map(Value::weight).sum();
-            if run.len() == ROWS_MAX || (!run.is_empty() && bytes + weight > bytes_max) {
-                break;
-            }
-            bytes += weight;
-            run.extend(rows.next());
-        }
-        // The largest power of two first: 100 rows go as 64, 32 and 4.
-        let mut left = run.drain(..);
-        while left.len() > 0 {
-            let count = 1 << left.len().ilog2();
-            let sql = format!("{head}{}", vec![tuple.as_str(); count].join(","));
-            statements.push(Statement::new(sql, left.by_ref().take(count).flatten().collect()));
+        let fits = |row: &&[Value]| {
+            bytes += row.iter().map(Value::weight).sum::<usize>();
+            bytes <= bytes_max
+        };
+        let rows = values.as_slice().chunks(marks).take(ROWS_MAX).take_while(fits).count().max(1);
+        let mut left = rows;
+        while left > 0 {
+            let count = round_down(left);
+            let sql = format!("{head}{}", vec![tuple; count].join(","));
+            statements.push(Statement::new(sql, values.by_ref().take(count * marks).collect()));
+            left -= count;
         }
     }
     statements
 }
 
-/// Cuts keys into sorted lists whose length is a power of two.
+/// Cuts keys into sorted lists of few different lengths.
 pub(crate) fn key_lists<K: Ord + Copy>(mut keys: Vec<K>) -> Vec<Vec<K>> {
     keys.sort_unstable();
     keys.dedup();
@@ -122,11 +133,24 @@ pub(crate) fn marks(count: usize) -> String {
     vec!["?"; count].join(",")
 }
 
+/// The step between the numbers that are allowed around `count`.
+fn step(count: usize) -> usize {
+    1 << count.max(1).ilog2().saturating_sub(3)
+}
+
+fn round_down(count: usize) -> usize {
+    count - count % step(count)
+}
+
+fn round_up(count: usize) -> usize {
+    count.next_multiple_of(step(count))
+}
+
 fn pad<T: Clone>(list: &[T], most: usize) -> Vec<Vec<T>> {
     let padded = |chunk: &[T]| {
         let mut padded = chunk.to_vec();
         // `chunks` never yields an empty chunk, so there is a last one to repeat.
-        padded.resize(chunk.len().next_power_of_two(), chunk[chunk.len() - 1].clone());
+        padded.resize(round_up(chunk.len()), chunk[chunk.len() - 1].clone());
         padded
     };
     list.chunks(most).map(padded).collect()
@@ -141,12 +165,25 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_cut_into_powers_of_two() {
-        let statements = insert("INSERT", "t", &["a", "b"], rows(612), usize::MAX);
+    fn rows_are_cut_into_few_shapes() {
+        let statements = insert("INSERT", "t", &["a", "b"], rows(1_101), usize::MAX);
         let counts: Vec<_> = statements.iter().map(|s| s.values.len() / 2).collect();
-        assert_eq!(counts, [256, 256, 64, 32, 4]);
-        assert_eq!(statements[4].sql, "INSERT INTO t (a,b) VALUES (?,?),(?,?),(?,?),(?,?)");
+        assert_eq!(counts, [512, 512, 72, 5]);
+        assert!(statements[3].sql.starts_with("INSERT INTO t (a,b) VALUES (?,?),(?,?),"));
         assert_eq!(statements[0].values[2], Value::Int(1));
+    }
+
+    #[test]
+    fn a_number_is_cut_seldom_and_padded_by_little() {
+        let mut shapes = std::collections::BTreeSet::new();
+        for count in 1..=ROWS_MAX {
+            let (down, up) = (round_down(count), round_up(count));
+            assert!(down <= count && count <= up && up * 8 <= count * 9);
+            let rest = count - down;
+            assert!(rest - round_down(rest.max(1)).min(rest) <= 1, "{count} goes as three at most");
+            shapes.insert(down);
+        }
+        assert_eq!(shapes.len(), 56);
     }
 
     #[test]
@@ -160,8 +197,9 @@ mod tests {
 
     #[test]
     fn keys_are_sorted_and_padded() {
-        assert_eq!(key_lists(vec![3, 1, 2]), [[1, 2, 3, 3]]);
+        assert_eq!(key_lists(vec![3, 1, 2]), [[1, 2, 3]]);
+        assert_eq!(key_lists((1..=17).collect::<Vec<_>>())[0][15..], [16, 17, 17]);
         assert_eq!(key_lists::<u32>(vec![]), Vec::<Vec<u32>>::new());
-        assert_eq!(key_lists((0..257).collect()).iter().map(Vec::len).collect::<Vec<_>>(), [256, 1]);
+        assert_eq!(key_lists((0..497).collect()).iter().map(Vec::len).collect::<Vec<_>>(), [480, 18]);
     }
 }

@@ -18,6 +18,43 @@ impl Statement {
     pub(crate) fn new(sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Self {
         Self { sql: sql.into(), values }
     }
+
+    /// About how many bytes its values take.
+    pub(crate) fn weight(&self) -> usize {
+        self.values.iter().map(Value::weight).sum()
+    }
+
+    /// Appends the text with its values written into it: numbers, and bytes in hexadecimal, so that nothing that users
+    /// gave can be read as SQL. A `?` stands for a value wherever it stands; no text of ours has one elsewhere.
+    pub(crate) fn write_whole(&self, text: &mut String) {
+        use std::fmt::Write as _;
+        let mut values = self.values.iter();
+        let mut parts = self.sql.split('?');
+        text.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            // Writing to a String can't fail.
+            let _ = match values.next() {
+                Some(Value::Int(number)) => write!(text, "{number}"),
+                Some(Value::Bytes(bytes)) => write!(text, "X'{}'", Hex(bytes)),
+                Some(Value::Null) | None => write!(text, "NULL"),
+            };
+            text.push_str(part);
+        }
+    }
+}
+
+struct Hex<'a>(&'a [u8]);
+
+impl std::fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use std::fmt::Write as _;
+        const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+        for byte in self.0 {
+            f.write_char(DIGITS[usize::from(byte >> 4)].into())?;
+            f.write_char(DIGITS[usize::from(byte & 15)].into())?;
+        }
+        Ok(())
+    }
 }
 
 /// One connection that writes.
@@ -27,6 +64,14 @@ pub(crate) trait Session: Send {
     async fn begin(&mut self) -> Result<(), StoreError>;
     /// Returns how many rows matched.
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError>;
+    /// One after the other, up to the first that fails. Returns how many rows the last one matched.
+    async fn execute_all(&mut self, statements: Vec<Statement>) -> Result<u64, StoreError> {
+        let mut matched = 0;
+        for statement in statements {
+            matched = self.execute(statement).await?;
+        }
+        Ok(matched)
+    }
     /// Returns every row.
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError>;
     async fn commit(&mut self) -> Result<(), StoreError>;
@@ -52,4 +97,17 @@ pub(crate) fn int_of(rows: &[Row]) -> Result<Option<i64>, StoreError> {
 /// The only row.
 pub(crate) fn scalar(rows: Vec<Row>, what: &str) -> Result<Row, StoreError> {
     rows.into_iter().next().ok_or_else(|| nonsense(format!("no row: {what}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_as_numbers_and_digits() {
+        let values = vec![7.into(), Value::Null, Value::from(&b"'; DROP"[..]), Value::from(-1_i64)];
+        let mut text = String::new();
+        Statement::new("INSERT INTO t VALUES (?,?,?,0),(?)", values).write_whole(&mut text);
+        assert_eq!(text, "INSERT INTO t VALUES (7,NULL,X'273B2044524F50',0),(-1)");
+    }
 }

@@ -35,11 +35,11 @@ pub async fn a_lease_closes_bit_by_bit(subject: Subject) {
     bench.owner.commit(|batch| batch.lease = Some(two.clone())).await;
     for closed in [0, 8, 10] {
         one.open[closed] = false;
-        bench.owner.commit(|batch| batch.lease_changes.push(one.clone())).await;
+        bench.owner.commit(|batch| batch.lease_changes.push(one.change())).await;
         assert_eq!(bench.owner.load().await.leases, [one.clone(), two.clone()]);
     }
     one.open.fill(false);
-    bench.owner.commit(|batch| batch.lease_changes.push(one)).await;
+    bench.owner.commit(|batch| batch.lease_changes.push(one.change())).await;
     assert_eq!(bench.owner.load().await.leases, [two]);
 }
 
@@ -62,7 +62,7 @@ pub async fn many_lease_rows_change_at_once(subject: Subject) {
         .owner
         .commit(|batch| {
             batch.lease = Some(new.clone());
-            batch.lease_changes.extend(rows.iter().rev().cloned());
+            batch.lease_changes.extend(rows.iter().rev().map(LeaseRow::change));
         })
         .await;
     rows.retain(|row| row.open.contains(&true));

@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use forebay_store::{Batch, DeadLetter, ItemRow, LeaseEntry, LeaseRow, Requeue, Sweep, TopicCounts};
+use forebay_store::{
+    Batch, DeadLetter, ItemRow, LeaseChange, LeaseEntry, LeaseRow, Requeue, Sweep, TopicCounts,
+};
 use forebay_types::{DeliveryPolicy, Seq, State, Timestamp, TopicId};
 
 use super::{
@@ -249,22 +251,21 @@ impl Tables {
         done.changes.push(Change::Buried(letter.clone()));
     }
 
-    fn change_lease(&mut self, row: &LeaseRow, done: &mut Applied) {
+    fn change_lease(&mut self, row: &LeaseChange, done: &mut Applied) {
         let Some(old) = self.leases.get(&row.id) else {
             return done
                 .wrong("LEASE-EXCLUSIVE", format!("change of lease row {} that is not there", row.id));
         };
         if !row.open.contains(&true) {
-            // A row that is over whole may come without its entries.
             let open = old.entries.iter().zip(&old.open).filter(|(_, open)| **open);
             done.closed.extend(open.map(|(entry, _)| entry.clone()));
             self.leases.remove(&row.id);
             return;
         }
-        if old.entries != row.entries || old.open.len() != row.open.len() {
+        if old.open.len() != row.open.len() {
             return done.wrong("LEASE-EXCLUSIVE", format!("lease row {} has other entries now", row.id));
         }
-        for (at, entry) in row.entries.iter().enumerate() {
+        for (at, entry) in old.entries.iter().enumerate() {
             match (old.open[at], row.open[at]) {
                 (true, false) => done.closed.push(entry.clone()),
                 (false, true) => {
@@ -273,7 +274,11 @@ impl Tables {
                 _ => {}
             }
         }
-        self.leases.insert(row.id, row.clone());
+        let new = LeaseRow { open: row.open.clone(), ..old.clone() };
+        if new.earliest() != row.earliest {
+            done.wrong("LEASE-EXCLUSIVE", format!("lease row {} has another earliest deadline", row.id));
+        }
+        self.leases.insert(row.id, new);
     }
 
     /// Tells deliveries that began, ended or moved apart, and looks at each.

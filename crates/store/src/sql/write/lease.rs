@@ -1,7 +1,7 @@
 //! The lease log: deliveries begin and end.
 
 use crate::{
-    Batch, LeaseRow, StoreError,
+    Batch, LeaseChange, StoreError,
     sql::{Dialect, Statement, pack, shape},
 };
 
@@ -20,11 +20,11 @@ pub(super) fn begin(batch: &Batch) -> Result<Vec<Statement>, StoreError> {
 }
 
 pub(super) fn end(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
-    let (open, over): (Vec<&LeaseRow>, Vec<&LeaseRow>) =
+    let (open, over): (Vec<&LeaseChange>, Vec<&LeaseChange>) =
         batch.lease_changes.iter().partition(|row| row.open.contains(&true));
     let changes = open
         .into_iter()
-        .map(|row| (row.id.cast_signed(), vec![row.earliest().into(), pack::bits(&row.open)]))
+        .map(|row| (row.id.cast_signed(), vec![row.earliest.into(), pack::bits(&row.open)]))
         .collect();
     let mut statements = shape::update_each(dialect, "lease_open", "id", &["earliest", "open_bits"], changes);
     let over: Vec<u64> = over.into_iter().map(|row| row.id).collect();

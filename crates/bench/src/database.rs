@@ -1,0 +1,97 @@
+//! The database that Forebay and the floor are measured on, and its settings.
+
+use std::{fmt, str::FromStr};
+
+use anyhow::Context as _;
+use forebay_servers::{Kind, Process, locate};
+use sqlx::{Connection as _, MySqlConnection, Row as _};
+
+/// A database and what it promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Database {
+    /// Embedded; each commit is synced.
+    Sqlite,
+    /// A server of that kind; each commit is on disk in its log, and in the binary log if there is one.
+    Server {
+        /// MariaDB or MySQL.
+        kind: Kind,
+        /// With the binary log, synced at each commit.
+        binlog: bool,
+    },
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite => f.write_str("sqlite"),
+            Self::Server { kind, binlog: true } => write!(f, "{kind}"),
+            Self::Server { kind, binlog: false } => write!(f, "{kind}-nobinlog"),
+        }
+    }
+}
+
+impl FromStr for Database {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "sqlite" {
+            return Ok(Self::Sqlite);
+        }
+        let (kind, binlog) = match text.strip_suffix("-nobinlog") {
+            Some(kind) => (kind, false),
+            None => (text, true),
+        };
+        let kind = kind.parse().map_err(|_| {
+            anyhow::anyhow!(
+                "no such database: {text:?} (sqlite, mariadb, mariadb-nobinlog, mysql, mysql-nobinlog)"
+            )
+        })?;
+        Ok(Self::Server { kind, binlog })
+    }
+}
+
+/// Starts a server of that kind with room for a benchmark: the backlog of a usual run fits into memory.
+pub fn start_server(kind: Kind, binlog: bool, pool_mib: u32) -> anyhow::Result<Process> {
+    let mut flags =
+        vec![format!("--innodb-buffer-pool-size={pool_mib}M"), "--innodb-log-buffer-size=16M".to_owned()];
+    flags.push(match kind {
+        Kind::MariaDb => "--innodb-log-file-size=1G".to_owned(),
+        Kind::MySql => "--innodb-redo-log-capacity=1G".to_owned(),
+    });
+    if !binlog {
+        flags.push("--skip-log-bin".to_owned());
+    }
+    Process::start(locate(kind)?, &flags)
+}
+
+/// Runs one statement on a connection of its own.
+pub async fn execute(url: &str, statement: &str) -> anyhow::Result<()> {
+    let mut connection =
+        MySqlConnection::connect(url).await.with_context(|| format!("connecting to {url}"))?;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await?;
+    Ok(connection.close().await?)
+}
+
+/// What a server says of its version, and of what a commit promises.
+pub async fn settings_of(url: &str) -> anyhow::Result<Vec<(String, String)>> {
+    const NAMES: [&str; 7] = [
+        "version",
+        "log_bin",
+        "sync_binlog",
+        "innodb_flush_log_at_trx_commit",
+        "binlog_row_image",
+        "innodb_buffer_pool_size",
+        "innodb_flush_method",
+    ];
+    let mut connection =
+        MySqlConnection::connect(url).await.with_context(|| format!("connecting to {url}"))?;
+    let mut settings = Vec::new();
+    for name in NAMES {
+        let statement = format!("SELECT CAST(@@global.{name} AS CHAR)");
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement)).fetch_one(&mut connection).await?;
+        let value: Option<String> = row.try_get(0)?;
+        settings.push((name.to_owned(), value.unwrap_or_default()));
+    }
+    connection.close().await?;
+    Ok(settings)
+}

@@ -1,0 +1,79 @@
+//! What a run has measured.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::usage::Usage;
+
+/// Times are told apart up to an hour; what takes longer counts as an hour.
+pub const LONGEST_US: u64 = 3_600_000_000;
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// What it is.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// Whether more is better.
+    pub more_is_better: bool,
+}
+
+/// The figures of one run; the first one is what the scenario is about.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// In the order in which they are shown.
+    pub figures: Vec<Figure>,
+    /// CPU time in the measured span, and memory at its end.
+    pub usage: Usage,
+}
+
+impl Outcome {
+    /// Items that went through in a span, with what they cost.
+    pub fn of_items(items: u64, span: Duration, usage: Usage) -> Self {
+        let mut outcome = Self { figures: Vec::new(), usage };
+        outcome.more("throughput", "items/s", items as f64 / span.as_secs_f64());
+        outcome.costs(items);
+        outcome
+    }
+
+    /// Adds the CPU time that each item cost, by role.
+    pub fn costs(&mut self, items: u64) {
+        let each = |cpu: Duration| cpu.as_secs_f64() * 1e6 / items.max(1) as f64;
+        let in_all = self.usage.cpu_in_all();
+        if !in_all.is_zero() {
+            self.more("efficiency", "items/CPU s", items as f64 / in_all.as_secs_f64());
+        }
+        for (role, cpu) in self.usage.cpu.clone() {
+            self.less(role, "CPU µs/item", each(cpu));
+        }
+    }
+
+    /// Adds quantiles of times in microseconds.
+    pub fn quantiles(&mut self, times: &Histogram<u64>) {
+        let at = |quantile| times.value_at_quantile(quantile) as f64 / 1_000.0;
+        self.less("p99", "ms", at(0.99));
+        self.less("p50", "ms", at(0.5));
+        self.less("p99.9", "ms", at(0.999));
+        self.less("longest", "ms", times.max() as f64 / 1_000.0);
+    }
+
+    /// Adds a figure of which more is better.
+    pub fn more(&mut self, name: &'static str, unit: &'static str, value: f64) {
+        self.figures.push(Figure { name, unit, value, more_is_better: true });
+    }
+
+    /// Adds a figure of which less is better.
+    pub fn less(&mut self, name: &'static str, unit: &'static str, value: f64) {
+        self.figures.push(Figure { name, unit, value, more_is_better: false });
+    }
+
+    /// The figure of that name.
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+}

@@ -1,0 +1,10 @@
+//! The report as JSON, for programs.
+
+use anyhow::Context as _;
+
+use super::Report;
+
+/// Writes it.
+pub fn write(report: &Report) -> anyhow::Result<String> {
+    serde_json::to_string_pretty(report).context("writing JSON")
+}

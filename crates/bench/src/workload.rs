@@ -1,0 +1,270 @@
+//! Producers and consumers at work: the closed loop that most scenarios are made of.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, ensure};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use tokio::{sync::Semaphore, task::JoinSet};
+
+use crate::{
+    ledger::{InOrder, Ledger},
+    payload::{Head, Payloads},
+    system::{Consumer, Item, Producer, System},
+};
+
+/// What the load looks like.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// All that is random follows from it.
+    pub seed: u64,
+    /// Bytes of a payload.
+    pub item_bytes: usize,
+    /// Items a call.
+    pub batch: usize,
+    /// Topics; each producer and consumer has its share of them.
+    pub topics: u32,
+    /// Priorities, drawn evenly.
+    pub priorities: u8,
+    /// Tasks that enqueue, each with one call under way.
+    pub producers: u32,
+    /// Tasks that dequeue and ack, each with one call under way.
+    pub consumers: u32,
+    /// What is in the queue at most, so that a run measures items that pass through, not a backlog that grows.
+    pub room: usize,
+}
+
+impl Load {
+    /// The topics of one of `of` workers: every `of`-th. With more workers than topics they share.
+    pub fn share(&self, worker: u32, of: u32) -> Vec<u32> {
+        if of > self.topics {
+            vec![worker % self.topics]
+        } else {
+            (worker..self.topics).step_by(of as usize).collect()
+        }
+    }
+}
+
+/// Open while work goes on.
+#[derive(Debug)]
+pub struct Gate(AtomicBool);
+
+impl Gate {
+    /// An open one.
+    pub fn open() -> Arc<Self> {
+        Arc::new(Self(AtomicBool::new(true)))
+    }
+
+    /// Whether to go on.
+    pub fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Ends the work.
+    pub fn close(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// How long a consumer waits for an item before it looks whether the run is over.
+const WAIT: Duration = Duration::from_millis(200);
+/// How long nothing may come out while something is owed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bounds what is in the queue.
+#[derive(Debug)]
+pub struct Room(Arc<Semaphore>);
+
+impl Room {
+    /// Room for so many items.
+    pub fn of(items: usize) -> Self {
+        Self(Arc::new(Semaphore::new(items)))
+    }
+
+    /// Makes more room.
+    pub fn add(&self, items: usize) {
+        self.0.add_permits(items);
+    }
+
+    async fn enter(&self, items: usize) {
+        // The semaphore is never closed.
+        if let Ok(permit) = self.0.acquire_many(items as u32).await {
+            permit.forget();
+        }
+    }
+}
+
+/// Everything that the workers of a run share.
+#[derive(Debug)]
+pub struct Shared {
+    /// What the load looks like.
+    pub load: Load,
+    /// What went in and came out.
+    pub ledger: Ledger,
+    /// Closed when producers are to stop.
+    pub gate: Arc<Gate>,
+    /// Bounds what is in the queue.
+    pub room: Room,
+    /// Items settled so far.
+    pub settled: AtomicU64,
+    /// The producers have ended.
+    pub sent: AtomicBool,
+    stopped: AtomicBool,
+}
+
+impl Shared {
+    /// Nothing sent yet.
+    pub fn new(load: &Load) -> anyhow::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            ledger: Ledger::new(Payloads::new(load.seed, load.item_bytes)?),
+            gate: Gate::open(),
+            room: Room::of(load.room),
+            settled: AtomicU64::new(0),
+            sent: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            load: load.clone(),
+        }))
+    }
+
+    /// Settled so far.
+    pub fn settled(&self) -> u64 {
+        self.settled.load(Ordering::Relaxed)
+    }
+
+    /// Ends the consumers although there is more to come.
+    pub fn stop_consumers(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// Everything that was sent has been settled, and nothing will be sent.
+    pub fn is_done(&self) -> bool {
+        self.sent.load(Ordering::Acquire) && self.ledger.delivered() >= self.ledger.confirmed()
+    }
+}
+
+/// Enqueues until the gate closes or `limit` items are in, with random priorities or all with `priority`.
+pub async fn produce(
+    shared: Arc<Shared>,
+    mut producer: Box<dyn Producer>,
+    worker: u32,
+    limit: Option<u64>,
+    priority: Option<u8>,
+) -> anyhow::Result<()> {
+    let load = &shared.load;
+    let topics = load.share(worker, load.producers);
+    let mut random = StdRng::seed_from_u64(load.seed ^ u64::from(worker) << 32);
+    let mut sent = 0;
+    for &topic in topics.iter().cycle() {
+        let batch = limit.map_or(load.batch as u64, |limit| (limit - sent).min(load.batch as u64)) as usize;
+        if batch == 0 || !shared.gate.is_open() {
+            break;
+        }
+        shared.room.enter(batch).await;
+        let first = shared.ledger.number(batch);
+        let item = |number| {
+            let priority = priority.unwrap_or((random.next_u32() % u32::from(load.priorities)) as u8);
+            let payload = shared.ledger.payloads().make(Head { number, topic, priority, at_us: 0 });
+            Item { priority, payload, due: None }
+        };
+        let items = (first..first + batch as u64).map(item).collect();
+        producer.put(topic, items).await.context("enqueue")?;
+        shared.ledger.confirm(first, batch);
+        sent += batch as u64;
+    }
+    Ok(())
+}
+
+/// Dequeues and acks until everything that was sent has been settled.
+pub async fn consume(
+    shared: Arc<Shared>,
+    mut consumer: Box<dyn Consumer>,
+    mut order: Option<InOrder>,
+    each_answer: bool,
+) -> anyhow::Result<()> {
+    let mut last = now();
+    while !shared.stopped.load(Ordering::Acquire) {
+        let items = consumer.take(shared.load.batch, WAIT).await.context("dequeue")?;
+        if items.is_empty() {
+            if shared.is_done() {
+                return Ok(());
+            }
+            ensure!(
+                last.elapsed() < PATIENCE || !shared.sent.load(Ordering::Acquire),
+                "{} items were confirmed, {} came out, and nothing more in {PATIENCE:?}",
+                shared.ledger.confirmed(),
+                shared.ledger.delivered()
+            );
+            continue;
+        }
+        last = now();
+        if each_answer && let Some(order) = &mut order {
+            order.cut();
+        }
+        for item in &items {
+            let head = shared.ledger.deliver(item)?;
+            if let Some(order) = &mut order {
+                order.next(head)?;
+            }
+        }
+        consumer.ack().await.context("ack")?;
+        shared.settled.fetch_add(items.len() as u64, Ordering::Relaxed);
+        shared.room.add(items.len());
+    }
+    Ok(())
+}
+
+/// Starts the producers of a run; `limit` items in all, or until the gate closes.
+pub async fn start_producers(
+    shared: &Arc<Shared>,
+    system: &dyn System,
+    limit: Option<u64>,
+    priority: Option<u8>,
+) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
+    let mut tasks = JoinSet::new();
+    let workers = shared.load.producers;
+    for worker in 0..workers {
+        let share = limit.map(|limit| {
+            let each = limit / u64::from(workers);
+            each + u64::from(u64::from(worker) < limit % u64::from(workers))
+        });
+        tasks.spawn(produce(shared.clone(), system.producer().await?, worker, share, priority));
+    }
+    Ok(tasks)
+}
+
+/// Starts the consumers of a run. The order is checked over everything that a consumer gets where `strict` says
+/// so, else inside each answer, where the queue has answers.
+pub async fn start_consumers(
+    shared: &Arc<Shared>,
+    system: &dyn System,
+    strict: bool,
+) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
+    let mut tasks = JoinSet::new();
+    let load = &shared.load;
+    for worker in 0..load.consumers {
+        let order =
+            (strict || system.answers()).then(|| InOrder::new(system.order(), load.producers <= load.topics));
+        let consumer = system.consumer(load.share(worker, load.consumers)).await?;
+        tasks.spawn(consume(shared.clone(), consumer, order, !strict));
+    }
+    Ok(tasks)
+}
+
+/// Waits for all of them; the first error ends the rest.
+pub async fn finish(tasks: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+/// The monotonic clock.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+pub fn now() -> Instant {
+    Instant::now()
+}
