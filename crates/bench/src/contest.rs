@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -102,7 +101,8 @@ pub struct Result {
 }
 
 impl Contest {
-    /// Runs all rounds. A peer whose server is not there is absent; any other failure ends the contest.
+    /// Runs all rounds. A peer whose server is not there, or that fails its checks, is absent with the reason; any other
+    /// failure ends the contest.
     pub async fn run(&self) -> anyhow::Result<Result> {
         let mut absent = Vec::new();
         let mut present = Vec::new();
@@ -119,10 +119,21 @@ impl Contest {
         let mut standings: Vec<Option<Standing>> = vec![None; present.len()];
         for round in 1..=self.rounds {
             for (entry, standing) in present.iter().zip(&mut standings) {
+                let out = absent.iter().any(|(label, _)| *label == entry.label);
                 bar.set_message(format!("round {round}: {}", entry.label));
-                let (new, outcome) = entry.turn(self.span).await.with_context(|| entry.label.clone())?;
-                standing.get_or_insert(new).rounds.push(outcome);
                 bar.inc(1);
+                if out {
+                    continue;
+                }
+                match entry.turn(self.span).await {
+                    Ok((new, outcome)) => standing.get_or_insert(new).rounds.push(outcome),
+                    // A peer that fails is out, and says why; a failure of our own ends everything.
+                    Err(error) if matches!(entry.contestant, Contestant::Peer(_)) => {
+                        *standing = None;
+                        absent.push((entry.label.clone(), format!("failed in round {round}: {error:#}")));
+                    }
+                    Err(error) => return Err(error.context(entry.label.clone())),
+                }
             }
         }
         bar.finish_and_clear();

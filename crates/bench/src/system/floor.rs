@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::{Part, Setup};
 use crate::{
-    database::{Database, execute, settings_of, start_server},
+    database::{Database, execute, settings_of, start_server, url_of},
     payload::{Head, Payloads},
     workload::Gate,
 };
@@ -138,7 +138,7 @@ impl Floor {
 async fn mysql(server: &Process, shard: u32) -> anyhow::Result<MySqlConnection> {
     let name = format!("floor_{shard}");
     execute(&server.url(), &format!("CREATE DATABASE {name}")).await?;
-    let mut connection = MySqlConnection::connect(&format!("{}/{name}", server.url())).await?;
+    let mut connection = MySqlConnection::connect(&url_of(&server.url(), &name)).await?;
     // As Forebay's own sessions have it: no statement text in the binary log.
     sqlx::raw_sql(
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \

@@ -26,8 +26,7 @@ const MARIADB: Database = Database::Server { kind: Kind::MariaDb, binlog: true }
 const MARIADB_NOBINLOG: Database = Database::Server { kind: Kind::MariaDb, binlog: false };
 const MYSQL: Database = Database::Server { kind: Kind::MySql, binlog: true };
 const LIFECYCLE: Scenario = Scenario::Lifecycle(Backlog::Empty);
-const SERVER_SHARDS: u32 = 4;
-const EMBEDDED_SHARDS: u32 = 2;
+const SHARDS: u32 = 2;
 const KIB: usize = 1_024;
 
 /// All of them. How long and how often is as the options say; the load is not, so that a target always means
@@ -40,12 +39,12 @@ pub fn sections(common: &Common) -> Vec<Section> {
             batch: 100,
             topics: 10,
             priorities: 8,
-            producers: 10,
-            consumers: 20,
-            room: 20_000,
+            producers: 32,
+            consumers: 32,
+            room: 40_000,
         };
     });
-    let usual = usual.on(MARIADB, SERVER_SHARDS);
+    let usual = usual.on(MARIADB, SHARDS);
     let mut sections = lifecycles(&usual);
     sections.extend(growths(&usual));
     sections.extend(times(&usual));
@@ -63,15 +62,15 @@ fn lifecycles(usual: &Common) -> Vec<Section> {
         .against(peer("postgres"), Some(AtLeast(6.0)))
         .against(peer("beanstalkd-f50"), Some(Above(1.0)))
         .against(peer("foqs"), None);
-    let no_binlog = usual.on(MARIADB_NOBINLOG, SERVER_SHARDS);
+    let no_binlog = usual.on(MARIADB_NOBINLOG, SHARDS);
     let no_binlog =
         Section::new(&no_binlog, "lifecycle on mariadb without a binary log", no_binlog.forebay(LIFECYCLE))
             .against(no_binlog.floor(500, LIFECYCLE), Some(AtLeast(0.5)))
             .against(no_binlog.peer("nats", LIFECYCLE), Some(AtLeast(0.7)));
-    let mysql = usual.on(MYSQL, SERVER_SHARDS);
+    let mysql = usual.on(MYSQL, SHARDS);
     let mysql = Section::new(&mysql, "lifecycle on mysql", mysql.forebay(LIFECYCLE))
         .against(mysql.floor(500, LIFECYCLE), Some(AtLeast(0.5)));
-    let sqlite = usual.on(Database::Sqlite, EMBEDDED_SHARDS);
+    let sqlite = usual.on(Database::Sqlite, SHARDS);
     let sqlite = Section::new(&sqlite, "lifecycle on sqlite", sqlite.forebay(LIFECYCLE))
         .against(sqlite.peer("beanstalkd-f50", LIFECYCLE), Some(AtLeast(1.5)))
         .against(sqlite.floor(500, LIFECYCLE), None)
@@ -101,7 +100,9 @@ fn times(usual: &Common) -> Vec<Section> {
     let latency = Section::new(&single, "latency at 1000 items/s", single.forebay(scenario))
         .figure(0, "p99", "ms", Some(Below(10.0)))
         .with(single.peer("rabbitmq-priority", scenario))
-        .ratio(0, 1, "p99", Some(AtMost(1.0)));
+        .ratio(0, 1, "p99", Some(AtMost(1.0)))
+        .with(single.peer("postgres", scenario))
+        .ratio(0, 2, "p99", None);
     let delay = Section::new(usual, "delay at 5000 due items/s", usual.forebay(Scenario::Delay(5_000)))
         .figure(0, "p99", "ms", Some(Below(50.0)));
     let single = entries::singles(usual, 128);

@@ -18,11 +18,11 @@ use crate::{
 /// No statement of ours takes as long on a server that can be reached. TCP alone would wait for minutes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A statement whose values are no larger than this goes as text, together with its neighbours: what the server takes to
-/// read them is less than a round trip costs both sides (measured: 55 µs of CPU time).
+/// A statement whose values are no larger than this goes as text, together with its neighbours, in one round trip. Larger
+/// ones, which are the INSERTs of many items, are prepared: MySQL 9.7 takes a fifth longer to read those as text.
 const TEXT_BYTES: usize = 8 << 10;
-/// Text that goes at once. Below what a TLS record carries, see `statement_bytes`.
-const TOGETHER_BYTES: usize = 14 << 10;
+/// Text that goes at once.
+const TOGETHER_BYTES: usize = 64 << 10;
 
 pub(super) struct MySqlSession {
     connection: Option<MySqlConnection>,
@@ -100,11 +100,12 @@ impl Session for MySqlSession {
         Ok(done.rows_affected())
     }
 
-    async fn execute_all(&mut self, statements: Vec<Statement>) -> Result<u64, StoreError> {
+    async fn execute_all(&mut self, statements: Vec<Statement>, bytes_max: usize) -> Result<u64, StoreError> {
+        let bytes_max = bytes_max.min(TOGETHER_BYTES);
         let mut matched = 0;
         let mut together = String::new();
         for statement in statements {
-            if statement.weight() > TEXT_BYTES {
+            if statement.weight() > TEXT_BYTES.min(bytes_max / 2) {
                 if !together.is_empty() {
                     self.run_together(std::mem::take(&mut together)).await?;
                 }
@@ -116,7 +117,7 @@ impl Session for MySqlSession {
                 together.push(';');
             }
             statement.write_whole(&mut together);
-            if together.len() > TOGETHER_BYTES && before > 0 {
+            if together.len() > bytes_max && before > 0 {
                 let last = together.split_off(before + 1);
                 together.truncate(before);
                 self.run_together(std::mem::replace(&mut together, last)).await?;

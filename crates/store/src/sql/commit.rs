@@ -16,7 +16,7 @@ pub(crate) async fn commit(
     statements.push(fence::pass(batch, owner));
     let passed = async {
         session.begin().await?;
-        session.execute_all(statements).await
+        session.execute_all(statements, statement_bytes).await
     };
     match passed.await {
         Ok(1) => session.commit().await.map_err(CommitError::Unknown),

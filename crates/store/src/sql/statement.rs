@@ -64,8 +64,13 @@ pub(crate) trait Session: Send {
     async fn begin(&mut self) -> Result<(), StoreError>;
     /// Returns how many rows matched.
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError>;
-    /// One after the other, up to the first that fails. Returns how many rows the last one matched.
-    async fn execute_all(&mut self, statements: Vec<Statement>) -> Result<u64, StoreError> {
+    /// One after the other, up to the first that fails; no more than about `bytes_max` are sent at once. Returns how
+    /// many rows the last one matched.
+    async fn execute_all(
+        &mut self,
+        statements: Vec<Statement>,
+        _bytes_max: usize,
+    ) -> Result<u64, StoreError> {
         let mut matched = 0;
         for statement in statements {
             matched = self.execute(statement).await?;

@@ -73,7 +73,7 @@ impl Shard {
         let mut connection = MySqlConnection::connect(url).await?;
         connection.execute(AssertSqlSafe(format!("CREATE DATABASE {database}"))).await?;
         connection.close().await?;
-        let url = format!("{url}/{database}");
+        let url = crate::database::url_of(url, &database);
         let connect = || async {
             let mut connection = MySqlConnection::connect(&url).await?;
             connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
