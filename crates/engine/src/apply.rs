@@ -127,6 +127,7 @@ impl Core {
                     self.part_leased(place, part, handed);
                 }
             }
+            Formed::Met { part, handed } => self.part_leased(place, part, handed),
             Formed::Moved(seq) => {
                 if let Some(owned) = &mut self.shards[place].owned {
                     owned.leases.close(seq);
@@ -146,7 +147,7 @@ impl Core {
         let mut count = 0;
         for (item, result) in part.items.iter().zip(results) {
             let answer = match result {
-                Ok(Stored { topic, key, state }) => {
+                Ok(Stored { topic, key, state, met }) => {
                     count += 1;
                     if let Some(owned) = &mut self.shards[place].owned {
                         if let Some(topic) = owned.topics.get_mut(&topic) {
@@ -155,7 +156,7 @@ impl Core {
                         if state == State::Ready {
                             owned.with_window(topic, |window| {
                                 // An entry that stays in the store alone need not be made.
-                                if window.wants(key) {
+                                if window.wants(key) && (!met || on(Bug::MetStaysReady)) {
                                     window.add(key, entry_of(item))
                                 } else {
                                     window.touch(key.seq)
@@ -219,7 +220,7 @@ impl Core {
             self.take_apart(place, batch, None);
             return;
         }
-        let alone = rows <= 1 || matches!(batch.formed.as_slice(), [one] if one.is_unit());
+        let alone = rows <= 1 || batch.only().is_some_and(Formed::is_unit);
         if !alone && !on(Bug::PoisonFailsAll) {
             self.take_apart(place, batch, Some(rows / 2));
             return;
@@ -256,6 +257,7 @@ impl Core {
     fn take_apart(&mut self, place: usize, batch: InFlight, split: Option<usize>) {
         let Some(owned) = &mut self.shards[place].owned else { return };
         owned.split = split.or(owned.split);
+        let mut unmet = Vec::new();
         for formed in batch.formed.into_iter().rev() {
             match formed {
                 Formed::Enqueued { part, .. } => owned.enqueues.unpop(part),
@@ -264,6 +266,7 @@ impl Core {
                 Formed::Settled(of) if matches!(of.settle.kind, SettleKind::Lapse) => {}
                 Formed::Settled(of) => owned.settles.push_front(of.settle),
                 Formed::Restored(picked) => owned.restores.push(picked),
+                Formed::Met { part, .. } => unmet.push(part.poll),
                 Formed::Moved(_) => {}
             }
         }
@@ -272,6 +275,7 @@ impl Core {
         }
         owned.void_reads();
         self.end_reads(place);
+        unmet.into_iter().for_each(|poll| self.unmet(poll));
     }
 
     /// Refuses everything that was in a batch which did not happen.
@@ -292,6 +296,7 @@ impl Core {
             Formed::Enqueued { part, .. } => self.refuse_enqueue(place, &part, refusal),
             Formed::Leased { part, .. } => self.part_failed(place, part),
             Formed::Settled(of) => self.settle_refused(&of.settle, refusal.clone()),
+            Formed::Met { part, .. } => self.unmet(part.poll),
             Formed::Restored(_) | Formed::Moved(_) => {}
         }
     }
@@ -326,6 +331,7 @@ impl Core {
                         let refusal = if sent { &unknown } else { &refusal };
                         self.settle_refused(&of.settle, refusal.clone());
                     }
+                    Formed::Met { part, .. } => self.unmet(part.poll),
                     Formed::Restored(_) | Formed::Moved(_) => {}
                 }
             }
@@ -360,7 +366,11 @@ impl Formed {
     fn is_unit(&self) -> bool {
         match self {
             Self::Enqueued { part, .. } => part.request.is_some() || part.items.len() == 1,
-            Self::Leased { .. } | Self::Settled(_) | Self::Restored(_) | Self::Moved(_) => true,
+            Self::Leased { .. }
+            | Self::Met { .. }
+            | Self::Settled(_)
+            | Self::Restored(_)
+            | Self::Moved(_) => true,
         }
     }
 }

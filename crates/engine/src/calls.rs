@@ -179,11 +179,14 @@ impl Core {
         if settle.slot.is_none() {
             return;
         }
-        let Some(owned) = &self.shards[place].owned else { return };
-        if owned.leases.get(settle.receipt.item.seq).is_some() {
+        let leases = self.shards[place].owned.as_ref().map(|owned| &owned.leases);
+        if leases.is_some_and(|leases| leases.get(settle.receipt.item.seq).is_some()) {
             self.lease_lost(place, &settle, Fate::Leased);
         } else if let Some(reads) = self.reads(place) {
             reads.fate(Box::new(settle));
+        } else {
+            let refusal = self.shards[place].refusal();
+            self.settle_refused(&settle, refusal);
         }
     }
 

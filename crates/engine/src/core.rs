@@ -230,6 +230,13 @@ impl Core {
                 self.lose(place, false);
                 return;
             }
+            // The shard was lost while the store was asked; whoever asked still waits for an answer.
+            ShardEvent::Fate { settle, .. }
+                if life != self.shards[place].life || self.shards[place].owned.is_none() =>
+            {
+                let refusal = self.shards[place].refusal();
+                return self.settle_refused(&settle, refusal);
+            }
             _ if life != self.shards[place].life => return,
             _ => {}
         }
@@ -351,11 +358,12 @@ impl Core {
     /// Forms a shard's next batch and sends it off.
     fn form(&mut self, place: usize, at: Monotonic) {
         let node_now = self.time.now();
-        let shard = &mut self.shards[place];
-        let Some(owned) = &mut shard.owned else { return };
-        if owned.in_flight.is_some() {
+        if self.shards[place].owned.as_ref().is_none_or(|owned| owned.in_flight.is_some()) {
             return;
         }
+        let waiters = self.waiters(place);
+        let shard = &mut self.shards[place];
+        let Some(owned) = &mut shard.owned else { return };
         let topics_of = &self.topics_of;
         let mut context = Context {
             shard: shard.id,
@@ -365,7 +373,7 @@ impl Core {
             rng: &mut self.rng,
             topics_of: &|namespace| topics_of.get(namespace).copied().unwrap_or(0),
         };
-        let outcome = form::form(owned, &mut context);
+        let outcome = form::form(owned, &mut context, waiters);
         if on(Bug::LeaseBeforeCommit)
             && let Some(flight) = &owned.in_flight
         {
@@ -386,6 +394,9 @@ impl Core {
             metrics::histogram!("forebay_batch_rows")
                 .record(owned.in_flight.as_ref().map_or(0, |b| b.rows) as f64);
             let _ = shard.tasks.send(Task::Commit { life: shard.life, batch: Box::new(batch), sift });
+        }
+        for poll in outcome.met {
+            self.met(poll);
         }
         for settle in outcome.misses {
             self.missed(place, settle);

@@ -12,6 +12,7 @@ use crate::{
     event::Reply,
     form::Leased,
     handover::{Handover, Undo},
+    meet::Waiting,
     merge::Pick,
     op::{LeasePart, Picked},
     planted::{Bug, on},
@@ -25,14 +26,35 @@ pub(crate) struct Poll {
     parts: Option<Parts>,
 }
 
+impl Poll {
+    /// What it would take of a topic, if it waits.
+    pub fn waiting(&self, id: u64, name: &TopicName) -> Option<Waiting> {
+        let demand = self.call.demands.iter().find(|demand| demand.topic == name.topic)?;
+        if self.parts.is_some() || self.reply.is_closed() {
+            return None;
+        }
+        let DequeueCall { lease, consumer, max_bytes, .. } = &self.call;
+        let part = LeasePart { poll: id, lease: *lease, consumer: consumer.clone(), picked: Vec::new() };
+        Some(Waiting { poll: id, max_items: demand.max_items, max_bytes: *max_bytes, part })
+    }
+}
+
 /// Leases under way for a poll.
 struct Parts {
     left: usize,
     /// Parts that take at-most-once items: never late, the answer waits for them.
     taking: usize,
     got: Vec<(usize, Delivered, Undo)>,
+    /// Something that was taken for it expired before it could be leased; what comes behind it may be had.
+    expired: bool,
     /// When the late rest is not waited for any more: set by the first part that committed.
     late_at: Option<Monotonic>,
+}
+
+impl Parts {
+    fn new(left: usize, taking: usize) -> Self {
+        Self { left, taking, got: Vec::new(), expired: false, late_at: None }
+    }
 }
 
 impl Core {
@@ -110,7 +132,7 @@ impl Core {
                 let taking = parts.values().filter(|picked| taking(picked)).count();
                 self.unlist(id, &call);
                 if let Some(poll) = self.polls.get_mut(&id) {
-                    poll.parts = Some(Parts { left: parts.len(), taking, got: Vec::new(), late_at: None });
+                    poll.parts = Some(Parts::new(parts.len(), taking));
                 }
                 for (place, picked) in parts {
                     let consumer = call.consumer.clone();
@@ -119,6 +141,19 @@ impl Core {
                 true
             }
         }
+    }
+
+    /// A poll gets something of a batch that was just formed: it waits no more.
+    pub fn met(&mut self, id: u64) {
+        let Some(poll) = self.polls.get_mut(&id) else { return };
+        poll.parts = Some(Parts::new(1, 0));
+        let call = poll.call.clone();
+        self.unlist(id, &call);
+    }
+
+    /// The batch did not happen: the poll waits again.
+    pub fn unmet(&mut self, id: u64) {
+        self.part_ended(id, Vec::new(), false);
     }
 
     /// A part's leases were not committed: its items go back, and the poll does without them.
@@ -140,6 +175,10 @@ impl Core {
         }
         let (id, life) = (self.shards[place].id, self.shards[place].life);
         let taking = handed.iter().any(|leased| matches!(leased, Leased::Taken));
+        let expired = handed.iter().any(|leased| matches!(leased, Leased::Expired));
+        if expired && let Some(parts) = self.polls.get_mut(&part.poll).and_then(|poll| poll.parts.as_mut()) {
+            parts.expired = true;
+        }
         let now = self.shards[place].owned.as_mut().map_or(now, |owned| owned.time.now(now, at));
         let mut got = Vec::with_capacity(part.picked.len());
         for (picked, leased) in part.picked.into_iter().zip(handed) {
@@ -194,16 +233,22 @@ impl Core {
             return;
         }
         if parts.got.is_empty() {
-            return self.wait_again(id);
+            let again = parts.expired;
+            return self.wait_again(id, again);
         }
         self.answer_with_what_came(id);
     }
 
-    /// Nothing came of a poll's leases: it waits on, at the head of the line.
-    fn wait_again(&mut self, id: u64) {
+    /// Nothing came of a poll's leases: it waits on, at the head of the line. With `again` it is served at once if there
+    /// is something else, even if it would not wait.
+    fn wait_again(&mut self, id: u64, again: bool) {
         let (at, stopping) = (self.time.monotonic(), self.is_stopping());
         let Some(poll) = self.polls.get_mut(&id) else { return };
         poll.parts = None;
+        if again && !stopping && self.serve(id, at) {
+            return;
+        }
+        let Some(poll) = self.polls.get_mut(&id) else { return };
         if poll.until <= at || stopping {
             return self.answer_empty(id);
         }
@@ -258,7 +303,7 @@ impl Core {
         {
             *late_at = None;
             if *left == 0 {
-                self.wait_again(id);
+                self.wait_again(id, true);
             }
             return;
         }

@@ -3,7 +3,7 @@
 //! noted in [`InFlight`] and applied in `apply.rs` once the batch is committed.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use crate::{
     Settings,
     counts::{FOLDS, fold},
     generations::current_generation,
+    meet::Waiters,
     op::{EnqueuePart, LeasePart, Page, Picked, Placed, Settle, SettleKind},
     planted::{Bug, on},
     settle::Effect,
@@ -56,8 +57,16 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// It is one call with a request id and nothing else, which must not be cut.
     pub fn is_one_request(&self) -> bool {
-        let one = |part: &EnqueuePart| part.request.is_some() && part.items.len() > 1;
-        matches!(self.formed.as_slice(), [Formed::Enqueued { part, .. }] if one(part))
+        match self.only() {
+            Some(Formed::Enqueued { part, .. }) => part.request.is_some() && part.items.len() > 1,
+            _ => false,
+        }
+    }
+
+    /// What the batch does, if it is one thing; who gets it does not count.
+    pub fn only(&self) -> Option<&Formed> {
+        let mut formed = self.formed.iter().filter(|formed| !matches!(formed, Formed::Met { .. }));
+        formed.next().filter(|_| formed.next().is_none())
     }
 }
 
@@ -73,6 +82,11 @@ pub(crate) enum Formed {
         handed: Vec<Leased>,
     },
     Settled(Box<Settlement>),
+    /// New items of this batch that go to a poll which waits for them: see `meet.rs`.
+    Met {
+        part: LeasePart,
+        handed: Vec<Leased>,
+    },
     Restored(Picked),
     /// An open delivery moves to this batch's lease row, because its old row is mostly closed.
     Moved(Seq),
@@ -92,6 +106,8 @@ pub(crate) struct Stored {
     pub topic: TopicId,
     pub key: Key,
     pub state: State,
+    /// It is leased in the same transaction, to a poll that waited for it.
+    pub met: bool,
 }
 
 /// What a leased item was given; in the order of the part's items.
@@ -123,6 +139,8 @@ pub(crate) struct Outcome {
     pub batch: Option<Batch>,
     /// Settlements whose delivery is over.
     pub misses: Vec<Settle>,
+    /// Polls that wait no more: they get something of this batch.
+    pub met: BTreeSet<u64>,
 }
 
 /// What forming needs to know beside the shard.
@@ -138,7 +156,7 @@ pub(crate) struct Context<'a> {
 }
 
 /// Forms the next batch, if anything waits. The shard has no batch under way.
-pub(crate) fn form(owned: &mut Owned, context: &mut Context<'_>) -> Outcome {
+pub(crate) fn form(owned: &mut Owned, context: &mut Context<'_>, waiters: Waiters) -> Outcome {
     debug_assert!(owned.in_flight.is_none());
     let limit = owned.split.unwrap_or(context.settings.batch_rows);
     let mut former = Former::new(owned, context, limit);
@@ -149,6 +167,7 @@ pub(crate) fn form(owned: &mut Owned, context: &mut Context<'_>) -> Outcome {
     former.leases();
     former.enqueues();
     former.page();
+    former.meet(waiters);
     former.compact();
     former.drop_idle_topics();
     former.finish()
@@ -167,8 +186,10 @@ pub(crate) struct Former<'a, 'c> {
     last_topic: Option<(TopicName, TopicId)>,
     closing: BTreeMap<u64, Vec<usize>>,
     pub entries: Vec<LeaseEntry>,
-    formed: Vec<Formed>,
-    formed_page: Option<FormedPage>,
+    pub formed: Vec<Formed>,
+    pub formed_page: Option<FormedPage>,
+    /// Polls that get something of this batch.
+    pub met: BTreeSet<u64>,
     misses: Vec<Settle>,
     stamp: FenceStamp,
     schedule_min: Timestamp,
@@ -194,6 +215,7 @@ impl<'a, 'c> Former<'a, 'c> {
             entries: Vec::new(),
             formed: Vec::new(),
             formed_page: None,
+            met: BTreeSet::new(),
             misses: Vec::new(),
             stamp,
             schedule_min: Timestamp::MAX,
@@ -302,7 +324,7 @@ impl<'a, 'c> Former<'a, 'c> {
         }
     }
 
-    fn lease(&mut self, part: &LeasePart, picked: &Picked) -> Leased {
+    pub fn lease(&mut self, part: &LeasePart, picked: &Picked) -> Leased {
         let (now, entry) = (self.context.now, &picked.entry);
         if entry.expired(now) && !on(Bug::ExpiryIgnored) {
             return Leased::Expired;
@@ -438,7 +460,7 @@ impl<'a, 'c> Former<'a, 'c> {
             State::Ready => self.count(topic, 1, 0, 0),
             State::Scheduled => self.count(topic, 0, 1, 0),
         }
-        Ok(Stored { topic, key, state })
+        Ok(Stored { topic, key, state, met: false })
     }
 
     /// A rank that this shard has not passed yet, where the fence's rank was far ahead of node time.
@@ -561,7 +583,7 @@ impl<'a, 'c> Former<'a, 'c> {
 
     fn finish(mut self) -> Outcome {
         if self.rows == 0 && self.formed_page.is_none() {
-            return Outcome { batch: None, misses: self.misses };
+            return Outcome { misses: self.misses, ..Outcome::default() };
         }
         let number = self.batch.number;
         for (id, places) in &self.closing {
@@ -609,7 +631,7 @@ impl<'a, 'c> Former<'a, 'c> {
             schedule_min: self.schedule_min,
             expiry_min: self.expiry_min,
         });
-        Outcome { batch: Some(self.batch), misses: self.misses }
+        Outcome { batch: Some(self.batch), misses: self.misses, met: self.met }
     }
 }
 
@@ -619,15 +641,5 @@ pub(crate) fn entry_of(item: &Placed) -> Entry {
     let mut body = item.body.clone();
     body.payload = bytes::Bytes::copy_from_slice(&body.payload);
     body.metadata = bytes::Bytes::copy_from_slice(&body.metadata);
-    Entry {
-        enqueued_at: item.arrived,
-        expires_at: item.expires_at,
-        lease_ms: item.lease_ms,
-        max_attempts: item.max_attempts,
-        policy: item.policy,
-        deliveries: 0,
-        failures: 0,
-        bytes: u32::try_from(body.bytes()).unwrap_or(u32::MAX),
-        body: Some(body),
-    }
+    Entry { body: Some(body), ..Entry::of_new(item) }
 }

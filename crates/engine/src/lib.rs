@@ -21,6 +21,7 @@ mod homes;
 mod io;
 mod leases;
 mod look_up;
+mod meet;
 mod merge;
 mod op;
 mod ownership;

@@ -38,6 +38,10 @@ pub enum Bug {
     DueEarly,
     /// A row that can't be stored fails its whole batch.
     PoisonFailsAll,
+    /// A new item goes to a waiting poll although a better one is there.
+    MeetsTooEarly,
+    /// A new item that went to a waiting poll is offered to others too.
+    MetStaysReady,
     /// A node stops with work in hand.
     StopHasty,
 }

@@ -121,6 +121,11 @@ impl EnqueueQueue {
         Some(part)
     }
 
+    /// What waits, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &EnqueuePart> {
+        self.parts.values().flatten()
+    }
+
     /// Everything that waits.
     pub fn drain(&mut self) -> Vec<EnqueuePart> {
         std::iter::from_fn(|| self.pop()).collect()

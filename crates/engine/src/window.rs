@@ -9,7 +9,10 @@ use forebay_store::{LeaseEntry, ReadyRow};
 use forebay_types::{Body, DeliveryPolicy, Horizon, Key, Seq, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::planted::{Bug, on};
+use crate::{
+    op::Placed,
+    planted::{Bug, on},
+};
 
 /// What an entry costs beside its body: its share of the tree's nodes and the allocator's overhead.
 pub(crate) const ENTRY_BYTES: usize = 320;
@@ -31,6 +34,21 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// An item that was just enqueued, without its body.
+    pub fn of_new(item: &Placed) -> Self {
+        Self {
+            enqueued_at: item.arrived,
+            expires_at: item.expires_at,
+            lease_ms: item.lease_ms,
+            max_attempts: item.max_attempts,
+            policy: item.policy,
+            deliveries: 0,
+            failures: 0,
+            bytes: u32::try_from(item.body.bytes()).unwrap_or(u32::MAX),
+            body: None,
+        }
+    }
+
     /// An item that comes back from a lease: its body stayed in the store.
     pub fn from_lease(lease: &LeaseEntry, failures: u32) -> Self {
         Self {

@@ -127,6 +127,39 @@ async fn a_restart_keeps_items_leases_and_order() {
 }
 
 #[tokio::test]
+async fn what_meets_a_waiting_consumer_takes_one_commit() {
+    let queue = Queue::start(1).await;
+    let path = queue.folder.path().join("1.db");
+    let shard = SqliteShard::new(ShardId(1), path);
+    queue.put(vec![item(1, "first")]).await;
+    let first = queue.get(1, 0).await;
+    assert!(queue.ack(&first).await.iter().all(Result::is_ok));
+    let before = shard.observe().await.unwrap().batch;
+    let waiting = queue.get(2, 10_000);
+    let enqueued = async {
+        // The poll's event is sent before this one's, and the engine takes them in that order.
+        tokio::task::yield_now().await;
+        queue.put(vec![item(7, "c"), item(5, "a"), item(5, "b")]).await
+    };
+    let (items, _) = tokio::join!(waiting, enqueued);
+    assert_eq!(payloads(&items), ["a", "b"], "the best of the call");
+    assert_eq!(shard.observe().await.unwrap().batch, before + 1);
+    assert_eq!(payloads(&queue.get(2, 0).await), ["c"], "the rest stays");
+    assert!(queue.ack(&items).await.iter().all(Result::is_ok));
+    // What was met is leased like anything else, also for a new owner.
+    let waiting = queue.get(1, 10_000);
+    let enqueued = async {
+        tokio::task::yield_now().await;
+        queue.put(vec![item(1, "kept")]).await
+    };
+    let (kept, _) = tokio::join!(waiting, enqueued);
+    let queue = queue.restart().await;
+    assert!(queue.get(1, 0).await.is_empty());
+    assert!(queue.ack(&kept).await.iter().all(Result::is_ok));
+    queue.engine.stop().await;
+}
+
+#[tokio::test]
 async fn a_waiting_consumer_gets_what_is_enqueued() {
     let queue = Queue::start(2).await;
     let (items, _) = tokio::join!(queue.get(1, 10_000), async {
