@@ -44,8 +44,11 @@ pub enum Scenario {
     Delay(u32),
     /// The lifecycle with consumers that ask which topics are active.
     Topics,
-    /// Nothing happens.
-    Idle,
+    /// Nothing happens, measured after it has done so for a while.
+    Idle {
+        /// For how long.
+        settle: Duration,
+    },
 }
 
 /// One line of a table.
@@ -108,7 +111,7 @@ impl Contest {
         let mut present = Vec::new();
         for entry in &self.entries {
             match entry.contestant {
-                Contestant::Peer(name) => match peers::available(name) {
+                Contestant::Peer(name) => match peers::available(name, entry.setup.database) {
                     Ok(()) => present.push(entry),
                     Err(why) => absent.push((entry.label.clone(), format!("{why:#}"))),
                 },
@@ -132,7 +135,7 @@ impl Contest {
                         *standing = None;
                         absent.push((entry.label.clone(), format!("failed in round {round}: {error:#}")));
                     }
-                    Err(error) => return Err(error.context(entry.label.clone())),
+                    Err(error) => return Err(error.context(format!("{}, round {round}", entry.label))),
                 }
             }
         }
@@ -185,7 +188,7 @@ impl Entry {
             Scenario::Drain(items) => drain::run(system, &self.load, items).await,
             Scenario::Latency(rate) => latency::run(system, &self.load, span, rate).await,
             Scenario::Delay(rate) => delay::run(system, &self.load, span, rate).await,
-            Scenario::Idle => idle::run(system, &self.load, span.measured).await,
+            Scenario::Idle { settle } => idle::run(system, &self.load, settle, span.measured).await,
             Scenario::Topics => anyhow::bail!("only Forebay tells which topics are active"),
         }
     }
@@ -198,7 +201,7 @@ impl Entry {
             }
             Scenario::Enqueue(_) => (Steps::Insert, 0),
             Scenario::Drain(count) => (Steps::Drain, count),
-            Scenario::Latency(_) | Scenario::Delay(_) | Scenario::Idle => {
+            Scenario::Latency(_) | Scenario::Delay(_) | Scenario::Idle { .. } => {
                 anyhow::bail!("the floor has no such scenario")
             }
         };
