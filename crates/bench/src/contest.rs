@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -168,10 +169,13 @@ impl Entry {
                 let system = Forebay::start(&self.setup).await?;
                 let standing = standing(system.promise().words(), system.settings().await?);
                 let outcome = match self.scenario {
-                    Scenario::Topics => topics::run(&system, &self.load, span).await?,
-                    _ => self.queue(&system, span).await?,
+                    Scenario::Topics => topics::run(&system, &self.load, span).await,
+                    _ => self.queue(&system, span).await,
                 };
-                Ok((standing, outcome))
+                match outcome {
+                    Ok(outcome) => Ok((standing, outcome)),
+                    Err(error) => Err(anyhow!("{error:#}\n{}", system.last_words().await)),
+                }
             }
             Contestant::Peer(name) => {
                 let system = peers::start(name, &self.setup).await?;
