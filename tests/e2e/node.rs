@@ -5,10 +5,10 @@ use std::{
     io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
-    sync::OnceLock,
     time::Duration,
 };
 
+use forebay_testkit::program;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -37,7 +37,7 @@ impl Node {
     /// Starts `forebay` with these arguments and waits for its ready line. What it logs goes to `log`.
     pub async fn start(arguments: &[String], log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).unwrap();
-        let mut child = Command::new(binary())
+        let mut child = Command::new(program())
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -64,7 +64,7 @@ impl Node {
 
     /// Runs a verb of `forebay` to its end; panics with what it said if it fails.
     pub async fn run(arguments: &[String]) {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(program());
         command.args(arguments).stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -163,26 +163,4 @@ fn tail(log: &Path) -> String {
     let _ = File::open(log).and_then(|mut file| file.read_to_string(&mut text));
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(30)..].join("\n")
-}
-
-/// The program: `FOREBAY_BIN`, which `cargo xtask test` sets, else built now.
-fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        if let Some(path) = std::env::var_os("FOREBAY_BIN") {
-            return path.into();
-        }
-        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--package", "forebay", "--message-format", "json-render-diagnostics"])
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "forebay does not build");
-        let messages = String::from_utf8(output.stdout).unwrap();
-        let mut executables = messages.lines().filter_map(|line| {
-            let message: serde_json::Value = serde_json::from_str(line).ok()?;
-            Some(PathBuf::from(message.get("executable")?.as_str()?))
-        });
-        executables.next_back().expect("cargo names the executable that it built")
-    })
 }

@@ -73,7 +73,14 @@ pub enum Verb {
         in_flight: u32,
     },
     /// What a node costs that has nothing to do.
-    Idle,
+    Idle {
+        /// Topics, each with an item that nobody asks for.
+        #[arg(long, default_value_t = 10_000)]
+        waiting: u32,
+        /// How long the node is left alone after the last item before it is measured.
+        #[arg(long, default_value = "3s", value_parser = humantime::parse_duration)]
+        settle: Duration,
+    },
     /// Everything that docs/PERFORMANCE.md has a target for, with the verdicts.
     Targets {
         /// Only those whose title contains this.
@@ -90,10 +97,11 @@ pub struct Options {
     /// Where Forebay and the floor keep their items: sqlite, mariadb, mariadb-nobinlog, mysql, mysql-nobinlog.
     #[arg(long, global = true, default_value = "mariadb")]
     pub database: Database,
-    /// Shards of Forebay, tables of the floor. By default 2.
+    /// Shards of Forebay, tables of the floor. By default 2; idle has 16.
     #[arg(long, global = true)]
     pub shards: Option<u32>,
-    /// Who is compared with Forebay: floor (in its batches and in batches of 500), none, all, or names of peers.
+    /// Who is compared with Forebay: floor (in its batches and in batches of 500, where the scenario is about
+    /// throughput), none, all, or names of peers.
     #[arg(long, global = true, value_delimiter = ',', default_value = "floor")]
     pub against: Vec<String>,
     /// Rounds; each contestant has one turn in each.
@@ -102,7 +110,7 @@ pub struct Options {
     /// The measured part of a turn.
     #[arg(long, global = true, default_value = "8s", value_parser = humantime::parse_duration)]
     pub measured: Duration,
-    /// What goes before it, unmeasured.
+    /// What goes before it, unmeasured; at least 4 s for latency.
     #[arg(long, global = true, default_value = "2s", value_parser = humantime::parse_duration)]
     pub warm_up: Duration,
     /// All that is random follows from it.

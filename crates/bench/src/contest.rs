@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -44,8 +45,11 @@ pub enum Scenario {
     Delay(u32),
     /// The lifecycle with consumers that ask which topics are active.
     Topics,
-    /// Nothing happens.
-    Idle,
+    /// Nothing happens, measured after it has done so for a while.
+    Idle {
+        /// For how long.
+        settle: Duration,
+    },
 }
 
 /// One line of a table.
@@ -108,7 +112,7 @@ impl Contest {
         let mut present = Vec::new();
         for entry in &self.entries {
             match entry.contestant {
-                Contestant::Peer(name) => match peers::available(name) {
+                Contestant::Peer(name) => match peers::available(name, entry.setup.database) {
                     Ok(()) => present.push(entry),
                     Err(why) => absent.push((entry.label.clone(), format!("{why:#}"))),
                 },
@@ -132,7 +136,7 @@ impl Contest {
                         *standing = None;
                         absent.push((entry.label.clone(), format!("failed in round {round}: {error:#}")));
                     }
-                    Err(error) => return Err(error.context(entry.label.clone())),
+                    Err(error) => return Err(error.context(format!("{}, round {round}", entry.label))),
                 }
             }
         }
@@ -165,10 +169,13 @@ impl Entry {
                 let system = Forebay::start(&self.setup).await?;
                 let standing = standing(system.promise().words(), system.settings().await?);
                 let outcome = match self.scenario {
-                    Scenario::Topics => topics::run(&system, &self.load, span).await?,
-                    _ => self.queue(&system, span).await?,
+                    Scenario::Topics => topics::run(&system, &self.load, span).await,
+                    _ => self.queue(&system, span).await,
                 };
-                Ok((standing, outcome))
+                match outcome {
+                    Ok(outcome) => Ok((standing, outcome)),
+                    Err(error) => Err(anyhow!("{error:#}\n{}", system.last_words().await)),
+                }
             }
             Contestant::Peer(name) => {
                 let system = peers::start(name, &self.setup).await?;
@@ -185,7 +192,7 @@ impl Entry {
             Scenario::Drain(items) => drain::run(system, &self.load, items).await,
             Scenario::Latency(rate) => latency::run(system, &self.load, span, rate).await,
             Scenario::Delay(rate) => delay::run(system, &self.load, span, rate).await,
-            Scenario::Idle => idle::run(system, &self.load, span.measured).await,
+            Scenario::Idle { settle } => idle::run(system, &self.load, settle, span.measured).await,
             Scenario::Topics => anyhow::bail!("only Forebay tells which topics are active"),
         }
     }
@@ -198,7 +205,7 @@ impl Entry {
             }
             Scenario::Enqueue(_) => (Steps::Insert, 0),
             Scenario::Drain(count) => (Steps::Drain, count),
-            Scenario::Latency(_) | Scenario::Delay(_) | Scenario::Idle => {
+            Scenario::Latency(_) | Scenario::Delay(_) | Scenario::Idle { .. } => {
                 anyhow::bail!("the floor has no such scenario")
             }
         };

@@ -1,6 +1,9 @@
 //! From the command line to those who take part.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail, ensure};
 
@@ -13,6 +16,13 @@ use crate::{
     system::Setup,
     workload::Load,
 };
+
+/// Shards of a node that has nothing to do, unless a number is named.
+pub const IDLE_SHARDS: u32 = 16;
+/// Items in a large batch of the floor.
+const LARGE: usize = 500;
+/// Payloads in one statement of the floor's larger batches: servers take at least 16 MiB.
+const STATEMENT_BYTES: usize = 8 << 20;
 
 /// What all entries of a command have in common.
 #[derive(Debug, Clone)]
@@ -28,16 +38,8 @@ pub struct Common {
 }
 
 impl Common {
-    /// As the options say; `forebay` is the program to measure.
-    pub fn new(options: &Options, forebay: &Path) -> anyhow::Result<Self> {
-        ensure!((1..=1_000).contains(&options.batch), "--batch: a call has 1 to 1,000 items");
-        ensure!((1..=100).contains(&options.priorities), "--priorities: 1 to 100");
-        ensure!(options.topics > 0, "--topics: at least 1");
-        ensure!(options.producers > 0 && options.consumers > 0, "--producers and --consumers: at least 1");
-        ensure!(options.rounds > 0, "--rounds: at least 1");
-        ensure!(options.room >= options.batch, "--room: at least one batch");
-        let shards = options.shards.unwrap_or(2);
-        ensure!((1..=64).contains(&shards), "--shards: 1 to 64");
+    /// As the options say, which have been checked; `forebay` is the program to measure.
+    pub fn new(options: &Options, forebay: &Path) -> Self {
         let load = Load {
             seed: options.seed,
             item_bytes: options.item_bytes,
@@ -52,13 +54,13 @@ impl Common {
             topics: load.topics,
             priorities: load.priorities,
             item_bytes: load.item_bytes,
-            shards,
+            shards: options.shards.unwrap_or(2),
             pool_mib: options.pool_mib,
             database: options.database,
             forebay: forebay.to_owned(),
         };
         let span = Span { warm_up: options.warm_up, measured: options.measured };
-        Ok(Self { setup, load, rounds: options.rounds, span })
+        Self { setup, load, rounds: options.rounds, span }
     }
 
     /// The same on another database, with its usual number of shards.
@@ -113,13 +115,13 @@ impl Common {
 }
 
 /// The contest that a command names.
-pub fn contest(verb: &Verb, common: &Common, against: &[String]) -> anyhow::Result<Contest> {
+pub fn contest(verb: &Verb, common: &Common, options: &Options) -> anyhow::Result<Contest> {
     let with_rivals = |common: &Common, title: &str, scenario: Scenario| {
         let mut entries = vec![common.forebay(scenario)];
-        entries.extend(rivals(common, against, scenario)?);
-        anyhow::Ok(common.contest(title, entries))
+        entries.extend(rivals(common, &options.against, scenario));
+        common.contest(title, entries)
     };
-    match verb {
+    Ok(match verb {
         Verb::Lifecycle => with_rivals(common, "lifecycle", Scenario::Lifecycle(Backlog::Empty)),
         Verb::Enqueue { items } => with_rivals(common, "enqueue", Scenario::Enqueue(*items)),
         Verb::Drain { items } => {
@@ -135,12 +137,15 @@ pub fn contest(verb: &Verb, common: &Common, against: &[String]) -> anyhow::Resu
         Verb::Singles { in_flight } => {
             with_rivals(&singles(common, *in_flight), "singles", Scenario::Lifecycle(Backlog::Empty))
         }
-        Verb::Backlog { items } => Ok(backlog(common, *items)),
-        Verb::Topics { counts } => Ok(topics(common, counts)),
-        Verb::Shards { counts } => Ok(shards(common, counts)),
-        Verb::Idle => Ok(idle(common)),
+        Verb::Backlog { items } => backlog(common, *items),
+        Verb::Topics { counts } => topics(common, counts),
+        Verb::Shards { counts } => shards(common, counts),
+        Verb::Idle { waiting, settle } => {
+            let common = common.on(common.setup.database, options.shards.unwrap_or(IDLE_SHARDS));
+            idle(&common, *waiting, *settle)
+        }
         Verb::Targets { .. } | Verb::Peers => bail!("not one contest"),
-    }
+    })
 }
 
 /// Single calls to waiting consumers: as many calls may be under way as a second has items, should all stall.
@@ -186,43 +191,30 @@ pub fn shards(common: &Common, counts: &[u32]) -> Contest {
     common.contest("shards", counts.iter().map(entry).collect())
 }
 
-/// Nothing to do.
-pub fn idle(common: &Common) -> Contest {
-    let common = common.on(common.setup.database, 16).under(|load| load.topics = load.topics.max(10_000));
-    common.contest("idle", vec![common.forebay(Scenario::Idle)])
+/// Nothing to do, with an item that waits in each of so many topics.
+pub fn idle(common: &Common, waiting: u32, settle: Duration) -> Contest {
+    let common = common.under(|load| load.topics = waiting);
+    common.contest("idle", vec![common.forebay(Scenario::Idle { settle })])
 }
 
-fn rivals(common: &Common, against: &[String], scenario: Scenario) -> anyhow::Result<Vec<Entry>> {
+/// Those named, each once: the floor first, and then the peers in the order of their list.
+fn rivals(common: &Common, against: &[String], scenario: Scenario) -> Vec<Entry> {
+    let named = |name: &str| against.iter().any(|one| one == name || one == "all");
     let mut entries = Vec::new();
-    for name in against {
-        match name.as_str() {
-            "none" => {}
-            "floor" if has_floor(scenario) => entries.extend(floors(common, scenario)),
-            "floor" => {}
-            "all" => {
-                if has_floor(scenario) {
-                    entries.extend(floors(common, scenario));
-                }
-                entries.extend(peers::NAMES.iter().map(|name| common.peer(name, scenario)));
-            }
-            name => {
-                let known = peers::NAMES.iter().find(|known| **known == name);
-                let known = known.with_context(|| {
-                    format!("--against: no such peer: {name:?} ({})", peers::NAMES.join(", "))
-                })?;
-                entries.push(common.peer(known, scenario));
-            }
-        }
+    if named("floor") && has_floor(scenario) {
+        entries.extend(floors(common, scenario));
     }
-    Ok(entries)
+    let peers = peers::NAMES.iter().filter(|name| named(name));
+    entries.extend(peers.map(|name| common.peer(name, scenario)));
+    entries
 }
 
-/// The floor in the run's own batches and in batches of 500.
+/// The floor in the run's own batches and in batches of 500, unless those are more than a server takes at once.
 pub fn floors(common: &Common, scenario: Scenario) -> Vec<Entry> {
     let own = common.load.batch;
     let mut entries = vec![common.floor(own, scenario)];
-    if own != 500 {
-        entries.push(common.floor(500, scenario));
+    if own != LARGE && LARGE * common.load.item_bytes <= STATEMENT_BYTES {
+        entries.push(common.floor(LARGE, scenario));
     }
     entries
 }

@@ -153,6 +153,7 @@ impl InOrder {
     pub fn next(&mut self, head: Head) -> anyhow::Result<()> {
         let rank = |head: &Head| match self.order {
             Order::Priority => (head.priority, if self.ages { head.number } else { 0 }),
+            #[cfg(any(feature = "rabbitmq", feature = "nats", test))]
             Order::Age => (0, if self.ages { head.number } else { 0 }),
         };
         if let Some(last) = self.topics.insert(head.topic, head)

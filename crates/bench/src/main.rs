@@ -1,6 +1,7 @@
 //! `forebay-bench`: measures Forebay against the floor of its database and against other queues.
 
 mod args;
+mod check;
 mod contest;
 mod database;
 mod entries;
@@ -31,18 +32,28 @@ use targets::State;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
-async fn main() -> anyhow::Result<ExitCode> {
-    let Arguments { verb, options } = Arguments::parse();
+async fn main() -> ExitCode {
+    match run(Arguments::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("forebay-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(Arguments { verb, options }: Arguments) -> anyhow::Result<ExitCode> {
+    check::check(&verb, &options)?;
     if matches!(verb, Verb::Peers) {
         for name in peers::NAMES {
-            match peers::available(name) {
+            match peers::available(name, options.database) {
                 Ok(()) => println!("{name}: found"),
                 Err(why) => println!("{name}: {why:#}"),
             }
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let common = Common::new(&options, &entries::program(options.forebay.as_deref())?)?;
+    let common = Common::new(&options, &entries::program(options.forebay.as_deref())?);
     let mut report = Report { machine: Machine::here(), verdicts: Vec::new(), results: Vec::new() };
     println!("{}", report::table::machine(&report.machine));
     let mut failures = Vec::new();
@@ -51,7 +62,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         println!("{}", report::table::verdicts(&judged.verdicts));
         (report.verdicts, report.results, failures) = (judged.verdicts, judged.results, judged.failures);
     } else {
-        let result = entries::contest(&verb, &common, &options.against)?.run().await?;
+        let result = entries::contest(&verb, &common, &options)?.run().await?;
         println!("{}", report::table::write(&result));
         report.results.push(result);
     }

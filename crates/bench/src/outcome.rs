@@ -72,6 +72,12 @@ impl Outcome {
         self.figures.push(Figure { name, unit, value, more_is_better: false });
     }
 
+    /// What is better of the figure of that name, in words.
+    pub fn better(&self, name: &str) -> Option<&'static str> {
+        self.figure(name)
+            .map(|figure| if figure.more_is_better { "more is better" } else { "less is better" })
+    }
+
     /// The figure of that name.
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.name == name)

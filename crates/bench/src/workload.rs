@@ -8,9 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use tokio::{sync::Semaphore, task::JoinSet};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    task::JoinSet,
+};
 
 use crate::{
     ledger::{InOrder, Ledger},
@@ -73,7 +76,8 @@ impl Gate {
 
 /// How long a consumer waits for an item before it looks whether the run is over.
 const WAIT: Duration = Duration::from_millis(200);
-/// How long nothing may come out while something is owed.
+/// How long nothing may come out while something is owed, and how long a call may take beyond what it was told
+/// to wait: a queue that has stopped ends the run, it does not hold it up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bounds what is in the queue.
@@ -91,11 +95,9 @@ impl Room {
         self.0.add_permits(items);
     }
 
-    async fn enter(&self, items: usize) {
-        // The semaphore is never closed.
-        if let Ok(permit) = self.0.acquire_many(items as u32).await {
-            permit.forget();
-        }
+    /// Waits for room; says whether there is any, which is no longer so once it is closed.
+    pub async fn enter(&self, items: usize) -> bool {
+        self.0.acquire_many(items as u32).await.map(SemaphorePermit::forget).is_ok()
     }
 }
 
@@ -136,6 +138,12 @@ impl Shared {
         self.settled.load(Ordering::Relaxed)
     }
 
+    /// Ends the producers, also those that wait for room that a queue which has stopped will never make.
+    pub fn stop_producers(&self) {
+        self.gate.close();
+        self.room.0.close();
+    }
+
     /// Ends the consumers although there is more to come.
     pub fn stop_consumers(&self) {
         self.stopped.store(true, Ordering::Release);
@@ -144,6 +152,48 @@ impl Shared {
     /// Everything that was sent has been settled, and nothing will be sent.
     pub fn is_done(&self) -> bool {
         self.sent.load(Ordering::Acquire) && self.ledger.delivered() >= self.ledger.confirmed()
+    }
+}
+
+/// Watches one consumer's run for an end that never comes.
+#[derive(Debug)]
+pub struct Patience {
+    /// How many had come out, to whichever consumer, when that was last looked at.
+    delivered: u64,
+    since: Instant,
+}
+
+impl Patience {
+    /// It begins now.
+    pub fn new() -> Self {
+        Self { delivered: 0, since: now() }
+    }
+
+    /// Fails when everything has been sent and nothing has come out to anyone for too long.
+    pub fn check(&mut self, shared: &Shared) -> anyhow::Result<()> {
+        let (delivered, sent) = (shared.ledger.delivered(), shared.sent.load(Ordering::Acquire));
+        if delivered != self.delivered || !sent {
+            *self = Self { delivered, since: now() };
+        }
+        ensure!(
+            self.since.elapsed() < PATIENCE,
+            "{} items were confirmed, {delivered} came out, and nothing more in {PATIENCE:?}",
+            shared.ledger.confirmed()
+        );
+        Ok(())
+    }
+}
+
+/// A call that may take `wait` and the usual patience; what it is called goes before its error.
+pub async fn within<T>(
+    what: &'static str,
+    wait: Duration,
+    call: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let patience = wait + PATIENCE;
+    match tokio::time::timeout(patience, call).await {
+        Ok(answer) => answer.context(what),
+        Err(_) => bail!("{what}: no answer in {patience:?}"),
     }
 }
 
@@ -164,7 +214,9 @@ pub async fn produce(
         if batch == 0 || !shared.gate.is_open() {
             break;
         }
-        shared.room.enter(batch).await;
+        if !shared.room.enter(batch).await {
+            break;
+        }
         let first = shared.ledger.number(batch);
         let item = |number| {
             let priority = priority.unwrap_or((random.next_u32() % u32::from(load.priorities)) as u8);
@@ -172,7 +224,7 @@ pub async fn produce(
             Item { priority, payload, due: None }
         };
         let items = (first..first + batch as u64).map(item).collect();
-        producer.put(topic, items).await.context("enqueue")?;
+        within("enqueue", Duration::ZERO, producer.put(topic, items)).await?;
         shared.ledger.confirm(first, batch);
         sent += batch as u64;
     }
@@ -186,22 +238,16 @@ pub async fn consume(
     mut order: Option<InOrder>,
     each_answer: bool,
 ) -> anyhow::Result<()> {
-    let mut last = now();
+    let mut patience = Patience::new();
     while !shared.stopped.load(Ordering::Acquire) {
-        let items = consumer.take(shared.load.batch, WAIT).await.context("dequeue")?;
+        let items = within("dequeue", WAIT, consumer.take(shared.load.batch, WAIT)).await?;
         if items.is_empty() {
             if shared.is_done() {
                 return Ok(());
             }
-            ensure!(
-                last.elapsed() < PATIENCE || !shared.sent.load(Ordering::Acquire),
-                "{} items were confirmed, {} came out, and nothing more in {PATIENCE:?}",
-                shared.ledger.confirmed(),
-                shared.ledger.delivered()
-            );
+            patience.check(&shared)?;
             continue;
         }
-        last = now();
         if each_answer && let Some(order) = &mut order {
             order.cut();
         }
@@ -211,28 +257,32 @@ pub async fn consume(
                 order.next(head)?;
             }
         }
-        consumer.ack().await.context("ack")?;
+        within("ack", Duration::ZERO, consumer.ack()).await?;
         shared.settled.fetch_add(items.len() as u64, Ordering::Relaxed);
         shared.room.add(items.len());
     }
     Ok(())
 }
 
-/// Starts the producers of a run; `limit` items in all, or until the gate closes.
+/// Connects the producers of a run, and starts them all at once when the last one is connected; `limit` items in all, or until the gate closes.
 pub async fn start_producers(
     shared: &Arc<Shared>,
     system: &dyn System,
     limit: Option<u64>,
     priority: Option<u8>,
 ) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
-    let mut tasks = JoinSet::new();
     let workers = shared.load.producers;
-    for worker in 0..workers {
+    let mut producers = Vec::new();
+    for _ in 0..workers {
+        producers.push(system.producer().await?);
+    }
+    let mut tasks = JoinSet::new();
+    for (worker, producer) in (0..workers).zip(producers) {
         let share = limit.map(|limit| {
             let each = limit / u64::from(workers);
             each + u64::from(u64::from(worker) < limit % u64::from(workers))
         });
-        tasks.spawn(produce(shared.clone(), system.producer().await?, worker, share, priority));
+        tasks.spawn(produce(shared.clone(), producer, worker, share, priority));
     }
     Ok(tasks)
 }

@@ -2,5 +2,8 @@
 
 pub mod contract;
 pub mod fake;
+mod program;
 pub mod servers;
 pub mod sim;
+
+pub use program::program;

@@ -15,7 +15,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::system::{Item, Setup, System};
+use crate::{
+    database::Database,
+    system::{Item, Setup, System},
+};
 
 /// Their names, as written on the command line.
 pub const NAMES: [&str; 7] = {
@@ -28,10 +31,15 @@ pub const NAMES: [&str; 7] = {
     names
 };
 
-/// Whether it can be measured here; the error says why not: it is not compiled in, or its server is not on
-/// this machine.
-pub fn available(name: &str) -> anyhow::Result<()> {
-    Peer::find(name)?.program().map(drop)
+/// Whether it can be measured here; the error says why not: it is not compiled in, its server is not on this
+/// machine, or it can't work on the database of the run.
+pub fn available(name: &str, database: Database) -> anyhow::Result<()> {
+    let peer = Peer::find(name)?;
+    ensure!(
+        peer != Peer::Foqs || database != Database::Sqlite,
+        "not found: {name} (it runs on a database server: --database mariadb or mysql)"
+    );
+    peer.program().map(drop)
 }
 
 /// Starts it, empty.
@@ -158,14 +166,15 @@ mod tests {
         for (peer, name) in Peer::ALL.into_iter().zip(NAMES) {
             assert_eq!(Peer::find(name).unwrap(), peer);
         }
-        let error = available("kafka").unwrap_err().to_string();
+        let error = available("kafka", Database::Sqlite).unwrap_err().to_string();
         assert!(error.contains("beanstalkd-f50"), "{error}");
     }
 
     #[test]
     fn a_peer_that_is_not_there_is_named() {
+        assert!(available("foqs", Database::Sqlite).is_err(), "it has no server");
         for name in NAMES {
-            if let Err(error) = available(name) {
+            if let Err(error) = available(name, Database::Sqlite) {
                 let told = format!("{error:#}");
                 assert!(told.starts_with(&format!("not found: {name} (")), "{told}");
             }

@@ -34,12 +34,18 @@ pub fn summary(standing: &Standing, name: &str) -> Option<Summary> {
 }
 
 /// How `ours` compares to `theirs` in the figure `name`: the quotients of the rounds, in which the two had their
-/// turns one soon after the other.
+/// turns one soon after the other. A quotient of or by nothing says nothing.
 pub fn ratio(ours: &Standing, theirs: &Standing, name: &str) -> Option<Summary> {
     let pairs = ours.rounds.iter().zip(&theirs.rounds);
-    Summary::of(
-        pairs.filter_map(|(ours, theirs)| Some(ours.figure(name)?.value / theirs.figure(name)?.value)),
-    )
+    let quotients =
+        pairs.filter_map(|(ours, theirs)| Some(ours.figure(name)?.value / theirs.figure(name)?.value));
+    Summary::of(quotients.filter(|quotient| quotient.is_finite()))
+}
+
+/// What is better of the figure `name`, in words.
+pub fn better(standings: &[Standing], name: &str) -> &'static str {
+    let mut rounds = standings.iter().flat_map(|standing| &standing.rounds);
+    rounds.find_map(|round| round.better(name)).unwrap_or("")
 }
 
 /// What the rounds say of the resident memory of a role, in MiB.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    statistics::{names, ratio, summary},
+    statistics::{better, names, ratio, summary},
     words::{number, spread},
 };
 use crate::{
@@ -62,8 +62,12 @@ fn standings(standings: &[Standing], first: &Standing) -> String {
         let _ = write!(text, " {name}, {unit} |");
     }
     let main = names.first().map_or("", |(name, _)| name);
-    let _ = writeln!(text, " ratio of {main} |");
-    let _ = writeln!(text, "| --- | --- |{}", " ---: |".repeat(names.len() + 1));
+    let compared = standings.len() > 1;
+    if compared {
+        // For a latency a ratio below 1 is in favour of the first, for a throughput one above 1.
+        let _ = write!(text, " {main}: {} ÷ this, {} |", first.label, better(standings, main));
+    }
+    let _ = writeln!(text, "\n| --- | --- |{}", " ---: |".repeat(names.len() + usize::from(compared)));
     for standing in standings {
         let _ = write!(text, "| {} | {} |", standing.label, standing.promise);
         for (at, (name, _)) in names.iter().enumerate() {
@@ -74,12 +78,40 @@ fn standings(standings: &[Standing], first: &Standing) -> String {
             };
             let _ = write!(text, " {cell} |");
         }
-        let cell = match ratio(first, standing, main) {
-            Some(of) if standing.label != first.label => spread(&of),
-            _ => String::new(),
-        };
-        let _ = writeln!(text, " {cell} |");
+        if compared {
+            let of = ratio(first, standing, main).filter(|_| standing.label != first.label);
+            let _ = write!(text, " {} |", of.as_ref().map(spread).unwrap_or_default());
+        }
+        text.push('\n');
     }
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+
+    fn standing(label: &str, p99: f64) -> Standing {
+        let mut outcome = Outcome::default();
+        outcome.less("p99", "ms", p99);
+        outcome.more("throughput", "items/s", 7.0);
+        Standing { label: label.to_owned(), promise: "on disk", settings: Vec::new(), rounds: vec![outcome] }
+    }
+
+    #[test]
+    fn a_ratio_says_which_way_is_better() {
+        let absent = vec![("nobody".to_owned(), "not found".to_owned())];
+        let standings = vec![standing("a", 2.0), standing("b", 4.0)];
+        let mut result = Result { title: "race".to_owned(), standings, absent };
+        let text = write(&result);
+        assert!(text.contains("| throughput, items/s | p99: a ÷ this, less is better |\n"), "{text}");
+        assert!(text.contains("| b | on disk | 4.00 (4.00–4.00) | 7.00 | 0.50 (0.50–0.50) |\n"), "{text}");
+        assert!(text.contains("| a | on disk | 2.00 (2.00–2.00) | 7.00 |  |\n"), "{text}");
+        assert!(text.contains("- nobody did not take part: not found\n"), "{text}");
+        result.standings.pop();
+        let text = write(&result);
+        assert!(!text.contains('÷') && text.contains("| --- | --- | ---: | ---: |\n"), "{text}");
+    }
 }

@@ -1,6 +1,9 @@
 //! The floor's own loop, cut like the scenario that it is compared with.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use super::lifecycle::Span;
 use crate::{
@@ -24,20 +27,25 @@ pub async fn run(
     let payloads = Arc::new(Payloads::new(load.seed, load.item_bytes)?);
     floor.fill(&payloads, backlog).await?;
     let parts = floor.parts();
-    let gate = Gate::open();
-    let (from, before) = (now(), Usage::now(&parts));
-    // A drain ends by itself.
-    let timer = (steps != Steps::Drain).then(|| {
-        let gate = gate.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(span.warm_up + span.measured).await;
-            gate.close();
-        })
-    });
-    let done = floor.run(steps, batch, payloads, gate).await?;
-    if let Some(timer) = timer {
-        timer.abort();
+    let (gate, done) = (Gate::open(), Arc::new(AtomicU64::new(0)));
+    let so_far = || done.load(Ordering::Relaxed);
+    let work = floor.run(steps, batch, payloads, &gate, &done);
+    if steps == Steps::Drain {
+        // It ends by itself, and the drain of a queue has no warm-up either.
+        let (from, before) = (now(), Usage::now(&parts));
+        work.await?;
+        let took = from.elapsed();
+        return Ok(Outcome::of_items(so_far(), took, Usage::now(&parts).since(&before)));
     }
-    let usage = Usage::now(&parts).since(&before);
-    Ok(Outcome::of_items(done, from.elapsed(), usage))
+    let measure = async {
+        tokio::time::sleep(span.warm_up).await;
+        let (from, first, before) = (now(), so_far(), Usage::now(&parts));
+        tokio::time::sleep(span.measured).await;
+        let usage = Usage::now(&parts).since(&before);
+        let outcome = Outcome::of_items(so_far() - first, from.elapsed(), usage);
+        gate.close();
+        Ok(outcome)
+    };
+    let (outcome, ()) = tokio::try_join!(measure, work)?;
+    Ok(outcome)
 }

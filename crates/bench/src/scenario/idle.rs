@@ -9,16 +9,18 @@ use crate::{
     workload::{Load, Shared, finish, now, start_producers},
 };
 
-/// How long after the last item the node is left alone before it is measured.
-const SETTLE: Duration = Duration::from_secs(3);
-
-/// Runs it: one item a topic, and then so long nothing.
-pub async fn run(system: &dyn System, load: &Load, span: Duration) -> anyhow::Result<Outcome> {
+/// Runs it: one item a topic, `settle` in which the node ends what that left it to do, and then so long nothing.
+pub async fn run(
+    system: &dyn System,
+    load: &Load,
+    settle: Duration,
+    span: Duration,
+) -> anyhow::Result<Outcome> {
     let load = Load { batch: 1, ..load.clone() };
     let shared = Shared::new(&load)?;
     shared.room.add(load.topics as usize);
     finish(&mut start_producers(&shared, system, Some(u64::from(load.topics)), None).await?).await?;
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(settle).await;
     let (from, usage) = (now(), Usage::now(&system.parts()));
     tokio::time::sleep(span).await;
     let usage = Usage::now(&system.parts()).since(&usage);

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
+use anyhow::ensure;
 use hdrhistogram::Histogram;
 use tokio::{
     sync::mpsc::{self, UnboundedReceiver},
@@ -20,11 +20,15 @@ use crate::{
     payload::Head,
     system::{Consumer, Item, Producer, System},
     usage::Usage,
-    workload::{Load, Shared, finish, now},
+    workload::{Load, Patience, Shared, finish, now, within},
 };
 
 /// How long a consumer waits before it looks whether the run is over.
 const WAIT: Duration = Duration::from_millis(500);
+
+/// The shortest warm-up: a RabbitMQ that has just started stalls once in its first seconds, which says nothing
+/// of how it goes on. The same for all, so that all are measured alike.
+const LEAST_WARM_UP: Duration = Duration::from_secs(4);
 
 /// Times in microseconds, of items that were to be sent in the measured span.
 type Times = Arc<Mutex<Histogram<u64>>>;
@@ -32,19 +36,24 @@ type Times = Arc<Mutex<Histogram<u64>>>;
 /// Runs it with so many items a second.
 pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> anyhow::Result<Outcome> {
     let shared = Shared::new(load)?;
-    let start = now();
+    let span = Span { warm_up: span.warm_up.max(LEAST_WARM_UP), ..span };
     let times = Times::new(Mutex::new(Histogram::new_with_bounds(1, LONGEST_US, 3)?));
-    let mut consumers = JoinSet::new();
-    for worker in 0..load.consumers {
-        let consumer = system.consumer(load.share(worker, load.consumers)).await?;
-        consumers.spawn(consume(shared.clone(), consumer, start, span, times.clone()));
-    }
     let mut producers = JoinSet::new();
     let mut bells = Vec::new();
     for worker in 0..load.producers {
         let (bell, rings) = mpsc::unbounded_channel();
         bells.push(bell);
         producers.spawn(produce(shared.clone(), system.producer().await?, worker, rings));
+    }
+    let mut all = Vec::new();
+    for worker in 0..load.consumers {
+        all.push(system.consumer(load.share(worker, load.consumers)).await?);
+    }
+    // The timetable begins when everyone is connected.
+    let start = now();
+    let mut consumers = JoinSet::new();
+    for consumer in all {
+        consumers.spawn(consume(shared.clone(), consumer, start, span, times.clone()));
     }
     let total = (u64::from(rate) * (span.warm_up + span.measured).as_millis() as u64) / 1_000;
     let every = Duration::from_secs(1) / rate;
@@ -64,8 +73,14 @@ pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> any
     shared.sent.store(true, Ordering::Release);
     finish(&mut consumers).await?;
     shared.ledger.close()?;
+    let times = times.lock().unwrap_or_else(PoisonError::into_inner);
+    ensure!(
+        !times.is_empty(),
+        "no item was to be sent in {:?}: a longer --measured, or more --rate",
+        span.measured
+    );
     let mut outcome = Outcome { figures: Vec::new(), usage };
-    outcome.quantiles(&times.lock().unwrap_or_else(PoisonError::into_inner));
+    outcome.quantiles(&times);
     outcome.costs(u64::from(rate) * span.measured.as_millis() as u64 / 1_000);
     Ok(outcome)
 }
@@ -90,7 +105,8 @@ async fn produce(
         let priority = (number % u64::from(shared.load.priorities)) as u8;
         let payload =
             shared.ledger.payloads().make(Head { number, topic, priority, at_us: at.as_micros() as u64 });
-        producer.put(topic, vec![Item { priority, payload, due: None }]).await.context("enqueue")?;
+        let item = Item { priority, payload, due: None };
+        within("enqueue", Duration::ZERO, producer.put(topic, vec![item])).await?;
         shared.ledger.confirm(number, 1);
         sent += 1;
     }
@@ -104,11 +120,16 @@ async fn consume(
     span: Span,
     times: Times,
 ) -> anyhow::Result<()> {
+    let mut patience = Patience::new();
     loop {
-        let items = consumer.take(shared.load.batch, WAIT).await.context("dequeue")?;
+        let items = within("dequeue", WAIT, consumer.take(shared.load.batch, WAIT)).await?;
         let arrived = start.elapsed();
-        if items.is_empty() && shared.is_done() {
-            return Ok(());
+        if items.is_empty() {
+            if shared.is_done() {
+                return Ok(());
+            }
+            patience.check(&shared)?;
+            continue;
         }
         for item in &items {
             let intended = Duration::from_micros(shared.ledger.deliver(item)?.at_us);
@@ -117,6 +138,6 @@ async fn consume(
                 times.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(late);
             }
         }
-        consumer.ack().await.context("ack")?;
+        within("ack", Duration::ZERO, consumer.ack()).await?;
     }
 }

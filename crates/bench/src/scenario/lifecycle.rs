@@ -42,10 +42,14 @@ pub async fn run(system: &dyn System, load: &Load, span: Span, backlog: Backlog)
     let mut producers = start_producers(&shared, system, None, None).await?;
     let measure = async {
         tokio::time::sleep(span.warm_up).await;
-        let (from, settled, usage) = (now(), shared.settled(), Usage::now(&system.parts()));
+        let (from, settled, confirmed) = (now(), shared.settled(), shared.ledger.confirmed());
+        let usage = Usage::now(&system.parts());
         tokio::time::sleep(span.measured).await;
         let usage = Usage::now(&system.parts()).since(&usage);
-        Outcome::of_items(shared.settled() - settled, from.elapsed(), usage)
+        let (settled, confirmed) = (shared.settled() - settled, shared.ledger.confirmed() - confirmed);
+        // What came out of the backlog without something going in did not pass through.
+        let items = if backlog == Backlog::Empty { settled } else { settled.min(confirmed) };
+        Outcome::of_items(items, from.elapsed(), usage)
     };
     let outcome = tokio::select! {
         biased;
@@ -53,7 +57,7 @@ pub async fn run(system: &dyn System, load: &Load, span: Span, backlog: Backlog)
         Err(error) = finish(&mut producers) => return Err(error),
         Err(error) = finish(&mut consumers) => return Err(error),
     };
-    shared.gate.close();
+    shared.stop_producers();
     finish(&mut producers).await?;
     if backlog == Backlog::Empty {
         shared.sent.store(true, Ordering::Release);

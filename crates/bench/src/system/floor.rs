@@ -4,7 +4,10 @@
 //! deletes the batch before that by key. A table and a connection a shard, READ COMMITTED. No queue on this
 //! database that keeps its items in rows can be faster, so each figure of Forebay is divided by this one.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use bytes::Bytes;
 use forebay_servers::Process;
@@ -102,6 +105,7 @@ impl Floor {
         for table in &mut self.tables {
             while table.next < each {
                 let batch = (each - table.next).min(500);
+                table.begin().await?;
                 table.insert(payloads, batch, &self.setup).await?;
                 table.commit().await?;
             }
@@ -109,29 +113,28 @@ impl Floor {
         Ok(())
     }
 
-    /// Works until the gate closes; returns how many items went through.
+    /// Works until the gate closes, or a drain is at its end; `done` counts the items that went through.
     pub async fn run(
         &mut self,
         steps: Steps,
         batch: usize,
         payloads: Arc<Payloads>,
-        gate: Arc<Gate>,
-    ) -> anyhow::Result<u64> {
+        gate: &Arc<Gate>,
+        done: &Arc<AtomicU64>,
+    ) -> anyhow::Result<()> {
         let mut tasks = JoinSet::new();
         for mut table in self.tables.drain(..) {
             let (payloads, gate, setup) = (payloads.clone(), gate.clone(), self.setup.clone());
+            let done = done.clone();
             tasks.spawn(async move {
-                let done = table.work(steps, batch as i64, &payloads, &gate, &setup).await?;
-                anyhow::Ok((table, done))
+                table.work(steps, batch as i64, &payloads, &gate, &done, &setup).await?;
+                anyhow::Ok(table)
             });
         }
-        let mut done = 0;
         while let Some(ended) = tasks.join_next().await {
-            let (table, count) = ended??;
-            self.tables.push(table);
-            done += count;
+            self.tables.push(ended??);
         }
-        Ok(done)
+        Ok(())
     }
 }
 
@@ -172,8 +175,9 @@ impl Table {
         batch: i64,
         payloads: &Payloads,
         gate: &Gate,
+        done: &AtomicU64,
         setup: &Setup,
-    ) -> anyhow::Result<u64> {
+    ) -> anyhow::Result<()> {
         let filled = self.next;
         // What has been leased, and what has been deleted, ends before these numbers.
         let (mut leased, mut deleted) = (0, 0);
@@ -183,7 +187,7 @@ impl Table {
         }
         while gate.is_open() && (steps != Steps::Drain || deleted < filled) {
             self.begin().await?;
-            let (before, next) = (leased, self.next);
+            let (before, next, gone) = (leased, self.next, deleted);
             if steps != Steps::Drain {
                 self.insert(payloads, batch, setup).await?;
             }
@@ -199,12 +203,10 @@ impl Table {
                 }
             }
             self.commit().await?;
+            let through = if steps == Steps::Insert { batch } else { deleted - gone };
+            done.fetch_add(through as u64, Ordering::Relaxed);
         }
-        Ok(match steps {
-            Steps::All => deleted - filled,
-            Steps::Insert => self.next - filled,
-            Steps::Drain => deleted,
-        } as u64)
+        Ok(())
     }
 
     async fn begin(&mut self) -> anyhow::Result<()> {

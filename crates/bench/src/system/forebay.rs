@@ -25,6 +25,8 @@ use crate::{
 /// Connections that producers and consumers share, as the threads of a few client processes would.
 const CONNECTIONS: usize = 4;
 const NAMESPACE: &str = "bench";
+/// Of what the node said, so much is told when a run fails.
+const LAST_LINES: usize = 10;
 /// The longest answer that is read.
 const ANSWER_BYTES: usize = 24 << 20;
 
@@ -35,7 +37,7 @@ pub struct Forebay {
     next: AtomicUsize,
     setup: Setup,
     server: Option<Process>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Forebay {
@@ -67,7 +69,19 @@ impl Forebay {
         let address = address.with_context(|| format!("no gRPC address in {line:?}"))?;
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
         let channels = (0..CONNECTIONS).map(|_| endpoint.connect_lazy()).collect();
-        Ok(Self { node, channels, next: AtomicUsize::new(0), setup: setup.clone(), server, _folder: folder })
+        Ok(Self { node, channels, next: AtomicUsize::new(0), setup: setup.clone(), server, folder })
+    }
+
+    /// What a failed run is told with: whether the node is still there, and what it said last.
+    pub async fn last_words(&self) -> String {
+        // A call fails a moment before its node is seen to have ended.
+        let ended = wait_for(Duration::from_millis(500), || self.node.has_ended()).await;
+        let log = fs::read(self.folder.path().join("node/output.log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+        let state = if ended { "has ended" } else { "still runs" };
+        format!("the node {state}; it said last:\n{last}")
     }
 
     /// A client, for calls that only Forebay has.

@@ -76,7 +76,8 @@ impl Promise {
 pub enum Order {
     /// By priority, then by age.
     Priority,
-    /// By age: it knows no priorities.
+    /// By age: it knows no priorities. Only some peers are so.
+    #[cfg(any(feature = "rabbitmq", feature = "nats", test))]
     Age,
 }
 

@@ -1,5 +1,7 @@
 //! The list of targets.
 
+use std::time::Duration;
+
 use forebay_servers::Kind;
 
 use super::target::{Bound, Measure, Target};
@@ -89,7 +91,9 @@ fn growths(usual: &Common) -> Vec<Section> {
         .ratio(1, 0, "throughput", Some(AtLeast(0.6)))
         .figure(1, "page p99", "ms", Some(Below(20.0)));
     let shards = Section::of(entries::shards(usual, &[4, 16])).ratio(1, 0, "efficiency", Some(AtLeast(0.85)));
-    let idle = Section::of(entries::idle(usual)).figure(0, "node", "% of a core", Some(Below(1.0)));
+    let idle =
+        Section::of(entries::idle(&usual.on(MARIADB, entries::IDLE_SHARDS), 10_000, Duration::from_secs(3)))
+            .figure(0, "node", "% of a core", Some(Below(1.0)));
     vec![backlog, topics, shards, idle]
 }
 

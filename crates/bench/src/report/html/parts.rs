@@ -6,7 +6,7 @@ use crate::{
     contest::{Result, Standing},
     report::{
         escape::escape,
-        statistics::{Summary, memory, names, ratio, summary},
+        statistics::{Summary, better, memory, names, ratio, summary},
         words::number,
     },
     targets::{State, Verdict},
@@ -65,7 +65,8 @@ pub fn standings(result: &Result) -> String {
     for (at, (name, unit)) in names.iter().enumerate() {
         let _ = write!(text, "<th>{}<small>{}</small></th>", escape(name), escape(unit));
         if at == 0 && compared {
-            let _ = write!(text, "<th>ratio<small>of {}</small></th>", escape(main));
+            let better = better(&result.standings, main);
+            let _ = write!(text, "<th>ratio<small>first ÷ this, {better}</small></th>");
         }
     }
     text.push_str("<th class=\"left\">memory<small>MiB</small></th></tr></thead>\n<tbody>\n");
@@ -87,8 +88,13 @@ pub fn standings(result: &Result) -> String {
          stands what they spread over. "
     );
     if compared {
-        let (main, first) = (escape(main), escape(&first.label));
-        let _ = write!(text, "The ratio is the {main} of {first} by that of the line, round by round. ");
+        let (name, first) = (escape(main), escape(&first.label));
+        let better = better(&result.standings, main);
+        let _ = write!(
+            text,
+            "The ratio is the {name} of {first} by that of the line, round by round; {better}, of it as of the \
+             {name}. "
+        );
     }
     text.push_str("What OK means: a confirmed item is on disk, or only soon will be.</p>\n");
     text
