@@ -140,6 +140,9 @@ pub struct Options {
     /// The buffer pool of database servers, in MiB.
     #[arg(long, global = true, default_value_t = 1_024)]
     pub pool_mib: u32,
+    /// Also tell where the database server spends its time, by statement. It costs the server some.
+    #[arg(long, global = true)]
+    pub by_statement: bool,
     /// The program to measure; by default it is built from this workspace.
     #[arg(long, global = true)]
     pub forebay: Option<PathBuf>,

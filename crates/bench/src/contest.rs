@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::{
+    database::StatementTime,
     outcome::Outcome,
     peers,
     scenario::{delay, drain, enqueue, floor, idle, latency, lifecycle, topics},
@@ -78,6 +79,8 @@ pub struct Standing {
     pub settings: Vec<(String, String)>,
     /// One a round.
     pub rounds: Vec<Outcome>,
+    /// Where the database spent its time in the last round, the start of the node included; empty unless asked for.
+    pub statements: Vec<StatementTime>,
 }
 
 /// A measurement: the entries in the order of their turns, the first one being what the others are compared with.
@@ -130,7 +133,12 @@ impl Contest {
                     continue;
                 }
                 match entry.turn(self.span).await {
-                    Ok((new, outcome)) => standing.get_or_insert(new).rounds.push(outcome),
+                    Ok((mut new, outcome)) => {
+                        let statements = std::mem::take(&mut new.statements);
+                        let standing = standing.get_or_insert(new);
+                        standing.rounds.push(outcome);
+                        standing.statements = statements;
+                    }
                     // A peer that fails is out, and says why; a failure of our own ends everything.
                     Err(error) if matches!(entry.contestant, Contestant::Peer(_)) => {
                         *standing = None;
@@ -157,23 +165,33 @@ fn progress(turns: u64, title: &str) -> ProgressBar {
 
 impl Entry {
     async fn turn(&self, span: lifecycle::Span) -> anyhow::Result<(Standing, Outcome)> {
-        let standing =
-            |promise, settings| Standing { label: self.label.clone(), promise, settings, rounds: Vec::new() };
+        let standing = |promise, settings| Standing {
+            label: self.label.clone(),
+            promise,
+            settings,
+            rounds: Vec::new(),
+            statements: Vec::new(),
+        };
         match self.contestant {
             Contestant::Floor(batch) => {
                 let mut floor = Floor::start(&self.setup).await?;
-                let standing = standing("on disk", floor.settings().await?);
-                Ok((standing, self.floor(&mut floor, batch, span).await?))
+                let mut standing = standing("on disk", floor.settings().await?);
+                let outcome = self.floor(&mut floor, batch, span).await?;
+                standing.statements = floor.statements().await?;
+                Ok((standing, outcome))
             }
             Contestant::Forebay => {
                 let system = Forebay::start(&self.setup).await?;
-                let standing = standing(system.promise().words(), system.settings().await?);
+                let mut standing = standing(system.promise().words(), system.settings().await?);
                 let outcome = match self.scenario {
                     Scenario::Topics => topics::run(&system, &self.load, span).await,
                     _ => self.queue(&system, span).await,
                 };
                 match outcome {
-                    Ok(outcome) => Ok((standing, outcome)),
+                    Ok(outcome) => {
+                        standing.statements = system.statements().await?;
+                        Ok((standing, outcome))
+                    }
                     Err(error) => Err(anyhow!("{error:#}\n{}", system.last_words().await)),
                 }
             }

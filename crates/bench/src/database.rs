@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 use anyhow::Context as _;
 use forebay_servers::{Kind, Process, locate};
+use serde::Serialize;
 use sqlx::{Connection as _, MySqlConnection, Row as _};
+
+use crate::system::Setup;
 
 /// A database and what it promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +54,14 @@ impl FromStr for Database {
 }
 
 /// Starts a server of that kind with room for a benchmark: the backlog of a usual run fits into memory.
-pub fn start_server(kind: Kind, binlog: bool, pool_mib: u32) -> anyhow::Result<Process> {
+pub fn start_server(kind: Kind, binlog: bool, setup: &Setup) -> anyhow::Result<Process> {
+    let pool_mib = setup.pool_mib;
     let mut flags =
         vec![format!("--innodb-buffer-pool-size={pool_mib}M"), "--innodb-log-buffer-size=16M".to_owned()];
+    if setup.by_statement {
+        flags.push("--performance-schema=ON".to_owned());
+        flags.push("--performance-schema-instrument=statement/%=ON".to_owned());
+    }
     flags.push(match kind {
         Kind::MariaDb => "--innodb-log-file-size=1G".to_owned(),
         Kind::MySql => "--innodb-redo-log-capacity=1G".to_owned(),
@@ -100,4 +108,33 @@ pub async fn settings_of(url: &str) -> anyhow::Result<Vec<(String, String)>> {
     }
     connection.close().await?;
     Ok(settings)
+}
+
+/// What the server spent on one kind of statement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StatementTime {
+    /// The server's name of it; `statement/com/Execute` is what is executed prepared.
+    pub text: String,
+    /// How often.
+    pub count: u64,
+    /// From its arrival to its end, waits included, in milliseconds.
+    pub total_ms: f64,
+}
+
+/// Where a server that was started for it spent its time since its start, the most first.
+pub async fn statements_of(url: &str) -> anyhow::Result<Vec<StatementTime>> {
+    // By digest would be finer, but MariaDB has no digest of what is executed prepared.
+    const ASK: &str = "SELECT EVENT_NAME AS text, COUNT_STAR AS count, \
+                       CAST(SUM_TIMER_WAIT / 1e9 AS DOUBLE) AS total_ms \
+                       FROM performance_schema.events_statements_summary_global_by_event_name \
+                       WHERE COUNT_STAR > 0 ORDER BY total_ms DESC LIMIT 10";
+    let mut connection =
+        MySqlConnection::connect(url).await.with_context(|| format!("connecting to {url}"))?;
+    let rows = sqlx::query(ASK).fetch_all(&mut connection).await?;
+    connection.close().await?;
+    let read = |row: &sqlx::mysql::MySqlRow| {
+        let text: String = row.try_get("text")?;
+        Ok(StatementTime { text, count: row.try_get("count")?, total_ms: row.try_get("total_ms")? })
+    };
+    rows.iter().map(read).collect()
 }

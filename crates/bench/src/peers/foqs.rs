@@ -42,8 +42,8 @@ pub async fn start(setup: &Setup) -> anyhow::Result<Box<dyn System>> {
     let Database::Server { kind, binlog } = setup.database else {
         bail!("FOQS runs on a database server");
     };
-    let pool_mib = setup.pool_mib;
-    let server = tokio::task::spawn_blocking(move || start_server(kind, binlog, pool_mib)).await??;
+    let of = setup.clone();
+    let server = tokio::task::spawn_blocking(move || start_server(kind, binlog, &of)).await??;
     ensure!(setup.shards > 0, "FOQS needs a shard");
     let mut shards = Vec::new();
     for number in 0..setup.shards {

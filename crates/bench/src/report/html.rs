@@ -59,6 +59,7 @@ mod tests {
             promise: "on disk",
             settings: vec![("url".to_owned(), "http://127.0.0.1/?a=1&b=<2>".to_owned())],
             rounds: [1.0, 1.2, 0.9].map(outcome).to_vec(),
+            statements: Vec::new(),
         }
     }
 

@@ -48,6 +48,16 @@ pub fn write(result: &Result) -> String {
             standing.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
         let _ = writeln!(text, "- {}: {}", standing.label, settings.join(", "));
     }
+    for standing in result.standings.iter().filter(|standing| !standing.statements.is_empty()) {
+        let _ = writeln!(
+            text,
+            "\n{}, by statement:\n\n| ms in all | times | |\n| ---: | ---: | --- |",
+            standing.label
+        );
+        for of in &standing.statements {
+            let _ = writeln!(text, "| {:.0} | {} | `{}` |", of.total_ms, of.count, of.text.replace('`', ""));
+        }
+    }
     for (label, why) in &result.absent {
         let _ = writeln!(text, "- {label} did not take part: {why}");
     }
@@ -97,7 +107,13 @@ mod tests {
         let mut outcome = Outcome::default();
         outcome.less("p99", "ms", p99);
         outcome.more("throughput", "items/s", 7.0);
-        Standing { label: label.to_owned(), promise: "on disk", settings: Vec::new(), rounds: vec![outcome] }
+        Standing {
+            label: label.to_owned(),
+            promise: "on disk",
+            settings: Vec::new(),
+            rounds: vec![outcome],
+            statements: Vec::new(),
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::{Part, Setup};
 use crate::{
-    database::{Database, execute, settings_of, start_server, url_of},
+    database::{Database, StatementTime, execute, settings_of, start_server, statements_of, url_of},
     payload::{Head, Payloads},
     workload::Gate,
 };
@@ -63,7 +63,7 @@ impl Floor {
         let folder = tempfile::Builder::new().prefix("forebay-bench-").tempdir()?;
         let server = match setup.database {
             Database::Sqlite => None,
-            Database::Server { kind, binlog } => Some(start_server(kind, binlog, setup.pool_mib)?),
+            Database::Server { kind, binlog } => Some(start_server(kind, binlog, setup)?),
         };
         let mut tables = Vec::new();
         for shard in 0..setup.shards {
@@ -89,6 +89,14 @@ impl Floor {
     pub fn parts(&self) -> Vec<Part> {
         let pid = self.server.as_ref().and_then(Process::pid);
         pid.map(|pid| Part { role: "database", pid }).into_iter().collect()
+    }
+
+    /// Where the database spent its time, if that was asked for.
+    pub async fn statements(&self) -> anyhow::Result<Vec<StatementTime>> {
+        match &self.server {
+            Some(server) if self.setup.by_statement => statements_of(&server.url()).await,
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// As [`super::System::settings`].

@@ -18,7 +18,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::{Consumer, Delivered, Item, Order, Part, Producer, Promise, Setup, System};
 use crate::{
-    database::{Database, execute, settings_of, start_server},
+    database::{Database, StatementTime, execute, settings_of, start_server, statements_of},
     wait::wait_for,
 };
 
@@ -49,7 +49,7 @@ impl Forebay {
         let (server, arguments) = match setup.database {
             Database::Sqlite => (None, embedded(setup, &folder)),
             Database::Server { kind, binlog } => {
-                let server = start_server(kind, binlog, setup.pool_mib)?;
+                let server = start_server(kind, binlog, setup)?;
                 let config = folder.path().join("forebay.toml").display().to_string();
                 fs::write(&config, configuration(setup, &server).await?)?;
                 migrate(setup, &config)?;
@@ -82,6 +82,14 @@ impl Forebay {
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
         let state = if ended { "has ended" } else { "still runs" };
         format!("the node {state}; it said last:\n{last}")
+    }
+
+    /// Where the database spent its time, if that was asked for.
+    pub async fn statements(&self) -> anyhow::Result<Vec<StatementTime>> {
+        match &self.server {
+            Some(server) if self.setup.by_statement => statements_of(&server.url()).await,
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// A client, for calls that only Forebay has.

@@ -26,6 +26,8 @@ pub struct Setup {
     pub item_bytes: usize,
     /// The buffer pool of a database server, in MiB.
     pub pool_mib: u32,
+    /// Database servers take down where they spend their time, which costs them some.
+    pub by_statement: bool,
     /// Where items that wait are kept, for those that can choose.
     pub database: Database,
     /// The program to measure.

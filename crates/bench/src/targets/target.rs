@@ -194,7 +194,13 @@ mod tests {
             outcome
         };
         let rounds = values.iter().map(round).collect();
-        Standing { label: label.to_owned(), promise: "on disk", settings: Vec::new(), rounds }
+        Standing {
+            label: label.to_owned(),
+            promise: "on disk",
+            settings: Vec::new(),
+            rounds,
+            statements: Vec::new(),
+        }
     }
 
     fn result() -> Result {
