@@ -128,7 +128,7 @@ fn sizes(usual: &Common) -> Vec<Section> {
     let large = |bytes| move |load: &mut Load| (load.item_bytes, load.batch, load.room) = (bytes, 10, 1_000);
     vec![
         share("payloads of 16 KiB, batches of 10", &large(16 * KIB)),
-        // A tenant may have 16 MiB waiting at a shard, so fewer calls are under way.
+        // A tenant may have 8 MiB waiting at a shard, so fewer calls are under way.
         share("payloads of 200 KiB, batches of 10", &|load| {
             large(200 * KIB)(load);
             (load.producers, load.consumers) = (4, 4);
