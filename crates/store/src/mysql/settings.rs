@@ -11,13 +11,14 @@ use crate::{
 /// A semi-synchronous commit that waits for less falls back to an asynchronous one within a day.
 const NEVER_MS: u64 = 24 * 60 * 60 * 1_000;
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "version",
     "max_allowed_packet",
     "log_bin",
     "sync_binlog",
     "binlog_format",
     "binlog_row_image",
+    "binlog_annotate_row_events",
     "innodb_flush_log_at_trx_commit",
     "innodb_doublewrite",
     "innodb_flush_method",
@@ -103,6 +104,13 @@ fn judge(variables: &BTreeMap<String, String>, minimal_row_images: bool) -> Sett
                 .to_owned(),
         );
     }
+    if on("log_bin") && on("binlog_annotate_row_events") && !minimal_row_images {
+        slow.push(
+            "binlog_annotate_row_events is ON and this account may not change it for its sessions: \
+             the text of each statement, payloads included, is written to the binary log too"
+                .to_owned(),
+        );
+    }
     let version = value("version");
     let server = match version.split_once("-MariaDB") {
         Some((number, _)) => format!("MariaDB {number}"),
@@ -163,5 +171,8 @@ mod tests {
         assert_eq!(judge(&full, true).slow.len(), 0);
         assert_eq!(judge(&full, false).slow.len(), 1);
         assert_eq!(judge(&full, false).server, "MySQL 9.7.0");
+        let text = variables(&[("binlog_annotate_row_events", "ON")]);
+        assert_eq!(judge(&text, true).slow.len(), 0);
+        assert!(judge(&text, false).slow[0].starts_with("binlog_annotate_row_events is ON"));
     }
 }
