@@ -17,7 +17,7 @@ use crate::{
         floor::{Floor, Steps},
         forebay::Forebay,
     },
-    workload::Load,
+    workload::{Load, Span},
 };
 
 /// What is measured against what.
@@ -93,7 +93,7 @@ pub struct Contest {
     /// How often each has its turn.
     pub rounds: u32,
     /// How long a turn is.
-    pub span: lifecycle::Span,
+    pub span: Span,
 }
 
 /// What came of a contest.
@@ -164,7 +164,7 @@ fn progress(turns: u64, title: &str) -> ProgressBar {
 }
 
 impl Entry {
-    async fn turn(&self, span: lifecycle::Span) -> anyhow::Result<(Standing, Outcome)> {
+    async fn turn(&self, span: Span) -> anyhow::Result<(Standing, Outcome)> {
         let standing = |promise, settings| Standing {
             label: self.label.clone(),
             promise,
@@ -203,7 +203,7 @@ impl Entry {
         }
     }
 
-    async fn queue(&self, system: &dyn System, span: lifecycle::Span) -> anyhow::Result<Outcome> {
+    async fn queue(&self, system: &dyn System, span: Span) -> anyhow::Result<Outcome> {
         match self.scenario {
             Scenario::Lifecycle(backlog) => lifecycle::run(system, &self.load, span, backlog).await,
             Scenario::Enqueue(items) => enqueue::run(system, &self.load, items).await,
@@ -215,7 +215,7 @@ impl Entry {
         }
     }
 
-    async fn floor(&self, floor: &mut Floor, batch: usize, span: lifecycle::Span) -> anyhow::Result<Outcome> {
+    async fn floor(&self, floor: &mut Floor, batch: usize, span: Span) -> anyhow::Result<Outcome> {
         let (steps, backlog) = match self.scenario {
             Scenario::Lifecycle(lifecycle::Backlog::Empty) | Scenario::Topics => (Steps::All, 0),
             Scenario::Lifecycle(lifecycle::Backlog::LessUrgent(count) | lifecycle::Backlog::Alike(count)) => {

@@ -80,14 +80,17 @@ pub fn url_of(server: &str, database: &str) -> String {
 
 /// Runs one statement on a connection of its own.
 pub async fn execute(url: &str, statement: &str) -> anyhow::Result<()> {
-    let mut connection =
-        MySqlConnection::connect(url).await.with_context(|| format!("connecting to {url}"))?;
+    let mut connection = connect(url).await?;
     sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await?;
     Ok(connection.close().await?)
 }
 
-/// What a server says of its version, and of what a commit promises.
-pub async fn settings_of(url: &str) -> anyhow::Result<Vec<(String, String)>> {
+async fn connect(url: &str) -> anyhow::Result<MySqlConnection> {
+    MySqlConnection::connect(url).await.with_context(|| format!("connecting to {url}"))
+}
+
+/// What a server says of its version, and of what a commit promises; without one, how SQLite is used.
+pub async fn settings_of(server: Option<&Process>) -> anyhow::Result<Vec<(String, String)>> {
     const NAMES: [&str; 7] = [
         "version",
         "log_bin",
@@ -97,8 +100,10 @@ pub async fn settings_of(url: &str) -> anyhow::Result<Vec<(String, String)>> {
         "innodb_buffer_pool_size",
         "innodb_flush_method",
     ];
-    let mut connection =
-        MySqlConnection::connect(url).await.with_context(|| format!("connecting to {url}"))?;
+    let Some(server) = server else {
+        return Ok(vec![("SQLite".to_owned(), "embedded, WAL, synchronous=FULL".to_owned())]);
+    };
+    let mut connection = connect(&server.url()).await?;
     let mut settings = Vec::new();
     for name in NAMES {
         let statement = format!("SELECT CAST(@@global.{name} AS CHAR)");
@@ -121,15 +126,15 @@ pub struct StatementTime {
     pub total_ms: f64,
 }
 
-/// Where a server that was started for it spent its time since its start, the most first.
-pub async fn statements_of(url: &str) -> anyhow::Result<Vec<StatementTime>> {
+/// Where a server spent its time since its start, the most first; nothing unless it was started for that.
+pub async fn statements_of(server: Option<&Process>, setup: &Setup) -> anyhow::Result<Vec<StatementTime>> {
     // By digest would be finer, but MariaDB has no digest of what is executed prepared.
     const ASK: &str = "SELECT EVENT_NAME AS text, COUNT_STAR AS count, \
                        CAST(SUM_TIMER_WAIT / 1e9 AS DOUBLE) AS total_ms \
                        FROM performance_schema.events_statements_summary_global_by_event_name \
                        WHERE COUNT_STAR > 0 ORDER BY total_ms DESC LIMIT 10";
-    let mut connection =
-        MySqlConnection::connect(url).await.with_context(|| format!("connecting to {url}"))?;
+    let Some(server) = server.filter(|_| setup.by_statement) else { return Ok(Vec::new()) };
+    let mut connection = connect(&server.url()).await?;
     let rows = sqlx::query(ASK).fetch_all(&mut connection).await?;
     connection.close().await?;
     let read = |row: &sqlx::mysql::MySqlRow| {

@@ -12,9 +12,9 @@ use crate::{
     contest::{Contest, Contestant, Entry, Scenario},
     database::Database,
     peers,
-    scenario::lifecycle::{Backlog, Span},
+    scenario::lifecycle::Backlog,
     system::Setup,
-    workload::Load,
+    workload::{Load, Span},
 };
 
 /// Shards of a node that has nothing to do, unless a number is named.

@@ -14,6 +14,7 @@ mod report;
 mod scenario;
 mod system;
 mod targets;
+mod times;
 mod usage;
 mod wait;
 mod workload;

@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::usage::Usage;
-
-/// Times are told apart up to an hour; what takes longer counts as an hour.
-pub const LONGEST_US: u64 = 3_600_000_000;
+use crate::{times::Times, usage::Usage};
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,13 +49,15 @@ impl Outcome {
         }
     }
 
-    /// Adds quantiles of times in microseconds.
-    pub fn quantiles(&mut self, times: &Histogram<u64>) {
-        let at = |quantile| times.value_at_quantile(quantile) as f64 / 1_000.0;
-        self.less("p99", "ms", at(0.99));
-        self.less("p50", "ms", at(0.5));
-        self.less("p99.9", "ms", at(0.999));
-        self.less("longest", "ms", times.max() as f64 / 1_000.0);
+    /// Adds quantiles of times.
+    pub fn quantiles(&mut self, times: &Times) {
+        let ms = |us: u64| us as f64 / 1_000.0;
+        times.with(|times| {
+            self.less("p99", "ms", ms(times.value_at_quantile(0.99)));
+            self.less("p50", "ms", ms(times.value_at_quantile(0.5)));
+            self.less("p99.9", "ms", ms(times.value_at_quantile(0.999)));
+            self.less("longest", "ms", ms(times.max()));
+        });
     }
 
     /// Adds a figure of which more is better.

@@ -18,7 +18,8 @@ use tokio::{
 use crate::{
     ledger::{InOrder, Ledger},
     payload::{Head, Payloads},
-    system::{Consumer, Item, Producer, System},
+    system::{Consumer, Delivered, Item, Producer, System},
+    usage::Usage,
 };
 
 /// What the load looks like.
@@ -51,6 +52,15 @@ impl Load {
             (worker..self.topics).step_by(of as usize).collect()
         }
     }
+}
+
+/// How a run is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Before anything is measured.
+    pub warm_up: Duration,
+    /// What is measured.
+    pub measured: Duration,
 }
 
 /// Open while work goes on.
@@ -231,16 +241,17 @@ pub async fn produce(
     Ok(())
 }
 
-/// Dequeues and acks until everything that was sent has been settled.
+/// Dequeues and acks until everything that was sent has been settled. `look` sees each answer as soon as it is there, and
+/// an empty one comes after `wait`, when it is looked whether the run is over.
 pub async fn consume(
     shared: Arc<Shared>,
     mut consumer: Box<dyn Consumer>,
-    mut order: Option<InOrder>,
-    each_answer: bool,
+    wait: Duration,
+    mut look: impl FnMut(&[Delivered]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut patience = Patience::new();
     while !shared.stopped.load(Ordering::Acquire) {
-        let items = within("dequeue", WAIT, consumer.take(shared.load.batch, WAIT)).await?;
+        let items = within("dequeue", wait, consumer.take(shared.load.batch, wait)).await?;
         if items.is_empty() {
             if shared.is_done() {
                 return Ok(());
@@ -248,20 +259,30 @@ pub async fn consume(
             patience.check(&shared)?;
             continue;
         }
-        if each_answer && let Some(order) = &mut order {
-            order.cut();
-        }
-        for item in &items {
-            let head = shared.ledger.deliver(item)?;
-            if let Some(order) = &mut order {
-                order.next(head)?;
-            }
-        }
+        look(&items)?;
         within("ack", Duration::ZERO, consumer.ack()).await?;
         shared.settled.fetch_add(items.len() as u64, Ordering::Relaxed);
         shared.room.add(items.len());
     }
     Ok(())
+}
+
+/// The producers of a run.
+pub async fn connect_producers(load: &Load, system: &dyn System) -> anyhow::Result<Vec<Box<dyn Producer>>> {
+    let mut producers = Vec::new();
+    for _ in 0..load.producers {
+        producers.push(system.producer().await?);
+    }
+    Ok(producers)
+}
+
+/// The consumers of a run, each of its share of the topics.
+pub async fn connect_consumers(load: &Load, system: &dyn System) -> anyhow::Result<Vec<Box<dyn Consumer>>> {
+    let mut consumers = Vec::new();
+    for worker in 0..load.consumers {
+        consumers.push(system.consumer(load.share(worker, load.consumers)).await?);
+    }
+    Ok(consumers)
 }
 
 /// Connects the producers of a run, and starts them all at once when the last one is connected; `limit` items in all, or until the gate closes.
@@ -272,10 +293,7 @@ pub async fn start_producers(
     priority: Option<u8>,
 ) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
     let workers = shared.load.producers;
-    let mut producers = Vec::new();
-    for _ in 0..workers {
-        producers.push(system.producer().await?);
-    }
+    let producers = connect_producers(&shared.load, system).await?;
     let mut tasks = JoinSet::new();
     for (worker, producer) in (0..workers).zip(producers) {
         let share = limit.map(|limit| {
@@ -297,12 +315,65 @@ pub async fn start_consumers(
     let mut tasks = JoinSet::new();
     let load = &shared.load;
     for worker in 0..load.consumers {
-        let order =
+        let mut order =
             (strict || system.answers()).then(|| InOrder::new(system.order(), load.producers <= load.topics));
+        let of = shared.clone();
+        let look = move |items: &[Delivered]| {
+            if !strict && let Some(order) = &mut order {
+                order.cut();
+            }
+            for item in items {
+                let head = of.ledger.deliver(item)?;
+                if let Some(order) = &mut order {
+                    order.next(head)?;
+                }
+            }
+            Ok(())
+        };
         let consumer = system.consumer(load.share(worker, load.consumers)).await?;
-        tasks.spawn(consume(shared.clone(), consumer, order, !strict));
+        tasks.spawn(consume(shared.clone(), consumer, WAIT, look));
     }
     Ok(tasks)
+}
+
+/// What a closed loop did in the measured part of a run.
+#[derive(Debug)]
+pub struct Measured {
+    /// Items that were settled.
+    pub settled: u64,
+    /// Items that the queue has confirmed.
+    pub confirmed: u64,
+    /// How long it was.
+    pub took: Duration,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// Lets the workers warm up, calls `begin`, and measures. A worker that fails ends it.
+pub async fn measure(
+    shared: &Shared,
+    system: &dyn System,
+    span: Span,
+    workers: [&mut JoinSet<anyhow::Result<()>>; 2],
+    begin: impl FnOnce(),
+) -> anyhow::Result<Measured> {
+    let work = async {
+        tokio::time::sleep(span.warm_up).await;
+        begin();
+        let (from, settled, confirmed) = (now(), shared.settled(), shared.ledger.confirmed());
+        let usage = Usage::now(&system.parts());
+        tokio::time::sleep(span.measured).await;
+        let usage = Usage::now(&system.parts()).since(&usage);
+        let (settled, confirmed) = (shared.settled() - settled, shared.ledger.confirmed() - confirmed);
+        Measured { settled, confirmed, took: from.elapsed(), usage }
+    };
+    let [producers, consumers] = workers;
+    tokio::select! {
+        biased;
+        measured = work => Ok(measured),
+        Err(error) = finish(producers) => Err(error),
+        Err(error) = finish(consumers) => Err(error),
+    }
 }
 
 /// Waits for all of them; the first error ends the rest.
@@ -311,6 +382,18 @@ pub async fn finish(tasks: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<(
         ended??;
     }
     Ok(())
+}
+
+/// Waits until the producers have ended and all that they sent has come out, and checks that.
+pub async fn drain(
+    shared: &Shared,
+    producers: &mut JoinSet<anyhow::Result<()>>,
+    consumers: &mut JoinSet<anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    finish(producers).await?;
+    shared.sent.store(true, Ordering::Release);
+    finish(consumers).await?;
+    shared.ledger.close()
 }
 
 /// The monotonic clock.

@@ -212,6 +212,9 @@ impl Core {
 
     fn shard_event(&mut self, place: usize, life: u64, what: ShardEvent) {
         let at = self.time.monotonic();
+        let shard = &self.shards[place];
+        // It concerns a shard that was lost meanwhile.
+        let late = life != shard.life || shard.owned.is_none();
         match what {
             ShardEvent::Waiting { state, why } => {
                 let shard = &mut self.shards[place];
@@ -230,14 +233,12 @@ impl Core {
                 self.lose(place, false);
                 return;
             }
-            // The shard was lost while the store was asked; whoever asked still waits for an answer.
-            ShardEvent::Fate { settle, .. }
-                if life != self.shards[place].life || self.shards[place].owned.is_none() =>
-            {
+            // Whoever asked still waits for an answer.
+            ShardEvent::Fate { settle, .. } if late => {
                 let refusal = self.shards[place].refusal();
                 return self.settle_refused(&settle, refusal);
             }
-            _ if life != self.shards[place].life => return,
+            _ if late => return,
             _ => {}
         }
         let shard = &mut self.shards[place];

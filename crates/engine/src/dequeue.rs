@@ -35,7 +35,7 @@ impl Poll {
         }
         let DequeueCall { lease, consumer, max_bytes, .. } = &self.call;
         let part = LeasePart { poll: id, lease: *lease, consumer: consumer.clone(), picked: Vec::new() };
-        Some(Waiting { poll: id, max_items: demand.max_items, max_bytes: *max_bytes, part })
+        Some(Waiting { max_items: demand.max_items, max_bytes: *max_bytes, part })
     }
 }
 

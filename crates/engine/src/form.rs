@@ -167,10 +167,10 @@ pub(crate) fn form(owned: &mut Owned, context: &mut Context<'_>, waiters: Waiter
     former.leases();
     former.enqueues();
     former.page();
-    former.meet(waiters);
+    let met = former.meet(waiters);
     former.compact();
     former.drop_idle_topics();
-    former.finish()
+    Outcome { met, ..former.finish() }
 }
 
 pub(crate) struct Former<'a, 'c> {
@@ -188,8 +188,6 @@ pub(crate) struct Former<'a, 'c> {
     pub entries: Vec<LeaseEntry>,
     pub formed: Vec<Formed>,
     pub formed_page: Option<FormedPage>,
-    /// Polls that get something of this batch.
-    pub met: BTreeSet<u64>,
     misses: Vec<Settle>,
     stamp: FenceStamp,
     schedule_min: Timestamp,
@@ -215,7 +213,6 @@ impl<'a, 'c> Former<'a, 'c> {
             entries: Vec::new(),
             formed: Vec::new(),
             formed_page: None,
-            met: BTreeSet::new(),
             misses: Vec::new(),
             stamp,
             schedule_min: Timestamp::MAX,
@@ -631,7 +628,7 @@ impl<'a, 'c> Former<'a, 'c> {
             schedule_min: self.schedule_min,
             expiry_min: self.expiry_min,
         });
-        Outcome { batch: Some(self.batch), misses: self.misses, met: self.met }
+        Outcome { batch: Some(self.batch), misses: self.misses, ..Outcome::default() }
     }
 }
 

@@ -6,7 +6,7 @@
 //! have to be given first. The poll leaves the line when the batch is formed; if the batch does not happen it waits
 //! again, at its old place.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use forebay_store::Sweep;
 use forebay_types::{DeliveryPolicy, Key, State, TopicId, TopicName};
@@ -23,7 +23,6 @@ use crate::{
 
 /// A poll that waits for a topic, and what it takes of it.
 pub(crate) struct Waiting {
-    pub poll: u64,
     pub max_items: usize,
     pub max_bytes: usize,
     /// What its leases look like; without items yet.
@@ -54,13 +53,10 @@ impl Core {
         names.dedup();
         let moment = self.time.moment();
         for name in names {
-            if !self.nothing_ready(&name, moment) && !on(Bug::MeetsTooEarly) {
-                continue;
-            }
             let Some(topic) = self.topics.get(&name) else { continue };
             let waiting = topic.waiters.iter().filter_map(|id| self.polls.get(id)?.waiting(*id, &name));
             let waiting: Vec<_> = waiting.collect();
-            if !waiting.is_empty() {
+            if !waiting.is_empty() && (self.nothing_ready(&name, moment) || on(Bug::MeetsTooEarly)) {
                 waiters.insert(name, waiting);
             }
         }
@@ -94,10 +90,11 @@ impl Core {
 }
 
 impl Former<'_, '_> {
-    /// Hands what the batch inserts to the polls that wait for it.
-    pub fn meet(&mut self, mut waiters: Waiters) {
+    /// Hands what the batch inserts to the polls that wait for it. Returns those, which wait no more.
+    pub fn meet(&mut self, mut waiters: Waiters) -> BTreeSet<u64> {
+        let mut met = BTreeSet::new();
         if waiters.is_empty() {
-            return;
+            return met;
         }
         let mut candidates: BTreeMap<TopicName, Vec<Candidate>> = BTreeMap::new();
         for (call, formed) in self.formed.iter().enumerate() {
@@ -123,11 +120,12 @@ impl Former<'_, '_> {
                     break;
                 }
                 // A poll that waits for several topics takes what the first of them has.
-                if self.met.insert(waiting.poll) {
+                if met.insert(waiting.part.poll) {
                     self.hand_out(waiting, &mut found);
                 }
             }
         }
+        met
     }
 
     fn hand_out(
@@ -135,7 +133,7 @@ impl Former<'_, '_> {
         waiting: Waiting,
         found: &mut std::iter::Peekable<impl Iterator<Item = Candidate>>,
     ) {
-        let Waiting { max_items, max_bytes, mut part, .. } = waiting;
+        let Waiting { max_items, max_bytes, mut part } = waiting;
         let mut bytes = 0;
         while part.picked.len() < max_items
             && let Some(&(key, topic, call, index)) = found.peek()

@@ -95,7 +95,7 @@ impl System for Foqs {
     }
 
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let mut settings = settings_of(&self.server.url()).await?;
+        let mut settings = settings_of(Some(&self.server)).await?;
         let ours = [
             ("shards", self.queue.shards.len().to_string()),
             ("rows in one statement", format!("at most {}", shard::MAX_ROWS)),

@@ -1,23 +1,23 @@
 //! Items that are due later: how late they are delivered to consumers that wait.
 
 use std::{
-    ops::Range,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::ensure;
-use hdrhistogram::Histogram;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::JoinSet;
 
-use super::lifecycle::Span;
 use crate::{
-    outcome::{LONGEST_US, Outcome},
+    outcome::Outcome,
     payload::Head,
-    system::{Consumer, Item, Producer, System},
-    usage::Usage,
-    workload::{Load, Patience, Shared, finish, now, within},
+    system::{Delivered, Item, Producer, System},
+    times::Times,
+    workload::{
+        Load, Measured, Shared, Span, connect_consumers, connect_producers, consume, drain, measure, now,
+        within,
+    },
 };
 
 /// Delays are drawn evenly between these.
@@ -25,20 +25,12 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(3);
 const WAIT: Duration = Duration::from_millis(500);
 
-type Times = Arc<Mutex<Histogram<u64>>>;
-
 /// Runs it with so many items a second that become due.
 pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> anyhow::Result<Outcome> {
     let shared = Shared::new(load)?;
-    let times = Times::new(Mutex::new(Histogram::new_with_bounds(1, LONGEST_US, 3)?));
-    let mut takers = Vec::new();
-    for worker in 0..load.consumers {
-        takers.push(system.consumer(load.share(worker, load.consumers)).await?);
-    }
-    let mut putters = Vec::new();
-    for _ in 0..load.producers {
-        putters.push(system.producer().await?);
-    }
+    let times = Times::new()?;
+    let takers = connect_consumers(load, system).await?;
+    let putters = connect_producers(load, system).await?;
     // The timetable begins when everyone is connected. As many become due in each moment of the measured span:
     // it begins when the longest delays have passed, and items are sent until the shortest would end after it.
     let begin = span.warm_up + LONGEST;
@@ -46,7 +38,20 @@ pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> any
     let clock = Clock { start: now(), wall: wall() };
     let mut consumers = JoinSet::new();
     for consumer in takers {
-        consumers.spawn(consume(shared.clone(), consumer, clock, begin..end, times.clone()));
+        let (of, times) = (shared.clone(), times.clone());
+        let look = move |items: &[Delivered]| {
+            let arrived = clock.start.elapsed();
+            for item in items {
+                let head = of.ledger.deliver(item)?;
+                let due = Duration::from_micros(head.at_us);
+                ensure!(arrived >= due, "item {} came {:?} before it was due", head.number, due - arrived);
+                if (begin..end).contains(&due) {
+                    times.record(arrived - due);
+                }
+            }
+            Ok(())
+        };
+        consumers.spawn(consume(shared.clone(), consumer, WAIT, look));
     }
     let every = Duration::from_secs(1) * load.batch as u32 * load.producers / rate;
     let mut producers = JoinSet::new();
@@ -55,25 +60,16 @@ pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> any
         let turns = Turns { worker, first, every, until: end - SHORTEST };
         producers.spawn(produce(shared.clone(), producer, clock, turns));
     }
-    let measure = async {
-        tokio::time::sleep_until((clock.start + begin).into()).await;
-        let (from, settled, usage) = (now(), shared.settled(), Usage::now(&system.parts()));
-        tokio::time::sleep_until((clock.start + end).into()).await;
-        let usage = Usage::now(&system.parts()).since(&usage);
-        (shared.settled() - settled, from.elapsed(), usage)
-    };
-    let (settled, took, usage) = tokio::select! {
-        biased;
-        measured = measure => measured,
-        Err(error) = finish(&mut producers) => return Err(error),
-        Err(error) = finish(&mut consumers) => return Err(error),
-    };
-    finish(&mut producers).await?;
-    shared.sent.store(true, Ordering::Release);
-    finish(&mut consumers).await?;
-    shared.ledger.close()?;
-    let times = times.lock().unwrap_or_else(PoisonError::into_inner);
-    ensure!(!times.is_empty(), "no item was due in {:?}: a longer --measured, or more --rate", span.measured);
+    // The warm-up that the queue sees is the time until as much becomes due as ever.
+    let from_now = Span { warm_up: begin.saturating_sub(clock.start.elapsed()), ..span };
+    let workers = [&mut producers, &mut consumers];
+    let Measured { settled, took, usage, .. } = measure(&shared, system, from_now, workers, || {}).await?;
+    drain(&shared, &mut producers, &mut consumers).await?;
+    ensure!(
+        !times.with(|times| times.is_empty()),
+        "no item was due in {:?}: a longer --measured, or more --rate",
+        span.measured
+    );
     let mut outcome = Outcome { figures: Vec::new(), usage };
     outcome.quantiles(&times);
     outcome.more("throughput", "items/s", settled as f64 / took.as_secs_f64());
@@ -132,36 +128,4 @@ async fn produce(
         at += turns.every;
     }
     Ok(())
-}
-
-async fn consume(
-    shared: Arc<Shared>,
-    mut consumer: Box<dyn Consumer>,
-    clock: Clock,
-    measured: Range<Duration>,
-    times: Times,
-) -> anyhow::Result<()> {
-    let mut patience = Patience::new();
-    loop {
-        let items = within("dequeue", WAIT, consumer.take(shared.load.batch, WAIT)).await?;
-        let arrived = clock.start.elapsed();
-        if items.is_empty() {
-            if shared.is_done() {
-                return Ok(());
-            }
-            patience.check(&shared)?;
-            continue;
-        }
-        for item in &items {
-            let head = shared.ledger.deliver(item)?;
-            let due = Duration::from_micros(head.at_us);
-            ensure!(arrived >= due, "item {} came {:?} before it was due", head.number, due - arrived);
-            let late = (arrived - due).as_micros() as u64;
-            if measured.contains(&due) {
-                times.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(late);
-            }
-        }
-        within("ack", Duration::ZERO, consumer.ack()).await?;
-        shared.settled.fetch_add(items.len() as u64, Ordering::Relaxed);
-    }
 }

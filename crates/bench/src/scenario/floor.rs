@@ -5,13 +5,12 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use super::lifecycle::Span;
 use crate::{
     outcome::Outcome,
     payload::Payloads,
     system::floor::{Floor, Steps},
     usage::Usage,
-    workload::{Gate, Load, now},
+    workload::{Gate, Load, Span, now},
 };
 
 /// Runs it with transactions of `batch` items, on top of `backlog` items that stay, or, to drain them, until

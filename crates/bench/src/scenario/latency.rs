@@ -3,24 +3,23 @@
 //! every item that should have been sent meanwhile.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::ensure;
-use hdrhistogram::Histogram;
 use tokio::{
     sync::mpsc::{self, UnboundedReceiver},
     task::JoinSet,
 };
 
-use super::lifecycle::Span;
 use crate::{
-    outcome::{LONGEST_US, Outcome},
+    outcome::Outcome,
     payload::Head,
-    system::{Consumer, Item, Producer, System},
+    system::{Delivered, Item, Producer, System},
+    times::Times,
     usage::Usage,
-    workload::{Load, Patience, Shared, finish, now, within},
+    workload::{Load, Shared, Span, connect_consumers, connect_producers, consume, drain, now, within},
 };
 
 /// How long a consumer waits before it looks whether the run is over.
@@ -30,30 +29,35 @@ const WAIT: Duration = Duration::from_millis(500);
 /// of how it goes on. The same for all, so that all are measured alike.
 const LEAST_WARM_UP: Duration = Duration::from_secs(4);
 
-/// Times in microseconds, of items that were to be sent in the measured span.
-type Times = Arc<Mutex<Histogram<u64>>>;
-
 /// Runs it with so many items a second.
 pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> anyhow::Result<Outcome> {
     let shared = Shared::new(load)?;
     let span = Span { warm_up: span.warm_up.max(LEAST_WARM_UP), ..span };
-    let times = Times::new(Mutex::new(Histogram::new_with_bounds(1, LONGEST_US, 3)?));
+    let times = Times::new()?;
     let mut producers = JoinSet::new();
     let mut bells = Vec::new();
-    for worker in 0..load.producers {
+    for (worker, producer) in (0..).zip(connect_producers(load, system).await?) {
         let (bell, rings) = mpsc::unbounded_channel();
         bells.push(bell);
-        producers.spawn(produce(shared.clone(), system.producer().await?, worker, rings));
+        producers.spawn(produce(shared.clone(), producer, worker, rings));
     }
-    let mut all = Vec::new();
-    for worker in 0..load.consumers {
-        all.push(system.consumer(load.share(worker, load.consumers)).await?);
-    }
+    let takers = connect_consumers(load, system).await?;
     // The timetable begins when everyone is connected.
     let start = now();
     let mut consumers = JoinSet::new();
-    for consumer in all {
-        consumers.spawn(consume(shared.clone(), consumer, start, span, times.clone()));
+    for consumer in takers {
+        let (of, times) = (shared.clone(), times.clone());
+        let look = move |items: &[Delivered]| {
+            let arrived = start.elapsed();
+            for item in items {
+                let intended = Duration::from_micros(of.ledger.deliver(item)?.at_us);
+                if intended >= span.warm_up {
+                    times.record(arrived.saturating_sub(intended));
+                }
+            }
+            Ok(())
+        };
+        consumers.spawn(consume(shared.clone(), consumer, WAIT, look));
     }
     let total = (u64::from(rate) * (span.warm_up + span.measured).as_millis() as u64) / 1_000;
     let every = Duration::from_secs(1) / rate;
@@ -69,13 +73,9 @@ pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> any
     let before = Usage::now(&system.parts());
     timetable.await?;
     let usage = Usage::now(&system.parts()).since(&before);
-    finish(&mut producers).await?;
-    shared.sent.store(true, Ordering::Release);
-    finish(&mut consumers).await?;
-    shared.ledger.close()?;
-    let times = times.lock().unwrap_or_else(PoisonError::into_inner);
+    drain(&shared, &mut producers, &mut consumers).await?;
     ensure!(
-        !times.is_empty(),
+        !times.with(|times| times.is_empty()),
         "no item was to be sent in {:?}: a longer --measured, or more --rate",
         span.measured
     );
@@ -111,33 +111,4 @@ async fn produce(
         sent += 1;
     }
     Ok(())
-}
-
-async fn consume(
-    shared: Arc<Shared>,
-    mut consumer: Box<dyn Consumer>,
-    start: Instant,
-    span: Span,
-    times: Times,
-) -> anyhow::Result<()> {
-    let mut patience = Patience::new();
-    loop {
-        let items = within("dequeue", WAIT, consumer.take(shared.load.batch, WAIT)).await?;
-        let arrived = start.elapsed();
-        if items.is_empty() {
-            if shared.is_done() {
-                return Ok(());
-            }
-            patience.check(&shared)?;
-            continue;
-        }
-        for item in &items {
-            let intended = Duration::from_micros(shared.ledger.deliver(item)?.at_us);
-            if intended >= span.warm_up {
-                let late = arrived.saturating_sub(intended).as_micros() as u64;
-                times.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(late);
-            }
-        }
-        within("ack", Duration::ZERO, consumer.ack()).await?;
-    }
 }

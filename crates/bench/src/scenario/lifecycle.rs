@@ -1,22 +1,12 @@
 //! Items that are enqueued, dequeued and acked, all at once.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::sync::Arc;
 
 use crate::{
     outcome::Outcome,
     system::System,
-    usage::Usage,
-    workload::{Load, Shared, finish, now, start_consumers, start_producers},
+    workload::{Load, Measured, Shared, Span, drain, finish, measure, start_consumers, start_producers},
 };
-
-/// How a run is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Before anything is measured.
-    pub warm_up: Duration,
-    /// What is measured.
-    pub measured: Duration,
-}
 
 /// What waits already when the run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,39 +30,24 @@ pub async fn run(system: &dyn System, load: &Load, span: Span, backlog: Backlog)
     }
     let mut consumers = start_consumers(&shared, system, false).await?;
     let mut producers = start_producers(&shared, system, None, None).await?;
-    let measure = async {
-        tokio::time::sleep(span.warm_up).await;
-        let (from, settled, confirmed) = (now(), shared.settled(), shared.ledger.confirmed());
-        let usage = Usage::now(&system.parts());
-        tokio::time::sleep(span.measured).await;
-        let usage = Usage::now(&system.parts()).since(&usage);
-        let (settled, confirmed) = (shared.settled() - settled, shared.ledger.confirmed() - confirmed);
-        // What came out of the backlog without something going in did not pass through.
-        let items = if backlog == Backlog::Empty { settled } else { settled.min(confirmed) };
-        Outcome::of_items(items, from.elapsed(), usage)
-    };
-    let outcome = tokio::select! {
-        biased;
-        outcome = measure => outcome,
-        Err(error) = finish(&mut producers) => return Err(error),
-        Err(error) = finish(&mut consumers) => return Err(error),
-    };
+    let measured = measure(&shared, system, span, [&mut producers, &mut consumers], || {}).await?;
     shared.stop_producers();
-    finish(&mut producers).await?;
     if backlog == Backlog::Empty {
-        shared.sent.store(true, Ordering::Release);
-        finish(&mut consumers).await?;
-        shared.ledger.close()?;
+        drain(&shared, &mut producers, &mut consumers).await?;
     } else {
         // Draining millions would take longer than the run: what came out has been checked, the rest stays.
+        finish(&mut producers).await?;
         shared.stop_consumers();
         finish(&mut consumers).await?;
     }
-    Ok(outcome)
+    let Measured { settled, confirmed, took, usage } = measured;
+    // What came out of the backlog without something going in did not pass through.
+    let items = if backlog == Backlog::Empty { settled } else { settled.min(confirmed) };
+    Ok(Outcome::of_items(items, took, usage))
 }
 
 async fn fill(
-    shared: &std::sync::Arc<Shared>,
+    shared: &Arc<Shared>,
     system: &dyn System,
     count: u64,
     priority: Option<u8>,

@@ -1,25 +1,22 @@
 //! The lifecycle over very many topics: consumers ask which are active, and pull from those.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use anyhow::ensure;
 use forebay_proto::v1;
-use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
-use super::lifecycle::Span;
 use crate::{
-    outcome::{LONGEST_US, Outcome},
+    outcome::Outcome,
     payload::Head,
     system::{
-        Delivered, System,
-        forebay::{Forebay, namespace, topic_name, topic_number},
+        Delivered,
+        forebay::{Client, Forebay, ack, enqueue, namespace, topic_name, topic_number},
     },
-    usage::Usage,
-    workload::{Load, Patience, Shared, finish, now, start_producers, within},
+    times::Times,
+    workload::{Load, Measured, Patience, Shared, Span, drain, measure, now, start_producers, within},
 };
 
 /// Topics a page of `GetActiveTopics`, and demands a dequeue.
@@ -27,43 +24,25 @@ const PAGE: u32 = 100;
 /// How long a consumer waits when nothing is active.
 const PAUSE: Duration = Duration::from_millis(5);
 
-type Times = Arc<Mutex<Histogram<u64>>>;
-
 /// Runs it; each topic holds an item from the start, less urgent than all that come, and stays known.
 pub async fn run(system: &Forebay, load: &Load, span: Span) -> anyhow::Result<Outcome> {
     let shared = Shared::new(load)?;
-    let pages = Times::new(Mutex::new(Histogram::new_with_bounds(1, LONGEST_US, 3)?));
+    let pages = Times::new()?;
     fill(&shared, system).await?;
     let mut producers = start_producers(&shared, system, None, None).await?;
     let mut consumers = JoinSet::new();
     for worker in 0..load.consumers {
         consumers.spawn(consume(shared.clone(), system.client(), worker, pages.clone()));
     }
-    let measure = async {
-        tokio::time::sleep(span.warm_up).await;
-        pages.lock().unwrap_or_else(PoisonError::into_inner).reset();
-        let (from, settled, confirmed) = (now(), shared.settled(), shared.ledger.confirmed());
-        let usage = Usage::now(&system.parts());
-        tokio::time::sleep(span.measured).await;
-        let usage = Usage::now(&system.parts()).since(&usage);
-        let (settled, confirmed) = (shared.settled() - settled, shared.ledger.confirmed() - confirmed);
-        // The items of the start come out as well, and did not go in meanwhile.
-        let mut outcome = Outcome::of_items(settled.min(confirmed), from.elapsed(), usage);
-        let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
-        outcome.less("page p99", "ms", pages.value_at_quantile(0.99) as f64 / 1_000.0);
-        outcome
-    };
-    let outcome = tokio::select! {
-        biased;
-        outcome = measure => outcome,
-        Err(error) = finish(&mut producers) => return Err(error),
-        Err(error) = finish(&mut consumers) => return Err(error),
-    };
+    let workers = [&mut producers, &mut consumers];
+    let measured = measure(&shared, system, span, workers, || pages.reset()).await?;
+    let page = pages.with(|pages| pages.value_at_quantile(0.99)) as f64 / 1_000.0;
     shared.stop_producers();
-    finish(&mut producers).await?;
-    shared.sent.store(true, Ordering::Release);
-    finish(&mut consumers).await?;
-    shared.ledger.close()?;
+    drain(&shared, &mut producers, &mut consumers).await?;
+    // The items of the start come out as well, and did not go in meanwhile.
+    let Measured { settled, confirmed, took, usage } = measured;
+    let mut outcome = Outcome::of_items(settled.min(confirmed), took, usage);
+    outcome.less("page p99", "ms", page);
     Ok(outcome)
 }
 
@@ -81,23 +60,14 @@ async fn fill(shared: &Shared, system: &Forebay) -> anyhow::Result<()> {
             v1::EnqueueItem { topic, priority: i32::from(priority), payload, ..Default::default() }
         };
         let items = (first..).zip(topics).map(item).collect();
-        let request = v1::EnqueueRequest { namespace: namespace(), items, request_id: String::new() };
         shared.room.enter(topics.len()).await;
-        let mut client = system.client();
-        let answer = within("enqueue", Duration::ZERO, async { Ok(client.enqueue(request).await?) }).await?;
-        let refused = answer.into_inner().results.into_iter().find_map(|result| result.error);
-        ensure!(refused.is_none(), "an item was refused: {refused:?}");
+        within("enqueue", Duration::ZERO, enqueue(&mut system.client(), items)).await?;
         shared.ledger.confirm(first, topics.len());
     }
     Ok(())
 }
 
-async fn consume(
-    shared: Arc<Shared>,
-    mut client: v1::queue_service_client::QueueServiceClient<tonic::transport::Channel>,
-    worker: u32,
-    pages: Times,
-) -> anyhow::Result<()> {
+async fn consume(shared: Arc<Shared>, mut client: Client, worker: u32, pages: Times) -> anyhow::Result<()> {
     let mut patience = Patience::new();
     while !shared.is_done() {
         let asked = now();
@@ -105,8 +75,7 @@ async fn consume(
             v1::GetActiveTopicsRequest { namespace: namespace(), page_size: PAGE, ..Default::default() };
         let active = async { Ok(client.get_active_topics(request).await?) };
         let active = within("active topics", Duration::ZERO, active).await?.into_inner().topics;
-        let took = asked.elapsed().as_micros() as u64;
-        pages.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(took);
+        pages.record(asked.elapsed());
         if active.is_empty() {
             patience.check(&shared)?;
             tokio::time::sleep(PAUSE).await;
@@ -133,16 +102,13 @@ async fn consume(
             continue;
         }
         let count = items.len();
-        let mut acks = Vec::with_capacity(count);
+        let mut receipts = Vec::with_capacity(count);
         for item in items {
             let topic = topic_number(&item.topic)?;
             shared.ledger.deliver(&Delivered { topic, payload: item.payload })?;
-            acks.push(v1::Ack { receipt: item.receipt });
+            receipts.push(item.receipt);
         }
-        let answer = async { Ok(client.ack(v1::AckRequest { namespace: namespace(), acks }).await?) };
-        let results = within("ack", Duration::ZERO, answer).await?;
-        let refused = results.into_inner().results.into_iter().find_map(|result| result.error);
-        ensure!(refused.is_none(), "an ack was refused: {refused:?}");
+        within("ack", Duration::ZERO, ack(&mut client, receipts)).await?;
         shared.settled.fetch_add(count as u64, Ordering::Relaxed);
         shared.room.add(count);
     }

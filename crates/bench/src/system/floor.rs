@@ -93,18 +93,12 @@ impl Floor {
 
     /// Where the database spent its time, if that was asked for.
     pub async fn statements(&self) -> anyhow::Result<Vec<StatementTime>> {
-        match &self.server {
-            Some(server) if self.setup.by_statement => statements_of(&server.url()).await,
-            _ => Ok(Vec::new()),
-        }
+        statements_of(self.server.as_ref(), &self.setup).await
     }
 
     /// As [`super::System::settings`].
     pub async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
-        match &self.server {
-            Some(server) => settings_of(&server.url()).await,
-            None => Ok(vec![("SQLite".to_owned(), "embedded, WAL, synchronous=FULL".to_owned())]),
-        }
+        settings_of(self.server.as_ref()).await
     }
 
     /// Inserts `count` items that the next run finds.

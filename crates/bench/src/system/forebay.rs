@@ -30,6 +30,9 @@ const LAST_LINES: usize = 10;
 /// The longest answer that is read.
 const ANSWER_BYTES: usize = 24 << 20;
 
+/// The generated client.
+pub type Client = QueueServiceClient<Channel>;
+
 /// A running node and its database. The node ends first.
 pub struct Forebay {
     node: Kept,
@@ -86,14 +89,11 @@ impl Forebay {
 
     /// Where the database spent its time, if that was asked for.
     pub async fn statements(&self) -> anyhow::Result<Vec<StatementTime>> {
-        match &self.server {
-            Some(server) if self.setup.by_statement => statements_of(&server.url()).await,
-            _ => Ok(Vec::new()),
-        }
+        statements_of(self.server.as_ref(), &self.setup).await
     }
 
     /// A client, for calls that only Forebay has.
-    pub fn client(&self) -> QueueServiceClient<Channel> {
+    pub fn client(&self) -> Client {
         let channel = &self.channels[self.next.fetch_add(1, Ordering::Relaxed) % CONNECTIONS];
         QueueServiceClient::new(channel.clone()).max_decoding_message_size(ANSWER_BYTES)
     }
@@ -115,6 +115,30 @@ pub fn topic_number(name: &str) -> anyhow::Result<u32> {
     number.with_context(|| format!("an item of topic {name:?}"))
 }
 
+/// Stores items; each must be stored.
+pub async fn enqueue(client: &mut Client, items: Vec<v1::EnqueueItem>) -> anyhow::Result<()> {
+    let count = items.len();
+    let request = v1::EnqueueRequest { namespace: namespace(), items, request_id: String::new() };
+    let results = client.enqueue(request).await?.into_inner().results;
+    ensure!(results.len() == count, "{count} items and {} results", results.len());
+    match results.into_iter().find_map(|result| result.error) {
+        Some(error) => bail!("an item was refused: {}", error.message),
+        None => Ok(()),
+    }
+}
+
+/// Ends deliveries; each must still be open.
+pub async fn ack(client: &mut Client, receipts: Vec<String>) -> anyhow::Result<()> {
+    let count = receipts.len();
+    let acks = receipts.into_iter().map(|receipt| v1::Ack { receipt }).collect();
+    let results = client.ack(v1::AckRequest { namespace: namespace(), acks }).await?.into_inner().results;
+    ensure!(results.len() == count, "{count} acks and {} results", results.len());
+    match results.into_iter().find_map(|result| result.error) {
+        Some(error) => bail!("an ack was refused: {}", error.message),
+        None => Ok(()),
+    }
+}
+
 fn embedded(setup: &Setup, folder: &TempDir) -> Vec<String> {
     let data = folder.path().join("data").display().to_string();
     let shards = setup.shards.to_string();
@@ -125,9 +149,6 @@ fn embedded(setup: &Setup, folder: &TempDir) -> Vec<String> {
 
 async fn configuration(setup: &Setup, server: &Process) -> anyhow::Result<String> {
     let mut text = "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\nlog = \"warn\"\n".to_owned();
-    if matches!(setup.database, Database::Server { binlog: false, .. }) {
-        text.push_str("allow_not_durable = true\n");
-    }
     for id in 1..=setup.shards {
         let name = format!("forebay_{id:04}");
         execute(&server.url(), &format!("CREATE DATABASE {name}")).await?;
@@ -165,10 +186,7 @@ impl System for Forebay {
 
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
         let mut settings = vec![("shards".to_owned(), self.setup.shards.to_string())];
-        match &self.server {
-            Some(server) => settings.extend(settings_of(&server.url()).await?),
-            None => settings.push(("SQLite".to_owned(), "embedded, WAL, synchronous=FULL".to_owned())),
-        }
+        settings.extend(settings_of(self.server.as_ref()).await?);
         Ok(settings)
     }
 
@@ -182,7 +200,7 @@ impl System for Forebay {
 }
 
 struct Puts {
-    client: QueueServiceClient<Channel>,
+    client: Client,
 }
 
 #[async_trait]
@@ -196,20 +214,12 @@ impl Producer for Puts {
             schedule: item.due.map(|due| v1::enqueue_item::Schedule::DeliverAfter(Timestamp::from(due))),
             ..Default::default()
         };
-        let items: Vec<_> = items.into_iter().map(item).collect();
-        let count = items.len();
-        let request = v1::EnqueueRequest { namespace: namespace(), items, request_id: String::new() };
-        let results = self.client.enqueue(request).await?.into_inner().results;
-        ensure!(results.len() == count, "{count} items and {} results", results.len());
-        match results.into_iter().find_map(|result| result.error) {
-            Some(error) => bail!("an item was refused: {}", error.message),
-            None => Ok(()),
-        }
+        enqueue(&mut self.client, items.into_iter().map(item).collect()).await
     }
 }
 
 struct Takes {
-    client: QueueServiceClient<Channel>,
+    client: Client,
     topics: Vec<u32>,
     receipts: Vec<String>,
 }
@@ -236,17 +246,9 @@ impl Consumer for Takes {
     }
 
     async fn ack(&mut self) -> anyhow::Result<()> {
-        let acks: Vec<_> = self.receipts.drain(..).map(|receipt| v1::Ack { receipt }).collect();
-        if acks.is_empty() {
-            return Ok(());
-        }
-        let count = acks.len();
-        let results =
-            self.client.ack(v1::AckRequest { namespace: namespace(), acks }).await?.into_inner().results;
-        ensure!(results.len() == count, "{count} acks and {} results", results.len());
-        match results.into_iter().find_map(|result| result.error) {
-            Some(error) => bail!("an ack was refused: {}", error.message),
-            None => Ok(()),
+        match std::mem::take(&mut self.receipts) {
+            none if none.is_empty() => Ok(()),
+            receipts => ack(&mut self.client, receipts).await,
         }
     }
 }

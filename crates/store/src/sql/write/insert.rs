@@ -7,8 +7,6 @@ use crate::{
     sql::{Statement, Value, pack, shape},
 };
 
-/// Each column costs a server as much as a row's share of the index, so what is alike in nearly all items stands in the
-/// statement itself.
 const COLUMNS: [&str; 16] = [
     "seq",
     "topic",
@@ -64,7 +62,8 @@ fn times(
     shape::insert("INSERT", table, &[column, "seq"], rows, statement_bytes)
 }
 
-/// A new item that is ready, does not expire and carries a payload alone.
+/// A new item that is ready, does not expire and carries a payload alone. What is alike in nearly all items stands in the
+/// statement itself: a value that a server is sent costs it more than a constant.
 const PLAIN: &str = "(?,?,0,?,?,?,NULL,?,?,0,0,0,?,X'',X'',?)";
 const PLAIN_MARKS: usize = 9;
 
