@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -122,6 +122,8 @@ pub struct Shared {
     pub gate: Arc<Gate>,
     /// Bounds what is in the queue.
     pub room: Room,
+    /// What consumers may take, where that is bounded.
+    due: OnceLock<Room>,
     /// Items settled so far.
     pub settled: AtomicU64,
     /// The producers have ended.
@@ -136,6 +138,7 @@ impl Shared {
             ledger: Ledger::new(Payloads::new(load.seed, load.item_bytes)?),
             gate: Gate::open(),
             room: Room::of(load.room),
+            due: OnceLock::new(),
             settled: AtomicU64::new(0),
             sent: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
@@ -154,9 +157,15 @@ impl Shared {
         self.room.0.close();
     }
 
+    /// From now on consumers take as many as go in, and no more: what waits by now stays as much as it is.
+    pub fn keep_level(&self) {
+        self.due.get_or_init(|| Room::of(0));
+    }
+
     /// Ends the consumers although there is more to come.
     pub fn stop_consumers(&self) {
         self.stopped.store(true, Ordering::Release);
+        self.due.get().into_iter().for_each(|due| due.0.close());
     }
 
     /// Everything that was sent has been settled, and nothing will be sent.
@@ -236,6 +245,7 @@ pub async fn produce(
         let items = (first..first + batch as u64).map(item).collect();
         within("enqueue", Duration::ZERO, producer.put(topic, items)).await?;
         shared.ledger.confirm(first, batch);
+        shared.due.get().into_iter().for_each(|due| due.add(batch));
         sent += batch as u64;
     }
     Ok(())
@@ -250,8 +260,15 @@ pub async fn consume(
     mut look: impl FnMut(&[Delivered]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut patience = Patience::new();
+    let (batch, due) = (shared.load.batch, shared.due.get());
     while !shared.stopped.load(Ordering::Acquire) {
-        let items = within("dequeue", wait, consumer.take(shared.load.batch, wait)).await?;
+        if let Some(due) = due
+            && !due.enter(batch).await
+        {
+            break;
+        }
+        let items = within("dequeue", wait, consumer.take(batch, wait)).await?;
+        due.into_iter().for_each(|due| due.add(batch - items.len()));
         if items.is_empty() {
             if shared.is_done() {
                 return Ok(());

@@ -30,6 +30,7 @@ use crate::{
     planted::{Bug, on},
     shard::Owned,
     time::NodeTime,
+    turns::counts_until,
 };
 
 /// How long a shard whose head is unknown is waited for.
@@ -42,6 +43,10 @@ pub(crate) const RETRY: Duration = Duration::from_millis(500);
 /// A configured shard.
 pub(crate) struct Shard {
     pub id: ShardId,
+    /// Which server keeps it: the place of the first shard that is there.
+    pub server: usize,
+    /// It forms no batch before another shard's is back: its turn has not come.
+    pub held: bool,
     pub life: u64,
     pub owned: Option<Box<Owned>>,
     /// What operators read while it is not owned.
@@ -123,6 +128,8 @@ pub(crate) struct Core {
     pub admitted: Arc<AtomicUsize>,
     /// The highest rank given out.
     pub rank: i64,
+    /// The shard whose turn it is to form a batch.
+    pub turn: usize,
     next_id: u64,
     pub stopping: Option<Vec<oneshot::Sender<()>>>,
     pub released: bool,
@@ -134,15 +141,17 @@ impl Core {
         settings: Settings,
         time: NodeTime,
         rng: StdRng,
-        shards: Vec<(ShardId, UnboundedSender<Task>)>,
+        shards: Vec<(ShardId, usize, UnboundedSender<Task>)>,
         events: UnboundedSender<Event>,
         admitted: Arc<AtomicUsize>,
         ready: watch::Sender<bool>,
     ) -> Self {
         let at = time.monotonic();
-        let homes = Homes::new(shards.iter().map(|(id, _)| *id), longest_window(&settings), at);
-        let shards = shards.into_iter().map(|(id, tasks)| Shard {
+        let homes = Homes::new(shards.iter().map(|(id, ..)| *id), longest_window(&settings), at);
+        let shards = shards.into_iter().map(|(id, server, tasks)| Shard {
             id,
+            server,
+            held: false,
             life: 0,
             owned: None,
             state: "starting",
@@ -169,6 +178,7 @@ impl Core {
             events,
             admitted,
             rank: i64::MIN,
+            turn: 0,
             next_id: 0,
             stopping: None,
             released: false,
@@ -255,8 +265,8 @@ impl Core {
             ShardEvent::Renewed { began, clock } => {
                 owned.trusted_until = owned.trusted_until.max(trusted_until(&self.settings, began));
                 if let Some(clock) = clock {
-                    self.time.vote(shard.id, clock);
-                    let offset = self.time.offset(shard.id).unwrap_or(0);
+                    self.time.vote(shard.server, clock);
+                    let offset = self.time.offset(shard.server).unwrap_or(0);
                     let off = offset.unsigned_abs() > CLOCK_TOLERANCE.as_micros() as u64;
                     if off && !shard.clock_off {
                         tracing::warn!(
@@ -315,9 +325,7 @@ impl Core {
         }
         self.serve_woken();
         self.serve_pages();
-        for place in 0..self.shards.len() {
-            self.form(place, at);
-        }
+        self.form_in_turn(at);
         self.finish_stop();
     }
 
@@ -356,15 +364,15 @@ impl Core {
         }
     }
 
-    /// Forms a shard's next batch and sends it off.
-    fn form(&mut self, place: usize, at: Monotonic) {
+    /// Forms a shard's next batch and sends it off. Returns whether there is one.
+    pub fn form(&mut self, place: usize, at: Monotonic) -> bool {
         let node_now = self.time.now();
         if self.shards[place].owned.as_ref().is_none_or(|owned| owned.in_flight.is_some()) {
-            return;
+            return false;
         }
         let waiters = self.waiters(place);
         let shard = &mut self.shards[place];
-        let Some(owned) = &mut shard.owned else { return };
+        let Some(owned) = &mut shard.owned else { return false };
         let topics_of = &self.topics_of;
         let mut context = Context {
             shard: shard.id,
@@ -389,7 +397,8 @@ impl Core {
             }
         }
         let shard = &mut self.shards[place];
-        let Some(owned) = &mut shard.owned else { return };
+        let Some(owned) = &mut shard.owned else { return false };
+        let formed = outcome.batch.is_some();
         let sift = owned.in_flight.as_ref().is_some_and(InFlight::is_one_request);
         if let Some(batch) = outcome.batch {
             metrics::histogram!("forebay_batch_rows")
@@ -402,6 +411,7 @@ impl Core {
         for settle in outcome.misses {
             self.missed(place, settle);
         }
+        formed
     }
 
     /// Takes what a shard's changes mean for the node: waiters to wake, the order of active topics.
@@ -426,9 +436,12 @@ impl Core {
         let mut sooner = |time: Option<Monotonic>| wake = [wake, time].into_iter().flatten().min();
         for shard in &mut self.shards {
             let Some(owned) = &mut shard.owned else { continue };
+            sooner(counts_until(owned, at));
             match &owned.in_flight {
                 Some(batch) if !batch.slow => sooner(Some(batch.sent_at.plus(SLOW))),
                 Some(_) => {}
+                // What is due waits for its turn; that comes with an event, or when a batch counts no more.
+                None if shard.held => sooner(shard.breaker.wake()),
                 None => {
                     sooner(shard.breaker.wake());
                     let now = owned.time.now(now, at);

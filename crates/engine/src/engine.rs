@@ -29,6 +29,13 @@ use crate::{
 /// Events taken in before the engine acts on them: what came together is committed together.
 const EVENTS: usize = 1_024;
 
+/// Of each shard the place of the first one that the same server keeps.
+fn servers_of(shards: &[(ShardId, Arc<dyn Shard>)]) -> Vec<usize> {
+    let names: Vec<String> = shards.iter().map(|(_, shard)| shard.server()).collect();
+    let first = |name| names.iter().position(|other| other == name).unwrap_or_default();
+    names.iter().map(first).collect()
+}
+
 /// A running engine. Cheap to clone; every clone reaches the same one.
 #[derive(Clone)]
 pub struct Engine {
@@ -55,7 +62,8 @@ impl Engine {
         let admitted = Arc::new(AtomicUsize::new(0));
         let mut rng = StdRng::seed_from_u64(seed);
         let mut lines = Vec::with_capacity(shards.len());
-        for (place, (id, shard)) in shards.into_iter().enumerate() {
+        let servers = servers_of(&shards);
+        for ((place, (id, shard)), server) in shards.into_iter().enumerate().zip(servers) {
             let (tasks, orders) = unbounded_channel();
             let keeper = Keeper {
                 id,
@@ -68,7 +76,7 @@ impl Engine {
                 line: Line { shard: place, life: 0, events: events.clone() },
             };
             tokio::spawn(io::keep(keeper, orders));
-            lines.push((id, tasks));
+            lines.push((id, server, tasks));
         }
         let admit_bytes = settings.admit_bytes;
         let time = NodeTime::new(clock);

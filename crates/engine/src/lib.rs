@@ -41,6 +41,7 @@ mod sweep;
 mod sweep_due;
 mod sweep_expiry;
 mod time;
+mod turns;
 mod window;
 
 pub use api::{

@@ -71,7 +71,10 @@ impl Core {
             self.shards[place].state = "waiting";
         }
         self.shards[place].breaker.open(at);
-        self.time.forget(id);
+        let server = self.shards[place].server;
+        if !self.shards.iter().any(|shard| shard.server == server && shard.owned.is_some()) {
+            self.time.forget(server);
+        }
         for (topic, state) in &owned.topics {
             self.forget_topic(place, *topic, &state.name);
         }

@@ -366,6 +366,12 @@ impl Owned {
         self.enqueues.items + self.in_flight.as_ref().map_or(0, |batch| batch.rows)
     }
 
+    /// Rows that callers wait for, at least.
+    pub fn waiting_rows(&self) -> usize {
+        let leases: usize = self.lease_parts.iter().map(|part| part.picked.len()).sum();
+        self.settles.len() + leases + self.enqueues.items
+    }
+
     /// Nothing waits and nothing is under way.
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_none()

@@ -14,7 +14,7 @@ impl Core {
         let mut topics: BTreeMap<(&str, &str), TopicStatus> = BTreeMap::new();
         let mut shards = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
-            let offset = self.time.offset(shard.id).unwrap_or(0);
+            let offset = self.time.offset(shard.server).unwrap_or(0);
             let mut status = ShardStatus {
                 id: shard.id.0,
                 state: shard.state.to_owned(),

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use forebay_types::{Clock, Monotonic, ShardId, Timestamp};
+use forebay_types::{Clock, Monotonic, Timestamp};
 
 /// One part in so many is how fast node time approaches its median.
 const SLEW: u32 = 10;
@@ -15,7 +15,7 @@ const SLEW: u32 = 10;
 pub(crate) struct NodeTime {
     clock: Arc<dyn Clock>,
     /// How far each server's clock is ahead of the monotonic clock, in microseconds.
-    votes: BTreeMap<ShardId, i64>,
+    votes: BTreeMap<usize, i64>,
     /// Node time at `read_at`, in microseconds.
     value: i64,
     read_at: Monotonic,
@@ -32,19 +32,19 @@ impl NodeTime {
     }
 
     /// A server's clock was read.
-    pub fn vote(&mut self, shard: ShardId, server: Timestamp) {
-        self.votes.insert(shard, server.as_micros() - micros(self.clock.monotonic()));
+    pub fn vote(&mut self, server: usize, time: Timestamp) {
+        self.votes.insert(server, time.as_micros() - micros(self.clock.monotonic()));
     }
 
     /// A server's clock is out of reach.
-    pub fn forget(&mut self, shard: ShardId) {
-        self.votes.remove(&shard);
+    pub fn forget(&mut self, server: usize) {
+        self.votes.remove(&server);
     }
 
     /// How far a server's clock is from node time, for operators.
-    pub fn offset(&mut self, shard: ShardId) -> Option<i64> {
+    pub fn offset(&mut self, server: usize) -> Option<i64> {
         let now = self.now().as_micros() - micros(self.read_at);
-        self.votes.get(&shard).map(|vote| vote - now)
+        self.votes.get(&server).map(|vote| vote - now)
     }
 
     /// Both clocks at once, for what looks at many items.
@@ -146,8 +146,8 @@ mod tests {
         let hands = Arc::new(Hands::default());
         hands.set(1_000_000, 0);
         let mut time = NodeTime::new(hands.clone());
-        time.vote(ShardId(1), Timestamp::from_micros(1_000_000));
-        time.vote(ShardId(2), Timestamp::from_micros(1_000_000));
+        time.vote(0, Timestamp::from_micros(1_000_000));
+        time.vote(1, Timestamp::from_micros(1_000_000));
         hands.set(9_001_000, 1_000);
         assert_eq!(time.now().as_micros(), 1_001_000);
     }

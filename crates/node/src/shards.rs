@@ -113,6 +113,10 @@ impl Guarded {
 
 #[async_trait]
 impl Shard for Guarded {
+    fn server(&self) -> String {
+        self.inner.server()
+    }
+
     async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
         self.inner.migrate().await
     }

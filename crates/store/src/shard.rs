@@ -13,6 +13,9 @@ use crate::{
 /// One shard, as anybody may reach it. Cheap to make: it connects when first used.
 #[async_trait]
 pub trait Shard: Send + Sync + 'static {
+    /// Where it is kept. Shards with one answer share a server, and so its strength and its clock.
+    fn server(&self) -> String;
+
     /// Creates or upgrades the schema under a lock; returns the versions that were applied.
     async fn migrate(&self) -> Result<Vec<u32>, MigrateError>;
 

@@ -121,6 +121,7 @@ fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
 
 fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {
     set(&mut settings.batch_rows, keys.batch_rows);
+    set(&mut settings.batches_per_server, keys.batches_per_server);
     set_ms(&mut settings.dedupe_window, keys.dedupe_window_ms);
     set_ms(&mut settings.shard_lease, keys.shard_lease_ms);
     set_ms(&mut settings.idle_topic, keys.idle_topic_ms);
@@ -130,6 +131,7 @@ fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     set(&mut load.calls_per_connection, keys.calls_per_connection);
     for (wrong, message) in [
         (settings.batch_rows < settings.limits.members, "batch_rows must be at least limits.members"),
+        (settings.batches_per_server == 0, "batches_per_server must not be 0"),
         (settings.dedupe_window < Duration::from_secs(1), "dedupe_window_ms must be at least 1000"),
         (settings.shard_lease < Duration::from_millis(500), "shard_lease_ms must be at least 500"),
         (settings.polls == 0, "polls must not be 0"),

@@ -79,6 +79,7 @@ pub struct LimitKeys {
 #[serde(deny_unknown_fields, default)]
 pub struct EngineKeys {
     pub batch_rows: Option<usize>,
+    pub batches_per_server: Option<usize>,
     pub dedupe_window_ms: Option<u64>,
     pub shard_lease_ms: Option<u64>,
     pub idle_topic_ms: Option<u64>,

@@ -42,6 +42,10 @@ impl MySqlShard {
 
 #[async_trait]
 impl Shard for MySqlShard {
+    fn server(&self) -> String {
+        format!("{}:{}", self.options.get_host(), self.options.get_port())
+    }
+
     async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
         let applied = migrate::migrate(&self.options).await?;
         tracing::info!(shard.id = self.id.0, ?applied, "schema is up to date");

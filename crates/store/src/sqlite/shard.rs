@@ -1,6 +1,9 @@
 //! One file, as anybody may reach it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use forebay_types::ShardId;
@@ -32,6 +35,11 @@ impl SqliteShard {
 
 #[async_trait]
 impl Shard for SqliteShard {
+    /// Files of one folder are on one disk.
+    fn server(&self) -> String {
+        self.path.parent().unwrap_or(Path::new("")).display().to_string()
+    }
+
     async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
         let applied = migrate::migrate(&self.path).await?;
         tracing::info!(shard.id = self.id.0, ?applied, "schema is up to date");

@@ -93,6 +93,8 @@ pub(super) struct Author {
 #[derive(Debug)]
 pub struct State {
     id: ShardId,
+    /// Which server it says that it is kept by; one of its own unless told otherwise.
+    pub server: String,
     /// What is committed.
     pub tables: Tables,
     /// How it behaves from now on.
@@ -134,6 +136,7 @@ impl Db {
     pub fn new(id: ShardId, journal: Arc<Journal>, dice: Dice) -> Self {
         let state = State {
             id,
+            server: format!("memory-{id}"),
             tables: Tables::new(),
             faults: Faults::instant(),
             lie: None,

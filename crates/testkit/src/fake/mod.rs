@@ -50,6 +50,10 @@ impl FakeShard {
 
 #[async_trait]
 impl Shard for FakeShard {
+    fn server(&self) -> String {
+        self.db.lock().server.clone()
+    }
+
     async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
         self.db.operate(&self.process, "migration", |faults| faults.read_fails).await?;
         let state = &mut *self.db.lock();

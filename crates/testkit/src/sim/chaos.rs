@@ -131,9 +131,15 @@ async fn step_clock(world: &World, dice: &mut Dice) {
     let hour = HOUR as i64;
     let by = *dice.pick(&[hour, -hour, hour / 60, -hour / 60, 0]);
     if dice.chance(500) {
-        let db = dice.pick(&world.dbs);
-        world.journal.note(format_args!("the clock of shard {} is {by} µs off", db.id));
-        db.lock().clock_offset = by;
+        let picked = dice.pick(&world.dbs);
+        world.journal.note(format_args!("the clock of shard {} is {by} µs off", picked.id));
+        let server = picked.lock().server.clone();
+        for db in &world.dbs {
+            let state = &mut *db.lock();
+            if state.server == server {
+                state.clock_offset = by;
+            }
+        }
     } else if let Some(node) = world.alive().last() {
         world.journal.note(format_args!("the clock of process {} is {by} µs off", node.process.number));
         node.clock.set_offset(by);

@@ -24,6 +24,7 @@ use std::{
 use forebay_types::DeliveryPolicy;
 use tokio::task::JoinSet;
 
+pub use clock::SimClock;
 pub use history::{Answer, Call, Known, Sent, What};
 pub use payload::{payload, tag_of};
 pub use plan::{Kind, Plan};

@@ -57,6 +57,8 @@ pub struct Plan {
     pub clients: usize,
     /// How many calls each of them makes.
     pub steps: usize,
+    /// Whether one server keeps all shards.
+    pub one_server: bool,
     /// How many topics.
     pub topics: usize,
     /// How the engines work.
@@ -102,7 +104,7 @@ impl Plan {
         }
         settings.idle_topic = Duration::from_secs(dice.within(2, 60));
         let quiet = kind == Kind::Quiet;
-        Self {
+        let mut plan = Self {
             seed,
             kind,
             shards: *dice.pick(&[1, 1, 2, 4]),
@@ -115,7 +117,11 @@ impl Plan {
             lie: None,
             tamper: None,
             trace: false,
-        }
+            one_server: false,
+        };
+        plan.settings.batches_per_server = dice.within(1, 4) as usize;
+        plan.one_server = dice.chance(500);
+        plan
     }
 
     /// Whether every clock is right throughout.

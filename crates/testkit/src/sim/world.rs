@@ -80,7 +80,11 @@ impl World {
         for db in &dbs {
             let shard = FakeShard::new(db.clone(), Process::new(0));
             shard.migrate().await.expect("a healthy fake shard");
-            db.lock().lie = plan.lie;
+            let state = &mut *db.lock();
+            state.lie = plan.lie;
+            if plan.one_server {
+                state.server = "memory".to_owned();
+            }
         }
         Self {
             plan,

@@ -1,0 +1,133 @@
+//! The shards of one server take turns with small batches, and wait for nothing else.
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_engine::{Engine, EnqueueCall, NewItem, Peers, Schedule, Settings};
+use forebay_store::Shard;
+use forebay_testkit::{
+    fake::{Db, Dice, FakeShard, Faults, Journal, Process},
+    sim::SimClock,
+};
+use forebay_types::{Body, DeliveryPolicy, ShardId, Timestamp};
+use tokio::time::Instant;
+
+/// How long a commit takes here.
+const COMMIT: Duration = Duration::from_millis(10);
+
+struct Nobody;
+
+#[async_trait::async_trait]
+impl Peers for Nobody {
+    async fn answers(&self, _address: &str) -> bool {
+        false
+    }
+}
+
+struct Queue {
+    engine: Engine,
+    dbs: Vec<Db>,
+}
+
+impl Queue {
+    /// Shards whose commits take [`COMMIT`]; one of them at a time at a server.
+    async fn start(servers: &[&str]) -> Self {
+        let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
+        let mut dbs = Vec::new();
+        let mut shards: Vec<(ShardId, Arc<dyn Shard>)> = Vec::new();
+        for (id, server) in (1..).map(ShardId).zip(servers) {
+            let db = Db::new(id, journal.clone(), Dice::new(1));
+            db.lock().server = (*server).to_owned();
+            let shard = FakeShard::new(db.clone(), Process::new(1));
+            shard.migrate().await.unwrap();
+            dbs.push(db);
+            shards.push((id, Arc::new(shard)));
+        }
+        let settings = Settings { batches_per_server: 1, batch_rows: 4, ..Settings::default() };
+        let clock = Arc::new(SimClock::new(journal, 0));
+        let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(Nobody), 7);
+        engine.ready().await;
+        let queue = Self { engine, dbs };
+        // Topics are made and generations are there before anything is timed.
+        for shard in 1..=servers.len() {
+            queue.put(shard, 1).await;
+        }
+        for db in &queue.dbs {
+            let millis = COMMIT.as_millis() as u64;
+            db.lock().faults = Faults { commit_ms: (millis, millis), ..Faults::instant() };
+        }
+        queue
+    }
+
+    /// Enqueues to one shard. Returns how long it took.
+    async fn put(&self, shard: usize, items: usize) -> Duration {
+        let item = NewItem {
+            topic: "t".into(),
+            priority: 0,
+            body: Body::default(),
+            schedule: Schedule::Now,
+            lease: Duration::from_secs(30),
+            ttl: None,
+            policy: DeliveryPolicy::AtLeastOnce,
+            max_attempts: 16,
+            dedupe_key: None,
+            shard: Some(ShardId(shard as u32)),
+        };
+        let call = EnqueueCall { namespace: "ns".into(), items: vec![item; items], request_id: None };
+        let began = Instant::now();
+        let results = self.engine.enqueue(call).await.unwrap();
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        began.elapsed()
+    }
+}
+
+/// Commits that were waited for one after the other; what else a call takes is far less.
+fn commits(took: Duration) -> u128 {
+    took.as_millis() / COMMIT.as_millis()
+}
+
+#[tokio::test(start_paused = true)]
+async fn small_batches_of_one_server_go_one_by_one_and_none_is_passed_over() {
+    let queue = Queue::start(&["a", "a", "a", "b"]).await;
+    let took = tokio::join!(queue.put(1, 1), queue.put(2, 1), queue.put(3, 1), queue.put(4, 1));
+    let mut of_one = [commits(took.0), commits(took.1), commits(took.2)];
+    of_one.sort_unstable();
+    assert_eq!((of_one, commits(took.3)), ([1, 2, 3], 1));
+    // A shard that always has something to commit does not keep the others out.
+    let eager = async |from: Duration| {
+        tokio::time::sleep(from).await;
+        for _ in 0..20 {
+            queue.put(1, 1).await;
+        }
+    };
+    let patient = async {
+        tokio::time::sleep(COMMIT / 2).await;
+        queue.put(2, 1).await
+    };
+    let (.., took) = tokio::join!(eager(Duration::ZERO), eager(COMMIT / 4), patient);
+    assert!(commits(took) <= 3, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_batch_does_not_wait() {
+    let queue = Queue::start(&["a", "a"]).await;
+    let (_, took) = tokio::join!(queue.put(1, 1), queue.put(2, 4));
+    assert_eq!(commits(took), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stuck_batch_holds_the_others_up_once_and_not_for_long() {
+    let queue = Queue::start(&["a", "a"]).await;
+    queue.dbs[0].lock().faults.commit_ms = (60_000, 60_000);
+    let others = async {
+        let first = queue.put(2, 1).await;
+        assert!((Duration::from_millis(50)..Duration::from_millis(150)).contains(&first), "{first:?}");
+        for _ in 0..3 {
+            let next = queue.put(2, 1).await;
+            assert_eq!(commits(next), 1);
+        }
+    };
+    tokio::select! {
+        _ = queue.put(1, 1) => panic!("the stuck one is through"),
+        () = others => {}
+    }
+}
