@@ -140,6 +140,10 @@ pub struct Options {
     /// The buffer pool of database servers, in MiB.
     #[arg(long, global = true, default_value_t = 1_024)]
     pub pool_mib: u32,
+    /// A further flag of database servers, such as --sync-binlog=0; may be repeated. What they say of the usual
+    /// settings is printed with the result, and Forebay is told to serve although commits may be lost.
+    #[arg(long = "server-flag", value_name = "FLAG", global = true, allow_hyphen_values = true)]
+    pub server_flags: Vec<String>,
     /// Also tell where the database server spends its time, by statement. It costs the server some.
     #[arg(long, global = true)]
     pub by_statement: bool,

@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::{
     args::{Options, Verb},
+    database::Database,
     peers,
 };
 
@@ -24,6 +25,12 @@ pub fn check(verb: &Verb, options: &Options) -> anyhow::Result<()> {
     ensure!(options.room >= options.batch, "--room: at least one batch");
     ensure!(!options.measured.is_zero(), "--measured: more than nothing");
     ensure!(options.shards.is_none_or(|shards| SHARDS.contains(&shards)), "--shards: 1 to 64");
+    if !options.server_flags.is_empty() {
+        let sqlite = options.database == Database::Sqlite;
+        ensure!(!sqlite, "--server-flag: SQLite is embedded, there is no server");
+        let targets = matches!(verb, Verb::Targets { .. });
+        ensure!(!targets, "--server-flag: the targets are about the usual settings");
+    }
     match verb {
         Verb::Latency { rate } | Verb::Delay { rate } => ensure!(*rate > 0, "--rate: at least 1"),
         Verb::Enqueue { items } | Verb::Drain { items } => ensure!(*items > 0, "--items: at least 1"),
@@ -101,6 +108,7 @@ mod tests {
             "delay",
             "delay --against none",
             "idle --waiting 10",
+            "lifecycle --server-flag=--sync-binlog=0 --server-flag --innodb-flush-log-at-trx-commit=2",
             "targets",
         ] {
             assert_eq!(said(line), "", "{line}");
@@ -128,6 +136,8 @@ mod tests {
             "shards --counts 1,0",
             "topics --counts 0",
             "singles --in-flight 1",
+            "lifecycle --database sqlite --server-flag=--sync-binlog=0",
+            "targets --server-flag=--sync-binlog=0",
             "lifecycle --json /no/such/folder/report.json",
         ] {
             assert!(said(line).starts_with("--"), "{line}: {}", said(line));

@@ -1,13 +1,13 @@
 //! The database that Forebay and the floor are measured on, and its settings.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use forebay_servers::{Kind, Process, locate};
 use serde::Serialize;
 use sqlx::{Connection as _, MySqlConnection, Row as _};
 
-use crate::system::Setup;
+use crate::{system::Setup, workload::now};
 
 /// A database and what it promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,7 @@ pub fn start_server(kind: Kind, binlog: bool, setup: &Setup) -> anyhow::Result<P
     if !binlog {
         flags.push("--skip-log-bin".to_owned());
     }
+    flags.extend(setup.server_flags.iter().cloned());
     Process::start(locate(kind)?, &flags)
 }
 
@@ -81,7 +82,7 @@ pub fn url_of(server: &str, database: &str) -> String {
 /// Runs one statement on a connection of its own.
 pub async fn execute(url: &str, statement: &str) -> anyhow::Result<()> {
     let mut connection = connect(url).await?;
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await?;
+    set(&mut connection, statement).await?;
     Ok(connection.close().await?)
 }
 
@@ -106,13 +107,62 @@ pub async fn settings_of(server: Option<&Process>) -> anyhow::Result<Vec<(String
     let mut connection = connect(&server.url()).await?;
     let mut settings = Vec::new();
     for name in NAMES {
-        let statement = format!("SELECT CAST(@@global.{name} AS CHAR)");
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement)).fetch_one(&mut connection).await?;
-        let value: Option<String> = row.try_get(0)?;
-        settings.push((name.to_owned(), value.unwrap_or_default()));
+        settings.push((name.to_owned(), global(&mut connection, name).await?));
     }
     connection.close().await?;
     Ok(settings)
+}
+
+/// Pages that a server which is used changes again and again.
+const FEW_PAGES: u64 = 200;
+/// How long a server may take to write out a buffer pool.
+const WRITE_OUT: Duration = Duration::from_secs(600);
+
+/// Lets a server write out the pages that it has changed in memory alone, as fast as it can, and makes it what it was.
+pub async fn write_out(server: &Process) -> anyhow::Result<()> {
+    const FAST: [(&str, u64); 3] = [
+        ("innodb_io_capacity_max", 100_000),
+        ("innodb_io_capacity", 50_000),
+        ("innodb_max_dirty_pages_pct", 0),
+    ];
+    const DIRTY: &str = "SELECT CAST(VARIABLE_VALUE AS UNSIGNED) FROM";
+    let of = match server.kind() {
+        Kind::MariaDb => "information_schema.GLOBAL_STATUS",
+        Kind::MySql => "performance_schema.global_status",
+    };
+    let dirty = format!("{DIRTY} {of} WHERE VARIABLE_NAME = 'Innodb_buffer_pool_pages_dirty'");
+    let mut connection = connect(&server.url()).await?;
+    let mut before = Vec::new();
+    for (name, fast) in FAST {
+        before.push(format!("SET GLOBAL {name} = {}", global(&mut connection, name).await?));
+        set(&mut connection, &format!("SET GLOBAL {name} = {fast}")).await?;
+    }
+    let began = now();
+    loop {
+        let row = sqlx::query(sqlx::AssertSqlSafe(dirty.clone())).fetch_one(&mut connection).await?;
+        let pages: u64 = row.try_get(0)?;
+        if pages <= FEW_PAGES {
+            break;
+        }
+        ensure!(began.elapsed() < WRITE_OUT, "{pages} pages are still to be written after {WRITE_OUT:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for statement in before.iter().rev() {
+        set(&mut connection, statement).await?;
+    }
+    Ok(connection.close().await?)
+}
+
+async fn global(connection: &mut MySqlConnection, name: &str) -> anyhow::Result<String> {
+    let statement = format!("SELECT CAST(@@global.{name} AS CHAR)");
+    let row = sqlx::query(sqlx::AssertSqlSafe(statement)).fetch_one(connection).await?;
+    let value: Option<String> = row.try_get(0)?;
+    Ok(value.unwrap_or_default())
+}
+
+async fn set(connection: &mut MySqlConnection, statement: &str) -> anyhow::Result<()> {
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(connection).await?;
+    Ok(())
 }
 
 /// What the server spent on one kind of statement.

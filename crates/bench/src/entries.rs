@@ -56,6 +56,7 @@ impl Common {
             item_bytes: load.item_bytes,
             shards: options.shards.unwrap_or(2),
             pool_mib: options.pool_mib,
+            server_flags: options.server_flags.clone(),
             by_statement: options.by_statement,
             database: options.database,
             forebay: forebay.to_owned(),

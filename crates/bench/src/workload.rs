@@ -268,7 +268,11 @@ pub async fn consume(
             break;
         }
         let items = within("dequeue", wait, consumer.take(batch, wait)).await?;
-        due.into_iter().for_each(|due| due.add(batch - items.len()));
+        if let Some(due) = due {
+            due.add(batch.saturating_sub(items.len()));
+            // A consumer of many topics may get more than it asked for: that is owed.
+            due.enter(items.len().saturating_sub(batch)).await;
+        }
         if items.is_empty() {
             if shared.is_done() {
                 return Ok(());

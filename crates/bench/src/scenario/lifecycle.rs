@@ -28,6 +28,7 @@ pub async fn run(system: &dyn System, load: &Load, span: Span, backlog: Backlog)
         Backlog::Alike(count) => fill(&shared, system, count, None).await?,
     }
     if backlog != Backlog::Empty {
+        system.settle().await?;
         shared.keep_level();
     }
     let mut consumers = start_consumers(&shared, system, false).await?;

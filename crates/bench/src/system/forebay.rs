@@ -18,7 +18,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::{Consumer, Delivered, Item, Order, Part, Producer, Promise, Setup, System};
 use crate::{
-    database::{Database, StatementTime, execute, settings_of, start_server, statements_of},
+    database::{Database, StatementTime, execute, settings_of, start_server, statements_of, write_out},
     wait::wait_for,
 };
 
@@ -149,6 +149,7 @@ fn embedded(setup: &Setup, folder: &TempDir) -> Vec<String> {
 
 async fn configuration(setup: &Setup, server: &Process) -> anyhow::Result<String> {
     let mut text = "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\nlog = \"warn\"\n".to_owned();
+    writeln!(text, "allow_not_durable = {}", !setup.server_flags.is_empty())?;
     for id in 1..=setup.shards {
         let name = format!("forebay_{id:04}");
         execute(&server.url(), &format!("CREATE DATABASE {name}")).await?;
@@ -182,6 +183,13 @@ impl System for Forebay {
         let server = self.server.as_ref().and_then(Process::pid);
         let database = server.map(|pid| Part { role: "database", pid });
         [Part { role: "node", pid: self.node.pid() }].into_iter().chain(database).collect()
+    }
+
+    async fn settle(&self) -> anyhow::Result<()> {
+        match &self.server {
+            Some(server) => write_out(server).await,
+            None => Ok(()),
+        }
     }
 
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
@@ -227,13 +235,15 @@ struct Takes {
 #[async_trait]
 impl Consumer for Takes {
     async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
-        let demand = |&topic: &u32| v1::TopicDemand {
+        let (each, more) = (max / self.topics.len(), max % self.topics.len());
+        let demand = |(place, &topic): (usize, &u32)| v1::TopicDemand {
             selector: Some(v1::topic_demand::Selector::Topic(topic_name(topic))),
-            max_items: max.div_ceil(self.topics.len()) as u32,
+            // At least one of each: with more topics than that an answer may have more than `max`.
+            max_items: (each + usize::from(place < more)).max(1) as u32,
         };
         let request = v1::DequeueRequest {
             namespace: namespace(),
-            demands: self.topics.iter().map(demand).collect(),
+            demands: self.topics.iter().enumerate().map(demand).collect(),
             wait: Some(prost_types::Duration::try_from(wait)?),
             ..Default::default()
         };

@@ -26,6 +26,8 @@ pub struct Setup {
     pub item_bytes: usize,
     /// The buffer pool of a database server, in MiB.
     pub pool_mib: u32,
+    /// Further flags of a database server. With any, commits may be less durable than they should be.
+    pub server_flags: Vec<String>,
     /// Database servers take down where they spend their time, which costs them some.
     pub by_statement: bool,
     /// Where items that wait are kept, for those that can choose.
@@ -110,6 +112,12 @@ pub trait System: Send + Sync {
 
     /// Version and settings that matter for speed and for what an OK means: name and value.
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>>;
+
+    /// Returns once what has been put in so far costs nothing any more: a database may have pages in memory
+    /// that it still has to write out.
+    async fn settle(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
 
     /// A producer, with a connection of its own where the queue's users would have that.
     async fn producer(&self) -> anyhow::Result<Box<dyn Producer>>;
