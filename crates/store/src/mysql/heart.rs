@@ -55,21 +55,20 @@ impl Heart for MySqlHeart {
         if !self.session.is_whole() && !self.connect_anew().await? {
             return Ok(None);
         }
-        let beat = match self.session.execute(fence::beat(self.owner)).await {
+        let (ours, clock) = match self.session.execute_and_fetch(fence::beat(self.owner), CLOCK).await {
             // The server closes what is idle for 15 s. A beat may be counted twice, so it may be repeated.
             Err(_) if !self.session.is_whole() => {
                 if !self.connect_anew().await? {
                     return Ok(None);
                 }
-                self.session.execute(fence::beat(self.owner)).await?
+                self.session.execute_and_fetch(fence::beat(self.owner), CLOCK).await?
             }
             beat => beat?,
         };
-        if beat != 1 {
+        if ours != 1 {
             return Ok(None);
         }
-        let clock = int_of(&self.session.fetch(Statement::new(CLOCK, vec![])).await?)?;
-        Ok(Some(clock.map(Timestamp::from_micros)))
+        Ok(Some(int_of(&clock)?.map(Timestamp::from_micros)))
     }
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {

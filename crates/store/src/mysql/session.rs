@@ -60,6 +60,33 @@ impl MySqlSession {
         .await
     }
 
+    /// Runs a statement and a query in one round trip. Returns how many rows the statement matched, and those of the query.
+    pub(super) async fn execute_and_fetch(
+        &mut self,
+        statement: Statement,
+        query: &'static str,
+    ) -> Result<(u64, Vec<Row>), StoreError> {
+        let mut sql = String::new();
+        statement.write_whole(&mut sql);
+        sql.push(';');
+        sql.push_str(query);
+        let sql = AssertSqlSafe(sql);
+        let (matched, rows) = self
+            .patiently(async |connection| {
+                let mut results = connection.fetch_many(sqlx::raw_sql(sql));
+                let (mut matched, mut rows) = (None, Vec::new());
+                while let Some(result) = results.try_next().await? {
+                    match result {
+                        Either::Left(done) => matched = matched.or(Some(done.rows_affected())),
+                        Either::Right(row) => rows.push(row),
+                    }
+                }
+                Ok((matched.unwrap_or_default(), rows))
+            })
+            .await?;
+        Ok((matched, rows.iter().map(decode).collect::<Result<_, _>>()?))
+    }
+
     /// Whether the server still answers.
     pub(super) async fn ping(&mut self) -> Result<(), StoreError> {
         self.patiently(async |connection| connection.ping().await).await

@@ -88,6 +88,15 @@ pub async fn an_unknown_batch_is_resolved(subject: Subject) {
     assert!(bench.owner.heart.renew().await.expect("renews").is_some());
 }
 
+/// Only an embedded store has no clock of its own.
+pub async fn a_renewal_tells_the_servers_time(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let first = bench.owner.heart.renew().await.expect("renews").expect("ours");
+    let second = bench.owner.heart.renew().await.expect("renews").expect("ours");
+    assert_eq!((first.is_some(), second.is_some()), (bench.subject.steals, bench.subject.steals));
+    assert!(first <= second, "{first:?}, {second:?}");
+}
+
 /// Also for a batch that was committed long ago: nobody can tell any more.
 pub async fn a_lost_fence_is_foreign(subject: Subject) {
     if !subject.steals {
