@@ -82,7 +82,7 @@ pub fn url_of(server: &str, database: &str) -> String {
 /// Runs one statement on a connection of its own.
 pub async fn execute(url: &str, statement: &str) -> anyhow::Result<()> {
     let mut connection = connect(url).await?;
-    set(&mut connection, statement).await?;
+    run(&mut connection, statement).await?;
     Ok(connection.close().await?)
 }
 
@@ -125,17 +125,19 @@ pub async fn write_out(server: &Process) -> anyhow::Result<()> {
         ("innodb_io_capacity", 50_000),
         ("innodb_max_dirty_pages_pct", 0),
     ];
-    const DIRTY: &str = "SELECT CAST(VARIABLE_VALUE AS UNSIGNED) FROM";
-    let of = match server.kind() {
+    let status = match server.kind() {
         Kind::MariaDb => "information_schema.GLOBAL_STATUS",
         Kind::MySql => "performance_schema.global_status",
     };
-    let dirty = format!("{DIRTY} {of} WHERE VARIABLE_NAME = 'Innodb_buffer_pool_pages_dirty'");
+    let dirty = format!(
+        "SELECT CAST(VARIABLE_VALUE AS UNSIGNED) FROM {status} \
+         WHERE VARIABLE_NAME = 'Innodb_buffer_pool_pages_dirty'"
+    );
     let mut connection = connect(&server.url()).await?;
     let mut before = Vec::new();
     for (name, fast) in FAST {
         before.push(format!("SET GLOBAL {name} = {}", global(&mut connection, name).await?));
-        set(&mut connection, &format!("SET GLOBAL {name} = {fast}")).await?;
+        run(&mut connection, &format!("SET GLOBAL {name} = {fast}")).await?;
     }
     let began = now();
     loop {
@@ -148,7 +150,7 @@ pub async fn write_out(server: &Process) -> anyhow::Result<()> {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     for statement in before.iter().rev() {
-        set(&mut connection, statement).await?;
+        run(&mut connection, statement).await?;
     }
     Ok(connection.close().await?)
 }
@@ -160,7 +162,7 @@ async fn global(connection: &mut MySqlConnection, name: &str) -> anyhow::Result<
     Ok(value.unwrap_or_default())
 }
 
-async fn set(connection: &mut MySqlConnection, statement: &str) -> anyhow::Result<()> {
+async fn run(connection: &mut MySqlConnection, statement: &str) -> anyhow::Result<()> {
     sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(connection).await?;
     Ok(())
 }

@@ -335,7 +335,7 @@ pub async fn start_consumers(
 ) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
     let mut tasks = JoinSet::new();
     let load = &shared.load;
-    for worker in 0..load.consumers {
+    for consumer in connect_consumers(load, system).await? {
         let mut order =
             (strict || system.answers()).then(|| InOrder::new(system.order(), load.producers <= load.topics));
         let of = shared.clone();
@@ -351,7 +351,6 @@ pub async fn start_consumers(
             }
             Ok(())
         };
-        let consumer = system.consumer(load.share(worker, load.consumers)).await?;
         tasks.spawn(consume(shared.clone(), consumer, WAIT, look));
     }
     Ok(tasks)

@@ -206,6 +206,14 @@ pub trait Peers: Send + Sync + 'static {
     async fn answers(&self, address: &str) -> bool;
 }
 
+/// For an engine that is alone: nobody answers.
+#[async_trait]
+impl Peers for () {
+    async fn answers(&self, _address: &str) -> bool {
+        false
+    }
+}
+
 /// How the engine works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {

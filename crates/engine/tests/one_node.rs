@@ -6,15 +6,6 @@ use forebay_engine::*;
 use forebay_store::{Shard, SqliteShard};
 use forebay_types::{Body, DeliveryPolicy, Fate, Limits, Reason, ShardId, SystemClock};
 
-struct Nobody;
-
-#[async_trait::async_trait]
-impl Peers for Nobody {
-    async fn answers(&self, _address: &str) -> bool {
-        false
-    }
-}
-
 struct Queue {
     engine: Engine,
     folder: tempfile::TempDir,
@@ -34,7 +25,7 @@ impl Queue {
             list.push((ShardId(id), Arc::new(shard)));
         }
         let clock = Arc::new(SystemClock::default());
-        let engine = Engine::start(settings, "here:1".into(), list, clock, Arc::new(Nobody), 7);
+        let engine = Engine::start(settings, "here:1".into(), list, clock, Arc::new(()), 7);
         engine.ready().await;
         Self { engine, folder, shards }
     }

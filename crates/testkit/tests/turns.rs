@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{Engine, EnqueueCall, NewItem, Peers, Schedule, Settings};
+use forebay_engine::{Engine, EnqueueCall, NewItem, Schedule, Settings};
 use forebay_store::Shard;
 use forebay_testkit::{
     fake::{Db, Dice, FakeShard, Faults, Journal, Process},
@@ -13,15 +13,6 @@ use tokio::time::Instant;
 
 /// How long a commit takes here.
 const COMMIT: Duration = Duration::from_millis(10);
-
-struct Nobody;
-
-#[async_trait::async_trait]
-impl Peers for Nobody {
-    async fn answers(&self, _address: &str) -> bool {
-        false
-    }
-}
 
 struct Queue {
     engine: Engine,
@@ -44,7 +35,7 @@ impl Queue {
         }
         let settings = Settings { batches_per_server: 1, batch_rows: 4, ..Settings::default() };
         let clock = Arc::new(SimClock::new(journal, 0));
-        let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(Nobody), 7);
+        let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
         engine.ready().await;
         let queue = Self { engine, dbs };
         // Topics are made and generations are there before anything is timed.

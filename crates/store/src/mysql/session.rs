@@ -44,18 +44,19 @@ impl MySqlSession {
         self.patiently(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
     }
 
-    /// Runs statements in one round trip. Returns how many rows the last one matched.
-    async fn run_together(&mut self, sql: String) -> Result<u64, StoreError> {
+    /// Runs statements in one round trip. Returns how many rows each of them matched, and the rows that came.
+    async fn run_together(&mut self, sql: String) -> Result<(Vec<u64>, Vec<MySqlRow>), StoreError> {
         let sql = AssertSqlSafe(sql);
         self.patiently(async |connection| {
             let mut results = connection.fetch_many(sqlx::raw_sql(sql));
-            let mut matched = 0;
+            let (mut matched, mut rows) = (Vec::new(), Vec::new());
             while let Some(result) = results.try_next().await? {
-                if let Either::Left(done) = result {
-                    matched = done.rows_affected();
+                match result {
+                    Either::Left(done) => matched.push(done.rows_affected()),
+                    Either::Right(row) => rows.push(row),
                 }
             }
-            Ok(matched)
+            Ok((matched, rows))
         })
         .await
     }
@@ -70,21 +71,9 @@ impl MySqlSession {
         statement.write_whole(&mut sql);
         sql.push(';');
         sql.push_str(query);
-        let sql = AssertSqlSafe(sql);
-        let (matched, rows) = self
-            .patiently(async |connection| {
-                let mut results = connection.fetch_many(sqlx::raw_sql(sql));
-                let (mut matched, mut rows) = (None, Vec::new());
-                while let Some(result) = results.try_next().await? {
-                    match result {
-                        Either::Left(done) => matched = matched.or(Some(done.rows_affected())),
-                        Either::Right(row) => rows.push(row),
-                    }
-                }
-                Ok((matched.unwrap_or_default(), rows))
-            })
-            .await?;
-        Ok((matched, rows.iter().map(decode).collect::<Result<_, _>>()?))
+        let (matched, rows) = self.run_together(sql).await?;
+        let rows = rows.iter().map(decode).collect::<Result<_, _>>()?;
+        Ok((matched.first().copied().unwrap_or_default(), rows))
     }
 
     /// Whether the server still answers.
@@ -150,7 +139,10 @@ impl Session for MySqlSession {
                 self.run_together(std::mem::replace(&mut together, last)).await?;
             }
         }
-        if together.is_empty() { Ok(matched) } else { self.run_together(together).await }
+        if !together.is_empty() {
+            matched = self.run_together(together).await?.0.last().copied().unwrap_or_default();
+        }
+        Ok(matched)
     }
 
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {

@@ -1,9 +1,6 @@
 //! One file, as anybody may reach it.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use forebay_types::ShardId;
@@ -37,7 +34,7 @@ impl SqliteShard {
 impl Shard for SqliteShard {
     /// Files of one folder are on one disk.
     fn server(&self) -> String {
-        self.path.parent().unwrap_or(Path::new("")).display().to_string()
+        self.path.parent().unwrap_or(&self.path).display().to_string()
     }
 
     async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
