@@ -91,10 +91,9 @@ CREATE TABLE IF NOT EXISTS lease (
 
 CREATE TABLE IF NOT EXISTS lease_open (
     id BIGINT NOT NULL COMMENT 'lease.id',
-    earliest BIGINT NOT NULL COMMENT 'earliest deadline of what is open',
     open_bits BLOB NOT NULL COMMENT 'one bit a delivery, lowest first: 1 is still open',
     PRIMARY KEY (id)
-) ENGINE=InnoDB COMMENT='what of a row of the lease log is still open';
+) ENGINE=InnoDB COMMENT='rows of the lease log some of whose deliveries ended; without a row here all are open';
 
 CREATE TABLE IF NOT EXISTS dead_letter (
     seq BIGINT NOT NULL COMMENT 'item.seq, as it was',

@@ -82,7 +82,6 @@ CREATE TABLE lease (
 
 CREATE TABLE lease_open (
     id INTEGER PRIMARY KEY,
-    earliest INTEGER NOT NULL,
     open_bits BLOB NOT NULL
 );
 

@@ -70,8 +70,8 @@ impl Core {
         for formed in ended {
             self.apply(place, formed, &mut tally);
         }
-        if let (Some(owned), Some(row)) = (&mut self.shards[place].owned, batch.lease.take()) {
-            owned.leases.insert(row);
+        if let Some(owned) = &mut self.shards[place].owned {
+            owned.leases.begin(batch.number, std::mem::take(&mut batch.leases));
         }
         for formed in rest {
             self.apply(place, formed, &mut tally);

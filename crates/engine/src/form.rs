@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::{Batch, FenceStamp, ItemRow, LeaseEntry, LeaseRow, Sweep, TopicCounts, TopicRow};
+use forebay_store::{Batch, FenceStamp, ItemRow, LeaseEntry, Sweep, TopicCounts, TopicRow};
 use forebay_types::{
     DeliveryPolicy, ItemId, Key, Monotonic, Reason, Receipt, Refusal, Seq, ShardId, State, Timestamp,
     TopicId, TopicName,
@@ -45,7 +45,7 @@ pub(crate) struct InFlight {
     pub dropped: Vec<TopicId>,
     pub deltas: Vec<(TopicId, TopicCounts)>,
     pub folds: Vec<TopicId>,
-    pub lease: Option<LeaseRow>,
+    pub leases: Vec<LeaseEntry>,
     pub formed: Vec<Formed>,
     pub page: Option<FormedPage>,
     /// Sweeps whose checkpoint goes back, because a row was added below it.
@@ -185,7 +185,6 @@ pub(crate) struct Former<'a, 'c> {
     new_topics: HashMap<TopicName, TopicId>,
     last_topic: Option<(TopicName, TopicId)>,
     closing: BTreeMap<u64, Vec<usize>>,
-    pub entries: Vec<LeaseEntry>,
     pub formed: Vec<Formed>,
     pub formed_page: Option<FormedPage>,
     misses: Vec<Settle>,
@@ -210,7 +209,6 @@ impl<'a, 'c> Former<'a, 'c> {
             new_topics: HashMap::new(),
             last_topic: None,
             closing: BTreeMap::new(),
-            entries: Vec::new(),
             formed: Vec::new(),
             formed_page: None,
             misses: Vec::new(),
@@ -333,7 +331,7 @@ impl<'a, 'c> Former<'a, 'c> {
         }
         let lease = part.lease.unwrap_or(Duration::from_millis(u64::from(entry.lease_ms)));
         let (delivery, nonce, deadline) = (entry.deliveries + 1, self.context.rng.random(), now.plus(lease));
-        self.entries.push(LeaseEntry {
+        self.batch.leases.push(LeaseEntry {
             seq: picked.key.seq,
             topic: picked.topic,
             priority: picked.key.priority,
@@ -572,7 +570,7 @@ impl<'a, 'c> Former<'a, 'c> {
                 continue;
             }
             self.closing.entry(row.id).or_default().push(place);
-            self.entries.push(lease.clone());
+            self.batch.leases.push(lease.clone());
             self.formed.push(Formed::Moved(lease.seq));
             self.rows += 1;
         }
@@ -585,10 +583,6 @@ impl<'a, 'c> Former<'a, 'c> {
         let number = self.batch.number;
         for (id, places) in &self.closing {
             self.batch.lease_changes.extend(self.owned.leases.without(*id, places));
-        }
-        if !self.entries.is_empty() {
-            let open = vec![true; self.entries.len()];
-            self.batch.lease = Some(LeaseRow { id: number, entries: self.entries, open });
         }
         let mut lowered = Vec::new();
         let mut checkpoints = Vec::new();
@@ -621,7 +615,7 @@ impl<'a, 'c> Former<'a, 'c> {
             dropped: self.batch.drop_topics.clone(),
             deltas: self.batch.count_deltas.clone(),
             folds,
-            lease: self.batch.lease.clone(),
+            leases: self.batch.leases.clone(),
             formed: self.formed,
             page: self.formed_page,
             lowered,

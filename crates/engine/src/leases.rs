@@ -40,7 +40,14 @@ impl Leases {
         self.rows.get(row).map(|held| &held.row.entries[*place])
     }
 
-    /// A committed row begins its deliveries.
+    /// A batch was committed, and with it the deliveries that it begins.
+    pub fn begin(&mut self, batch: u64, entries: Vec<LeaseEntry>) {
+        if !entries.is_empty() {
+            self.insert(LeaseRow { id: batch, open: vec![true; entries.len()], entries });
+        }
+    }
+
+    /// A row as it is stored.
     pub fn insert(&mut self, row: LeaseRow) {
         for (place, entry) in row.entries.iter().enumerate().filter(|(place, _)| row.open[*place]) {
             self.at.insert(entry.seq, (row.id, place));
@@ -81,16 +88,15 @@ impl Leases {
     /// A row as it will be once these places are closed too. A row that is closed whole comes without bits.
     pub fn without(&self, id: u64, closing: &[usize]) -> Option<LeaseChange> {
         let Row { row, left } = self.rows.get(&id)?;
+        let partly = *left < row.open.len();
         if closing.len() >= *left {
-            return Some(LeaseChange { id, earliest: Timestamp::MAX, open: Vec::new() });
+            return Some(LeaseChange { id, partly, open: Vec::new() });
         }
         let mut open = row.open.clone();
         for place in closing {
             open[*place] = false;
         }
-        let left = row.entries.iter().zip(&open).filter(|(_, open)| **open);
-        let earliest = left.map(|(entry, _)| entry.deadline).min().unwrap_or(Timestamp::MAX);
-        Some(LeaseChange { id, earliest, open })
+        Some(LeaseChange { id, partly, open })
     }
 
     /// A row that is mostly closed, so that few open deliveries keep a long row alive.

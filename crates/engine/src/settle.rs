@@ -87,7 +87,7 @@ impl Former<'_, '_> {
     fn extend(&mut self, lease: &LeaseEntry, span: Option<Duration>) -> Effect {
         let span = span.unwrap_or(Duration::from_millis(u64::from(lease.lease_ms)));
         let deadline = self.context.now.plus(span);
-        self.entries.push(LeaseEntry { deadline, ..lease.clone() });
+        self.batch.leases.push(LeaseEntry { deadline, ..lease.clone() });
         Effect::Extended(deadline)
     }
 

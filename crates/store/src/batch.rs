@@ -2,7 +2,7 @@
 
 use forebay_types::{Body, DeliveryPolicy, Key, Seq, State, Timestamp, TopicId};
 
-use crate::{FenceStamp, LeaseChange, LeaseRow, ShardList, Sweep, TopicCounts, TopicRow};
+use crate::{FenceStamp, LeaseChange, LeaseEntry, ShardList, Sweep, TopicCounts, TopicRow};
 
 /// What one transaction changes. It is applied whole or not at all; its last statement moves the fence
 /// from `number - 1` to `number`.
@@ -18,8 +18,8 @@ pub struct Batch {
     pub new_topics: Vec<TopicRow>,
     /// Items that are new, or come back after an at-most-once delivery that could not be handed over.
     pub inserts: Vec<ItemRow>,
-    /// The deliveries that begin.
-    pub lease: Option<LeaseRow>,
+    /// The deliveries that begin. They make up the row of the lease log that has this batch's number.
+    pub leases: Vec<LeaseEntry>,
     /// Items that became due: state scheduled → ready, their `schedule` row goes.
     pub promotes: Vec<(Timestamp, Seq)>,
     /// Items that go back after a delivery.

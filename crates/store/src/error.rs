@@ -44,12 +44,22 @@ pub enum CommitError {
     /// A statement failed before COMMIT was sent; everything is rolled back.
     #[error("batch rolled back: {0}")]
     RolledBack(StoreError),
-    /// The fence matched no row; everything is rolled back. Somebody else may own the shard.
-    #[error("the fence matched no row")]
+    /// The fence stands elsewhere; everything is rolled back. Somebody else may own the shard.
+    #[error("the fence stands elsewhere")]
     FenceMoved,
     /// COMMIT was sent and failed: ask [`crate::Writer::resolve`] what became of it.
     #[error("outcome unknown: {0}")]
     Unknown(StoreError),
+}
+
+impl CommitError {
+    /// The fence's own statement failed. A row that it can't store is how it says no.
+    pub(crate) fn at_the_fence(error: StoreError) -> Self {
+        match error.class {
+            ErrorClass::Poison => Self::FenceMoved,
+            _ => Self::RolledBack(error),
+        }
+    }
 }
 
 /// A migration failed.

@@ -135,7 +135,7 @@ pub struct LeaseEntry {
     pub consumer: String,
 }
 
-/// One row of the lease log with its row in `lease_open`.
+/// One row of the lease log, with its row in `lease_open` if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRow {
     /// The number of the batch that wrote it.
@@ -151,23 +151,10 @@ pub struct LeaseRow {
 pub struct LeaseChange {
     /// The row.
     pub id: u64,
-    /// The earliest deadline of what is still open.
-    pub earliest: Timestamp,
+    /// Some of its deliveries ended before: it has a row in `lease_open`.
+    pub partly: bool,
     /// Which of its deliveries are still open. Without any the row goes whole.
     pub open: Vec<bool>,
-}
-
-impl LeaseRow {
-    /// What the store has to be told once some of `open` were cleared.
-    pub fn change(&self) -> LeaseChange {
-        LeaseChange { id: self.id, earliest: self.earliest(), open: self.open.clone() }
-    }
-
-    /// The earliest deadline of what is open; [`Timestamp::MAX`] if nothing is.
-    pub fn earliest(&self) -> Timestamp {
-        let open = self.entries.iter().zip(&self.open).filter(|(_, open)| **open);
-        open.map(|(entry, _)| entry.deadline).min().unwrap_or(Timestamp::MAX)
-    }
 }
 
 /// An item in the delivery order, as a prefetch reads it. It may be leased: the engine knows.

@@ -11,8 +11,8 @@ use sqlx::{
 
 use super::error::classify;
 use crate::{
-    ErrorClass, StoreError,
-    sql::{Row, Session, Statement, Value},
+    CommitError, ErrorClass, StoreError,
+    sql::{Row, Session, Statement, Value, nonsense},
 };
 
 /// No statement of ours takes as long on a server that can be reached. TCP alone would wait for minutes.
@@ -23,6 +23,23 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const TEXT_BYTES: usize = 8 << 10;
 /// Text that goes at once.
 const TOGETHER_BYTES: usize = 64 << 10;
+
+/// Statements that go in one round trip.
+#[derive(Default)]
+struct Together {
+    text: String,
+    count: usize,
+}
+
+impl Together {
+    fn push(&mut self, statement: &Statement) {
+        if self.count > 0 {
+            self.text.push(';');
+        }
+        statement.write_whole(&mut self.text);
+        self.count += 1;
+    }
+}
 
 pub(super) struct MySqlSession {
     connection: Option<MySqlConnection>,
@@ -44,21 +61,35 @@ impl MySqlSession {
         self.patiently(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
     }
 
-    /// Runs statements in one round trip. Returns how many rows each of them matched, and the rows that came.
-    async fn run_together(&mut self, sql: String) -> Result<(Vec<u64>, Vec<MySqlRow>), StoreError> {
+    /// Runs statements in one round trip, up to the first that fails. Notes how many rows each of those before it matched;
+    /// returns the rows that came.
+    async fn run_together(
+        &mut self,
+        sql: String,
+        matched: &mut Vec<u64>,
+    ) -> Result<Vec<MySqlRow>, StoreError> {
         let sql = AssertSqlSafe(sql);
         self.patiently(async |connection| {
             let mut results = connection.fetch_many(sqlx::raw_sql(sql));
-            let (mut matched, mut rows) = (Vec::new(), Vec::new());
+            let mut rows = Vec::new();
             while let Some(result) = results.try_next().await? {
                 match result {
                     Either::Left(done) => matched.push(done.rows_affected()),
                     Either::Right(row) => rows.push(row),
                 }
             }
-            Ok((matched, rows))
+            Ok(rows)
         })
         .await
+    }
+
+    /// Runs what was gathered, if anything was.
+    async fn send(&mut self, together: &mut Together) -> Result<(), StoreError> {
+        let together = std::mem::take(together);
+        if together.count > 0 {
+            self.run_together(together.text, &mut Vec::new()).await?;
+        }
+        Ok(())
     }
 
     /// Runs a statement and a query in one round trip. Returns how many rows the statement matched, and those of the query.
@@ -67,11 +98,11 @@ impl MySqlSession {
         statement: Statement,
         query: &'static str,
     ) -> Result<(u64, Vec<Row>), StoreError> {
-        let mut sql = String::new();
-        statement.write_whole(&mut sql);
-        sql.push(';');
-        sql.push_str(query);
-        let (matched, rows) = self.run_together(sql).await?;
+        let mut together = Together::default();
+        together.push(&statement);
+        together.push(&Statement::new(query, vec![]));
+        let mut matched = Vec::new();
+        let rows = self.run_together(together.text, &mut matched).await?;
         let rows = rows.iter().map(decode).collect::<Result<_, _>>()?;
         Ok((matched.first().copied().unwrap_or_default(), rows))
     }
@@ -116,33 +147,45 @@ impl Session for MySqlSession {
         Ok(done.rows_affected())
     }
 
-    async fn execute_all(&mut self, statements: Vec<Statement>, bytes_max: usize) -> Result<u64, StoreError> {
+    async fn transact(
+        &mut self,
+        statements: Vec<Statement>,
+        fence: Statement,
+        bytes_max: usize,
+    ) -> Result<(), CommitError> {
         let bytes_max = bytes_max.min(TOGETHER_BYTES);
-        let mut matched = 0;
-        let mut together = String::new();
+        let mut together = Together::default();
         for statement in statements {
             if statement.weight() > TEXT_BYTES.min(bytes_max / 2) {
-                if !together.is_empty() {
-                    self.run_together(std::mem::take(&mut together)).await?;
-                }
-                matched = self.execute(statement).await?;
+                self.send(&mut together).await.map_err(CommitError::RolledBack)?;
+                self.execute(statement).await.map_err(CommitError::RolledBack)?;
                 continue;
             }
-            let before = together.len();
-            if before > 0 {
-                together.push(';');
+            if together.text.len() + statement.text_len() > bytes_max {
+                self.send(&mut together).await.map_err(CommitError::RolledBack)?;
             }
-            statement.write_whole(&mut together);
-            if together.len() > bytes_max && before > 0 {
-                let last = together.split_off(before + 1);
-                together.truncate(before);
-                self.run_together(std::mem::replace(&mut together, last)).await?;
+            together.push(&statement);
+        }
+        let before_fence = together.count;
+        together.push(&fence);
+        together.push(&Statement::new("COMMIT", vec![]));
+        let mut matched = Vec::new();
+        match self.run_together(together.text, &mut matched).await {
+            Ok(_) if matched.get(before_fence) == Some(&1) => Ok(()),
+            Ok(_) => Err(CommitError::Unknown(nonsense("no row: the fence"))),
+            // The server said no to a statement, and then it does not come to those behind it.
+            Err(error) if self.is_whole() && matched.len() < before_fence => {
+                Err(CommitError::RolledBack(error))
+            }
+            Err(error) if self.is_whole() && matched.len() == before_fence => {
+                Err(CommitError::at_the_fence(error))
+            }
+            Err(error) => {
+                // Whatever the server said: only the fence row tells what became of COMMIT.
+                self.connection = None;
+                Err(CommitError::Unknown(error))
             }
         }
-        if !together.is_empty() {
-            matched = self.run_together(together).await?.0.last().copied().unwrap_or_default();
-        }
-        Ok(matched)
     }
 
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {

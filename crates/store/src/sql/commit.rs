@@ -1,4 +1,4 @@
-//! The transaction `batch`: a batch's statements, the fence last, then COMMIT.
+//! The transactions: a batch's statements, the fence last, then COMMIT; and the take-over.
 
 use super::{Dialect, Session, fence, write};
 use crate::{Batch, CommitError, StoreError};
@@ -11,24 +11,12 @@ pub(crate) async fn commit(
     dialect: Dialect,
     statement_bytes: usize,
 ) -> Result<(), CommitError> {
-    let mut statements =
-        write::statements(batch, dialect, statement_bytes).map_err(CommitError::RolledBack)?;
-    statements.push(fence::pass(batch, owner));
-    let passed = async {
-        session.begin().await?;
-        session.execute_all(statements, statement_bytes).await
-    };
-    match passed.await {
-        Ok(1) => session.commit().await.map_err(CommitError::Unknown),
-        Ok(_) => {
-            roll_back(session).await;
-            Err(CommitError::FenceMoved)
-        }
-        Err(error) => {
-            roll_back(session).await;
-            Err(CommitError::RolledBack(error))
-        }
+    let statements = write::statements(batch, dialect, statement_bytes).map_err(CommitError::RolledBack)?;
+    let done = session.transact(statements, fence::pass(batch, owner), statement_bytes).await;
+    if let Err(CommitError::RolledBack(_) | CommitError::FenceMoved) = done {
+        roll_back(session).await;
     }
+    done
 }
 
 async fn roll_back(session: &mut dyn Session) {

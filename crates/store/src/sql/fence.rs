@@ -12,9 +12,15 @@ pub(crate) struct Owner {
     pub(crate) incarnation: Incarnation,
 }
 
-/// Moves the fence from the batch before to this one. It must match one row.
+/// Moves the fence from the batch before to this one. Where it stands elsewhere the number would become NULL, which the column
+/// does not take: the statement *fails*, so that a COMMIT which was sent together with it is not run.
 pub(crate) fn pass(batch: &Batch, owner: Owner) -> Statement {
-    let mut values = vec![batch.number.into()];
+    let mut values = vec![
+        owner.epoch.into(),
+        owner.incarnation.0.as_slice().into(),
+        batch.number.wrapping_sub(1).into(),
+        batch.number.into(),
+    ];
     let stamp = match batch.stamp {
         Some(FenceStamp { seq, topic, rank, time }) => {
             values.extend([seq.into(), topic.into(), rank.into(), time.into()]);
@@ -22,13 +28,8 @@ pub(crate) fn pass(batch: &Batch, owner: Owner) -> Statement {
         }
         None => "",
     };
-    values.extend([
-        owner.epoch.into(),
-        owner.incarnation.0.as_slice().into(),
-        batch.number.wrapping_sub(1).into(),
-    ]);
     let sql = format!(
-        "UPDATE fence SET batch = ?{stamp} WHERE id = 1 AND epoch = ? AND incarnation = ? AND batch = ?"
+        "UPDATE fence SET batch = CASE WHEN epoch = ? AND incarnation = ? AND batch = ? THEN ? END{stamp} WHERE id = 1"
     );
     Statement::new(sql, values)
 }

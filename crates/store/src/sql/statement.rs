@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 
 use super::{Dialect, Row, Value, nonsense};
-use crate::StoreError;
+use crate::{CommitError, StoreError};
 
 /// SQL text with its values. The text never holds what users gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,11 @@ impl Statement {
     /// About how many bytes its values take.
     pub(crate) fn weight(&self) -> usize {
         self.values.iter().map(Value::weight).sum()
+    }
+
+    /// About how long it is as text.
+    pub(crate) fn text_len(&self) -> usize {
+        self.sql.len() + 2 * self.weight()
     }
 
     /// Appends the text with its values written into it: numbers, and bytes in hexadecimal, so that nothing that users
@@ -64,19 +69,15 @@ pub(crate) trait Session: Send {
     async fn begin(&mut self) -> Result<(), StoreError>;
     /// Returns how many rows matched.
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError>;
-    /// One after the other, up to the first that fails; no more than about `bytes_max` are sent at once. Returns how
-    /// many rows the last one matched.
-    async fn execute_all(
+    /// A whole transaction: the statements one after the other, then the fence's, then COMMIT, up to the first that fails.
+    /// No more than about `bytes_max` are sent at once. Anything but success leaves the transaction open, unless the
+    /// connection is lost.
+    async fn transact(
         &mut self,
         statements: Vec<Statement>,
-        _bytes_max: usize,
-    ) -> Result<u64, StoreError> {
-        let mut matched = 0;
-        for statement in statements {
-            matched = self.execute(statement).await?;
-        }
-        Ok(matched)
-    }
+        fence: Statement,
+        bytes_max: usize,
+    ) -> Result<(), CommitError>;
     /// Returns every row.
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError>;
     async fn commit(&mut self) -> Result<(), StoreError>;

@@ -180,6 +180,13 @@ impl Row {
         }
     }
 
+    pub(crate) fn optional_bytes(&self, column: usize) -> Result<Option<Bytes>, StoreError> {
+        match self.0.get(column) {
+            Some(Value::Null) => Ok(None),
+            _ => self.bytes(column).map(Some),
+        }
+    }
+
     pub(crate) fn hash(&self, column: usize) -> Result<[u8; 16], StoreError> {
         let bytes = self.bytes(column)?;
         bytes.as_ref().try_into().map_err(|_| nonsense(format!("column {column} should be 16 bytes")))

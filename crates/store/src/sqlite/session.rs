@@ -8,7 +8,7 @@ use sqlx::{
 
 use super::error::classify;
 use crate::{
-    StoreError,
+    CommitError, StoreError,
     sql::{Row, Session, Statement, Value},
 };
 
@@ -25,6 +25,20 @@ impl Session for SqliteSession {
         let (sql, arguments) = bind(statement)?;
         let done = sqlx::query_with(sql, arguments).execute(&mut self.0).await.map_err(classify)?;
         Ok(done.rows_affected())
+    }
+
+    async fn transact(
+        &mut self,
+        statements: Vec<Statement>,
+        fence: Statement,
+        _bytes_max: usize,
+    ) -> Result<(), CommitError> {
+        self.begin().await.map_err(CommitError::RolledBack)?;
+        for statement in statements {
+            self.execute(statement).await.map_err(CommitError::RolledBack)?;
+        }
+        self.execute(fence).await.map_err(CommitError::at_the_fence)?;
+        self.commit().await.map_err(CommitError::Unknown)
     }
 
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {

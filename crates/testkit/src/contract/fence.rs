@@ -19,8 +19,7 @@ pub async fn a_wrong_number_changes_nothing(subject: Subject) {
         batch.stamp = Some(stamp(50));
         batch.new_topics.push(topic(5));
         batch.inserts.extend([item(2), scheduled(3, at(5))]);
-        batch.lease =
-            Some(forebay_store::LeaseRow { id: number, entries: vec![entry(1, at(9))], open: vec![true] });
+        batch.leases.push(entry(1, at(9)));
         batch.deletes.push(Seq(1));
         batch.count_deltas.push((TOPIC, TopicCounts { ready: 1, ..TopicCounts::default() }));
         batch.checkpoints.push((Sweep::Due, at(0)));

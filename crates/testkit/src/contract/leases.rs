@@ -1,6 +1,6 @@
 //! The lease log.
 
-use forebay_store::LeaseRow;
+use forebay_store::{LeaseChange, LeaseRow};
 
 use super::{
     Subject,
@@ -12,15 +12,22 @@ fn row(id: u64, deliveries: u64) -> LeaseRow {
     LeaseRow { id, entries, open: vec![true; deliveries as usize] }
 }
 
+/// What the store is told once these places of a row were closed too.
+fn close(row: &mut LeaseRow, places: impl IntoIterator<Item = usize>) -> LeaseChange {
+    let partly = row.open.contains(&false);
+    places.into_iter().for_each(|place| row.open[place] = false);
+    LeaseChange { id: row.id, partly, open: row.open.clone() }
+}
+
 /// Every field of every delivery.
 pub async fn a_lease_is_loaded(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let mut large = row(1, 1_000);
     large.entries[7].expires_at = None;
     large.entries[8].consumer = "ü".repeat(100);
-    bench.owner.commit(|batch| batch.lease = Some(large.clone())).await;
+    bench.owner.commit(|batch| batch.leases = large.entries.clone()).await;
     let small = row(2, 1);
-    bench.owner.commit(|batch| batch.lease = Some(small.clone())).await;
+    bench.owner.commit(|batch| batch.leases = small.entries.clone()).await;
     assert_eq!(bench.owner.load().await.leases, [large.clone(), small.clone()]);
     let bench = bench.succeed().await;
     assert_eq!(bench.owner.load().await.leases, [large, small]);
@@ -30,16 +37,14 @@ pub async fn a_lease_is_loaded(subject: Subject) {
 pub async fn a_lease_closes_bit_by_bit(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let mut one = row(1, 11);
-    bench.owner.commit(|batch| batch.lease = Some(one.clone())).await;
+    bench.owner.commit(|batch| batch.leases = one.entries.clone()).await;
     let two = row(2, 3);
-    bench.owner.commit(|batch| batch.lease = Some(two.clone())).await;
+    bench.owner.commit(|batch| batch.leases = two.entries.clone()).await;
     for closed in [0, 8, 10] {
-        one.open[closed] = false;
-        bench.owner.commit(|batch| batch.lease_changes.push(one.change())).await;
+        bench.owner.commit(|batch| batch.lease_changes.push(close(&mut one, [closed]))).await;
         assert_eq!(bench.owner.load().await.leases, [one.clone(), two.clone()]);
     }
-    one.open.fill(false);
-    bench.owner.commit(|batch| batch.lease_changes.push(one.change())).await;
+    bench.owner.commit(|batch| batch.lease_changes.push(close(&mut one, 0..11))).await;
     assert_eq!(bench.owner.load().await.leases, [two]);
 }
 
@@ -49,20 +54,25 @@ pub async fn many_lease_rows_change_at_once(subject: Subject) {
     let mut rows = Vec::new();
     for id in 1..=80 {
         rows.push(row(id, 9));
-        bench.owner.commit(|batch| batch.lease = rows.last().cloned()).await;
+        bench.owner.commit(|batch| batch.leases = row(id, 9).entries).await;
     }
-    for row in &mut rows {
-        match row.id % 3 {
-            0 => row.open.fill(false),
-            _ => row.open[(row.id % 9) as usize] = false,
-        }
+    let mut first = Vec::new();
+    for row in rows.iter_mut().filter(|row| row.id % 2 == 0) {
+        first.push(close(row, [0, 4]));
     }
-    let new = row(81, 2);
+    bench.owner.commit(|batch| batch.lease_changes.extend(first)).await;
+    assert_eq!(bench.owner.load().await.leases, rows);
+    let mut changes = Vec::new();
+    for row in rows.iter_mut().rev() {
+        let places = if row.id % 3 == 0 { 0..9 } else { 1..2 };
+        changes.push(close(row, places));
+    }
+    let new = row(82, 2);
     bench
         .owner
         .commit(|batch| {
-            batch.lease = Some(new.clone());
-            batch.lease_changes.extend(rows.iter().rev().map(LeaseRow::change));
+            batch.leases = new.entries.clone();
+            batch.lease_changes = changes;
         })
         .await;
     rows.retain(|row| row.open.contains(&true));

@@ -179,17 +179,14 @@ impl Tables {
     }
 
     fn lease(&mut self, batch: &Batch, done: &mut Applied) {
-        let Some(row) = &batch.lease else { return };
-        if row.id != batch.number {
-            done.wrong("LEASE-EXCLUSIVE", format!("lease row {} in batch {}", row.id, batch.number));
+        if batch.leases.is_empty() {
+            return;
         }
-        if row.entries.len() != row.open.len() || row.entries.is_empty() {
-            done.wrong("LEASE-EXCLUSIVE", format!("lease row {} is malformed", row.id));
-        }
-        let open = row.entries.iter().zip(&row.open).filter(|(_, open)| **open);
-        done.opened.extend(open.map(|(entry, _)| entry.clone()));
-        if self.leases.insert(row.id, row.clone()).is_some() {
-            done.wrong("LEASE-EXCLUSIVE", format!("lease row {} written twice", row.id));
+        done.opened.extend(batch.leases.iter().cloned());
+        let open = vec![true; batch.leases.len()];
+        let row = LeaseRow { id: batch.number, entries: batch.leases.clone(), open };
+        if self.leases.insert(row.id, row).is_some() {
+            done.wrong("LEASE-EXCLUSIVE", format!("lease row {} written twice", batch.number));
         }
     }
 
@@ -256,6 +253,9 @@ impl Tables {
             return done
                 .wrong("LEASE-EXCLUSIVE", format!("change of lease row {} that is not there", row.id));
         };
+        if row.partly != old.open.contains(&false) {
+            done.wrong("LEASE-EXCLUSIVE", format!("lease row {} and its bits don't agree", row.id));
+        }
         if !row.open.contains(&true) {
             let open = old.entries.iter().zip(&old.open).filter(|(_, open)| **open);
             done.closed.extend(open.map(|(entry, _)| entry.clone()));
@@ -275,9 +275,6 @@ impl Tables {
             }
         }
         let new = LeaseRow { open: row.open.clone(), ..old.clone() };
-        if new.earliest() != row.earliest {
-            done.wrong("LEASE-EXCLUSIVE", format!("lease row {} has another earliest deadline", row.id));
-        }
         self.leases.insert(row.id, new);
     }
 

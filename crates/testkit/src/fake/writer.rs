@@ -176,7 +176,7 @@ impl FakeWriter {
                 let error = StoreError::new(ErrorClass::Replay, "said to be rolled back");
                 return Some(Err(CommitError::RolledBack(error)));
             }
-            Lie::LeaseNotWritten if state.dice.chance(100) => changed.lease = None,
+            Lie::LeaseNotWritten if state.dice.chance(100) => changed.leases.clear(),
             Lie::CheckpointTooFar => {
                 for (_, at) in &mut changed.checkpoints {
                     *at = Timestamp::from_micros(at.as_micros() + 60_000_000);

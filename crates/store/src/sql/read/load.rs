@@ -49,12 +49,14 @@ async fn topics(source: &dyn Source) -> Result<Vec<TopicRow>, StoreError> {
 }
 
 async fn leases(source: &dyn Source) -> Result<Vec<LeaseRow>, StoreError> {
-    let sql =
-        "SELECT l.id, l.entries, o.open_bits FROM lease_open o JOIN lease l ON l.id = o.id ORDER BY l.id";
+    let sql = "SELECT l.id, l.entries, o.open_bits FROM lease l LEFT JOIN lease_open o ON o.id = l.id ORDER BY l.id";
     let rows = source.fetch(Statement::new(sql, vec![])).await?;
     let decode = |row: &Row| {
         let entries = pack::unpack_entries(&row.bytes(1)?)?;
-        let open = pack::unpack_bits(&row.bytes(2)?, entries.len())?;
+        let open = match row.optional_bytes(2)? {
+            Some(bits) => pack::unpack_bits(&bits, entries.len())?,
+            None => vec![true; entries.len()],
+        };
         Ok(LeaseRow { id: row.u64(0)?, entries, open })
     };
     rows.iter().map(decode).collect()

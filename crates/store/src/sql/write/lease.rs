@@ -6,29 +6,23 @@ use crate::{
 };
 
 pub(super) fn begin(batch: &Batch) -> Result<Vec<Statement>, StoreError> {
-    let Some(row) = &batch.lease else { return Ok(Vec::new()) };
-    Ok(vec![
-        Statement::new(
-            "INSERT INTO lease (id, entries) VALUES (?, ?)",
-            vec![row.id.into(), pack::entries(&row.entries)?],
-        ),
-        Statement::new(
-            "INSERT INTO lease_open (id, earliest, open_bits) VALUES (?, ?, ?)",
-            vec![row.id.into(), row.earliest().into(), pack::bits(&row.open)],
-        ),
-    ])
+    if batch.leases.is_empty() {
+        return Ok(Vec::new());
+    }
+    let values = vec![batch.number.into(), pack::entries(&batch.leases)?];
+    Ok(vec![Statement::new("INSERT INTO lease (id, entries) VALUES (?, ?)", values)])
 }
 
-pub(super) fn end(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
+/// A row of the log has a row in `lease_open` from the first of its deliveries that ends until the last one: mostly they end
+/// together, and it never has one.
+pub(super) fn end(batch: &Batch, dialect: Dialect, statement_bytes: usize) -> Vec<Statement> {
     let (open, over): (Vec<&LeaseChange>, Vec<&LeaseChange>) =
         batch.lease_changes.iter().partition(|row| row.open.contains(&true));
-    let changes = open
-        .into_iter()
-        .map(|row| (row.id.cast_signed(), vec![row.earliest.into(), pack::bits(&row.open)]))
-        .collect();
-    let mut statements = shape::update_each(dialect, "lease_open", "id", &["earliest", "open_bits"], changes);
+    let bits = open.into_iter().map(|row| vec![row.id.into(), pack::bits(&row.open)]).collect();
+    let mut statements = shape::insert("REPLACE", "lease_open", &["id", "open_bits"], bits, statement_bytes);
+    let noted: Vec<u64> = over.iter().filter(|row| row.partly).map(|row| row.id).collect();
     let over: Vec<u64> = over.into_iter().map(|row| row.id).collect();
-    statements.extend(shape::by_keys(dialect, "DELETE FROM lease", "id", over.clone()));
-    statements.extend(shape::by_keys(dialect, "DELETE FROM lease_open", "id", over));
+    statements.extend(shape::by_keys(dialect, "DELETE FROM lease", "id", over));
+    statements.extend(shape::by_keys(dialect, "DELETE FROM lease_open", "id", noted));
     statements
 }

@@ -24,7 +24,7 @@ pub(crate) fn statements(
     all.extend(requeue::requeue(batch, dialect, statement_bytes));
     all.extend(remove::bury(batch, dialect));
     all.extend(remove::delete(batch, dialect));
-    all.extend(lease::end(batch, dialect));
+    all.extend(lease::end(batch, dialect, statement_bytes));
     all.extend(dedupe::remember(batch, statement_bytes)?);
     all.extend(counts::drop_topics(batch, dialect));
     all.extend(counts::count(batch, dialect)?);
