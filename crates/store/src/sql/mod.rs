@@ -1,5 +1,6 @@
 //! What MySQL and SQLite share: the statements of a batch, the questions of a reader, and how rows are packed.
 
+mod attributes;
 pub(crate) mod commit;
 mod dialect;
 pub(crate) mod fence;
@@ -11,6 +12,7 @@ mod value;
 pub(crate) mod version;
 mod write;
 
+pub(crate) use attributes::Attributes;
 pub(crate) use dialect::Dialect;
 pub(crate) use statement::{Session, Source, Statement, int_of, scalar};
 pub(crate) use value::{Row, Value, nonsense};

@@ -1,8 +1,8 @@
 //! How lists stand in a single column.
 
-use forebay_types::{Body, Headers, TopicId};
+use forebay_types::TopicId;
 
-use super::{Row, Value, nonsense};
+use super::{Value, nonsense};
 use crate::{ErrorClass, LeaseEntry, ShardList, StoreError, TopicCounts};
 
 pub(crate) fn entries(entries: &[LeaseEntry]) -> Result<Value, StoreError> {
@@ -32,21 +32,6 @@ pub(crate) fn unpack_lists(bytes: &[u8]) -> Result<Vec<ShardList>, StoreError> {
     postcard::from_bytes(bytes).map_err(|error| nonsense(format!("lists of shards: {error}")))
 }
 
-pub(crate) fn headers(headers: &Headers) -> Result<Value, StoreError> {
-    // Most items have none, and nothing to say is said in no bytes.
-    if headers.is_empty() { Ok(Value::from(Vec::new())) } else { pack(headers) }
-}
-
-/// A body from the columns payload, metadata, headers.
-pub(crate) fn body(row: &Row, first: usize) -> Result<Body, StoreError> {
-    let headers = row.bytes(first + 2)?;
-    let headers = match headers.is_empty() {
-        true => Headers::new(),
-        false => postcard::from_bytes(&headers).map_err(|error| nonsense(format!("headers: {error}")))?,
-    };
-    Ok(Body { payload: row.bytes(first)?, metadata: row.bytes(first + 1)?, headers })
-}
-
 /// Bit k is the lowest but k of byte k / 8.
 pub(crate) fn bits(open: &[bool]) -> Value {
     let byte = |chunk: &[bool]| chunk.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
@@ -60,7 +45,7 @@ pub(crate) fn unpack_bits(bytes: &[u8], count: usize) -> Result<Vec<bool>, Store
     Ok((0..count).map(|bit| bytes[bit / 8] >> (bit % 8) & 1 == 1).collect())
 }
 
-fn pack<T: serde::Serialize + ?Sized>(what: &T) -> Result<Value, StoreError> {
+pub(crate) fn pack<T: serde::Serialize + ?Sized>(what: &T) -> Result<Value, StoreError> {
     let bytes = postcard::to_stdvec(what);
     bytes.map(Value::from).map_err(|error| StoreError::new(ErrorClass::Poison, error.to_string()))
 }

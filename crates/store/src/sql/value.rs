@@ -161,18 +161,6 @@ impl Row {
         self.int(column).map(Timestamp::from_micros)
     }
 
-    pub(crate) fn optional_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.optional_int(column)?.map(Timestamp::from_micros))
-    }
-
-    pub(crate) fn policy(&self, column: usize) -> Result<DeliveryPolicy, StoreError> {
-        match self.int(column)? {
-            0 => Ok(DeliveryPolicy::AtLeastOnce),
-            1 => Ok(DeliveryPolicy::AtMostOnce),
-            other => Err(nonsense(format!("no such delivery policy: {other}"))),
-        }
-    }
-
     pub(crate) fn bytes(&self, column: usize) -> Result<Bytes, StoreError> {
         match self.0.get(column) {
             Some(Value::Bytes(bytes)) => Ok(bytes.clone()),

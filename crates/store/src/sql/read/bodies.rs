@@ -2,17 +2,18 @@
 
 use forebay_types::{Body, Seq};
 
-use super::{BODY, Source, Statement, pack};
+use super::{Attributes, Source, Statement};
 use crate::{StoreError, sql::shape};
 
 pub(super) async fn bodies(source: &dyn Source, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {
     let mut found = Vec::with_capacity(seqs.len());
     for keys in shape::key_lists(seqs.to_vec()) {
         let marks = shape::marks(keys.len());
-        let sql = format!("SELECT i.seq, {BODY} FROM item i WHERE i.seq IN ({marks})");
+        let sql = format!("SELECT seq, payload, metadata, attributes FROM item WHERE seq IN ({marks})");
         let values = keys.into_iter().map(Into::into).collect();
         for row in source.fetch(Statement::new(sql, values)).await? {
-            found.push((row.seq(0)?, pack::body(&row, 1)?));
+            let headers = Attributes::unpack(&row.bytes(3)?)?.headers;
+            found.push((row.seq(0)?, Body { payload: row.bytes(1)?, metadata: row.bytes(2)?, headers }));
         }
     }
     Ok(found)

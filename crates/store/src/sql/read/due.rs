@@ -30,7 +30,7 @@ pub(super) async fn due(
             other => return Err(nonsense(format!("no such state: {other}"))),
         };
         let topic = row.topic(ITEM_COLUMNS)?;
-        Ok(DueRow { at: row.time(ITEM_COLUMNS + 2)?, topic, scheduled, item: item(row)? })
+        Ok(DueRow { at: row.time(ITEM_COLUMNS + 2)?, topic, scheduled, item: item(row, false)? })
     };
     rows.iter().map(decode).collect()
 }

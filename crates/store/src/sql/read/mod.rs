@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
 
-use super::{Row, Source, Statement, Value, pack, scalar};
+use super::{Attributes, Row, Source, Statement, Value, pack, scalar};
 use crate::{DedupeHit, DueRow, Image, Reader, ReadyRow, StoreError, Sweep};
 
 /// Reads a shard of either kind.
@@ -68,25 +68,30 @@ impl<S: Source> Reader for SqlReader<S> {
 }
 
 /// The columns of a [`ReadyRow`], of the table `item` under the name `i`.
-const ITEM: &str = "i.priority, i.rank_us, i.seq, i.enqueued_at, i.expires_at, i.lease_ms, i.max_attempts, \
-                    i.policy, i.deliveries, i.failures, i.body_bytes";
+const ITEM: &str = "i.priority, i.rank_us, i.seq, i.deliveries, i.failures, i.attributes, LENGTH(i.metadata)";
 /// How many they are.
-const ITEM_COLUMNS: usize = 11;
-/// What [`pack::body`] reads.
-const BODY: &str = "i.payload, i.metadata, i.headers";
+const ITEM_COLUMNS: usize = 7;
 
-/// An item from the columns of [`ITEM`]; its body is yet to come.
-fn item(row: &Row) -> Result<ReadyRow, StoreError> {
+/// An item from the columns of [`ITEM`] and, if they come behind them, those of its body: payload and metadata.
+fn item(row: &Row, with_body: bool) -> Result<ReadyRow, StoreError> {
+    let attributes = Attributes::unpack(&row.bytes(5)?)?;
+    let body = match with_body {
+        true => {
+            let (payload, metadata) = (row.bytes(ITEM_COLUMNS)?, row.bytes(ITEM_COLUMNS + 1)?);
+            Some(Body { payload, metadata, headers: attributes.headers })
+        }
+        false => None,
+    };
     Ok(ReadyRow {
         key: Key { priority: row.i32(0)?, rank: row.int(1)?, seq: row.seq(2)? },
-        enqueued_at: row.time(3)?,
-        expires_at: row.optional_time(4)?,
-        lease_ms: row.u32(5)?,
-        max_attempts: row.u32(6)?,
-        policy: row.policy(7)?,
-        deliveries: row.u32(8)?,
-        failures: row.u32(9)?,
-        bytes: row.u32(10)?,
-        body: None,
+        enqueued_at: attributes.enqueued_at,
+        expires_at: attributes.expires_at,
+        lease_ms: attributes.lease_ms,
+        max_attempts: attributes.max_attempts,
+        policy: attributes.policy,
+        deliveries: row.u32(3)?,
+        failures: row.u32(4)?,
+        bytes: attributes.bytes.saturating_add(row.u32(6)?),
+        body,
     })
 }

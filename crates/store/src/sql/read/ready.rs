@@ -2,7 +2,7 @@
 
 use forebay_types::{Key, Seq, TopicId};
 
-use super::{BODY, ITEM, ITEM_COLUMNS, Source, Statement, item, pack};
+use super::{ITEM, Source, Statement, item};
 use crate::{ReadyRow, StoreError};
 
 /// Everything after a key is three tight ranges of the index, read one after the other until there is
@@ -31,20 +31,16 @@ pub(super) async fn ready(
         if found.len() >= limit {
             break;
         }
-        let columns = if bodies { format!("{ITEM}, {BODY}") } else { ITEM.to_owned() };
+        let body = if bodies { ", i.payload, i.metadata" } else { "" };
         let table = source.dialect().item_in_delivery_order();
         let sql = format!(
-            "SELECT {columns} FROM {table} WHERE i.topic = ? AND i.state = 0 {range} ORDER BY {order} LIMIT ?"
+            "SELECT {ITEM}{body} FROM {table} WHERE i.topic = ? AND i.state = 0 {range} ORDER BY {order} LIMIT ?"
         );
         let mut values = vec![topic.into()];
         values.extend(place);
         values.push(((limit - found.len()) as u64).into());
         for row in source.fetch(Statement::new(sql, values)).await? {
-            let mut ready = item(&row)?;
-            if bodies {
-                ready.body = Some(pack::body(&row, ITEM_COLUMNS)?);
-            }
-            found.push(ready);
+            found.push(item(&row, bodies)?);
         }
     }
     // An item that moved on while two ranges were read stands twice: where it was, and where it is.

@@ -1,27 +1,21 @@
 //! New items, with their rows in `schedule` and `expiry`.
 
-use forebay_types::{DeliveryPolicy, Seq, State, Timestamp};
+use forebay_types::{Seq, State, Timestamp};
 
 use crate::{
     ErrorClass, ItemRow, StoreError,
-    sql::{Statement, Value, pack, shape},
+    sql::{Attributes, Statement, Value, shape},
 };
 
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 10] = [
     "seq",
     "topic",
     "state",
     "priority",
     "rank_us",
-    "enqueued_at",
-    "expires_at",
-    "lease_ms",
-    "max_attempts",
-    "policy",
     "deliveries",
     "failures",
-    "body_bytes",
-    "headers",
+    "attributes",
     "metadata",
     "payload",
 ];
@@ -62,18 +56,13 @@ fn times(
     shape::insert("INSERT", table, &[column, "seq"], rows, statement_bytes)
 }
 
-/// A new item that is ready, does not expire and carries a payload alone. What is alike in nearly all items stands in the
-/// statement itself: a value that a server is sent costs it more than a constant.
-const PLAIN: &str = "(?,?,0,?,?,?,NULL,?,?,0,0,0,?,X'',X'',?)";
-const PLAIN_MARKS: usize = 9;
+/// A new item that is ready and has no metadata. What is alike in nearly all items stands in the statement itself: a value
+/// that a server is sent costs it more than a constant.
+const PLAIN: &str = "(?,?,0,?,?,0,0,?,X'',?)";
+const PLAIN_MARKS: usize = 6;
 
 fn is_plain(item: &ItemRow) -> bool {
-    item.state == State::Ready
-        && item.expires_at.is_none()
-        && item.policy == DeliveryPolicy::AtLeastOnce
-        && (item.deliveries, item.failures) == (0, 0)
-        && item.body.headers.is_empty()
-        && item.body.metadata.is_empty()
+    item.state == State::Ready && (item.deliveries, item.failures) == (0, 0) && item.body.metadata.is_empty()
 }
 
 fn plain_row(item: &ItemRow) -> Result<[Value; PLAIN_MARKS], StoreError> {
@@ -83,10 +72,7 @@ fn plain_row(item: &ItemRow) -> Result<[Value; PLAIN_MARKS], StoreError> {
         item.topic.into(),
         item.key.priority.into(),
         item.key.rank.into(),
-        item.enqueued_at.into(),
-        item.lease_ms.into(),
-        item.max_attempts.into(),
-        (item.body.bytes() as u64).into(),
+        Attributes::pack(item)?,
         item.body.payload.clone().into(),
     ])
 }
@@ -106,15 +92,9 @@ fn row(item: &ItemRow) -> Result<Vec<Value>, StoreError> {
         item.state.into(),
         item.key.priority.into(),
         item.key.rank.into(),
-        item.enqueued_at.into(),
-        item.expires_at.into(),
-        item.lease_ms.into(),
-        item.max_attempts.into(),
-        item.policy.into(),
         item.deliveries.into(),
         item.failures.into(),
-        (item.body.bytes() as u64).into(),
-        pack::headers(&item.body.headers)?,
+        Attributes::pack(item)?,
         item.body.metadata.clone().into(),
         item.body.payload.clone().into(),
     ])

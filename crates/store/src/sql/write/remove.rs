@@ -36,10 +36,9 @@ pub(super) fn bury(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
         };
         values.push(dead.seq.into());
         let sql = format!(
-            "INSERT INTO dead_letter (seq, topic, priority, enqueued_at, expires_at, lease_ms, max_attempts, \
-             policy, deliveries, failures, reason, last_error, died_at, metadata, headers, payload) \
-             SELECT seq, topic, priority, enqueued_at, expires_at, lease_ms, max_attempts, \
-             policy, ?, ?, ?, ?, ?, {metadata}, headers, payload FROM item WHERE seq = ?"
+            "INSERT INTO dead_letter (seq, topic, priority, deliveries, failures, reason, last_error, died_at, \
+             attributes, metadata, payload) \
+             SELECT seq, topic, priority, ?, ?, ?, ?, ?, attributes, {metadata}, payload FROM item WHERE seq = ?"
         );
         statements.push(Statement::new(sql, values));
     }

@@ -21,10 +21,8 @@ pub(super) fn requeue(batch: &Batch, dialect: Dialect, statement_bytes: usize) -
     for back in altered {
         let metadata = back.metadata.as_deref().unwrap_or_default();
         let mut values = values(back);
-        values.extend([(metadata.len() as u64).into(), metadata.into(), back.seq.into()]);
-        // MySQL sets column by column, so the size comes before what it is reckoned from.
-        let sql = "UPDATE item SET state = ?, rank_us = ?, deliveries = ?, failures = ?, \
-                   body_bytes = body_bytes - LENGTH(metadata) + ?, metadata = ? WHERE seq = ?";
+        values.extend([metadata.into(), back.seq.into()]);
+        let sql = "UPDATE item SET state = ?, rank_us = ?, deliveries = ?, failures = ?, metadata = ? WHERE seq = ?";
         statements.push(Statement::new(sql, values));
     }
     let waiting = batch.requeues.iter().filter(|back| back.state == State::Scheduled);
