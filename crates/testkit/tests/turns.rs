@@ -22,6 +22,10 @@ struct Queue {
 impl Queue {
     /// Shards whose commits take [`COMMIT`]; one of them at a time at a server.
     async fn start(servers: &[&str]) -> Self {
+        Self::with(servers, 1, COMMIT).await
+    }
+
+    async fn with(servers: &[&str], batches_per_server: usize, commit: Duration) -> Self {
         let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
         let mut dbs = Vec::new();
         let mut shards: Vec<(ShardId, Arc<dyn Shard>)> = Vec::new();
@@ -33,7 +37,11 @@ impl Queue {
             dbs.push(db);
             shards.push((id, Arc::new(shard)));
         }
-        let settings = Settings { batches_per_server: 1, batch_rows: 4, ..Settings::default() };
+        let settings = Settings {
+            batches_per_server,
+            batch_rows: if batches_per_server == 1 { 4 } else { 1_000 },
+            ..Settings::default()
+        };
         let clock = Arc::new(SimClock::new(journal, 0));
         let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
         engine.ready().await;
@@ -43,7 +51,7 @@ impl Queue {
             queue.put(shard, 1).await;
         }
         for db in &queue.dbs {
-            let millis = COMMIT.as_millis() as u64;
+            let millis = commit.as_millis() as u64;
             db.lock().faults = Faults { commit_ms: (millis, millis), ..Faults::instant() };
         }
         queue
@@ -96,6 +104,31 @@ async fn small_batches_of_one_server_go_one_by_one_and_none_is_passed_over() {
     };
     let (.., took) = tokio::join!(eager(Duration::ZERO), eager(COMMIT / 4), patient);
     assert!(commits(took) <= 3, "{took:?}");
+}
+
+/// A server that is quick has one short batch at a time, a slow one several, so that no shard waits long for its turn.
+#[tokio::test(start_paused = true)]
+async fn the_slower_a_server_the_more_short_batches_it_has_at_once() {
+    for (commit, at_once) in [(1, 1), (2, 2), (4, 3), (30, 4)] {
+        let commit = Duration::from_millis(commit);
+        let queue = Queue::with(&["a", "a", "a"], 4, commit).await;
+        // How long a commit takes is known from the last one.
+        for shard in 1..=3 {
+            queue.put(shard, 1).await;
+        }
+        let took = tokio::join!(queue.put(1, 1), queue.put(2, 1), queue.put(3, 1));
+        let rounds = |took: Duration| took.as_millis() / commit.as_millis();
+        let last = rounds(took.0).max(rounds(took.1)).max(rounds(took.2));
+        assert_eq!(last, 3_u128.div_ceil(at_once), "{commit:?}: {took:?}");
+    }
+}
+
+/// A batch of many rows gains little by waiting for a single other one.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_not_short_does_not_wait_for_one_other() {
+    let queue = Queue::with(&["a", "a"], 4, Duration::from_millis(2)).await;
+    let took = tokio::join!(queue.put(1, 1), queue.put(2, 64));
+    assert_eq!((took.0.as_millis() / 2, took.1.as_millis() / 2), (1, 1), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
