@@ -400,11 +400,14 @@ impl<'a, 'c> Former<'a, 'c> {
 
     fn enqueue(&mut self, part: EnqueuePart) {
         let mut results = Vec::with_capacity(part.items.len());
-        for item in &part.items {
+        for place in neighbours(&part.items) {
+            let item = &part.items[place];
             self.rows += 1;
             self.bytes += item.charge() + ROW_BYTES;
-            results.push(self.insert(&part, item));
+            results.push((place, self.insert(&part, item)));
         }
+        results.sort_unstable_by_key(|(place, _)| *place);
+        let results: Vec<_> = results.into_iter().map(|(_, result)| result).collect();
         let generation = self.generation();
         if let (Some(hash), Some(generation)) = (part.request, generation) {
             self.batch.dedupes.push((generation, hash, crate::request::encode(&results)));
@@ -624,6 +627,15 @@ impl<'a, 'c> Former<'a, 'c> {
         });
         Outcome { batch: Some(self.batch), misses: self.misses, ..Outcome::default() }
     }
+}
+
+/// The items of a call in the order in which they are numbered: neighbours in the delivery order become neighbours in the
+/// table as well, and a server is quicker where its next step is near the last one. What has one topic and priority stays in
+/// the order of the call.
+fn neighbours(items: &[Placed]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..items.len()).collect();
+    places.sort_by_key(|place| (&items[*place].topic, items[*place].priority));
+    places
 }
 
 /// An entry for an item that was just enqueued. The body is copied: as it came it may hold on to the whole
