@@ -26,3 +26,27 @@ pub(super) fn end(batch: &Batch, dialect: Dialect, statement_bytes: usize) -> Ve
     statements.extend(shape::by_keys(dialect, "DELETE FROM lease_open", "id", noted));
     statements
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(partly: bool, open: &[bool]) -> Vec<String> {
+        let change = LeaseChange { id: 7, partly, open: open.to_vec() };
+        let batch = Batch { lease_changes: vec![change], ..Batch::default() };
+        let statements = end(&batch, Dialect::MySql, 1 << 20);
+        statements
+            .iter()
+            .map(|statement| statement.sql.split(' ').take(3).collect::<Vec<_>>().join(" "))
+            .collect()
+    }
+
+    /// No row of `lease_open` is left behind, and none is looked for where there is none.
+    #[test]
+    fn a_row_is_noted_from_its_first_end_to_its_last() {
+        assert_eq!(tables(false, &[]), ["DELETE FROM lease"]);
+        assert_eq!(tables(false, &[true, false]), ["REPLACE INTO lease_open"]);
+        assert_eq!(tables(true, &[true, false]), ["REPLACE INTO lease_open"]);
+        assert_eq!(tables(true, &[]), ["DELETE FROM lease", "DELETE FROM lease_open"]);
+    }
+}
