@@ -54,17 +54,17 @@ impl Core {
 
     /// Its server has enough to do, and what waits does not fill a batch.
     fn must_wait(&self, owned: &Owned, server: Load) -> bool {
+        if server.under_way == 0 {
+            return false;
+        }
+        let rows = owned.waiting_rows();
         let most = self.settings.batches_per_server;
-        let at_once = match owned.waiting_rows() < SHORT {
+        let at_once = match rows < SHORT {
             true => most.min(1 + (server.round.as_micros() / ROUND.as_micros()) as usize),
             false => most,
         };
-        server.under_way >= at_once && !self.is_full(owned)
-    }
-
-    /// What waits fills a batch.
-    fn is_full(&self, owned: &Owned) -> bool {
-        owned.waiting_rows() >= self.settings.batch_rows || owned.admitted >= owned.batch_bytes
+        let full = rows >= self.settings.batch_rows || owned.admitted >= owned.batch_bytes;
+        server.under_way >= at_once && !full
     }
 }
 

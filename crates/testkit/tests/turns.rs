@@ -22,10 +22,11 @@ struct Queue {
 impl Queue {
     /// Shards whose commits take [`COMMIT`]; one of them at a time at a server.
     async fn start(servers: &[&str]) -> Self {
-        Self::with(servers, 1, COMMIT).await
+        let settings = Settings { batches_per_server: 1, batch_rows: 4, ..Settings::default() };
+        Self::with(servers, settings, COMMIT).await
     }
 
-    async fn with(servers: &[&str], batches_per_server: usize, commit: Duration) -> Self {
+    async fn with(servers: &[&str], settings: Settings, commit: Duration) -> Self {
         let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
         let mut dbs = Vec::new();
         let mut shards: Vec<(ShardId, Arc<dyn Shard>)> = Vec::new();
@@ -37,11 +38,6 @@ impl Queue {
             dbs.push(db);
             shards.push((id, Arc::new(shard)));
         }
-        let settings = Settings {
-            batches_per_server,
-            batch_rows: if batches_per_server == 1 { 4 } else { 1_000 },
-            ..Settings::default()
-        };
         let clock = Arc::new(SimClock::new(journal, 0));
         let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
         engine.ready().await;
@@ -111,7 +107,7 @@ async fn small_batches_of_one_server_go_one_by_one_and_none_is_passed_over() {
 async fn the_slower_a_server_the_more_short_batches_it_has_at_once() {
     for (commit, at_once) in [(1, 1), (2, 2), (4, 3), (30, 4)] {
         let commit = Duration::from_millis(commit);
-        let queue = Queue::with(&["a", "a", "a"], 4, commit).await;
+        let queue = Queue::with(&["a", "a", "a"], Settings::default(), commit).await;
         // How long a commit takes is known from the last one.
         for shard in 1..=3 {
             queue.put(shard, 1).await;
@@ -126,7 +122,7 @@ async fn the_slower_a_server_the_more_short_batches_it_has_at_once() {
 /// A batch of many rows gains little by waiting for a single other one.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_is_not_short_does_not_wait_for_one_other() {
-    let queue = Queue::with(&["a", "a"], 4, Duration::from_millis(2)).await;
+    let queue = Queue::with(&["a", "a"], Settings::default(), Duration::from_millis(2)).await;
     let took = tokio::join!(queue.put(1, 1), queue.put(2, 64));
     assert_eq!((took.0.as_millis() / 2, took.1.as_millis() / 2), (1, 1), "{took:?}");
 }
