@@ -1,9 +1,11 @@
 //! The engine under a seeded simulation.
 //!
 //! `FOREBAY_SIM_SEEDS=N` runs N seeds instead of the usual number, from `FOREBAY_SIM_FROM` on;
-//! `FOREBAY_SIM_SEED=n` repeats one seed and prints its trace.
+//! `FOREBAY_SIM_SEED=n` repeats one seed and prints its trace. `FOREBAY_SIM_DIGESTS=file` writes each seed's
+//! digest to a file: a change that should change nothing leaves them as they were.
 
 use std::{
+    collections::BTreeMap,
     env,
     sync::{
         Mutex,
@@ -41,7 +43,7 @@ fn every_seed_keeps_every_invariant() {
     }
     let count = number("FOREBAY_SIM_SEEDS").unwrap_or(SEEDS);
     let from = number("FOREBAY_SIM_FROM").unwrap_or(0);
-    let (next, all) = (AtomicU64::new(from), Mutex::new((Seen::default(), Vec::new())));
+    let (next, all) = (AtomicU64::new(from), Mutex::new((Seen::default(), Vec::new(), BTreeMap::new())));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -52,7 +54,8 @@ fn every_seed_keeps_every_invariant() {
                         return;
                     }
                     let report = run(Plan::new(seed));
-                    let (seen, broken) = &mut *all.lock().unwrap();
+                    let (seen, broken, digests) = &mut *all.lock().unwrap();
+                    digests.insert(seed, report.hash);
                     seen.add(&report.seen);
                     if let Some((invariant, what)) = report.findings.first() {
                         let plan = Plan::new(seed);
@@ -63,7 +66,11 @@ fn every_seed_keeps_every_invariant() {
             });
         }
     });
-    let (seen, broken) = all.into_inner().unwrap();
+    let (seen, broken, digests) = all.into_inner().unwrap();
+    if let Ok(path) = env::var("FOREBAY_SIM_DIGESTS") {
+        let lines: String = digests.iter().map(|(seed, hash)| format!("{seed} {hash:016x}\n")).collect();
+        std::fs::write(&path, lines).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
     println!("{count} seeds saw {seen:#?}");
     assert!(broken.is_empty(), "{} of {count} seeds break an invariant: {broken:?}", broken.len());
     if count >= SEEDS {

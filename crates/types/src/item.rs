@@ -1,7 +1,11 @@
 //! What an item carries.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
 
 /// What happens to an item whose delivery is not acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -11,6 +15,37 @@ pub enum DeliveryPolicy {
     AtLeastOnce,
     /// Removed before it is handed out.
     AtMostOnce,
+}
+
+/// What is known of an item beside its place in the delivery order and its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemAttributes {
+    /// When it was enqueued.
+    pub enqueued_at: Timestamp,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// Its own lease duration, in milliseconds.
+    pub lease_ms: u32,
+    /// How many deliveries may fail before it becomes a dead letter.
+    pub max_attempts: u32,
+    /// Whether it needs an ack.
+    pub policy: DeliveryPolicy,
+    /// Deliveries that have begun.
+    pub deliveries: u32,
+    /// Deliveries that have failed.
+    pub failures: u32,
+}
+
+impl ItemAttributes {
+    /// Its own lease duration.
+    pub fn lease(&self) -> Duration {
+        Duration::from_millis(u64::from(self.lease_ms))
+    }
+
+    /// Its time to live is over.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
 }
 
 /// Short strings beside the payload, sorted by name.

@@ -14,7 +14,7 @@ mod time;
 pub use clock::{Clock, SystemClock};
 pub use error::{Fate, Reason, Refusal};
 pub use id::{Incarnation, ItemId, Seq, ShardId, TopicId};
-pub use item::{Body, DeliveryPolicy, Headers};
+pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes};
 pub use key::{Horizon, Key};
 pub use lifecycle::{Ending, State, after_failure};
 pub use limits::Limits;
