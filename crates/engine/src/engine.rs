@@ -1,48 +1,57 @@
-//! The handle by which callers reach the engine, and the loop that runs it.
+//! The handle by which callers reach the engine.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use forebay_store::Shard;
 use forebay_types::{Clock, Reason, Receipt, Refusal, ShardId};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::sync::{
-    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    mpsc::{UnboundedSender, unbounded_channel},
     oneshot, watch,
 };
 
 use crate::{
-    ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, Extended,
-    NackOf, Peers, Settings, Settled, Status,
-    core::{Core, RETRY},
-    enqueue::draining,
-    event::{Event, Reply},
-    io::{self, Keeper, Line},
-    time::NodeTime,
+    api::{
+        ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, Extended,
+        NackOf, Peers, RETRY_AFTER, Settings, Settled, Status,
+    },
+    clock::NodeTime,
+    core::{
+        Core,
+        refusals::draining,
+        slot::{Slot, Slots},
+    },
+    event_loop,
+    index::{ServerIndex, ShardIndex},
+    io::{ShardTask, backoff, task},
+    messages::event::{Event, Reply, ShardEvents},
 };
 
-/// Events taken in before the engine acts on them: what came together is committed together.
-const EVENTS: usize = 1_024;
+/// Bytes that an item is charged with at admission beside its body.
+const ITEM_OVERHEAD_BYTES: usize = 256;
 
-/// Of each shard the place of the first one that the same server keeps.
-fn servers_of(shards: &[(ShardId, Arc<dyn Shard>)]) -> Vec<usize> {
+/// Of each shard the first one that the same server keeps.
+fn servers_of(shards: &[(ShardId, Arc<dyn Shard>)]) -> Vec<ServerIndex> {
     let names: Vec<String> = shards.iter().map(|(_, shard)| shard.server()).collect();
     let first = |name| names.iter().position(|other| other == name).unwrap_or_default();
-    names.iter().map(first).collect()
+    names.iter().map(first).map(ServerIndex).collect()
 }
 
 /// A running engine. Cheap to clone; every clone reaches the same one.
 #[derive(Clone)]
 pub struct Engine {
+    /// The event loop's inbox.
     events: UnboundedSender<Event>,
+    /// Bytes of enqueues that are not answered yet.
     admitted: Arc<AtomicUsize>,
+    /// The most of them.
     admit_bytes: usize,
+    /// Numbers the polls.
     polls: Arc<AtomicU64>,
+    /// Whether every shard that answers is owned.
     ready: watch::Receiver<bool>,
 }
 
@@ -58,30 +67,31 @@ impl Engine {
         seed: u64,
     ) -> Self {
         let (events, inbox) = unbounded_channel();
-        let (ready_told, ready) = watch::channel(false);
+        let (ready_sender, ready) = watch::channel(false);
         let admitted = Arc::new(AtomicUsize::new(0));
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut lines = Vec::with_capacity(shards.len());
+        let time = NodeTime::new(clock.clone());
+        let mut slots = Vec::with_capacity(shards.len());
         let servers = servers_of(&shards);
-        for ((place, (id, shard)), server) in shards.into_iter().enumerate().zip(servers) {
+        for ((index, (id, shard)), server) in shards.into_iter().enumerate().zip(servers) {
             let (tasks, orders) = unbounded_channel();
-            let keeper = Keeper {
+            let shard_task = ShardTask {
                 id,
                 shard,
                 address: address.clone(),
                 peers: peers.clone(),
                 clock: clock.clone(),
                 shard_lease: settings.shard_lease,
-                rng: io::generator(rng.random(), id),
-                line: Line { shard: place, life: 0, events: events.clone() },
+                rng: backoff::generator(rng.random(), id),
+                events: ShardEvents { shard: ShardIndex(index), term: 0, events: events.clone() },
             };
-            tokio::spawn(io::keep(keeper, orders));
-            lines.push((id, server, tasks));
+            tokio::spawn(task::run(shard_task, orders));
+            slots.push(Slot::new(id, server, tasks, time.monotonic()));
         }
         let admit_bytes = settings.admit_bytes;
-        let time = NodeTime::new(clock);
-        let core = Core::new(settings, time, rng, lines, events.clone(), admitted.clone(), ready_told);
-        tokio::spawn(run(core, inbox));
+        let slots = Slots::new(slots);
+        let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), ready_sender);
+        tokio::spawn(event_loop::run(core, inbox));
         Self { events, admitted, admit_bytes, polls: Arc::new(AtomicU64::new(0)), ready }
     }
 
@@ -91,12 +101,12 @@ impl Engine {
             return Ok(Vec::new());
         }
         // The budget is taken before anything is buffered.
-        let bytes: usize = call.items.iter().map(|item| item.body.bytes() + 256).sum();
+        let bytes: usize = call.items.iter().map(|item| item.body.bytes() + ITEM_OVERHEAD_BYTES).sum();
         let before = self.admitted.fetch_add(bytes, Ordering::Relaxed);
         if before > 0 && before + bytes > self.admit_bytes {
             self.admitted.fetch_sub(bytes, Ordering::Relaxed);
             let message = "more waits to be stored than the node takes on";
-            return Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY));
+            return Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
         }
         self.ask(|reply| Event::Enqueue { call, bytes, reply }).await
     }
@@ -122,7 +132,7 @@ impl Engine {
 
     /// Moves the ends of leases.
     pub async fn extend_lease(&self, extensions: Vec<ExtendOf>) -> Result<Vec<Extended>, Refusal> {
-        self.ask(|reply| Event::Extend { extensions, reply }).await
+        self.ask(|reply| Event::ExtendLease { extensions, reply }).await
     }
 
     /// Lists topics that have something to deliver.
@@ -146,11 +156,6 @@ impl Engine {
         }
     }
 
-    /// Whether [`Engine::ready`] would return at once.
-    pub fn is_ready(&self) -> bool {
-        *self.ready.borrow()
-    }
-
     /// Takes no more work, answers long polls empty, commits what was accepted, answers it, gives the shards
     /// up, and stops. Returns when that is done.
     pub async fn stop(&self) {
@@ -168,7 +173,7 @@ impl Engine {
         // The engine ended with the call in hand: nobody knows how far it got.
         answer.await.unwrap_or_else(|_| {
             Err(Refusal::new(Reason::OutcomeUnknown, "the node stopped before it could answer")
-                .retry_after(RETRY))
+                .retry_after(RETRY_AFTER))
         })
     }
 }
@@ -185,41 +190,5 @@ impl Drop for Gone<'_> {
         if self.armed {
             let _ = self.events.send(Event::PollGone(self.id));
         }
-    }
-}
-
-/// The engine's loop: take in what came, act, sleep until something comes or is due.
-async fn run(mut core: Core, mut inbox: UnboundedReceiver<Event>) {
-    let mut events = Vec::with_capacity(EVENTS);
-    loop {
-        let wake = core.wake();
-        let pause = wake.map_or(Duration::from_secs(3_600), |wake| wake.since(core.time.monotonic()));
-        if pause.is_zero() {
-            while events.len() < EVENTS
-                && let Ok(event) = inbox.try_recv()
-            {
-                events.push(event);
-            }
-        } else {
-            tokio::select! {
-                biased;
-                count = inbox.recv_many(&mut events, EVENTS) => if count == 0 { return },
-                () = tokio::time::sleep(pause) => {}
-            }
-        }
-        for event in events.drain(..) {
-            core.handle(event);
-        }
-        core.advance();
-        if core.has_stopped() {
-            // Calls that came too late hear that the node stops: nothing of them happened.
-            inbox.close();
-            while let Ok(event) = inbox.try_recv() {
-                core.handle(event);
-            }
-            return;
-        }
-        // Whoever was answered gets its turn before the next batch is formed.
-        tokio::task::yield_now().await;
     }
 }

@@ -2,117 +2,119 @@
 
 use std::time::Duration;
 
-use forebay_types::{TopicId, TopicName};
-
 use crate::{
-    breaker::Breaker,
-    core::{Core, trusted_until},
-    event::Taken,
-    io::Task,
-    shard::Owned,
+    api::ShardState,
+    calls::dedupe,
+    commit::answers,
+    core::{
+        Core,
+        breaker::Breaker,
+        slot::{Holding, Slot},
+        topics::TopicPart,
+    },
+    index::ShardIndex,
+    io::reads::Reads,
+    messages::{
+        event::ShardEvents,
+        shard::{TakenOver, Task},
+    },
+    shard::{Loaded, OwnedShard},
 };
 
-impl Core {
-    /// A shard was taken over: it is served from now on.
-    pub fn taken(&mut self, place: usize, life: u64, taken: Taken) {
-        if self.shards[place].owned.is_some() {
-            self.lose(place, true);
-        }
-        let (now, at) = (self.time.now(), self.time.monotonic());
-        let trusted = trusted_until(&self.settings, taken.began);
-        let fence = taken.fence;
-        let mut owned = Owned::new(
-            fence,
-            taken.image,
-            taken.reader,
-            at,
-            trusted,
-            taken.batch_bytes,
-            taken.outage.min(Duration::from_secs(5)),
-        );
-        // A fence far ahead of node time raises this shard's ranks alone.
-        if fence.stamp.rank > now.plus(Duration::from_secs(1)).as_micros() {
-            owned.rank_floor = fence.stamp.rank;
-        } else {
-            self.rank = self.rank.max(fence.stamp.rank);
-        }
-        owned.shard_lists = self.homes.record(&taken.lists, fence.batch + 1, now);
-        let shard = &mut self.shards[place];
-        shard.life = life;
-        shard.state = "owned";
-        shard.last_error.clear();
-        shard.breaker = Breaker::new(at);
-        for (id, topic) in &owned.topics {
-            let entry = self.topics.entry(topic.name.clone()).or_default();
-            if entry.parts.is_empty() {
-                *self.topics_of.entry(topic.name.namespace.clone()).or_default() += 1;
-            }
-            entry.parts.push((place, *id));
-            self.woken.insert(topic.name.clone());
-        }
-        shard.owned = Some(Box::new(owned));
-        self.tell_ready();
-        if self.stopping.is_some() {
-            self.shards[place].tasks.send(Task::Release).ok();
-        }
-    }
+/// The longest time for which leases are not timed out after a take-over.
+const TIMEOUT_GRACE_MAX: Duration = Duration::from_secs(5);
+/// A fence whose rank is this far ahead of node time raises its own shard's ranks alone.
+const RANK_AHEAD_MAX: Duration = Duration::from_secs(1);
 
-    /// A shard is no longer ours. `sent`: nobody knows what became of the batch under way.
-    pub fn lose(&mut self, place: usize, sent: bool) {
-        let at = self.time.monotonic();
-        let id = self.shards[place].id;
-        let Some(mut owned) = self.shards[place].owned.take() else { return };
-        if self.shards[place].state == "stopped" {
-            tracing::info!(shard.id = id.0, epoch = owned.epoch, "shard given up");
-        } else {
-            tracing::warn!(shard.id = id.0, epoch = owned.epoch, "shard lost");
-        }
-        if self.shards[place].state == "owned" {
-            self.shards[place].state = "waiting";
-        }
-        self.shards[place].breaker.open(at);
-        let server = self.shards[place].server;
-        if !self.shards.iter().any(|shard| shard.server == server && shard.owned.is_some()) {
-            self.time.forget(server);
-        }
-        for (topic, state) in &owned.topics {
-            self.forget_topic(place, *topic, &state.name);
-        }
-        self.fail_everything(place, &mut owned, sent);
-        // Whoever waited for this shard to record its list is told that it is out of reach.
-        (0..self.shards.len()).for_each(|place| self.unblock(place));
+/// A shard was taken over: it is served from now on.
+pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_over: TakenOver) {
+    if core.slots[index].holding.is_some() {
+        lost(core, index, true);
     }
+    let (now, at) = (core.time.now(), core.time.monotonic());
+    let TakenOver { fence, snapshot, lists, reader, batch_bytes, began, outage } = taken_over;
+    let loaded = Loaded {
+        fence,
+        snapshot,
+        batch_bytes,
+        began,
+        // Acks that were on their way come before the ends of leases.
+        timeouts_after: at.plus(outage.min(TIMEOUT_GRACE_MAX)),
+        new_topology: core.homes.record(&lists, fence.batch + 1, now),
+    };
+    let id = core.slots[index].id;
+    let mut shard = OwnedShard::new(id, core.settings.clone(), core.index_budget(), loaded, at);
+    if fence.stamp.rank > now.plus(RANK_AHEAD_MAX).as_micros() {
+        shard.set_rank_floor(fence.stamp.rank);
+    } else {
+        core.rank = core.rank.max(fence.stamp.rank);
+    }
+    for (topic, name) in shard.topics() {
+        core.topics.add_part(name.clone(), TopicPart { shard: index, topic });
+        core.topics.wake(name.clone());
+    }
+    let slot = &mut core.slots[index];
+    slot.term = term;
+    slot.state = ShardState::Owned;
+    slot.last_error.clear();
+    slot.breaker = Breaker::new(at);
+    let events = ShardEvents { shard: index, term, events: core.events.clone() };
+    slot.holding = Some(Box::new(Holding { shard, reads: Reads { reader, events } }));
+    if core.stopping.is_stopping() {
+        let _ = slot.tasks.send(Task::Release);
+    }
+    report_ready(core);
+}
 
-    pub fn forget_topic(&mut self, place: usize, id: TopicId, name: &TopicName) {
-        let Some(topic) = self.topics.get_mut(name) else { return };
-        let before = topic.parts.len();
-        topic.parts.retain(|part| *part != (place, id));
-        if before > 0
-            && topic.parts.is_empty()
-            && let Some(count) = self.topics_of.get_mut(&name.namespace)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.topics_of.remove(&name.namespace);
-            }
-        }
-        if topic.parts.is_empty() && topic.waiters.is_empty() {
-            self.topics.remove(name);
-        } else {
-            self.woken.insert(name.clone());
-        }
-        if let Some(active) = self.active.get_mut(&name.namespace) {
-            active.note(&name.topic);
-        }
-    }
+/// A shard's task can't take the shard for now.
+pub(crate) fn not_owned(core: &mut Core, index: ShardIndex, term: u64, state: ShardState, why: String) {
+    let slot = &mut core.slots[index];
+    (slot.term, slot.state, slot.last_error) = (term, state, why);
+    report_ready(core);
+}
 
-    pub fn tell_ready(&self) {
-        let ready = self.shards.iter().all(|shard| shard.owned.is_some() || shard.state == "unreachable");
-        let some = self.shards.iter().any(|shard| shard.owned.is_some());
-        self.ready.send_if_modified(|told| {
-            let changed = *told != (ready && some);
-            *told = ready && some;
-            changed
-        });
+/// A shard was given up as asked.
+pub(crate) fn released(core: &mut Core, index: ShardIndex) {
+    core.slots[index].state = ShardState::Stopped;
+    lost(core, index, false);
+}
+
+/// A shard is no longer ours. `sent`: COMMIT of the batch in flight was sent, so its outcome is unknown.
+pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
+    let at = core.time.monotonic();
+    let slot = &mut core.slots[index];
+    let Some(holding) = slot.holding.take() else { return };
+    let abandoned = holding.shard.abandon();
+    log_loss(slot, abandoned.epoch);
+    if slot.state == ShardState::Owned {
+        slot.state = ShardState::Waiting;
     }
+    slot.breaker.open(at);
+    let server = slot.server;
+    if !core.slots.iter().any(|slot| slot.server == server && slot.holding.is_some()) {
+        core.time.forget(server);
+    }
+    for (topic, name) in &abandoned.topics {
+        core.topics.remove_part(name, TopicPart { shard: index, topic: *topic });
+        core.active.mark_stale(name);
+    }
+    answers::abandoned(core, index, abandoned, sent);
+    // Enqueues that waited for this shard to record the set of shards are told that it does not answer.
+    dedupe::retry_waiting_everywhere(core);
+}
+
+fn log_loss(slot: &Slot, epoch: u64) {
+    if slot.state == ShardState::Stopped {
+        tracing::info!(shard.id = slot.id.0, epoch, "shard given up");
+    } else {
+        tracing::warn!(shard.id = slot.id.0, epoch, "shard lost");
+    }
+}
+
+/// The node is ready once every shard that answers is owned, and at least one is.
+fn report_ready(core: &Core) {
+    let owned = |slot: &Slot| slot.holding.is_some();
+    let all = core.slots.iter().all(|slot| owned(slot) || slot.state == ShardState::Unreachable);
+    let ready = all && core.slots.iter().any(owned);
+    core.ready.send_if_modified(|told| std::mem::replace(told, ready) != ready);
 }

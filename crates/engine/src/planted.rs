@@ -64,15 +64,26 @@ mod state {
     pub(crate) fn on(bug: Bug) -> bool {
         PLANTED.get() == Some(bug)
     }
+
+    /// Whether any bug is planted.
+    pub(crate) fn any() -> bool {
+        PLANTED.get().is_some()
+    }
 }
 
 #[cfg(feature = "planted-bugs")]
-pub(crate) use state::on;
-#[cfg(feature = "planted-bugs")]
 pub use state::plant;
+#[cfg(feature = "planted-bugs")]
+pub(crate) use state::{any, on};
 
 /// Nothing is planted.
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) const fn on(_bug: Bug) -> bool {
+    false
+}
+
+/// Nothing is planted.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn any() -> bool {
     false
 }

@@ -16,7 +16,7 @@ pub use error::{Fate, Reason, Refusal};
 pub use id::{Incarnation, ItemId, Seq, ShardId, TopicId};
 pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes};
 pub use key::{Horizon, Key};
-pub use lifecycle::{Ending, State, after_failure};
+pub use lifecycle::{Ending, State, after_failure, after_rejection, after_release};
 pub use limits::Limits;
 pub use name::{Namespace, Topic, TopicName};
 pub use receipt::{Receipt, ReceiptError};

@@ -13,7 +13,7 @@ pub enum State {
     Scheduled,
 }
 
-/// What becomes of an item whose delivery ended without an ack.
+/// What becomes of an item after a delivery that was not acked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// Goes back to its topic.
@@ -42,6 +42,16 @@ pub fn after_failure(
     }
 }
 
+/// Decides after a consumer released an item: nothing failed. An expired item is removed.
+pub fn after_release(expires_at: Option<Timestamp>, now: Timestamp) -> Ending {
+    if expires_at.is_some_and(|end| end <= now) { Ending::Expired } else { Ending::Again }
+}
+
+/// Decides after a consumer asked to make an item a dead letter at once. An expired item is removed.
+pub fn after_rejection(expires_at: Option<Timestamp>, now: Timestamp) -> Ending {
+    if expires_at.is_some_and(|end| end <= now) { Ending::Expired } else { Ending::Dead }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +63,14 @@ mod tests {
         assert_eq!(after_failure(2, 2, None, at(10)), Ending::Dead);
         assert_eq!(after_failure(2, 2, Some(at(10)), at(10)), Ending::Expired);
         assert_eq!(after_failure(1, 2, Some(at(11)), at(10)), Ending::Again);
+    }
+
+    #[test]
+    fn an_expired_item_is_neither_released_nor_made_a_dead_letter() {
+        let at = Timestamp::from_micros;
+        assert_eq!(after_release(Some(at(11)), at(10)), Ending::Again);
+        assert_eq!(after_release(Some(at(10)), at(10)), Ending::Expired);
+        assert_eq!(after_rejection(None, at(10)), Ending::Dead);
+        assert_eq!(after_rejection(Some(at(10)), at(10)), Ending::Expired);
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Mutex, time::Duration};
 
 use axum::{http::header::CONTENT_TYPE, response::IntoResponse};
-use forebay_engine::Status;
+use forebay_engine::{BreakerPhase, ShardState, Status};
 use metrics::gauge;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -64,8 +64,8 @@ fn set(status: &Status) {
     for shard in &status.shards {
         let id = shard.id.to_string();
         let figures = [
-            ("forebay_shard_owned", f64::from(shard.state == "owned")),
-            ("forebay_shard_breaker_open", f64::from(shard.breaker != "closed")),
+            ("forebay_shard_owned", f64::from(shard.state == ShardState::Owned)),
+            ("forebay_shard_breaker_open", f64::from(shard.breaker != BreakerPhase::Closed)),
             ("forebay_shard_epoch", shard.epoch as f64),
             ("forebay_shard_batch", shard.batch as f64),
             ("forebay_shard_index_bytes", shard.index_bytes as f64),

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Write as _};
 
 use axum::response::Html;
-use forebay_engine::{ShardStatus, Status, TopicStatus};
+use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status, TopicStatus};
 
 use super::{NodeStatus, State};
 
@@ -77,10 +77,10 @@ fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
             "<tr><td>{}<td class=\"l {}\">{}<td class=\"l {}\">{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}\
              <td>{}<td>{:.1} ms<td class=\"l wrap\">{}</tr>",
             shard.id,
-            class(shard.state == "owned"),
-            Escaped(&shard.state),
-            class(shard.breaker == "closed"),
-            Escaped(&shard.breaker),
+            class(shard.state == ShardState::Owned),
+            shard.state.as_str(),
+            class(shard.breaker == BreakerPhase::Closed),
+            shard.breaker.as_str(),
             shard.epoch,
             shard.batch,
             shard.ready,

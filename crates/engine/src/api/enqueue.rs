@@ -1,0 +1,61 @@
+//! Enqueue: what a caller hands in, and what it gets back.
+
+use std::time::Duration;
+
+use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, ShardId, Timestamp, Topic};
+
+/// An enqueue call: checked, but not yet placed.
+#[derive(Debug, Clone)]
+pub struct EnqueueCall {
+    /// The tenant.
+    pub namespace: Namespace,
+    /// What to store.
+    pub items: Vec<NewItem>,
+    /// Makes a repeated call harmless. Not with an item that names a dedupe key or a shard.
+    pub request_id: Option<String>,
+}
+
+/// An item to store.
+#[derive(Debug, Clone)]
+pub struct NewItem {
+    /// Its topic.
+    pub topic: Topic,
+    /// The smaller number goes first.
+    pub priority: i32,
+    /// What it carries.
+    pub body: Body,
+    /// When it may be delivered.
+    pub schedule: Schedule,
+    /// Its lease duration.
+    pub lease: Duration,
+    /// Its time to live, from arrival.
+    pub ttl: Option<Duration>,
+    /// Whether it needs an ack.
+    pub policy: DeliveryPolicy,
+    /// How many deliveries may fail.
+    pub max_attempts: u32,
+    /// A second item with this key inside the window is not stored. Not with `shard`.
+    pub dedupe_key: Option<String>,
+    /// Store it here and nowhere else.
+    pub shard: Option<ShardId>,
+}
+
+/// When an item may be delivered first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schedule {
+    /// At once.
+    Now,
+    /// This long after its arrival.
+    Delay(Duration),
+    /// Not before this time.
+    After(Timestamp),
+}
+
+/// An item that is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enqueued {
+    /// Its id, or that of the item that was there before.
+    pub id: ItemId,
+    /// It was there before.
+    pub duplicate: bool,
+}

@@ -1,0 +1,20 @@
+//! What goes into the engine and what comes out: checked values, no protobuf. One file a verb.
+
+mod active_topics;
+mod dequeue;
+mod enqueue;
+mod peers;
+mod settings;
+mod settle;
+mod status;
+
+pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
+pub use dequeue::{Delivered, Demand, DequeueCall};
+pub use enqueue::{EnqueueCall, Enqueued, NewItem, Schedule};
+pub use peers::Peers;
+pub use settings::Settings;
+pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
+pub use status::{BreakerPhase, ShardState, ShardStatus, Status, SweepStatus, TopicStatus};
+
+/// When a refused caller should try again.
+pub(crate) const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(500);

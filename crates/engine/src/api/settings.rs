@@ -1,0 +1,70 @@
+//! How the engine works.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use forebay_types::Limits;
+
+/// How the engine works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// What is allowed.
+    pub limits: Limits,
+    /// Bytes of ready index and cached bodies, over all shards.
+    pub index_bytes: usize,
+    /// Bytes of enqueues that wait for their commit, over all shards.
+    pub admit_bytes: usize,
+    /// The same for one shard.
+    pub admit_shard_bytes: usize,
+    /// The same for one tenant in one shard.
+    pub admit_tenant_bytes: usize,
+    /// Rows of one batch.
+    pub batch_rows: usize,
+    /// Batches under way at one server while small ones of its other shards wait for their turn.
+    pub batches_per_server: usize,
+    /// How long keys and request ids are remembered, where a namespace has no window of its own.
+    pub dedupe_window: Duration,
+    /// Windows of single namespaces.
+    pub dedupe_windows: BTreeMap<String, Duration>,
+    /// How long a shard stays its owner's without a renewal.
+    pub shard_lease: Duration,
+    /// How long a topic with nothing in it is kept.
+    pub idle_topic: Duration,
+    /// Long polls that may wait.
+    pub polls: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            index_bytes: 256 << 20,
+            admit_bytes: 256 << 20,
+            admit_shard_bytes: 32 << 20,
+            admit_tenant_bytes: 8 << 20,
+            batch_rows: 1_000,
+            batches_per_server: 4,
+            dedupe_window: Duration::from_secs(600),
+            dedupe_windows: BTreeMap::new(),
+            shard_lease: Duration::from_millis(1_500),
+            idle_topic: Duration::from_secs(3_600),
+            polls: 50_000,
+        }
+    }
+}
+
+impl Settings {
+    /// How long a namespace's dedupe keys and request ids are remembered.
+    pub(crate) fn dedupe_window_of(&self, namespace: &str) -> Duration {
+        self.dedupe_windows.get(namespace).copied().unwrap_or(self.dedupe_window)
+    }
+
+    /// The longest of all dedupe windows.
+    pub(crate) fn longest_dedupe_window(&self) -> Duration {
+        self.dedupe_windows.values().copied().fold(self.dedupe_window, Duration::max)
+    }
+
+    /// How long an owner trusts its claim after the start of a successful renewal or batch: four fifths of the shard lease.
+    pub(crate) fn trusted_span(&self) -> Duration {
+        self.shard_lease - self.shard_lease / 5
+    }
+}

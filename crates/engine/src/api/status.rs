@@ -1,0 +1,135 @@
+//! What operators see.
+
+/// What operators see of the engine, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Status {
+    /// One per configured shard.
+    pub shards: Vec<ShardStatus>,
+    /// Long polls that wait.
+    pub polls: usize,
+    /// Bytes of enqueues that wait for their commit.
+    pub admitted_bytes: usize,
+    /// Every topic of this node's shards, by name; cut at 1,000.
+    pub topics: Vec<TopicStatus>,
+    /// How many topics there are.
+    pub topic_count: usize,
+}
+
+/// Whether a node owns a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShardState {
+    /// The node has not looked at it yet.
+    #[default]
+    Starting,
+    /// The node owns it.
+    Owned,
+    /// Another node owns it. This one takes it over when that one lapses.
+    Waiting,
+    /// It does not answer.
+    Unreachable,
+    /// The node has given it up, because it stops.
+    Stopped,
+}
+
+impl ShardState {
+    /// The state's name on the page and in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Owned => "owned",
+            Self::Waiting => "waiting",
+            Self::Unreachable => "unreachable",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What a shard's circuit breaker lets through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BreakerPhase {
+    /// Everything.
+    #[default]
+    Closed,
+    /// Nothing new.
+    Open,
+    /// One batch, to see whether the shard has recovered.
+    HalfOpen,
+}
+
+impl BreakerPhase {
+    /// The phase's name on the page.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half-open",
+        }
+    }
+}
+
+/// One shard, for operators.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct ShardStatus {
+    /// Its number.
+    pub id: u32,
+    /// Whether this node owns it.
+    pub state: ShardState,
+    /// What its circuit breaker lets through.
+    pub breaker: BreakerPhase,
+    /// The owner's epoch.
+    pub epoch: u64,
+    /// The last committed batch.
+    pub batch: u64,
+    /// Items ready to be leased.
+    pub ready: u64,
+    /// Items leased.
+    pub leased: u64,
+    /// Items that wait for their time.
+    pub scheduled: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Topics.
+    pub topics: usize,
+    /// Bytes of ready index and cached bodies.
+    pub index_bytes: usize,
+    /// How long the last commit took, in microseconds.
+    pub commit_micros: u64,
+    /// How far the server's clock is ahead of node time, in microseconds; 0 for a store without a clock.
+    pub clock_offset_micros: i64,
+    /// The last failure, for people; empty if none.
+    pub last_error: String,
+    /// Where each sweep is, and how many rows it moved.
+    pub sweeps: Vec<SweepStatus>,
+}
+
+/// One sweep of one shard, for operators.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct SweepStatus {
+    /// Its name.
+    pub name: String,
+    /// Rows moved since the shard was taken over.
+    pub moved: u64,
+    /// Where it goes on, in microseconds since the Unix epoch.
+    pub checkpoint_micros: i64,
+}
+
+/// One topic over all shards of the node, for operators.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+pub struct TopicStatus {
+    /// The tenant.
+    pub namespace: String,
+    /// The topic.
+    pub topic: String,
+    /// Items ready to be leased.
+    pub ready: u64,
+    /// Items leased.
+    pub leased: u64,
+    /// Items that wait for their time.
+    pub scheduled: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Consumers that wait.
+    pub waiting: usize,
+}

@@ -1,0 +1,12 @@
+//! Ack: deliveries are done, and their items are deleted.
+
+use forebay_types::Receipt;
+
+use super::settle;
+use crate::{api::Settled, core::Core, messages::event::Reply, shard::work::SettleKind};
+
+/// Serves the call.
+pub(crate) fn serve(core: &mut Core, acks: Vec<Receipt>, reply: Reply<Vec<Settled>>) {
+    let members = acks.into_iter().map(|receipt| (receipt, SettleKind::Ack));
+    settle::begin(core, members.collect(), reply);
+}

@@ -1,0 +1,241 @@
+//! Looks dedupe keys and request ids up before their items are stored: at their earlier homes first, if they have any,
+//! then at their home shard. One key is in flight once at a time.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use forebay_store::{DedupeHit, StoreError};
+use forebay_types::{ItemId, Refusal, ShardId, Timestamp};
+
+use crate::{
+    api::Enqueued,
+    core::Core,
+    index::ShardIndex,
+    shard::{
+        DedupeLookup, decode_answer,
+        work::{AdmittedItem, KeyHash, ShardEnqueue},
+    },
+};
+
+/// Whom to ask for keys.
+enum LookupPlan {
+    /// These shards, in turn.
+    Ask(VecDeque<ShardIndex>),
+    /// One of them is just recording the current set of shards.
+    Wait,
+    /// One of them does not answer.
+    Unavailable,
+}
+
+/// Queues an enqueue for the next batch, after a lookup where a key or a request id asks for one. It was charged.
+pub(crate) fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
+    loop {
+        // A second item with the same key in one call is a part of its own, behind the first.
+        let mut seen = HashSet::new();
+        let (first, rest): (Vec<AdmittedItem>, Vec<AdmittedItem>) =
+            part.items.into_iter().partition(|item| item.dedupe.is_none_or(|key| seen.insert(key)));
+        let (call, namespace, request) = (part.call, part.namespace, part.request);
+        let distinct = ShardEnqueue { call, namespace: namespace.clone(), request, items: first };
+        accept_distinct(core, index, distinct);
+        if rest.is_empty() {
+            return;
+        }
+        part = ShardEnqueue { call, namespace, request: None, items: rest };
+    }
+}
+
+/// Queues an enqueue whose keys are distinct.
+fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
+    let now = core.time.now();
+    let keys = part.keys();
+    let Some(shard) = core.slots.owned_mut(index) else {
+        debug_assert!(false, "an item is accepted by a shard that is owned");
+        return;
+    };
+    if keys.is_empty() {
+        return shard.enqueue(part);
+    }
+    if shard.must_wait_for_keys(&keys, now) {
+        return shard.wait_for_keys(part);
+    }
+    let plan = plan(core, index, &keys);
+    let Some(shard) = core.slots.owned_mut(index) else { return };
+    match plan {
+        LookupPlan::Wait => shard.wait_for_keys(part),
+        LookupPlan::Unavailable => {
+            shard.hold_keys(&keys);
+            refuse(core, index, part);
+        }
+        LookupPlan::Ask(to_ask) => {
+            shard.hold_keys(&keys);
+            ask(core, index, DedupeLookup { part, to_ask, asked: index, asked_term: 0, hits: Vec::new() });
+        }
+    }
+}
+
+/// Whom to ask for these keys.
+fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
+    let (now, at) = (core.time.now(), core.time.monotonic());
+    let now = core.slots.owned(home).map_or(now, |shard| shard.key_time(now));
+    if !core.homes.is_complete(at) {
+        return LookupPlan::Unavailable;
+    }
+    let mut to_ask = VecDeque::new();
+    for id in core.homes.earlier_homes(keys, now) {
+        let Some(earlier) = core.slots.index_of(id) else { return LookupPlan::Unavailable };
+        // Once it has recorded the current set, it stores no key any more whose home is elsewhere.
+        let Some(shard) = core.slots.owned(earlier) else { return LookupPlan::Unavailable };
+        if shard.is_recording_topology() {
+            return LookupPlan::Wait;
+        }
+        to_ask.push_back(earlier);
+    }
+    to_ask.push_back(home);
+    LookupPlan::Ask(to_ask)
+}
+
+/// Asks the next shard. Its answer is reported in the name of the home shard.
+fn ask(core: &mut Core, index: ShardIndex, mut lookup: DedupeLookup) {
+    let read = core.ids.next();
+    let Some(asked) = lookup.to_ask.pop_front() else { return answer_duplicates(core, index, lookup) };
+    (lookup.asked, lookup.asked_term) = (asked, core.slots[asked].term);
+    let keys = lookup.part.keys();
+    let Some(home) = &core.slots[index].holding else { return };
+    let events = home.reads.events.clone();
+    let Some(there) = &core.slots[asked].holding else { return refuse(core, index, lookup.part) };
+    let generations = there.shard.generations();
+    there.reads.reporting_to(events).dedupe(read, generations, keys);
+    if let Some(shard) = core.slots.owned_mut(index) {
+        shard.begin_lookup(read, lookup);
+    }
+}
+
+/// A shard answered.
+pub(crate) fn looked_up(
+    core: &mut Core,
+    index: ShardIndex,
+    read: u64,
+    hits: Result<Vec<DedupeHit>, StoreError>,
+) {
+    let at = core.time.monotonic();
+    let Some(lookup) = core.slots.owned_mut(index).and_then(|shard| shard.end_lookup(read)) else { return };
+    let mut lookup = lookup;
+    let slot = &mut core.slots[lookup.asked];
+    // Nothing is written for a repeated answer, so it is given only while no other node can own the shard.
+    let trusted = slot.term == lookup.asked_term && slot.owned().is_some_and(|shard| shard.is_trusted(at));
+    match hits {
+        Ok(hits) if trusted => lookup.hits.extend(hits.into_iter().map(|hit| (slot.id, hit))),
+        Ok(_) => return refuse(core, index, lookup.part),
+        Err(error) => {
+            slot.strike(error.to_string(), at);
+            return refuse(core, index, lookup.part);
+        }
+    }
+    ask(core, index, lookup);
+}
+
+/// What is remembered of one key.
+struct Remembered {
+    /// When it was stored.
+    at: Timestamp,
+    /// Where.
+    shard: ShardId,
+    /// The answer to repeat.
+    answer: Vec<u8>,
+}
+
+/// Every shard was asked: duplicates are answered as they were the first time, the rest is queued.
+fn answer_duplicates(core: &mut Core, index: ShardIndex, lookup: DedupeLookup) {
+    let now = core.time.now();
+    let now = core.slots.owned(index).map_or(now, |shard| shard.key_time(now));
+    let DedupeLookup { part, hits, .. } = lookup;
+    let window = core.settings.dedupe_window_of(&part.namespace);
+    // Of several hits the latest counts.
+    let mut known: BTreeMap<KeyHash, Remembered> = BTreeMap::new();
+    for (shard, hit) in hits.into_iter().filter(|(_, hit)| hit.at.plus(window) > now) {
+        if known.get(&hit.hash).is_none_or(|known| hit.at >= known.at) {
+            known.insert(hit.hash, Remembered { at: hit.at, shard, answer: hit.answer });
+        }
+    }
+    let first_answer = |hash: &KeyHash| {
+        let remembered = known.get(hash)?;
+        Some((remembered.shard, decode_answer(&remembered.answer)?))
+    };
+    if let Some((shard, first)) = part.request.as_ref().and_then(first_answer) {
+        answer_request(core, &part, shard, first);
+        return released(core, index, &part);
+    }
+    let (call, namespace, request) = (part.call, part.namespace, part.request);
+    let (mut fresh, mut repeated) = (Vec::new(), Vec::new());
+    for item in part.items {
+        let first = item.dedupe.as_ref().and_then(first_answer);
+        match first.and_then(|(shard, mut first)| Some((shard, first.pop()?.ok()?))) {
+            Some((shard, seq)) => {
+                let id = ItemId { shard, seq };
+                core.calls.enqueue_done(call, item.index, Ok(Enqueued { id, duplicate: true }));
+                repeated.push(item);
+            }
+            None => fresh.push(item),
+        }
+    }
+    if !fresh.is_empty()
+        && let Some(shard) = core.slots.owned_mut(index)
+    {
+        shard.enqueue(ShardEnqueue { call, namespace: namespace.clone(), request, items: fresh });
+    }
+    if !repeated.is_empty() {
+        released(core, index, &ShardEnqueue { call, namespace, request: None, items: repeated });
+    }
+}
+
+/// Answers a call whose request id is known as it was answered the first time.
+fn answer_request(
+    core: &mut Core,
+    part: &ShardEnqueue,
+    shard: ShardId,
+    first: Vec<Result<forebay_types::Seq, Refusal>>,
+) {
+    if first.len() != part.items.len() {
+        // Another call under the same id: whose answers these are is unknown.
+        let message = "was used for a call with another number of items";
+        for item in &part.items {
+            let refusal = Refusal::field("request_id", message);
+            core.calls.enqueue_done(part.call, item.index, Err(refusal));
+        }
+        return;
+    }
+    for (item, result) in part.items.iter().zip(first) {
+        let result = result.map(|seq| Enqueued { id: ItemId { shard, seq }, duplicate: false });
+        core.calls.enqueue_done(part.call, item.index, result);
+    }
+}
+
+/// Every item is refused, because the shard can't say what it holds.
+fn refuse(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
+    for item in &part.items {
+        let refusal = core.slots[index].refusal();
+        core.calls.enqueue_done(part.call, item.index, Err(refusal));
+    }
+    released(core, index, &part);
+}
+
+/// An enqueue has its answer: what it held is free again.
+fn released(core: &mut Core, index: ShardIndex, part: &ShardEnqueue) {
+    if core.slots.owned_mut(index).is_some_and(|shard| shard.release(part)) {
+        retry_waiting(core, index);
+    }
+}
+
+/// Enqueues that waited for a key, or for a generation, try again.
+pub(crate) fn retry_waiting(core: &mut Core, index: ShardIndex) {
+    let waiting = core.slots.owned_mut(index).map(|shard| shard.take_waiting_for_keys());
+    for part in waiting.into_iter().flatten() {
+        accept(core, index, part);
+    }
+}
+
+/// The same on every shard: the set of shards was recorded, or a shard was lost.
+pub(crate) fn retry_waiting_everywhere(core: &mut Core) {
+    for index in core.slots.indexes() {
+        retry_waiting(core, index);
+    }
+}

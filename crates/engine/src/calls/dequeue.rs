@@ -1,0 +1,61 @@
+//! Dequeue: a poll is served at once, waits, or is answered empty.
+
+use forebay_types::{Reason, Refusal};
+
+use crate::{
+    api::{DequeueCall, RETRY_AFTER},
+    core::{Core, HEAD_TIMEOUT, polls::Poll, refusals::draining, timers::Timer},
+    dispatch::{answer, merge, serve::serve as find_items, undelivered},
+    messages::{delivery_guard::DeliveryGuard, event::Reply},
+};
+
+/// Serves the call.
+pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<DeliveryGuard>) {
+    if let Some(refusal) = refusal(core, &call) {
+        let _ = reply.send(Err(refusal));
+        return;
+    }
+    let at = core.time.monotonic();
+    let until = at.plus(call.wait);
+    let waits = !call.wait.is_zero();
+    let names = call.topic_names();
+    core.polls.insert(id, Poll { call, reply, until, leases: None });
+    if find_items(core, id, at) {
+        return;
+    }
+    // A head that has not been read yet counts as outstanding, not as empty: even a call that does not wait
+    // otherwise waits for it.
+    let outstanding = names.iter().any(|name| merge::is_outstanding(core, name, at));
+    if !waits && !outstanding {
+        return answer::empty(core, id);
+    }
+    let until = if waits { until } else { at.plus(HEAD_TIMEOUT) };
+    core.timers.set(until, Timer::Poll(id));
+    for name in names {
+        core.topics.add_waiting(name, id);
+    }
+}
+
+/// Why the call is refused, if it is.
+fn refusal(core: &Core, call: &DequeueCall) -> Option<Refusal> {
+    if core.stopping.is_stopping() {
+        return Some(draining());
+    }
+    if !call.wait.is_zero() && core.polls.len() >= core.settings.polls {
+        let message = format!("{} long polls wait at this node already", core.polls.len());
+        return Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
+    }
+    if !core.slots.iter().any(|slot| slot.is_merged()) {
+        let message = "no shard of this node answers for now";
+        return Some(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
+    }
+    None
+}
+
+/// The caller went away: what is leased for it already is returned.
+pub(crate) fn caller_gone(core: &mut Core, id: u64) {
+    if let Some(leases) = answer::remove(core, id).and_then(|poll| poll.leases) {
+        let returns = leases.ready.into_iter().map(|ready| ready.on_return).collect();
+        undelivered::return_undelivered(core, returns);
+    }
+}

@@ -1,0 +1,200 @@
+//! Enqueue: each item gets a rank and a shard, is looked up where a key or a request id makes it repeatable, and waits for
+//! the shard's next batch.
+
+use std::collections::BTreeMap;
+
+use forebay_types::{ItemAttributes, Refusal, ShardId, Timestamp, Topic};
+
+use super::dedupe;
+use crate::{
+    api::{EnqueueCall, Enqueued, NewItem, Schedule},
+    core::{
+        Core,
+        refusals::{draining, no_shard},
+    },
+    index::ShardIndex,
+    messages::event::Reply,
+    routing::rendezvous::{SHARDS_PER_TOPIC, best, hash},
+    shard::work::{AdmittedItem, KeyHash, ShardEnqueue},
+};
+
+/// A call's items, by shard.
+type ByShard = BTreeMap<ShardIndex, Vec<AdmittedItem>>;
+
+/// Serves the call, which was charged with `bytes` at admission.
+pub(crate) fn serve(
+    core: &mut Core,
+    call: EnqueueCall,
+    bytes: usize,
+    reply: Reply<Vec<Result<Enqueued, Refusal>>>,
+) {
+    if core.stopping.is_stopping() {
+        core.calls.release(bytes);
+        let _ = reply.send(Err(draining()));
+        return;
+    }
+    let now = core.time.now();
+    let EnqueueCall { namespace, items, request_id } = call;
+    let request = request_id.map(|id| hash(&[b"request", namespace.as_bytes(), id.as_bytes()]));
+    let id = core.ids.next();
+    let count = items.len();
+    let mut parts = ByShard::new();
+    let mut refused = Vec::new();
+    let mut candidates = Candidates::default();
+    for (index, item) in items.into_iter().enumerate() {
+        core.rank = core.rank.saturating_add(1).max(now.as_micros());
+        let item = unplaced(&namespace, index, item, core.rank, now);
+        match choose_shard(core, &namespace, request, &item, &parts, &mut candidates) {
+            Ok(shard) => parts.entry(shard).or_default().push(item.item),
+            Err(refusal) => refused.push((index, refusal)),
+        }
+    }
+    if let Some(refusal) = over_budget(core, &namespace, &parts) {
+        core.calls.release(bytes);
+        let _ = reply.send(Err(refusal));
+        return;
+    }
+    core.calls.begin_enqueue(id, count, bytes, reply);
+    for (index, refusal) in refused {
+        core.calls.enqueue_done(id, index, Err(refusal));
+    }
+    for (shard, items) in parts {
+        let part = ShardEnqueue { call: id, namespace: namespace.clone(), request, items };
+        charge(core, shard, &part);
+        dedupe::accept(core, shard, part);
+    }
+}
+
+/// What was in no batch yet goes to another shard, if it may.
+pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal: &Refusal) {
+    let ShardEnqueue { call, namespace, request, items } = part;
+    let mut parts = ByShard::new();
+    let mut candidates = Candidates::default();
+    for item in items {
+        let index = item.index;
+        let fixed = request.is_some() || item.pinned || item.dedupe.is_some();
+        let item = UnplacedItem { shard: None, item };
+        let shard = match fixed {
+            true => Err(refusal.clone()),
+            false => choose_shard(core, &namespace, None, &item, &parts, &mut candidates),
+        };
+        match shard {
+            Ok(shard) => parts.entry(shard).or_default().push(item.item),
+            Err(refusal) => core.calls.enqueue_done(call, index, Err(refusal)),
+        }
+    }
+    for (shard, items) in parts {
+        let part = ShardEnqueue { call, namespace: namespace.clone(), request: None, items };
+        charge(core, shard, &part);
+        dedupe::accept(core, shard, part);
+    }
+}
+
+/// Why a shard takes no more, if one of them does not.
+fn over_budget(core: &Core, namespace: &str, parts: &ByShard) -> Option<Refusal> {
+    let at = core.time.monotonic();
+    parts.iter().find_map(|(shard, items)| {
+        let bytes = items.iter().map(AdmittedItem::charge).sum();
+        core.slots.owned(*shard)?.over_budget(namespace, bytes, at)
+    })
+}
+
+fn charge(core: &mut Core, shard: ShardIndex, part: &ShardEnqueue) {
+    if let Some(shard) = core.slots.owned_mut(shard) {
+        shard.charge(&part.namespace, part.charge());
+    }
+}
+
+/// The healthy shards that suit the last item's topic, best first. A call's items mostly have the same topic.
+#[derive(Default)]
+struct Candidates {
+    /// The topic.
+    topic: Option<Topic>,
+    /// The shards.
+    shards: Vec<ShardIndex>,
+}
+
+/// An item with what only the choice of its shard needs.
+struct UnplacedItem {
+    /// The shard that the caller named.
+    shard: Option<ShardId>,
+    /// The item.
+    item: AdmittedItem,
+}
+
+/// The shard that takes an item.
+fn choose_shard(
+    core: &Core,
+    namespace: &str,
+    request: Option<KeyHash>,
+    item: &UnplacedItem,
+    parts: &ByShard,
+    candidates: &mut Candidates,
+) -> Result<ShardIndex, Refusal> {
+    if let Some(id) = item.shard {
+        let shard = core.slots.index_of(id).ok_or_else(|| {
+            Refusal::field(format!("items[{}].shard", item.item.index), "there is no such shard")
+        })?;
+        return only(core, shard);
+    }
+    if let Some(hash) = request.or(item.item.dedupe) {
+        let home = core.homes.home(&hash).and_then(|id| core.slots.index_of(id)).ok_or_else(no_shard)?;
+        return only(core, home);
+    }
+    if candidates.topic.as_ref() != Some(&item.item.topic) {
+        let key = hash(&[namespace.as_bytes(), item.item.topic.as_bytes()]);
+        let healthy = core.slots.entries().filter(|(_, slot)| slot.is_healthy());
+        let healthy = healthy.map(|(index, slot)| (index, slot.id));
+        candidates.shards = best(&key, healthy, core.slots.len());
+        candidates.topic = Some(item.item.topic.clone());
+    }
+    let ranked = &candidates.shards;
+    let backlog = |shard: &ShardIndex| core.slots.owned(*shard).map_or(usize::MAX, |owned| owned.backlog());
+    // A topic that brings more than its shards commit in a batch spreads to twice as many.
+    let mut spread = SHARDS_PER_TOPIC.min(ranked.len());
+    while spread < ranked.len()
+        && ranked[..spread].iter().all(|shard| backlog(shard) > core.settings.batch_rows)
+    {
+        spread = (2 * spread).min(ranked.len());
+    }
+    let spread = ranked[..spread].iter();
+    spread.min_by_key(|shard| (!parts.contains_key(shard), backlog(shard))).copied().ok_or_else(no_shard)
+}
+
+/// A shard that the caller or a key names: it or none.
+fn only(core: &Core, shard: ShardIndex) -> Result<ShardIndex, Refusal> {
+    let slot = &core.slots[shard];
+    if slot.is_merged() { Ok(shard) } else { Err(slot.refusal()) }
+}
+
+fn unplaced(namespace: &str, index: usize, item: NewItem, rank: i64, now: Timestamp) -> UnplacedItem {
+    let due = match item.schedule {
+        Schedule::Now => None,
+        Schedule::Delay(delay) if delay.is_zero() => None,
+        Schedule::Delay(delay) => Some(now.plus(delay)),
+        Schedule::After(time) => Some(time).filter(|time| *time > now),
+    };
+    let key = item.dedupe_key.as_ref();
+    let attributes = ItemAttributes {
+        enqueued_at: now,
+        expires_at: item.ttl.map(|ttl| now.plus(ttl)),
+        lease_ms: u32::try_from(item.lease.as_millis()).unwrap_or(u32::MAX),
+        max_attempts: item.max_attempts,
+        policy: item.policy,
+        deliveries: 0,
+        failures: 0,
+    };
+    let admitted = AdmittedItem {
+        index,
+        rank,
+        topic: item.topic,
+        priority: item.priority,
+        due,
+        attributes,
+        dedupe: key.map(|key| hash(&[b"dedupe", namespace.as_bytes(), key.as_bytes()])),
+        pinned: item.shard.is_some(),
+        body: item.body,
+        refused: None,
+    };
+    UnplacedItem { shard: item.shard, item: admitted }
+}

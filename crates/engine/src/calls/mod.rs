@@ -1,0 +1,12 @@
+//! What callers ask for: a verb a file.
+
+pub(crate) mod ack;
+pub(crate) mod active_topics;
+pub(crate) mod dedupe;
+pub(crate) mod dequeue;
+pub(crate) mod enqueue;
+pub(crate) mod extend_lease;
+pub(crate) mod nack;
+pub(crate) mod settle;
+pub(crate) mod status;
+pub(crate) mod stop;

@@ -1,0 +1,18 @@
+//! Nack: items are given back.
+
+use super::settle;
+use crate::{
+    api::{NackOf, Settled},
+    core::Core,
+    messages::event::Reply,
+    shard::work::SettleKind,
+};
+
+/// Serves the call.
+pub(crate) fn serve(core: &mut Core, nacks: Vec<NackOf>, reply: Reply<Vec<Settled>>) {
+    let members = nacks.into_iter().map(|nack| {
+        let NackOf { receipt, action, metadata, reason } = nack;
+        (receipt, SettleKind::Nack { action, metadata, reason })
+    });
+    settle::begin(core, members.collect(), reply);
+}

@@ -1,0 +1,94 @@
+//! What ack, nack and lease extension have in common: each member goes to the shard that its receipt names. If its
+//! delivery is over, the caller is told where the item is.
+
+use forebay_store::StoreError;
+use forebay_types::{Fate, Reason, Receipt, Refusal};
+
+use crate::{
+    api::Settled,
+    core::Core,
+    index::ShardIndex,
+    messages::event::Reply,
+    planted::{Bug, on},
+    shard::work::{ReplySlot, SettleKind, SettleRequest},
+};
+
+/// Begins an ack or nack call.
+pub(super) fn begin(core: &mut Core, members: Vec<(Receipt, SettleKind)>, reply: Reply<Vec<Settled>>) {
+    let id = core.ids.next();
+    if members.is_empty() {
+        let _ = reply.send(Ok(Vec::new()));
+        return;
+    }
+    core.calls.begin_settle(id, members.len(), reply);
+    queue(core, id, members);
+}
+
+/// Queues a call's members at their shards.
+pub(super) fn queue(core: &mut Core, call: u64, members: Vec<(Receipt, SettleKind)>) {
+    for (index, (receipt, kind)) in members.into_iter().enumerate() {
+        let request = SettleRequest { receipt, kind, slot: Some(ReplySlot { call, index }) };
+        let id = receipt.item.shard;
+        let Some(shard) = core.slots.index_of(id) else {
+            let message = format!("shard {id} is not one of this node's");
+            core.calls.settle_refused(&request, Refusal::new(Reason::NotOwner, message));
+            continue;
+        };
+        match core.slots.merged_mut(shard) {
+            Some(holding) => holding.shard.settle(request),
+            None => core.calls.settle_refused(&request, core.slots[shard].refusal()),
+        }
+    }
+}
+
+/// A settlement whose delivery is over: finds out where the item is.
+pub(crate) fn locate(core: &mut Core, index: ShardIndex, request: SettleRequest) {
+    if request.slot.is_none() {
+        return;
+    }
+    match &core.slots[index].holding {
+        Some(holding) if holding.shard.is_leased(request.receipt.item.seq) => {
+            lease_lost(core, index, &request, Fate::Leased);
+        }
+        Some(holding) => holding.reads.locate(Box::new(request)),
+        None => core.calls.settle_refused(&request, core.slots[index].refusal()),
+    }
+}
+
+/// The item was located.
+pub(crate) fn located(
+    core: &mut Core,
+    index: ShardIndex,
+    request: &SettleRequest,
+    location: Result<Option<bool>, StoreError>,
+) {
+    let seq = request.receipt.item.seq;
+    let fate = match location {
+        _ if core.slots.owned(index).is_some_and(|shard| shard.is_leased(seq)) => Fate::Leased,
+        Ok(Some(false)) => Fate::Waiting,
+        Ok(Some(true)) => Fate::Dead,
+        Ok(None) => Fate::Gone,
+        Err(error) => {
+            core.slots[index].last_error = error.to_string();
+            return core.calls.settle_refused(request, core.slots[index].refusal());
+        }
+    };
+    lease_lost(core, index, request, fate);
+}
+
+/// The shard was lost while the item was being located.
+pub(crate) fn not_located(core: &mut Core, index: ShardIndex, request: &SettleRequest) {
+    core.calls.settle_refused(request, core.slots[index].refusal());
+}
+
+/// Nothing is written for this answer, so it is given only while no other node can own the shard.
+fn lease_lost(core: &mut Core, index: ShardIndex, request: &SettleRequest, fate: Fate) {
+    let at = core.time.monotonic();
+    let trusted = core.slots.owned(index).is_some_and(|shard| shard.is_trusted(at));
+    let refusal = if trusted || on(Bug::LeaseLostUntrusted) {
+        Refusal::lease_lost(fate)
+    } else {
+        core.slots[index].refusal()
+    };
+    core.calls.settle_refused(request, refusal);
+}

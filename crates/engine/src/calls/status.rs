@@ -1,0 +1,49 @@
+//! What operators see of the engine.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    api::{ShardStatus, Status, TopicStatus},
+    core::Core,
+};
+
+/// Topics that one status lists.
+const TOPICS_MAX: usize = 1_000;
+
+/// How things are now.
+pub(crate) fn serve(core: &mut Core) -> Status {
+    let mut topics: BTreeMap<(&str, &str), TopicStatus> = BTreeMap::new();
+    let mut shards = Vec::with_capacity(core.slots.len());
+    for slot in core.slots.iter() {
+        let known = slot.owned().map(|shard| shard.status()).unwrap_or_default();
+        shards.push(ShardStatus {
+            id: slot.id.0,
+            state: slot.state,
+            breaker: slot.breaker.phase(),
+            clock_offset_micros: core.time.offset(slot.server).unwrap_or(0),
+            last_error: slot.last_error.clone(),
+            ..known
+        });
+        let Some(shard) = slot.owned() else { continue };
+        for (id, name) in shard.topics() {
+            let totals = shard.totals(id).unwrap_or_default();
+            let topic = topics.entry((&*name.namespace, &*name.topic)).or_insert_with(|| TopicStatus {
+                namespace: name.namespace.to_string(),
+                topic: name.topic.to_string(),
+                waiting: core.topics.waiting_count(name),
+                ..TopicStatus::default()
+            });
+            topic.ready += totals.ready;
+            topic.leased += totals.leased;
+            topic.scheduled += totals.scheduled;
+            topic.dead += totals.dead;
+        }
+    }
+    Status {
+        shards,
+        polls: core.polls.len(),
+        admitted_bytes: core.calls.admitted_bytes(),
+        topic_count: topics.len(),
+        topics: topics.into_values().take(TOPICS_MAX).collect(),
+    }
+}

@@ -1,0 +1,182 @@
+//! The node's one time, and a shard's.
+//!
+//! Node time is the median of the node's wall clock and of the clocks of the database servers, one vote a
+//! server, carried by the monotonic clock between the votes. It never steps back, and a new median is
+//! approached at 10 % of the speed of time.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use forebay_types::{Clock, Monotonic, Timestamp};
+
+use crate::index::ServerIndex;
+
+/// One part in so many is how fast node time approaches its median.
+const SLEW: u32 = 10;
+
+/// The node's time.
+pub(crate) struct NodeTime {
+    /// The node's own clocks.
+    clock: Arc<dyn Clock>,
+    /// How far each server's clock is ahead of the monotonic clock, in microseconds.
+    votes: BTreeMap<ServerIndex, i64>,
+    /// Node time at `read_at`, in microseconds.
+    value: i64,
+    /// When `value` was last brought up to date.
+    read_at: Monotonic,
+}
+
+impl NodeTime {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let (value, read_at) = (clock.wall().as_micros(), clock.monotonic());
+        Self { clock, votes: BTreeMap::new(), value, read_at }
+    }
+
+    pub fn monotonic(&self) -> Monotonic {
+        self.clock.monotonic()
+    }
+
+    /// A server's clock was read.
+    pub fn vote(&mut self, server: ServerIndex, time: Timestamp) {
+        self.votes.insert(server, time.as_micros() - micros(self.clock.monotonic()));
+    }
+
+    /// No shard of this server is owned any more, so its clock is not read.
+    pub fn forget(&mut self, server: ServerIndex) {
+        self.votes.remove(&server);
+    }
+
+    /// How far a server's clock is from node time, for operators.
+    pub fn offset(&mut self, server: ServerIndex) -> Option<i64> {
+        let now = self.now().as_micros() - micros(self.read_at);
+        self.votes.get(&server).map(|vote| vote - now)
+    }
+
+    /// Both clocks at once, for what looks at many items.
+    pub fn moment(&mut self) -> Moment {
+        Moment { now: self.now(), at: self.read_at }
+    }
+
+    /// The time. Never less than what was returned before.
+    pub fn now(&mut self) -> Timestamp {
+        let at = self.clock.monotonic();
+        let elapsed = micros(at) - micros(self.read_at);
+        let target = self.median(at);
+        let free = self.value + elapsed;
+        let slew = elapsed / i64::from(SLEW);
+        self.value = target.clamp(free - slew, free + slew).max(self.value);
+        self.read_at = at;
+        Timestamp::from_micros(self.value)
+    }
+
+    /// The median of all clocks; of an even number, the lower middle.
+    fn median(&self, at: Monotonic) -> i64 {
+        let mut clocks: Vec<i64> = self.votes.values().map(|vote| vote + micros(at)).collect();
+        clocks.push(self.clock.wall().as_micros());
+        clocks.sort_unstable();
+        clocks[(clocks.len() - 1) / 2]
+    }
+}
+
+/// Node time, or a shard's time, and the monotonic clock, read together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// Civil time.
+    pub now: Timestamp,
+    /// The monotonic clock.
+    pub at: Monotonic,
+}
+
+impl Moment {
+    /// When the clock will have passed `time`. A microsecond later, since times are compared in whole microseconds.
+    pub fn when(self, time: Timestamp) -> Monotonic {
+        self.at.plus(time.since(self.now)).plus(Duration::from_micros(1))
+    }
+}
+
+/// A shard's time: node time, but never behind what the shard was told before. Where the fence's time is
+/// ahead of the node's, the shard's runs at half speed until it is met.
+#[derive(Debug)]
+pub(crate) struct ShardTime {
+    /// The shard's time at `read_at`.
+    value: Timestamp,
+    /// When `value` was last brought up to date.
+    read_at: Monotonic,
+}
+
+impl ShardTime {
+    pub fn new(fence: Timestamp, at: Monotonic) -> Self {
+        Self { value: fence, read_at: at }
+    }
+
+    /// The shard's moment, given the node's.
+    pub fn moment(&mut self, node: Moment) -> Moment {
+        let half = self.value.plus(node.at.since(self.read_at) / 2);
+        self.value = node.now.max(half);
+        self.read_at = node.at;
+        Moment { now: self.value, at: node.at }
+    }
+}
+
+fn micros(at: Monotonic) -> i64 {
+    i64::try_from(at.since(Monotonic::from_start(Duration::ZERO)).as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Hands(Mutex<(i64, u64)>);
+
+    impl Hands {
+        fn set(&self, wall: i64, monotonic: u64) {
+            *self.0.lock().unwrap() = (wall, monotonic);
+        }
+    }
+
+    impl Clock for Hands {
+        fn wall(&self) -> Timestamp {
+            Timestamp::from_micros(self.0.lock().unwrap().0)
+        }
+
+        fn monotonic(&self) -> Monotonic {
+            Monotonic::from_start(Duration::from_micros(self.0.lock().unwrap().1))
+        }
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_approached_slowly_and_never_backwards() {
+        let hands = Arc::new(Hands::default());
+        hands.set(1_000_000, 0);
+        let mut time = NodeTime::new(hands.clone());
+        hands.set(9_000_000, 1_000);
+        assert_eq!(time.now().as_micros(), 1_001_100);
+        hands.set(0, 2_000);
+        assert_eq!(time.now().as_micros(), 1_002_000);
+    }
+
+    #[test]
+    fn two_servers_outvote_the_wall_clock() {
+        let hands = Arc::new(Hands::default());
+        hands.set(1_000_000, 0);
+        let mut time = NodeTime::new(hands.clone());
+        time.vote(ServerIndex(0), Timestamp::from_micros(1_000_000));
+        time.vote(ServerIndex(1), Timestamp::from_micros(1_000_000));
+        hands.set(9_001_000, 1_000);
+        assert_eq!(time.now().as_micros(), 1_001_000);
+    }
+
+    #[test]
+    fn a_shard_that_is_ahead_runs_at_half_speed_until_it_is_met() {
+        let start = Monotonic::from_start(Duration::ZERO);
+        let mut time = ShardTime::new(Timestamp::from_micros(2_000), start);
+        let mut shard = |node, at: Monotonic| {
+            time.moment(Moment { now: Timestamp::from_micros(node), at }).now.as_micros()
+        };
+        let later = start.plus(Duration::from_micros(1_000));
+        assert_eq!(shard(1_000, later), 2_500);
+        assert_eq!(shard(5_000, later.plus(Duration::from_micros(4_000))), 5_000);
+    }
+}

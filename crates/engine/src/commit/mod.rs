@@ -1,0 +1,4 @@
+//! When shards commit, and what a resolved batch means to callers.
+
+pub(crate) mod answers;
+pub(crate) mod scheduler;

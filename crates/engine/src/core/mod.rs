@@ -1,0 +1,118 @@
+//! The node's memory, parts only: each file is one part with private fields and the operations on it. What is done with
+//! them is in `calls`, `dispatch`, `commit` and `ownership`.
+
+pub(crate) mod active_index;
+pub(crate) mod breaker;
+pub(crate) mod pending_calls;
+pub(crate) mod polls;
+pub(crate) mod refusals;
+pub(crate) mod slot;
+pub(crate) mod stopping;
+pub(crate) mod timers;
+pub(crate) mod topics;
+
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use rand::rngs::StdRng;
+use tokio::sync::{mpsc::UnboundedSender, watch};
+
+use self::{
+    active_index::ActiveIndexes, pending_calls::PendingCalls, polls::Polls, slot::Slots, stopping::Stopping,
+    timers::Timers, topics::TopicDirectory,
+};
+use crate::{
+    api::Settings, clock::NodeTime, index::ShardIndex, messages::event::Event, routing::key_homes::KeyHomes,
+};
+
+/// How long a shard whose head is unknown is waited for, and how long the rest of an answer may come late.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// All that the node knows. The event loop is its only writer.
+pub(crate) struct Core {
+    /// How the engine works.
+    pub settings: Arc<Settings>,
+    /// The node's time.
+    pub time: NodeTime,
+    /// Chance: nonces.
+    pub rng: StdRng,
+    /// The configured shards.
+    pub slots: Slots,
+    /// Topics over all shards, and who waits for them.
+    pub topics: TopicDirectory,
+    /// Dequeue calls.
+    pub polls: Polls,
+    /// Calls whose members are answered one by one.
+    pub calls: PendingCalls,
+    /// Where dedupe keys have their homes.
+    pub homes: KeyHomes,
+    /// The order of active topics, where somebody asks for it.
+    pub active: ActiveIndexes,
+    /// What is to be done at a time.
+    pub timers: Timers,
+    /// Numbers for reads and calls.
+    pub ids: Ids,
+    /// The highest rank given out.
+    pub rank: i64,
+    /// The shard whose turn it is to commit.
+    pub turn: ShardIndex,
+    /// Whether the engine stops.
+    pub stopping: Stopping,
+    /// The event loop's own inbox.
+    pub events: UnboundedSender<Event>,
+    /// Told when every shard that answers is owned.
+    pub ready: watch::Sender<bool>,
+}
+
+/// Numbers that are never used twice.
+#[derive(Debug, Default)]
+pub(crate) struct Ids(u64);
+
+impl Ids {
+    /// The next one.
+    pub fn next(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+impl Core {
+    /// Of an engine that has just started. `admitted`: bytes of enqueues that are not answered yet.
+    pub fn new(
+        settings: Settings,
+        time: NodeTime,
+        rng: StdRng,
+        slots: Slots,
+        events: UnboundedSender<Event>,
+        admitted: Arc<AtomicUsize>,
+        ready: watch::Sender<bool>,
+    ) -> Self {
+        let window = settings.longest_dedupe_window();
+        let homes = KeyHomes::new(slots.iter().map(|slot| slot.id), window, time.monotonic());
+        Self {
+            settings: Arc::new(settings),
+            time,
+            rng,
+            slots,
+            topics: TopicDirectory::default(),
+            polls: Polls::default(),
+            calls: PendingCalls::new(admitted),
+            homes,
+            active: ActiveIndexes::default(),
+            timers: Timers::default(),
+            ids: Ids::default(),
+            rank: i64::MIN,
+            turn: ShardIndex(0),
+            stopping: Stopping::default(),
+            events,
+            ready,
+        }
+    }
+
+    /// Bytes of ready index and cached bodies that one shard may hold.
+    pub fn index_budget(&self) -> usize {
+        self.settings.index_bytes / self.slots.len().max(1)
+    }
+}

@@ -1,0 +1,159 @@
+//! Calls whose members are answered one by one: enqueue, ack, nack, lease extension. A call is answered when its last
+//! member is.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use forebay_types::{Refusal, Timestamp};
+use rustc_hash::FxHashMap;
+
+use crate::{
+    api::{Enqueued, Extended, Settled},
+    messages::event::Reply,
+    shard::work::{ReplySlot, SettleKind, SettleRequest},
+};
+
+/// A call that collects its members' answers.
+struct PendingCall<T> {
+    /// The answers so far.
+    results: Vec<Option<T>>,
+    /// Members without an answer.
+    left: usize,
+    /// Where the whole answer goes.
+    reply: Reply<Vec<T>>,
+}
+
+impl<T> PendingCall<T> {
+    fn new(count: usize, reply: Reply<Vec<T>>) -> Self {
+        Self { results: std::iter::repeat_with(|| None).take(count).collect(), left: count, reply }
+    }
+
+    /// Notes one member's answer. Returns whether it was the last.
+    fn set(&mut self, index: usize, result: T) -> bool {
+        debug_assert!(self.results[index].is_none(), "a member is answered once");
+        self.results[index] = Some(result);
+        self.left -= 1;
+        self.left == 0
+    }
+
+    /// Answers the call. A caller that went away has drawn its own conclusions.
+    fn send(self) {
+        let _ = self.reply.send(Ok(self.results.into_iter().flatten().collect()));
+    }
+}
+
+/// An enqueue call.
+struct PendingEnqueue {
+    /// Its members.
+    call: PendingCall<Result<Enqueued, Refusal>>,
+    /// Bytes that it was charged with at admission.
+    bytes: usize,
+}
+
+/// All calls that are under way.
+pub(crate) struct PendingCalls {
+    /// Enqueues.
+    enqueues: FxHashMap<u64, PendingEnqueue>,
+    /// Acks and nacks.
+    settles: FxHashMap<u64, PendingCall<Settled>>,
+    /// Lease extensions.
+    extensions: FxHashMap<u64, PendingCall<Extended>>,
+    /// Bytes of enqueues that are not answered yet.
+    admitted: Arc<AtomicUsize>,
+}
+
+impl PendingCalls {
+    /// None. `admitted` counts the bytes of enqueues that are not answered yet.
+    pub fn new(admitted: Arc<AtomicUsize>) -> Self {
+        Self {
+            enqueues: FxHashMap::default(),
+            settles: FxHashMap::default(),
+            extensions: FxHashMap::default(),
+            admitted,
+        }
+    }
+
+    /// Every call has been answered.
+    pub fn is_empty(&self) -> bool {
+        self.enqueues.is_empty() && self.settles.is_empty() && self.extensions.is_empty()
+    }
+
+    /// Bytes of enqueues that are not answered yet.
+    pub fn admitted_bytes(&self) -> usize {
+        self.admitted.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of an enqueue that is answered.
+    pub fn release(&self, bytes: usize) {
+        self.admitted.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// An enqueue call of `count` items begins, charged with `bytes`.
+    pub fn begin_enqueue(
+        &mut self,
+        id: u64,
+        count: usize,
+        bytes: usize,
+        reply: Reply<Vec<Result<Enqueued, Refusal>>>,
+    ) {
+        let call = PendingCall::new(count, reply);
+        self.enqueues.insert(id, PendingEnqueue { call, bytes });
+    }
+
+    /// An ack or nack call of `count` members begins.
+    pub fn begin_settle(&mut self, id: u64, count: usize, reply: Reply<Vec<Settled>>) {
+        self.settles.insert(id, PendingCall::new(count, reply));
+    }
+
+    /// A lease extension of `count` members begins.
+    pub fn begin_extension(&mut self, id: u64, count: usize, reply: Reply<Vec<Extended>>) {
+        self.extensions.insert(id, PendingCall::new(count, reply));
+    }
+
+    /// One item of an enqueue call has its answer.
+    pub fn enqueue_done(&mut self, call: u64, index: usize, result: Result<Enqueued, Refusal>) {
+        let Some(pending) = self.enqueues.get_mut(&call) else { return };
+        if pending.call.set(index, result)
+            && let Some(pending) = self.enqueues.remove(&call)
+        {
+            pending.call.send();
+            self.release(pending.bytes);
+        }
+    }
+
+    /// An ack or a nack is committed.
+    pub fn settle_done(&mut self, request: &SettleRequest) {
+        if let Some(slot) = request.slot {
+            answer(&mut self.settles, slot, Ok(()));
+        }
+    }
+
+    /// A lease was extended until `deadline`.
+    pub fn extension_done(&mut self, request: &SettleRequest, deadline: Timestamp) {
+        if let Some(slot) = request.slot {
+            answer(&mut self.extensions, slot, Ok(deadline));
+        }
+    }
+
+    /// A settlement is refused.
+    pub fn settle_refused(&mut self, request: &SettleRequest, refusal: Refusal) {
+        let Some(slot) = request.slot else { return };
+        if matches!(request.kind, SettleKind::Extend { .. }) {
+            answer(&mut self.extensions, slot, Err(refusal));
+        } else {
+            answer(&mut self.settles, slot, Err(refusal));
+        }
+    }
+}
+
+/// One member has its answer.
+fn answer<T>(calls: &mut FxHashMap<u64, PendingCall<T>>, slot: ReplySlot, result: T) {
+    let Some(pending) = calls.get_mut(&slot.call) else { return };
+    if pending.set(slot.index, result)
+        && let Some(pending) = calls.remove(&slot.call)
+    {
+        pending.send();
+    }
+}

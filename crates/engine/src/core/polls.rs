@@ -1,0 +1,117 @@
+//! Dequeue calls that have no answer yet.
+
+use forebay_types::{Monotonic, TopicName};
+use rustc_hash::FxHashMap;
+
+use crate::{
+    api::{Delivered, DequeueCall},
+    messages::{
+        delivery_guard::{DeliveryGuard, ReturnAction},
+        event::Reply,
+    },
+    shard::work::{ShardLease, WaitingPoll},
+};
+
+/// A dequeue call.
+pub(crate) struct Poll {
+    /// What is asked for.
+    pub call: DequeueCall,
+    /// Where the answer goes.
+    pub reply: Reply<DeliveryGuard>,
+    /// Until when it waits.
+    pub until: Monotonic,
+    /// Leases under way for it; `None` while it waits.
+    pub leases: Option<LeasesUnderWay>,
+}
+
+impl Poll {
+    /// What it would take of a topic, if it waits.
+    pub fn waiting(&self, id: u64, name: &TopicName) -> Option<WaitingPoll> {
+        let demand = self.call.demands.iter().find(|demand| demand.topic == name.topic)?;
+        if self.leases.is_some() || self.reply.is_closed() {
+            return None;
+        }
+        let DequeueCall { lease, consumer, max_bytes, .. } = &self.call;
+        let lease = ShardLease { poll: id, lease: *lease, consumer: consumer.clone(), items: Vec::new() };
+        Some(WaitingPoll { max_items: demand.max_items, max_bytes: *max_bytes, lease })
+    }
+}
+
+/// An item that is leased for a poll and not handed over yet.
+pub(crate) struct Ready {
+    /// Its position in the answer.
+    pub position: usize,
+    /// What the caller is given.
+    pub delivered: Delivered,
+    /// How it is returned if nobody receives it.
+    pub on_return: ReturnAction,
+}
+
+/// Leases under way for a poll.
+pub(crate) struct LeasesUnderWay {
+    /// Shards that have not answered.
+    pub left: usize,
+    /// Shards that take at-most-once items: never late, the answer waits for them.
+    pub at_most_once: usize,
+    /// What is leased so far.
+    pub ready: Vec<Ready>,
+    /// Something that was reserved expired before it could be leased. What comes behind it may be deliverable.
+    pub expired: bool,
+    /// When the rest is not waited for any more. Set by the first shard that answers with items.
+    pub late_at: Option<Monotonic>,
+}
+
+impl LeasesUnderWay {
+    /// In `left` shards, of which `at_most_once` take at-most-once items.
+    pub fn new(left: usize, at_most_once: usize) -> Self {
+        Self { left, at_most_once, ready: Vec::new(), expired: false, late_at: None }
+    }
+
+    /// The rest is late, and need not be waited for.
+    pub fn is_late(&self, at: Monotonic) -> bool {
+        self.late_at.is_some_and(|late| late <= at) && self.at_most_once == 0
+    }
+}
+
+/// All dequeue calls without an answer.
+#[derive(Default)]
+pub(crate) struct Polls(FxHashMap<u64, Poll>);
+
+impl Polls {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn insert(&mut self, id: u64, poll: Poll) {
+        self.0.insert(id, poll);
+    }
+
+    pub fn get(&self, id: u64) -> Option<&Poll> {
+        self.0.get(&id)
+    }
+
+    /// The leases under way for a poll.
+    pub fn leases_mut(&mut self, id: u64) -> Option<&mut LeasesUnderWay> {
+        self.0.get_mut(&id)?.leases.as_mut()
+    }
+
+    /// Leases are under way for a poll, or no more.
+    pub fn set_leases(&mut self, id: u64, leases: Option<LeasesUnderWay>) {
+        if let Some(poll) = self.0.get_mut(&id) {
+            poll.leases = leases;
+        }
+    }
+
+    pub fn remove(&mut self, id: u64) -> Option<Poll> {
+        self.0.remove(&id)
+    }
+
+    /// The numbers of all polls.
+    pub fn ids(&self) -> Vec<u64> {
+        self.0.keys().copied().collect()
+    }
+}

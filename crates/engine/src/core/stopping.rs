@@ -1,0 +1,50 @@
+//! Whether the engine stops, and who waits for that.
+
+use tokio::sync::oneshot;
+
+/// The state of an orderly stop.
+#[derive(Debug, Default)]
+pub(crate) enum Stopping {
+    /// The engine runs.
+    #[default]
+    No,
+    /// What was accepted is committed and answered.
+    Draining(Vec<oneshot::Sender<()>>),
+    /// The shards are given up.
+    Releasing(Vec<oneshot::Sender<()>>),
+}
+
+impl Stopping {
+    /// Begins to stop, or waits for the stop that has begun.
+    pub fn begin(&mut self, reply: oneshot::Sender<()>) {
+        match self {
+            Self::No => *self = Self::Draining(vec![reply]),
+            Self::Draining(waiting) | Self::Releasing(waiting) => waiting.push(reply),
+        }
+    }
+
+    /// The shards were told to release.
+    pub fn released(&mut self) {
+        if let Self::Draining(waiting) = self {
+            *self = Self::Releasing(std::mem::take(waiting));
+        }
+    }
+
+    /// No more work is taken.
+    pub fn is_stopping(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+
+    /// The shards are given up.
+    pub fn is_releasing(&self) -> bool {
+        matches!(self, Self::Releasing(_))
+    }
+
+    /// Takes those who wait for the end.
+    pub fn take_waiting(&mut self) -> Vec<oneshot::Sender<()>> {
+        match self {
+            Self::No => Vec::new(),
+            Self::Draining(waiting) | Self::Releasing(waiting) => std::mem::take(waiting),
+        }
+    }
+}

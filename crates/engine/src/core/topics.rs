@@ -1,0 +1,127 @@
+//! The topic directory: where each topic has rows, who waits for it, and which topics have something new.
+
+use std::collections::{BTreeSet, HashMap};
+
+use forebay_types::{Namespace, TopicId, TopicName};
+
+use crate::index::ShardIndex;
+
+/// A topic's part in one shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TopicPart {
+    /// The shard. This node owns it.
+    pub shard: ShardIndex,
+    /// The topic's number there.
+    pub topic: TopicId,
+}
+
+/// A topic over all shards of the node.
+#[derive(Debug, Default)]
+struct NodeTopic {
+    /// Where it has a row.
+    parts: Vec<TopicPart>,
+    /// Polls that wait for it. Their numbers grow, so the first is the one that came first.
+    waiting: BTreeSet<u64>,
+}
+
+/// All topics over all shards of the node.
+#[derive(Debug, Default)]
+pub(crate) struct TopicDirectory {
+    /// Topics that have a row, or somebody who waits.
+    topics: HashMap<TopicName, NodeTopic>,
+    /// How many topics with a row a namespace has.
+    per_namespace: HashMap<Namespace, usize>,
+    /// Topics whose polls may be served now.
+    woken: BTreeSet<TopicName>,
+}
+
+impl TopicDirectory {
+    /// Where a topic has rows.
+    pub fn parts(&self, name: &TopicName) -> Vec<TopicPart> {
+        self.topics.get(name).map(|topic| topic.parts.clone()).unwrap_or_default()
+    }
+
+    /// A shard has a row of the topic.
+    pub fn add_part(&mut self, name: TopicName, part: TopicPart) {
+        let namespace = name.namespace.clone();
+        let topic = self.topics.entry(name).or_default();
+        if topic.parts.is_empty() {
+            *self.per_namespace.entry(namespace).or_default() += 1;
+        }
+        topic.parts.push(part);
+    }
+
+    /// The row is gone, or the shard is lost.
+    pub fn remove_part(&mut self, name: &TopicName, part: TopicPart) {
+        let Some(topic) = self.topics.get_mut(name) else { return };
+        let before = topic.parts.len();
+        topic.parts.retain(|other| *other != part);
+        if before > 0
+            && topic.parts.is_empty()
+            && let Some(count) = self.per_namespace.get_mut(&name.namespace)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.per_namespace.remove(&name.namespace);
+            }
+        }
+        if topic.parts.is_empty() && topic.waiting.is_empty() {
+            self.topics.remove(name);
+        } else {
+            self.woken.insert(name.clone());
+        }
+    }
+
+    /// How many topics a namespace has on this node.
+    pub fn count_of(&self, namespace: &str) -> usize {
+        self.per_namespace.get(namespace).copied().unwrap_or(0)
+    }
+
+    /// The topics of a namespace.
+    pub fn of_namespace(&self, namespace: &Namespace) -> impl Iterator<Item = &TopicName> {
+        self.topics.keys().filter(move |name| name.namespace == *namespace)
+    }
+
+    /// A poll waits for the topic.
+    pub fn add_waiting(&mut self, name: TopicName, poll: u64) {
+        self.topics.entry(name).or_default().waiting.insert(poll);
+    }
+
+    /// A poll waits no more.
+    pub fn remove_waiting(&mut self, names: &[TopicName], poll: u64) {
+        for name in names {
+            let Some(topic) = self.topics.get_mut(name) else { continue };
+            topic.waiting.remove(&poll);
+            if topic.waiting.is_empty() && topic.parts.is_empty() {
+                self.topics.remove(name);
+            }
+        }
+    }
+
+    /// Polls that wait for the topic, first come first.
+    pub fn waiting(&self, name: &TopicName) -> impl Iterator<Item = u64> {
+        self.topics.get(name).into_iter().flat_map(|topic| topic.waiting.iter().copied())
+    }
+
+    /// How many polls wait for the topic.
+    pub fn waiting_count(&self, name: &TopicName) -> usize {
+        self.topics.get(name).map_or(0, |topic| topic.waiting.len())
+    }
+
+    /// The topic's polls may be served now.
+    pub fn wake(&mut self, name: TopicName) {
+        self.woken.insert(name);
+    }
+
+    /// The same, where only a reference is there and mostly nobody waits.
+    pub fn wake_if_waiting(&mut self, name: &TopicName) {
+        if self.waiting_count(name) > 0 {
+            self.woken.insert(name.clone());
+        }
+    }
+
+    /// Takes the topics whose polls may be served now.
+    pub fn take_woken(&mut self) -> BTreeSet<TopicName> {
+        std::mem::take(&mut self.woken)
+    }
+}

@@ -1,0 +1,47 @@
+//! Answers a poll. With its answer it is forgotten.
+
+use forebay_types::Refusal;
+
+use crate::{
+    core::{Core, polls::Poll},
+    messages::{delivery_guard::DeliveryGuard, event::Event},
+};
+
+/// Hands out what is leased for the poll, in the order of its demands.
+pub(crate) fn with_items(core: &mut Core, id: u64) {
+    let Some(mut poll) = remove(core, id) else { return };
+    let mut ready = poll.leases.take().map(|leases| leases.ready).unwrap_or_default();
+    ready.sort_unstable_by_key(|ready| ready.position);
+    metrics::counter!("forebay_delivered_total").increment(ready.len() as u64);
+    let (items, returns) = ready.into_iter().map(|ready| (ready.delivered, ready.on_return)).unzip();
+    let events = core.events.clone();
+    let guard = DeliveryGuard::new(items, returns, move |returns| {
+        // If the engine has stopped, the leases time out by themselves.
+        let _ = events.send(Event::Undelivered(returns));
+    });
+    // A caller that is gone drops the guard, which returns the items.
+    let _ = poll.reply.send(Ok(guard));
+}
+
+/// Answers without items. A poll whose leases are under way is answered when they have ended.
+pub(crate) fn empty(core: &mut Core, id: u64) {
+    if core.polls.get(id).is_some_and(|poll| poll.leases.is_none())
+        && let Some(poll) = remove(core, id)
+    {
+        let _ = poll.reply.send(Ok(DeliveryGuard::empty()));
+    }
+}
+
+/// Refuses.
+pub(crate) fn refuse(core: &mut Core, id: u64, refusal: Refusal) {
+    if let Some(poll) = remove(core, id) {
+        let _ = poll.reply.send(Err(refusal));
+    }
+}
+
+/// Forgets a poll.
+pub(crate) fn remove(core: &mut Core, id: u64) -> Option<Poll> {
+    let poll = core.polls.remove(id)?;
+    core.topics.remove_waiting(&poll.call.topic_names(), id);
+    Some(poll)
+}

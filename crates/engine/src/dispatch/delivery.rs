@@ -1,0 +1,242 @@
+//! From committed leases to one answer. A poll is answered when every shard has answered, or when the rest is late.
+
+use forebay_store::StoreError;
+use forebay_types::{Body, ItemId, Receipt, Seq, ShardId, Timestamp};
+
+use super::{answer, serve::serve, undelivered};
+use crate::{
+    api::Delivered,
+    core::{
+        Core, HEAD_TIMEOUT,
+        polls::{LeasesUnderWay, Ready},
+        timers::Timer,
+    },
+    index::ShardIndex,
+    messages::delivery_guard::ReturnAction,
+    planted::{Bug, on},
+    shard::{
+        in_flight::Leased,
+        work::{ReservedItem, ShardLease},
+    },
+};
+
+/// What one shard's share of a poll's leases came to.
+#[derive(Default)]
+struct Share {
+    /// What may be handed out.
+    ready: Vec<Ready>,
+    /// It was to take at-most-once items.
+    at_most_once: bool,
+}
+
+/// Bodies were read. A lease that can't be made has failed.
+pub(crate) fn bodies_read(
+    core: &mut Core,
+    index: ShardIndex,
+    read: u64,
+    bodies: Result<Vec<(Seq, Body)>, StoreError>,
+) {
+    let at = core.time.monotonic();
+    let slot = &mut core.slots[index];
+    let Some(holding) = &mut slot.holding else { return };
+    let (bodies, error) = match bodies {
+        Ok(bodies) => (Some(bodies), None),
+        Err(error) => (None, Some(error)),
+    };
+    let failed = holding.shard.bodies_read(read, bodies);
+    if let Some(error) = error {
+        slot.strike(error.to_string(), at);
+    }
+    if let Some(part) = failed {
+        lease_failed(core, index, part);
+    }
+}
+
+/// A lease can't be made: its items go back, and the poll does without them.
+pub(crate) fn lease_failed(core: &mut Core, index: ShardIndex, part: ShardLease) {
+    let (poll, at_most_once) = (part.poll, part.has_at_most_once());
+    if let Some(shard) = core.slots.owned_mut(index) {
+        shard.put_back(part.items);
+    }
+    lease_refused(core, poll, at_most_once);
+}
+
+/// A lease was refused, and its items are back already.
+pub(crate) fn lease_refused(core: &mut Core, poll: u64, at_most_once: bool) {
+    share_ended(core, poll, Share { ready: Vec::new(), at_most_once });
+}
+
+/// A batch that was to hand items to a poll did not happen: the poll waits again.
+pub(crate) fn handoff_cancelled(core: &mut Core, poll: u64) {
+    share_ended(core, poll, Share::default());
+}
+
+/// Leases were committed: their items may be handed out.
+pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, leased: Vec<Leased>) {
+    let poll = part.poll;
+    if core.polls.get(poll).is_none() {
+        return undelivered::return_lease(core, index, part, &leased);
+    }
+    let at_most_once = leased.iter().any(|leased| matches!(leased, Leased::Consumed));
+    if leased.iter().any(|leased| matches!(leased, Leased::Expired))
+        && let Some(leases) = core.polls.leases_mut(poll)
+    {
+        leases.expired = true;
+    }
+    let node = core.time.moment();
+    let now = core.slots.owned_mut(index).map_or(node, |shard| shard.moment(node)).now;
+    let mut ready = Vec::with_capacity(part.items.len());
+    let override_lease = part.lease;
+    for (reserved, leased) in part.items.into_iter().zip(leased) {
+        let lease = override_lease.unwrap_or(reserved.item.attributes.lease());
+        match leased {
+            Leased::Lease { deadline, delivery, nonce } if deadline.since(now) < lease / 2 => {
+                // The commit took so long that the consumer would have too little time.
+                let item = ItemId { shard: core.slots[index].id, seq: reserved.key.seq };
+                undelivered::release(core, index, Receipt { item, delivery, nonce });
+            }
+            leased => ready.extend(hand_out(core, index, reserved, &leased)),
+        }
+    }
+    share_ended(core, poll, Share { ready, at_most_once });
+}
+
+/// What the caller is given of an item, and how that is returned. `None`: it expired.
+fn hand_out(core: &Core, index: ShardIndex, reserved: ReservedItem, leased: &Leased) -> Option<Ready> {
+    let (id, term) = (core.slots[index].id, core.slots[index].term);
+    let position = reserved.position;
+    match leased {
+        Leased::Expired => None,
+        Leased::Consumed => {
+            let delivered = delivered(id, &reserved, None, None);
+            let on_return = ReturnAction::Restore { shard: index, term, item: Box::new(reserved) };
+            Some(Ready { position, delivered, on_return })
+        }
+        Leased::Lease { delivery, nonce, deadline } => {
+            let item = ItemId { shard: id, seq: reserved.key.seq };
+            let receipt = Receipt { item, delivery: *delivery, nonce: *nonce };
+            let delivered = delivered(id, &reserved, Some(receipt), Some(*deadline));
+            Some(Ready { position, delivered, on_return: ReturnAction::Release(receipt) })
+        }
+    }
+}
+
+fn delivered(
+    shard: ShardId,
+    reserved: &ReservedItem,
+    receipt: Option<Receipt>,
+    lease_expires_at: Option<Timestamp>,
+) -> Delivered {
+    let attributes = &reserved.item.attributes;
+    Delivered {
+        id: ItemId { shard, seq: reserved.key.seq },
+        receipt,
+        topic: reserved.name.clone(),
+        priority: reserved.key.priority,
+        body: reserved.item.body.clone().unwrap_or_default(),
+        attempt: attributes.deliveries + 1,
+        enqueued_at: attributes.enqueued_at,
+        lease_expires_at,
+        expires_at: attributes.expires_at,
+        policy: attributes.policy,
+    }
+}
+
+/// One shard has answered. Answers the poll if that was the last, or the rest is late.
+fn share_ended(core: &mut Core, id: u64, share: Share) {
+    let at = core.time.monotonic();
+    let Some(leases) = core.polls.leases_mut(id) else { return };
+    leases.left -= 1;
+    leases.at_most_once -= usize::from(share.at_most_once);
+    if !share.ready.is_empty() && leases.late_at.is_none() {
+        leases.late_at = Some(at.plus(HEAD_TIMEOUT));
+        if leases.left > 0 {
+            core.timers.set(at.plus(HEAD_TIMEOUT), Timer::Poll(id));
+        }
+    }
+    leases.ready.extend(share.ready);
+    if leases.left > 0 && !leases.is_late(at) {
+        return;
+    }
+    if leases.ready.is_empty() {
+        let again = leases.expired;
+        return wait_again(core, id, again);
+    }
+    answer_with_ready(core, id);
+}
+
+/// Nothing came of a poll's leases: it waits on, at its old place. With `again` it is served at once if there is something
+/// else, even if it would not wait.
+fn wait_again(core: &mut Core, id: u64, again: bool) {
+    let (at, stopping) = (core.time.monotonic(), core.stopping.is_stopping());
+    core.polls.set_leases(id, None);
+    if again && !stopping && serve(core, id, at) {
+        return;
+    }
+    let Some(poll) = core.polls.get(id) else { return };
+    if poll.until <= at || stopping {
+        return answer::empty(core, id);
+    }
+    let (until, names) = (poll.until, poll.call.topic_names());
+    core.timers.set(until, Timer::Poll(id));
+    for name in names {
+        core.topics.add_waiting(name.clone(), id);
+        core.topics.wake(name);
+    }
+}
+
+/// Deliveries and items that ended while the answer waited for other shards are not handed out.
+fn drop_ended(core: &mut Core, id: u64) {
+    let node = core.time.moment();
+    let Some(leases) = core.polls.leases_mut(id) else { return };
+    let ready = std::mem::take(&mut leases.ready);
+    let mut kept = Vec::with_capacity(ready.len());
+    let mut expired = Vec::new();
+    for ready in ready {
+        let delivered = &ready.delivered;
+        let index = core.slots.index_of(delivered.id.shard);
+        let (mut now, mut open) = (node.now, true);
+        // Where the shard was lost, its next owner keeps the lease until its end.
+        if let Some(shard) = index.and_then(|index| core.slots.owned_mut(index)) {
+            now = shard.moment(node).now;
+            open = delivered.receipt.is_none_or(|receipt| shard.is_open(&receipt));
+        }
+        let ended = delivered.lease_expires_at.is_some_and(|deadline| deadline <= now);
+        if delivered.expires_at.is_some_and(|end| end <= now) && !on(Bug::ExpiryIgnored) {
+            expired.push(ready.on_return);
+        } else if open && !ended {
+            kept.push(ready);
+        }
+    }
+    if let Some(leases) = core.polls.leases_mut(id) {
+        leases.ready = kept;
+    }
+    // What was to be delivered at most once has left the shard already, and stays away.
+    expired.retain(|action| matches!(action, ReturnAction::Release(_)));
+    undelivered::return_undelivered(core, expired);
+}
+
+fn answer_with_ready(core: &mut Core, id: u64) {
+    drop_ended(core, id);
+    if let Some(LeasesUnderWay { left, ready, late_at, .. }) = core.polls.leases_mut(id)
+        && ready.is_empty()
+    {
+        *late_at = None;
+        if *left == 0 {
+            wait_again(core, id, true);
+        }
+        return;
+    }
+    answer::with_items(core, id);
+}
+
+/// A poll's timer: its wait is over, or the rest of its answer is late.
+pub(crate) fn time_out(core: &mut Core, id: u64) {
+    let at = core.time.monotonic();
+    let Some(poll) = core.polls.get(id) else { return };
+    match &poll.leases {
+        None => answer::empty(core, id),
+        Some(leases) if leases.is_late(at) => answer_with_ready(core, id),
+        Some(_) => {}
+    }
+}

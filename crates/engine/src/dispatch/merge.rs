@@ -1,0 +1,160 @@
+//! The k-way merge over the shards' ready indexes, through a heap of their heads: exact priority order within the node.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
+
+use forebay_types::{ItemId, Monotonic, TopicName};
+
+use super::prefetch;
+use crate::{
+    api::{Demand, DequeueCall},
+    clock::Moment,
+    core::{Core, HEAD_TIMEOUT, slot::Slots, timers::Timer, topics::TopicPart},
+    index::ShardIndex,
+    planted::{Bug, on},
+    shard::work::ReservedItem,
+};
+
+/// The best item of a topic in one shard. Heads are ordered as items are delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Head {
+    /// The smaller number goes first.
+    pub priority: i32,
+    /// Then the smaller rank.
+    pub rank: i64,
+    /// Then the smaller id.
+    pub item: ItemId,
+    /// Where it is.
+    pub part: TopicPart,
+}
+
+/// What one look at a poll's topics came to.
+pub(crate) enum Pick {
+    /// These items, by shard. They are reserved.
+    Found(BTreeMap<ShardIndex, Vec<ReservedItem>>),
+    /// Nothing is there, or not known yet.
+    Nothing,
+    /// Something is there, but as many items are leased as may be.
+    TooManyLeased,
+}
+
+/// What was picked so far.
+#[derive(Default)]
+struct Picked {
+    /// The items, by shard.
+    items: BTreeMap<ShardIndex, Vec<ReservedItem>>,
+    /// How many.
+    count: usize,
+    /// Bytes of their bodies.
+    bytes: usize,
+    /// Something was left because of the limits on leases.
+    too_many_leased: bool,
+    /// The next item would exceed the call's bytes.
+    full: bool,
+}
+
+/// Takes the best items of the demanded topics out of their windows.
+pub(crate) fn pick(core: &mut Core, call: &DequeueCall, at: Monotonic) -> Pick {
+    let moment = core.time.moment();
+    let mut picked = Picked::default();
+    for (name, demand) in call.topic_names().into_iter().zip(&call.demands) {
+        if is_outstanding(core, &name, at) {
+            continue;
+        }
+        pick_topic(core, &name, demand, call.max_bytes, moment, &mut picked);
+        if picked.full {
+            break;
+        }
+        prefetch::top_up(core, &name);
+    }
+    if !picked.items.is_empty() {
+        Pick::Found(picked.items)
+    } else if picked.too_many_leased {
+        Pick::TooManyLeased
+    } else {
+        Pick::Nothing
+    }
+}
+
+/// Takes the best items of one topic.
+fn pick_topic(
+    core: &mut Core,
+    name: &TopicName,
+    demand: &Demand,
+    max_bytes: usize,
+    moment: Moment,
+    picked: &mut Picked,
+) {
+    let Core { slots, topics, ids, .. } = core;
+    let parts = topics.parts(name);
+    let mut heads: BinaryHeap<Reverse<Head>> =
+        parts.into_iter().filter_map(|part| head(slots, part, moment)).map(Reverse).collect();
+    let mut wanted = demand.max_items;
+    while wanted > 0
+        && let Some(Reverse(Head { part, .. })) = heads.pop()
+    {
+        let Some(holding) = slots.merged_mut(part.shard) else { continue };
+        let shard = &mut holding.shard;
+        if shard.is_lease_limit_reached(part.topic, 1) {
+            picked.too_many_leased = true;
+            return;
+        }
+        let bytes = shard.head_bytes(part.topic);
+        if picked.count > 0 && picked.bytes + bytes > max_bytes {
+            picked.full = true;
+            return;
+        }
+        let Some((key, item)) = shard.reserve(part.topic) else { continue };
+        let (position, name) = (picked.count, name.topic.clone());
+        let reserved = ReservedItem { position, topic: part.topic, name, key, item };
+        picked.items.entry(part.shard).or_default().push(reserved);
+        picked.count += 1;
+        picked.bytes += bytes;
+        wanted -= 1;
+        match head(slots, part, moment) {
+            Some(head) => heads.push(Reverse(head)),
+            // What comes next in this shard is not known: nothing behind it may go first.
+            None if prefetch::fetch_next(slots, ids, part, wanted) => return,
+            None => {}
+        }
+    }
+}
+
+/// The best deliverable item of a topic in one shard that takes part in the merge.
+pub(crate) fn head(slots: &mut Slots, part: TopicPart, moment: Moment) -> Option<Head> {
+    let id = slots[part.shard].id;
+    let key = slots.merged_mut(part.shard)?.shard.head(part.topic, moment)?;
+    let item = ItemId { shard: id, seq: key.seq };
+    Some(Head { priority: key.priority, rank: key.rank, item, part })
+}
+
+/// Whether a shard's head has to be waited for. Begins to read it.
+pub(crate) fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
+    if on(Bug::OutstandingIgnored) {
+        return false;
+    }
+    let moment = core.time.moment();
+    let Core { slots, topics, ids, timers, .. } = core;
+    let mut wait = false;
+    for part in topics.parts(name) {
+        if !slots[part.shard].is_merged()
+            || head(slots, part, moment).is_some()
+            || !prefetch::fetch_next(slots, ids, part, 1)
+        {
+            continue;
+        }
+        let Some(shard) = slots.owned_mut(part.shard) else { continue };
+        let since = shard.outstanding_since(part.topic, at);
+        if at.since(since) < HEAD_TIMEOUT {
+            wait = true;
+            if since == at {
+                timers.set(at.plus(HEAD_TIMEOUT), Timer::Topic(name.clone()));
+            }
+        } else {
+            metrics::counter!("forebay_heads_left_out_total").increment(1);
+        }
+    }
+    wait
+}

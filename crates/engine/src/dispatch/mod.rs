@@ -1,0 +1,9 @@
+//! From ready items to waiting callers.
+
+pub(crate) mod answer;
+pub(crate) mod delivery;
+pub(crate) mod merge;
+pub(crate) mod prefetch;
+pub(crate) mod serve;
+pub(crate) mod undelivered;
+pub(crate) mod waiting_polls;

@@ -1,0 +1,81 @@
+//! Finds items for a poll and leases them. Polls of a topic are served first come, first served.
+
+use forebay_types::{Monotonic, Reason, Refusal};
+
+use super::{
+    answer,
+    merge::{Pick, pick},
+};
+use crate::{
+    api::RETRY_AFTER,
+    core::{Core, polls::LeasesUnderWay},
+    index::ShardIndex,
+    shard::work::ShardLease,
+};
+
+/// Serves the polls of topics that have something new.
+pub(crate) fn serve_woken(core: &mut Core) {
+    let at = core.time.monotonic();
+    for name in core.topics.take_woken() {
+        loop {
+            let first = core.topics.waiting(&name).next();
+            let Some(id) = first else { break };
+            if !serve(core, id, at) {
+                break;
+            }
+        }
+    }
+}
+
+/// Tries to find items for a poll. Returns whether it waits no more: its leases are under way, or it was answered.
+pub(crate) fn serve(core: &mut Core, id: u64, at: Monotonic) -> bool {
+    let Some(poll) = core.polls.get(id) else { return true };
+    if poll.reply.is_closed() {
+        answer::remove(core, id);
+        return true;
+    }
+    let call = poll.call.clone();
+    match pick(core, &call, at) {
+        Pick::Nothing => false,
+        Pick::TooManyLeased => {
+            let message = "as many items are leased as may be: ack some, or wait until their leases end";
+            answer::refuse(core, id, Refusal::new(Reason::TooManyLeased, message).retry_after(RETRY_AFTER));
+            true
+        }
+        Pick::Found(shards) => {
+            let leases = shards.into_iter().map(|(shard, items)| {
+                let consumer = call.consumer.clone();
+                (shard, ShardLease { poll: id, lease: call.lease, consumer, items })
+            });
+            let leases: Vec<(ShardIndex, ShardLease)> = leases.collect();
+            let at_most_once = leases.iter().filter(|(_, lease)| lease.has_at_most_once()).count();
+            core.topics.remove_waiting(&call.topic_names(), id);
+            core.polls.set_leases(id, Some(LeasesUnderWay::new(leases.len(), at_most_once)));
+            for (shard, lease) in leases {
+                queue(core, shard, lease);
+            }
+            true
+        }
+    }
+}
+
+/// A poll is handed items of a batch that was just built: it waits no more.
+pub(crate) fn handed_off(core: &mut Core, id: u64) {
+    let Some(poll) = core.polls.get(id) else { return };
+    let names = poll.call.topic_names();
+    core.polls.set_leases(id, Some(LeasesUnderWay::new(1, 0)));
+    core.topics.remove_waiting(&names, id);
+}
+
+/// Queues a lease of reserved items, once their bodies are there.
+fn queue(core: &mut Core, shard: ShardIndex, lease: ShardLease) {
+    let read = core.ids.next();
+    let Some(holding) = &mut core.slots[shard].holding else {
+        debug_assert!(false, "items were reserved in a shard that is owned");
+        return;
+    };
+    let missing = holding.shard.lease(lease, read);
+    if !missing.is_empty() {
+        holding.reads.bodies(read, missing);
+    }
+}

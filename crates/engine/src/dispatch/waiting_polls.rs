@@ -1,0 +1,58 @@
+//! Who waits for what a shard is about to store: the polls to which new items may be handed directly.
+
+use forebay_types::TopicName;
+
+use super::merge::head;
+use crate::{
+    clock::Moment,
+    core::{Core, slot::Slots, topics::TopicPart},
+    index::ShardIndex,
+    planted::{Bug, on},
+    shard::work::WaitingPolls,
+};
+
+/// The polls that wait for topics of a shard's waiting enqueues, as long as nothing of these topics is ready.
+pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls {
+    let mut waiting = WaitingPolls::new();
+    let Some(shard) = core.slots.owned(index) else { return waiting };
+    let mut names: Vec<TopicName> = Vec::new();
+    for part in shard.waiting_enqueues() {
+        for item in &part.items {
+            let last = names.last();
+            if last.is_none_or(|name| name.topic != item.topic || name.namespace != part.namespace) {
+                names.push(TopicName { namespace: part.namespace.clone(), topic: item.topic.clone() });
+            }
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    let moment = core.time.moment();
+    for name in names {
+        let ids = core.topics.waiting(&name);
+        let polls: Vec<_> = ids.filter_map(|id| core.polls.get(id)?.waiting(id, &name)).collect();
+        if polls.is_empty() {
+            continue;
+        }
+        let parts = core.topics.parts(&name);
+        let margin = core.settings.limits.members;
+        let ready = parts.into_iter().any(|part| may_be_ready(&mut core.slots, part, margin, moment));
+        if !ready || on(Bug::MeetsTooEarly) {
+            waiting.insert(name, polls);
+        }
+    }
+    waiting
+}
+
+/// Whether a shard has, or may have, something of a topic that could be delivered. Near the limits on leases the usual path
+/// decides.
+fn may_be_ready(slots: &mut Slots, part: TopicPart, margin: usize, moment: Moment) -> bool {
+    if head(slots, part, moment).is_some() {
+        return true;
+    }
+    // A shard that takes no part in the merge is left out here too.
+    let Some(holding) = slots.merged_mut(part.shard) else { return false };
+    let shard = &holding.shard;
+    shard.is_fetching(part.topic)
+        || !shard.is_fetched(part.topic)
+        || shard.is_lease_limit_reached(part.topic, margin)
+}

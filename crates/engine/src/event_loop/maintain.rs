@@ -1,0 +1,46 @@
+//! Upkeep of one shard: its breaker, sweeps, generations and memory.
+
+use forebay_types::Monotonic;
+
+use crate::{
+    core::{Core, breaker::SLOW_COMMIT},
+    index::ShardIndex,
+    messages::shard::Task,
+    shard::GenerationChange,
+};
+
+/// Maintains one shard.
+pub(super) fn maintain(core: &mut Core, index: ShardIndex, at: Monotonic) {
+    drain_changed(core, index);
+    let node = core.time.moment();
+    let read = core.ids.next();
+    let slot = &mut core.slots[index];
+    let Some(holding) = &mut slot.holding else { return };
+    let shard = &mut holding.shard;
+    if shard.is_newly_slow(SLOW_COMMIT, at) {
+        slot.breaker.open(at);
+    }
+    slot.breaker.tick(at, !shard.is_committing());
+    // Its items are back, or left out: polls and the order of active topics have to know.
+    let merged = slot.breaker.phase() != crate::api::BreakerPhase::Open;
+    if std::mem::replace(&mut slot.was_merged, merged) != merged {
+        shard.mark_all_changed();
+    }
+    shard.evict();
+    if let Some(request) = shard.begin_scan(read, node) {
+        holding.reads.scan(read, request);
+    }
+    if let Some(GenerationChange { live, create, drop }) = shard.begin_generation_change(node) {
+        let _ = slot.tasks.send(Task::Generations { term: slot.term, live, create, drop });
+    }
+}
+
+/// Takes what a shard's changes mean for the node: polls to wake, the order of active topics.
+pub(super) fn drain_changed(core: &mut Core, index: ShardIndex) {
+    let Core { slots, topics, active, .. } = core;
+    let Some(shard) = slots.owned_mut(index) else { return };
+    shard.drain_changed(|name| {
+        active.mark_stale(name);
+        topics.wake_if_waiting(name);
+    });
+}

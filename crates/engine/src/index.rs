@@ -1,0 +1,9 @@
+//! Positions of shards and servers in the node's configuration.
+
+/// Position of a shard in the node's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ShardIndex(pub usize);
+
+/// A database server, named by the position of the first shard that it keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ServerIndex(pub usize);

@@ -1,0 +1,79 @@
+//! Renews the claim on a shard, and creates and drops generations of the dedupe table on the same connection.
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_store::{Heart, StoreError};
+use forebay_types::Clock;
+use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+
+use crate::messages::{
+    event::ShardEvents,
+    shard::{ShardEvent, Task},
+};
+
+/// What the renewals of one term work with.
+pub(super) struct Heartbeat {
+    /// The connection.
+    pub heart: Box<dyn Heart>,
+    /// Where events go.
+    pub events: ShardEvents,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The pause between renewals.
+    pub every: Duration,
+    /// Generations to be created and dropped.
+    pub orders: UnboundedReceiver<Task>,
+    /// Told once another node owns the shard.
+    pub lost: oneshot::Sender<()>,
+}
+
+/// Renews until the shard is lost, or its task ends.
+pub(super) async fn renew(heartbeat: Heartbeat) {
+    let Heartbeat { mut heart, events, clock, every, mut orders, lost } = heartbeat;
+    loop {
+        let began = clock.monotonic();
+        match heart.renew().await {
+            Ok(Some(server_time)) => events.send(ShardEvent::Renewed { began, server_time }),
+            Ok(None) => {
+                let _ = lost.send(());
+                return;
+            }
+            Err(error) => events.send(ShardEvent::Trouble(error.to_string())),
+        }
+        let next = tokio::time::sleep(every);
+        tokio::pin!(next);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut next => break,
+                order = orders.recv() => match order {
+                    Some(Task::Generations { live, create, drop, .. }) => {
+                        let live = generations(heart.as_mut(), live, create, drop).await;
+                        events.send(ShardEvent::Generations { live });
+                    }
+                    Some(_) => {}
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+/// Creates and drops generations. Returns those that exist then.
+async fn generations(
+    heart: &mut dyn Heart,
+    mut live: Vec<u64>,
+    create: Vec<u64>,
+    drop: Vec<u64>,
+) -> Result<Vec<u64>, StoreError> {
+    for number in create {
+        heart.create_generation(number).await?;
+        live.push(number);
+    }
+    for number in drop {
+        heart.drop_generation(number).await?;
+        live.retain(|other| *other != number);
+    }
+    live.sort_unstable();
+    Ok(live)
+}

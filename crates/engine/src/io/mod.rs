@@ -1,0 +1,38 @@
+//! A shard's connections, and the task that owns them. What it learns goes to the event loop as events; it
+//! never touches memory of the queue.
+
+pub(crate) mod backoff;
+mod bisect;
+mod commit;
+mod heartbeat;
+pub(crate) mod reads;
+mod take_over;
+pub(crate) mod task;
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_store::Shard;
+use forebay_types::{Clock, ShardId};
+use rand::rngs::StdRng;
+
+use crate::{api::Peers, messages::event::ShardEvents};
+
+/// All that a shard's task works with.
+pub(crate) struct ShardTask {
+    /// The shard's number.
+    pub id: ShardId,
+    /// The shard, as anybody may reach it.
+    pub shard: Arc<dyn Shard>,
+    /// Where this node answers, `host:port`; written into the shard's heartbeat.
+    pub address: String,
+    /// The way to other nodes: a candidate asks the owner whether it lives.
+    pub peers: Arc<dyn Peers>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// How long a shard stays its owner's without a renewal.
+    pub shard_lease: Duration,
+    /// Chance: incarnations and jitter.
+    pub rng: StdRng,
+    /// Where events go.
+    pub events: ShardEvents,
+}

@@ -1,0 +1,125 @@
+//! Takes a shard over, once its owner has released it or has lapsed.
+//!
+//! # Why no two nodes commit to one shard
+//!
+//! **The store decides, and nothing else.** A take-over moves the fence to the next epoch by compare-and-set against what
+//! the candidate observed. Every batch ends in an update of that same row, which succeeds only under the owner's epoch and
+//! incarnation, and only from the batch before. Whatever clocks, networks and processes do, a batch of an old epoch fails
+//! at the fence.
+//!
+//! **A delayed COMMIT does no harm.** The take-over kills the old owner's connections first. A COMMIT that was on its way
+//! either is through before the fence moves, so the new owner loads what it wrote, or finds the fence moved and is rolled
+//! back. The update of the fence waits for a COMMIT that holds the row's lock.
+//!
+//! **Time only shortens the wait.** A candidate waits until heartbeat and batch number have not moved for a whole shard
+//! lease *of its own clock*, so that a living owner is not disturbed. If that wait is too short, an owner loses its shard
+//! early; nothing is lost with it.
+//!
+//! **Answers that write nothing need the clock.** "Your lease is lost" and "this is a duplicate" come from memory. The
+//! owner gives them only until `trusted_until`, which is the *start* of its last successful renewal or batch plus four
+//! fifths of the shard lease. A candidate saw that renewal no earlier than it began, and waits a whole lease after that.
+//! The fifth in between covers clocks that run at different speeds.
+
+use std::time::Duration;
+
+use forebay_store::{Claim, Observation, Owned, StoreError};
+use forebay_types::{Incarnation, Monotonic};
+use rand::RngExt;
+
+use super::{ShardTask, backoff::Backoff};
+use crate::{
+    api::ShardState,
+    messages::shard::{ShardEvent, TakenOver},
+};
+
+/// A shard whose owner's address still answers is taken all the same if nothing moved for so long.
+const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
+/// How often a candidate looks at a shard.
+const OBSERVE_EVERY: Duration = Duration::from_millis(100);
+
+/// What a candidate saw, and since when it has not changed.
+struct Watch {
+    /// The last observation.
+    seen: Observation,
+    /// When it was made first.
+    since: Monotonic,
+}
+
+/// Takes the shard over as soon as that may be. Tries until it succeeds.
+pub(super) async fn acquire(task: &mut ShardTask) -> Owned {
+    let mut backoff = Backoff::new();
+    let mut watch = None;
+    let mut logged = String::new();
+    loop {
+        match attempt(task, &mut watch).await {
+            Ok(Some(owned)) => return owned,
+            Ok(None) => {
+                backoff.reset();
+                let why = "another node owns the shard".to_owned();
+                task.events.send(ShardEvent::NotOwned { state: ShardState::Waiting, why });
+                tokio::time::sleep(OBSERVE_EVERY).await;
+            }
+            Err(error) => {
+                // The same line every second would hide everything else.
+                if logged != error.message {
+                    tracing::warn!(shard.id = task.id.0, %error, "the shard can't be taken over");
+                    logged.clone_from(&error.message);
+                }
+                watch = None;
+                let why = error.to_string();
+                task.events.send(ShardEvent::NotOwned { state: ShardState::Unreachable, why });
+                backoff.pause(&mut task.rng).await;
+            }
+        }
+    }
+}
+
+/// Observes the shard, and takes it over if it has no living owner. `None`: it has one.
+async fn attempt(task: &mut ShardTask, watch: &mut Option<Watch>) -> Result<Option<Owned>, StoreError> {
+    let settings = task.shard.check().await?;
+    let seen = task.shard.observe().await?;
+    task.events.send(ShardEvent::Observed { lists: seen.shard_lists.clone() });
+    let now = task.clock.monotonic();
+    let outage = match watch {
+        Some(watch) if watch.seen == seen => now.since(watch.since),
+        _ => {
+            *watch = Some(Watch { seen: seen.clone(), since: now });
+            Duration::ZERO
+        }
+    };
+    if !has_lapsed(task, &seen, outage).await {
+        return Ok(None);
+    }
+    let claim = Claim { incarnation: Incarnation(task.rng.random()), address: task.address.clone() };
+    let began = task.clock.monotonic();
+    let Some(owned) = task.shard.take_over(&claim, &seen).await? else {
+        *watch = None;
+        return Ok(None);
+    };
+    let snapshot = owned.reader.load().await?;
+    tracing::info!(shard.id = task.id.0, epoch = owned.fence.epoch, "shard taken over");
+    let taken_over = TakenOver {
+        fence: owned.fence,
+        snapshot,
+        lists: seen.shard_lists,
+        reader: owned.reader.clone(),
+        batch_bytes: settings.batch_bytes,
+        began,
+        outage,
+    };
+    task.events.send(ShardEvent::TakenOver(Box::new(taken_over)));
+    Ok(Some(owned))
+}
+
+/// Whether the owner has released the shard, or has shown no sign of life for long enough.
+async fn has_lapsed(task: &ShardTask, seen: &Observation, unchanged: Duration) -> bool {
+    if seen.orphaned || seen.address.is_empty() {
+        return true;
+    }
+    if unchanged < task.shard_lease {
+        return false;
+    }
+    // Our own address in the heartbeat was written before this node restarted.
+    let silent = seen.address == task.address || !task.peers.answers(&seen.address).await;
+    silent || unchanged >= TAKE_OVER_AFTER_MAX
+}

@@ -1,0 +1,109 @@
+//! A shard's task: it takes the shard over, serves it until it is lost, and begins again, until it is told to
+//! release it.
+
+use forebay_store::Owned;
+use tokio::sync::{
+    mpsc::{UnboundedReceiver, unbounded_channel},
+    oneshot,
+};
+
+use super::{
+    ShardTask,
+    commit::{Verdict, commit},
+    heartbeat::{Heartbeat, renew},
+    take_over::acquire,
+};
+use crate::messages::shard::{ShardEvent, Task};
+
+/// Why a shard is no longer served.
+enum End {
+    /// It was given up, or the event loop is gone.
+    Released,
+    /// Another node owns it.
+    Lost,
+}
+
+/// Runs the task until the shard is released.
+pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<Task>) {
+    loop {
+        task.events.term += 1;
+        let owned = tokio::select! {
+            biased;
+            owned = acquire(&mut task) => owned,
+            () = released(&mut orders) => break,
+        };
+        if let End::Released = serve(&mut task, owned, &mut orders).await {
+            break;
+        }
+    }
+    task.events.send(ShardEvent::Released);
+}
+
+/// Waits until the shard is to be given up, or the event loop is gone. Other orders are of an earlier term.
+async fn released(orders: &mut UnboundedReceiver<Task>) {
+    while let Some(order) = orders.recv().await {
+        if matches!(order, Task::Release) {
+            return;
+        }
+    }
+}
+
+/// Serves a shard until it is released or lost.
+async fn serve(task: &mut ShardTask, owned: Owned, orders: &mut UnboundedReceiver<Task>) -> End {
+    let Owned { mut writer, heart, reader: _, .. } = owned;
+    let (generations, generation_orders) = unbounded_channel();
+    let (lost, mut claim_lost) = oneshot::channel();
+    let heartbeat = Heartbeat {
+        heart,
+        events: task.events.clone(),
+        clock: task.clock.clone(),
+        every: task.shard_lease / 4,
+        orders: generation_orders,
+        lost,
+    };
+    let renewals = tokio::spawn(renew(heartbeat));
+    let end = loop {
+        let order = tokio::select! {
+            biased;
+            order = orders.recv() => order,
+            _ = &mut claim_lost => {
+                task.events.send(ShardEvent::Lost { sent: false });
+                break End::Lost;
+            }
+        };
+        match order {
+            // Meant for an earlier term, whose memory the event loop has dropped.
+            Some(Task::Commit { term, .. } | Task::Generations { term, .. }) if term != task.events.term => {}
+            Some(Task::Commit { batch, atomic, .. }) => {
+                let verdict = commit(task, writer.as_mut(), &batch, atomic).await;
+                let lost = matches!(verdict, Verdict::Foreign { .. });
+                task.events.send(report(verdict));
+                if lost {
+                    break End::Lost;
+                }
+            }
+            Some(order @ Task::Generations { .. }) => {
+                let _ = generations.send(order);
+            }
+            Some(Task::Release) => {
+                if let Err(error) = writer.release().await {
+                    tracing::warn!(shard.id = task.id.0, %error, "the shard was not given up; its lease will lapse");
+                }
+                break End::Released;
+            }
+            None => break End::Released,
+        }
+    };
+    renewals.abort();
+    end
+}
+
+/// A batch's verdict as the event loop is told.
+fn report(verdict: Verdict) -> ShardEvent {
+    match verdict {
+        Verdict::Committed { last } => ShardEvent::Committed { last },
+        Verdict::Unstorable { why, bad } => ShardEvent::Unstorable { why, bad },
+        Verdict::DiskFull => ShardEvent::DiskFull,
+        Verdict::Foreign { sent } => ShardEvent::Lost { sent },
+    }
+}

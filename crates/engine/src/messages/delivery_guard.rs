@@ -1,0 +1,66 @@
+//! Hands delivered items to their caller, or returns them. Wherever the caller goes away on the way from the
+//! event loop to it, nothing is lost.
+
+use forebay_types::Receipt;
+
+use crate::{api::Delivered, index::ShardIndex, shard::work::ReservedItem};
+
+/// How a delivery that nobody received is returned.
+pub(crate) enum ReturnAction {
+    /// Release its lease.
+    Release(Receipt),
+    /// Insert the item again: it was to be delivered at most once, so it has left the shard.
+    Restore {
+        /// The shard that it was taken from.
+        shard: ShardIndex,
+        /// That shard's term. An owner of a later term does not know the item any more.
+        term: u64,
+        /// The item.
+        item: Box<ReservedItem>,
+    },
+}
+
+/// Takes back what nobody received.
+type OnUndelivered = Box<dyn FnOnce(Vec<ReturnAction>) + Send>;
+
+/// Delivered items on their way to the caller. Dropped on the way, it returns them.
+pub(crate) struct DeliveryGuard {
+    /// What the caller is given.
+    items: Vec<Delivered>,
+    /// How each of them is returned.
+    returns: Vec<ReturnAction>,
+    /// Where returns go; `None` where there is nothing to return.
+    on_undelivered: Option<OnUndelivered>,
+}
+
+impl DeliveryGuard {
+    /// `on_undelivered` is called with `returns` if nobody takes the items.
+    pub fn new(
+        items: Vec<Delivered>,
+        returns: Vec<ReturnAction>,
+        on_undelivered: impl FnOnce(Vec<ReturnAction>) + Send + 'static,
+    ) -> Self {
+        Self { items, returns, on_undelivered: Some(Box::new(on_undelivered)) }
+    }
+
+    /// An answer without items.
+    pub fn empty() -> Self {
+        Self { items: Vec::new(), returns: Vec::new(), on_undelivered: None }
+    }
+
+    /// The caller has the items.
+    pub fn take(mut self) -> Vec<Delivered> {
+        self.returns.clear();
+        std::mem::take(&mut self.items)
+    }
+}
+
+impl Drop for DeliveryGuard {
+    fn drop(&mut self) {
+        if !self.returns.is_empty()
+            && let Some(on_undelivered) = self.on_undelivered.take()
+        {
+            on_undelivered(std::mem::take(&mut self.returns));
+        }
+    }
+}

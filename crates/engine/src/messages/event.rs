@@ -1,0 +1,104 @@
+//! What the event loop is told: calls, and what a shard's task reports.
+
+use forebay_types::{Receipt, Refusal};
+use tokio::sync::{mpsc::UnboundedSender, oneshot};
+
+use super::{
+    delivery_guard::{DeliveryGuard, ReturnAction},
+    shard::ShardEvent,
+};
+use crate::{
+    api::{
+        ActiveTopics, ActiveTopicsCall, DequeueCall, EnqueueCall, Enqueued, ExtendOf, Extended, NackOf,
+        Settled, Status,
+    },
+    index::ShardIndex,
+};
+
+/// Where a call's answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// One event.
+pub(crate) enum Event {
+    /// Store items.
+    Enqueue {
+        /// What to store.
+        call: EnqueueCall,
+        /// Bytes that the call was charged with at admission.
+        bytes: usize,
+        /// Where the answer goes.
+        reply: Reply<Vec<Result<Enqueued, Refusal>>>,
+    },
+    /// Lease items.
+    Dequeue {
+        /// Names the poll.
+        id: u64,
+        /// What is asked for.
+        call: DequeueCall,
+        /// Where the answer goes.
+        reply: Reply<DeliveryGuard>,
+    },
+    /// The caller of a dequeue went away.
+    PollGone(u64),
+    /// Deliveries that nobody received.
+    Undelivered(Vec<ReturnAction>),
+    /// End deliveries.
+    Ack {
+        /// The deliveries.
+        acks: Vec<Receipt>,
+        /// Where the answer goes.
+        reply: Reply<Vec<Settled>>,
+    },
+    /// Give items back.
+    Nack {
+        /// The deliveries.
+        nacks: Vec<NackOf>,
+        /// Where the answer goes.
+        reply: Reply<Vec<Settled>>,
+    },
+    /// Move the ends of leases.
+    ExtendLease {
+        /// The deliveries.
+        extensions: Vec<ExtendOf>,
+        /// Where the answer goes.
+        reply: Reply<Vec<Extended>>,
+    },
+    /// List active topics.
+    ActiveTopics {
+        /// Which ones.
+        call: ActiveTopicsCall,
+        /// Where the answer goes.
+        reply: Reply<ActiveTopics>,
+    },
+    /// Tell operators how things are.
+    Status(oneshot::Sender<Status>),
+    /// Stop in an orderly way.
+    Stop(oneshot::Sender<()>),
+    /// A shard's task reports something.
+    Shard {
+        /// The shard.
+        shard: ShardIndex,
+        /// The task's term. What an earlier term reports is dropped.
+        term: u64,
+        /// What it reports.
+        event: ShardEvent,
+    },
+}
+
+/// Sends one shard's events to the event loop.
+#[derive(Clone)]
+pub(crate) struct ShardEvents {
+    /// The shard.
+    pub shard: ShardIndex,
+    /// The term in which its task is.
+    pub term: u64,
+    /// The event loop's inbox.
+    pub events: UnboundedSender<Event>,
+}
+
+impl ShardEvents {
+    /// Sends one. Without an event loop nobody is interested any more.
+    pub fn send(&self, event: ShardEvent) {
+        let _ = self.events.send(Event::Shard { shard: self.shard, term: self.term, event });
+    }
+}

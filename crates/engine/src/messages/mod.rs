@@ -1,0 +1,5 @@
+//! What the engine's event loop and the shards' tasks tell each other: values only.
+
+pub(crate) mod delivery_guard;
+pub(crate) mod event;
+pub(crate) mod shard;

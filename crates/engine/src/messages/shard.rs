@@ -1,0 +1,152 @@
+//! What the event loop asks of a shard's task, and what the task reports.
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_store::{Batch, DedupeHit, DueRow, Fence, Image, Reader, ReadyRow, ShardList, StoreError, Sweep};
+use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
+
+use crate::{api::ShardState, shard::work::SettleRequest};
+
+/// What the event loop asks of a shard's task.
+pub(crate) enum Task {
+    /// Commit a batch.
+    Commit {
+        /// The term for which it was built.
+        term: u64,
+        /// What to commit.
+        batch: Box<Batch>,
+        /// It must not be cut. If a row can't be stored, the task finds out which.
+        atomic: bool,
+    },
+    /// Create and drop generations of the dedupe table.
+    Generations {
+        /// The term for which it was asked.
+        term: u64,
+        /// The generations that exist.
+        live: Vec<u64>,
+        /// To be created.
+        create: Vec<u64>,
+        /// To be dropped.
+        drop: Vec<u64>,
+    },
+    /// Give the shard up and end.
+    Release,
+}
+
+/// What a shard's task reports.
+pub(crate) enum ShardEvent {
+    /// The shard is not owned for now, and why.
+    NotOwned {
+        /// Who owns it, if anybody.
+        state: ShardState,
+        /// Why, for people.
+        why: String,
+    },
+    /// Which sets of shards this one has recorded.
+    Observed {
+        /// Oldest first.
+        lists: Vec<ShardList>,
+    },
+    /// The shard was taken over.
+    TakenOver(Box<TakenOver>),
+    /// The batch in flight is committed.
+    Committed {
+        /// Its number, or that of the empty batch that confirmed it.
+        last: u64,
+    },
+    /// One of the batch's rows can't be stored. Nothing was committed.
+    Unstorable {
+        /// What the database said.
+        why: String,
+        /// The items that can't be stored, where the batch must not be cut.
+        bad: Vec<Seq>,
+    },
+    /// The disk has no room for the batch. Nothing was committed.
+    DiskFull,
+    /// A statement failed, and is repeated.
+    Trouble(String),
+    /// The shard has another owner.
+    Lost {
+        /// COMMIT was sent for the batch in flight, so its outcome is unknown.
+        sent: bool,
+    },
+    /// The shard was given up as asked.
+    Released,
+    /// The claim was renewed.
+    Renewed {
+        /// When the renewal's call began.
+        began: Monotonic,
+        /// The server's clock, if it has one of its own.
+        server_time: Option<Timestamp>,
+    },
+    /// A prefetch ended.
+    Prefetched {
+        /// The topic.
+        topic: TopicId,
+        /// Names the read.
+        read: u64,
+        /// What it found.
+        rows: Result<Vec<ReadyRow>, StoreError>,
+    },
+    /// Bodies were read.
+    Bodies {
+        /// Names the read.
+        read: u64,
+        /// What it found.
+        bodies: Result<Vec<(Seq, Body)>, StoreError>,
+    },
+    /// A sweep's scan ended.
+    Scanned {
+        /// The sweep.
+        sweep: Sweep,
+        /// Names the read.
+        read: u64,
+        /// What it found.
+        found: Result<ScanResult, StoreError>,
+    },
+    /// Dedupe keys were looked up.
+    DedupeHits {
+        /// Names the read.
+        read: u64,
+        /// What it found.
+        hits: Result<Vec<DedupeHit>, StoreError>,
+    },
+    /// The item of a delivery that is over was located.
+    ItemLocated {
+        /// Who wants to know.
+        request: Box<SettleRequest>,
+        /// Where the item is; see [`Reader::fate`].
+        location: Result<Option<bool>, StoreError>,
+    },
+    /// Generations of the dedupe table were created and dropped.
+    Generations {
+        /// Those that exist now.
+        live: Result<Vec<u64>, StoreError>,
+    },
+}
+
+/// What a sweep's scan found.
+pub(crate) struct ScanResult {
+    /// Rows that are due.
+    pub rows: Vec<DueRow>,
+    /// The time of the next row behind the scan. Only asked for where there are no rows.
+    pub next: Option<Timestamp>,
+}
+
+/// A shard that was taken over.
+pub(crate) struct TakenOver {
+    /// The fence as the take-over left it.
+    pub fence: Fence,
+    /// What the shard holds.
+    pub snapshot: Image,
+    /// The sets of shards that it has recorded.
+    pub lists: Vec<ShardList>,
+    /// Reads it.
+    pub reader: Arc<dyn Reader>,
+    /// The most bytes that one batch may carry.
+    pub batch_bytes: usize,
+    /// When the take-over's call began.
+    pub began: Monotonic,
+    /// How long the shard may have been without an owner.
+    pub outage: Duration,
+}

@@ -1,0 +1,146 @@
+//! Where dedupe keys and request ids have their homes: on the shard that rendezvous hashing names among *all*
+//! configured shards, whether they answer or not. When the configuration names other shards than before, some
+//! keys get a new home; until the longest window has passed their old home is asked first.
+//!
+//! Every shard records, under its fence, the lists it has been part of. A node knows all that matters once it
+//! has seen what each configured shard recorded, or has run for the longest window.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    time::Duration,
+};
+
+use forebay_store::ShardList;
+use forebay_types::{Monotonic, ShardId, Timestamp};
+
+use crate::{index::ShardIndex, routing::rendezvous::best, shard::work::KeyHash};
+
+/// What the node knows of the sets of shards among which keys have, or had, their homes.
+pub(crate) struct KeyHomes {
+    /// The configured shards, in order.
+    current: Vec<ShardId>,
+    /// Earlier sets, and until when a key that was stored under them counts.
+    earlier: BTreeMap<Vec<ShardId>, Timestamp>,
+    /// Shards whose records have been read.
+    seen: HashSet<ShardIndex>,
+    /// From then on no earlier set matters any more, whether its record was read or not.
+    complete_at: Monotonic,
+    /// The longest dedupe window.
+    window: Duration,
+}
+
+impl KeyHomes {
+    /// Of a node that has just started.
+    pub fn new(shards: impl Iterator<Item = ShardId>, window: Duration, at: Monotonic) -> Self {
+        let mut current: Vec<ShardId> = shards.collect();
+        current.sort_unstable();
+        Self { current, earlier: BTreeMap::new(), seen: HashSet::new(), complete_at: at.plus(window), window }
+    }
+
+    /// A shard's records were read, at `now`.
+    pub fn saw(&mut self, shard: ShardIndex, lists: &[ShardList], now: Timestamp) {
+        self.seen.insert(shard);
+        for (number, list) in lists.iter().enumerate() {
+            // A set ended when the next one began, or ends now.
+            let ended = lists.get(number + 1).map_or(now, |next| next.since);
+            let until = ended.plus(self.window);
+            if list.shards != self.current && until > now {
+                let known = self.earlier.entry(list.shards.clone()).or_insert(until);
+                *known = until.max(*known);
+            }
+        }
+    }
+
+    /// The records of a shard as they should be, if they are not: the current list comes last, and what no
+    /// window reaches back to goes.
+    pub fn record(&self, lists: &[ShardList], batch: u64, now: Timestamp) -> Option<Vec<ShardList>> {
+        if lists.last().is_some_and(|last| last.shards == self.current) {
+            return None;
+        }
+        let ends = lists.iter().skip(1).map(|next| next.since).chain([now]);
+        let kept = lists.iter().zip(ends).filter(|(_, end)| end.plus(self.window) > now);
+        let mut record: Vec<ShardList> = kept.map(|(list, _)| list.clone()).collect();
+        record.push(ShardList { batch, since: now, shards: self.current.clone() });
+        Some(record)
+    }
+
+    /// Whether every earlier set that matters is known.
+    pub fn is_complete(&self, at: Monotonic) -> bool {
+        self.seen.len() == self.current.len() || at >= self.complete_at
+    }
+
+    /// The home shard of a key.
+    pub fn home(&self, key: &KeyHash) -> Option<ShardId> {
+        home(key, &self.current)
+    }
+
+    /// The shards to be asked for these keys before their home shard is.
+    pub fn earlier_homes(&self, keys: &[KeyHash], now: Timestamp) -> BTreeSet<ShardId> {
+        let sets = self.earlier.iter().filter(|(_, until)| **until > now);
+        let homes = sets.flat_map(|(shards, _)| {
+            keys.iter().filter_map(move |key| {
+                home(key, shards).filter(|earlier| home(key, &self.current) != Some(*earlier))
+            })
+        });
+        homes.collect()
+    }
+}
+
+/// The home shard of a key among these shards.
+fn home(key: &KeyHash, shards: &[ShardId]) -> Option<ShardId> {
+    best(key, shards.iter().map(|id| (*id, *id)), 1).first().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(batch: u64, second: i64, shards: &[u32]) -> ShardList {
+        let since = Timestamp::from_micros(second * 1_000_000);
+        ShardList { batch, since, shards: shards.iter().copied().map(ShardId).collect() }
+    }
+
+    fn homes(shards: &[u32]) -> KeyHomes {
+        let shards = shards.iter().copied().map(ShardId);
+        KeyHomes::new(shards, Duration::from_secs(600), Monotonic::default())
+    }
+
+    #[test]
+    fn a_changed_list_sends_moved_keys_to_their_old_home_until_the_window_ends() {
+        let mut homes = homes(&[1, 2, 3]);
+        let now = Timestamp::from_micros(1_000_000_000);
+        homes.saw(ShardIndex(0), &[list(1, 10, &[1, 2])], now);
+        let keys: Vec<KeyHash> = (0..100_u8).map(|key| [key; 16]).collect();
+        let moved = keys.iter().filter(|key| !homes.earlier_homes(&[**key], now).is_empty()).count();
+        assert!((15..55).contains(&moved), "{moved}: about a third of the keys moves to the new shard");
+        assert!(homes.earlier_homes(&keys, now.plus(Duration::from_secs(600))).is_empty());
+    }
+
+    #[test]
+    fn a_list_that_ended_long_ago_matters_no_more() {
+        let mut homes = homes(&[1, 2, 3]);
+        let now = Timestamp::from_micros(1_000_000_000);
+        homes.saw(ShardIndex(0), &[list(1, 10, &[1, 2]), list(9, 300, &[1, 2, 3])], now);
+        assert!(homes.earlier.is_empty());
+        assert_eq!(homes.record(&[list(9, 300, &[1, 2, 3])], 10, now), None);
+    }
+
+    #[test]
+    fn it_knows_enough_once_every_shard_was_seen_or_the_window_has_passed() {
+        let mut homes = homes(&[1, 2]);
+        assert!(!homes.is_complete(Monotonic::default()));
+        assert!(homes.is_complete(Monotonic::default().plus(Duration::from_secs(600))));
+        homes.saw(ShardIndex(0), &[], Timestamp::MIN);
+        homes.saw(ShardIndex(1), &[], Timestamp::MIN);
+        assert!(homes.is_complete(Monotonic::default()));
+    }
+
+    #[test]
+    fn the_current_list_is_recorded_once() {
+        let homes = homes(&[2, 1]);
+        let now = Timestamp::from_micros(1_000_000_000);
+        let record = homes.record(&[list(1, 10, &[1])], 5, now).unwrap();
+        assert_eq!(record, [list(1, 10, &[1]), list(5, 1_000, &[1, 2])]);
+        assert_eq!(homes.record(&record, 6, now), None);
+    }
+}

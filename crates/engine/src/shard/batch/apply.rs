@@ -1,0 +1,171 @@
+//! Applies a committed batch to the shard's memory, and returns what it did. Nobody is answered before the whole batch is
+//! in memory.
+
+use std::time::Duration;
+
+use forebay_store::{Sweep, TopicRow};
+use forebay_types::{Monotonic, State, TopicId, TopicName};
+
+use crate::{
+    planted::{Bug, on},
+    shard::{
+        OwnedShard,
+        in_flight::{Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem},
+        ready::item::ReadyItem,
+        work::AdmittedItem,
+    },
+};
+
+/// What a committed batch did, for those who wait for it.
+pub(crate) struct Committed {
+    /// How long the commit took.
+    pub took: Duration,
+    /// Topics that it created.
+    pub new_topics: Vec<TopicRow>,
+    /// Topics that it dropped.
+    pub dropped: Vec<(TopicId, TopicName)>,
+    /// What it did, in the order in which it is answered: ends of deliveries first.
+    pub done: Vec<Planned>,
+    /// Items that the expiry sweep deleted.
+    pub expired: u64,
+    /// Topics whose windows were read on.
+    pub fetched: Vec<TopicName>,
+    /// Keys were released for which others may wait.
+    pub keys_released: bool,
+    /// The set of shards was recorded: keys on every shard may have waited for that.
+    pub topology_recorded: bool,
+}
+
+impl OwnedShard {
+    /// The batch in flight is committed. `last` is its number, or that of the empty batch that confirmed it.
+    pub fn committed(&mut self, last: u64, at: Monotonic) -> Option<Committed> {
+        let mut batch = self.in_flight.take()?;
+        let took = at.since(batch.sent_at);
+        self.tenure.committed(&self.settings, &batch, last, took);
+        let topology_recorded = self.new_topology.take().is_some();
+        // After a row that can't be stored, batches grow again with each one that is committed.
+        let whole = self.settings.batch_rows;
+        self.rows_max = self.rows_max.map(|rows| rows * 2).filter(|rows| *rows < whole);
+
+        batch.new_topics.iter().for_each(|row| self.topics.add_new(row));
+        let remove = |id: &TopicId| Some((*id, self.topics.remove(*id)?));
+        let dropped = batch.dropped.iter().filter_map(remove).collect();
+        self.topics.apply_counts(&batch, at);
+        // Deliveries end before others begin: an extended one does both.
+        let planned = std::mem::take(&mut batch.planned);
+        let (mut done, begun): (Vec<Planned>, Vec<Planned>) = planned
+            .into_iter()
+            .partition(|planned| matches!(planned, Planned::Settle(_) | Planned::MoveLease(_)));
+        let mut keys_released = false;
+        done.iter_mut().for_each(|planned| keys_released |= self.apply(planned));
+        self.leases.begin(batch.number, std::mem::take(&mut batch.leases));
+        done.extend(begun.into_iter().map(|mut planned| {
+            keys_released |= self.apply(&mut planned);
+            planned
+        }));
+        self.sweeps.apply(&batch);
+        let expired = batch.page.take().map_or(0, |page| self.apply_page(page, at));
+        self.evict();
+        let fetched = self.apply_prefetches();
+        self.debug_check();
+        let new_topics = batch.new_topics;
+        Some(Committed {
+            took,
+            new_topics,
+            dropped,
+            done,
+            expired,
+            fetched,
+            keys_released,
+            topology_recorded,
+        })
+    }
+
+    /// Applies one thing that the batch did. Returns whether keys were released.
+    fn apply(&mut self, planned: &mut Planned) -> bool {
+        match planned {
+            Planned::Enqueue { part, results } => {
+                for (item, result) in part.items.iter().zip(results) {
+                    if let Ok(stored) = result {
+                        self.stored(item, stored);
+                    }
+                }
+                return self.release(part);
+            }
+            Planned::Settle(settle) => self.settled(settle),
+            Planned::Lease { part, .. } => {
+                for reserved in &part.items {
+                    self.unreserve(reserved.topic, reserved.key.seq);
+                    self.invalidate(reserved.topic, reserved.key.seq);
+                    self.topics.mark_changed(reserved.topic);
+                }
+            }
+            // Its items were never in a window.
+            Planned::HandOff { .. } => {}
+            Planned::MoveLease(seq) => self.leases.close(*seq),
+            Planned::Restore(reserved) => {
+                let (topic, key) = (reserved.topic, reserved.key);
+                self.invalidate(topic, key.seq);
+                let item = reserved.item.clone();
+                self.topics.with_window(topic, |window| window.add(key, item));
+            }
+        }
+        false
+    }
+
+    /// A new item is in the store.
+    fn stored(&mut self, item: &AdmittedItem, stored: &StoredItem) {
+        let StoredItem { topic, key, state, handed_off } = *stored;
+        if let Some(topic) = self.topics.get_mut(topic) {
+            topic.saw_body(item.body.bytes());
+        }
+        if state == State::Ready {
+            self.topics.with_window(topic, |window| {
+                // What stays in the store alone need not be copied.
+                if window.wants(key) && (!handed_off || on(Bug::MetStaysReady)) {
+                    window.add(key, item.cached_item());
+                } else {
+                    window.invalidate(key.seq);
+                }
+            });
+        }
+        self.topics.mark_changed(topic);
+    }
+
+    /// A delivery ended, or goes on.
+    fn settled(&mut self, settle: &mut PlannedSettle) {
+        let (topic, seq) = (settle.lease.topic, settle.lease.seq);
+        self.leases.close(seq);
+        self.invalidate(topic, seq);
+        self.topics.mark_changed(topic);
+        if let SettleEffect::Ready(key, item) = &settle.effect {
+            self.topics.with_window(topic, |window| window.add(*key, item.clone()));
+        }
+    }
+
+    /// A sweep's page was committed. Returns how many items expired.
+    fn apply_page(&mut self, planned: PlannedPage, at: Monotonic) -> u64 {
+        let PlannedPage { page, done, checkpoint } = planned;
+        let left_some = done.contains(&false);
+        let (mut moved, mut expired) = (0, 0);
+        for (row, _) in page.rows.into_iter().zip(done).filter(|(_, done)| *done) {
+            moved += 1;
+            let (topic, seq) = (row.topic, row.item.key.seq);
+            match page.sweep {
+                Sweep::Due => {
+                    self.invalidate(topic, seq);
+                    let (key, item) = ReadyItem::from_row(row.item);
+                    self.topics.with_window(topic, |window| window.add(key, item));
+                }
+                Sweep::Expiry if self.is_leased(seq) => {}
+                Sweep::Expiry => {
+                    self.invalidate(topic, seq);
+                    self.topics.with_window(topic, |window| window.remove(row.item.key));
+                    expired += 1;
+                }
+            }
+        }
+        self.sweeps.page_committed(page.sweep, checkpoint, moved, left_some, at);
+        expired
+    }
+}

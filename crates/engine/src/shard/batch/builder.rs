@@ -1,0 +1,198 @@
+//! The batch under construction: its rows, and what they will change in memory.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use forebay_store::{Batch, FenceStamp, Sweep, TopicCounts};
+use forebay_types::{Seq, Timestamp, TopicId, TopicName};
+use rand::rngs::StdRng;
+use rustc_hash::FxHashSet;
+
+use super::Built;
+use crate::{
+    clock::Moment,
+    shard::{
+        OwnedShard,
+        in_flight::{InFlight, Planned, PlannedPage},
+        leases::LeasePosition,
+        work::SettleRequest,
+    },
+};
+
+/// A batch under construction.
+pub(super) struct BatchBuilder<'a> {
+    /// The shard. Only its queues change while a batch is built.
+    pub shard: &'a mut OwnedShard,
+    /// The shard's time.
+    pub moment: Moment,
+    /// Chance: nonces.
+    pub rng: &'a mut StdRng,
+    /// The rows.
+    pub batch: Batch,
+    /// What the batch does, in order.
+    pub planned: Vec<Planned>,
+    /// The sweep's page in it.
+    pub page: Option<PlannedPage>,
+    /// The most rows that it may have.
+    pub rows_max: usize,
+    /// Rows so far.
+    pub rows: usize,
+    /// Bytes of new items so far.
+    pub bytes: usize,
+    /// Items that it deals with already.
+    pub claimed: FxHashSet<Seq>,
+    /// Topics that it creates.
+    pub new_topics: HashMap<TopicName, TopicId>,
+    /// The topic of the last new item: a call's items mostly have the same one.
+    pub last_topic: Option<(TopicName, TopicId)>,
+    /// The highest values given out, this batch included.
+    pub marks: FenceStamp,
+    /// Settlements of deliveries that are over.
+    pub stale: Vec<SettleRequest>,
+    /// How counts change.
+    deltas: BTreeMap<TopicId, TopicCounts>,
+    /// Positions of each lease row that are closed.
+    closing: BTreeMap<u64, Vec<usize>>,
+    /// The earliest `schedule` row that it adds.
+    schedule_min: Timestamp,
+    /// The earliest `expiry` row that it adds.
+    expiry_min: Timestamp,
+}
+
+impl<'a> BatchBuilder<'a> {
+    /// An empty batch.
+    pub fn new(shard: &'a mut OwnedShard, node: Moment, rng: &'a mut StdRng) -> Self {
+        let moment = shard.time.moment(node);
+        let marks = shard.tenure.marks;
+        Self {
+            moment,
+            rng,
+            batch: Batch { number: shard.tenure.batch + 1, ..Batch::default() },
+            planned: Vec::new(),
+            page: None,
+            rows_max: shard.rows_max.unwrap_or(shard.settings.batch_rows),
+            rows: 0,
+            bytes: 0,
+            claimed: FxHashSet::default(),
+            new_topics: HashMap::new(),
+            last_topic: None,
+            marks: FenceStamp { time: marks.time.max(moment.now), ..marks },
+            stale: Vec::new(),
+            deltas: BTreeMap::new(),
+            closing: BTreeMap::new(),
+            schedule_min: Timestamp::MAX,
+            expiry_min: Timestamp::MAX,
+            shard,
+        }
+    }
+
+    /// The first batch of an owner with another set of shards records it.
+    pub fn record_topology(&mut self) {
+        self.batch.shard_lists = self.shard.new_topology.clone();
+        self.rows += usize::from(self.batch.shard_lists.is_some());
+    }
+
+    /// A row of the last batch can't be stored, so this one is short.
+    pub fn is_bisecting(&self) -> bool {
+        self.shard.rows_max.is_some()
+    }
+
+    /// How a topic's counts change.
+    pub fn count(&mut self, topic: TopicId, ready: i64, scheduled: i64, dead: i64) {
+        let delta = self.deltas.entry(topic).or_default();
+        delta.ready += ready;
+        delta.scheduled += scheduled;
+        delta.dead += dead;
+    }
+
+    /// Whether the batch changes a topic's counts.
+    pub fn counts(&self, topic: TopicId) -> bool {
+        self.deltas.contains_key(&topic)
+    }
+
+    /// An item's row is deleted, with its expiry.
+    pub fn delete(&mut self, topic: TopicId, seq: Seq, expires_at: Option<Timestamp>) {
+        self.batch.deletes.push(seq);
+        if let Some(at) = expires_at {
+            self.batch.unexpires.push((at, seq));
+        }
+        self.count(topic, -1, 0, 0);
+    }
+
+    /// A `schedule` row is added.
+    pub fn adds_schedule(&mut self, at: Timestamp) {
+        self.schedule_min = self.schedule_min.min(at);
+    }
+
+    /// An `expiry` row is added, if the item expires.
+    pub fn adds_expiry(&mut self, at: Option<Timestamp>) {
+        self.expiry_min = self.expiry_min.min(at.unwrap_or(Timestamp::MAX));
+    }
+
+    /// The earliest row that the batch adds to a sweep's table.
+    pub fn earliest_added(&self, sweep: Sweep) -> Timestamp {
+        match sweep {
+            Sweep::Due => self.schedule_min,
+            Sweep::Expiry => self.expiry_min,
+        }
+    }
+
+    /// A delivery ends.
+    pub fn close(&mut self, at: LeasePosition) {
+        self.closing.entry(at.row).or_default().push(at.position);
+    }
+
+    /// Puts the batch in flight, if it has anything to do.
+    pub fn finish(mut self, handed_off: BTreeSet<u64>) -> Built {
+        if self.rows == 0 && self.page.is_none() {
+            return Built { batch: None, atomic: false, rows: 0, stale: self.stale, handed_off };
+        }
+        for (id, positions) in &self.closing {
+            self.batch.lease_changes.extend(self.shard.leases.after_closing(*id, positions));
+        }
+        let lowered = self.move_checkpoints();
+        self.deltas.retain(|_, delta| *delta != TopicCounts::default());
+        let folds = self.shard.topics.fold(&mut self.batch, &self.deltas);
+        self.batch.count_deltas = self.deltas.into_iter().collect();
+        self.batch.stamp = Some(self.marks);
+        let in_flight = InFlight {
+            number: self.batch.number,
+            sent_at: self.moment.at,
+            slow: false,
+            rows: self.rows,
+            marks: self.marks,
+            new_topics: self.batch.new_topics.clone(),
+            dropped: self.batch.drop_topics.clone(),
+            deltas: self.batch.count_deltas.clone(),
+            folds,
+            leases: self.batch.leases.clone(),
+            planned: self.planned,
+            page: self.page,
+            lowered,
+            schedule_min: self.schedule_min,
+            expiry_min: self.expiry_min,
+        };
+        let (atomic, rows) = (in_flight.is_atomic(), in_flight.rows);
+        self.shard.in_flight = Some(in_flight);
+        Built { batch: Some(self.batch), atomic, rows, stale: self.stale, handed_off }
+    }
+
+    /// Moves the checkpoints of sweeps with the page, or back to a row that is added below them. Returns those that go
+    /// back.
+    fn move_checkpoints(&mut self) -> Vec<(Sweep, Timestamp)> {
+        let mut lowered = Vec::new();
+        for sweep in Sweep::ALL {
+            let (checkpoint, added) = (self.shard.sweeps.get(sweep).checkpoint, self.earliest_added(sweep));
+            match self.page.as_ref().filter(|planned| planned.page.sweep == sweep) {
+                Some(planned) if planned.checkpoint != checkpoint => {
+                    self.batch.checkpoints.push((sweep, planned.checkpoint));
+                }
+                None if added < checkpoint => {
+                    self.batch.checkpoints.push((sweep, added));
+                    lowered.push((sweep, added));
+                }
+                _ => {}
+            }
+        }
+        lowered
+    }
+}

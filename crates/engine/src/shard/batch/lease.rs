@@ -1,0 +1,104 @@
+//! Deliveries that begin, and the lease log that holds them.
+
+use std::time::Duration;
+
+use forebay_store::{ItemRow, LeaseEntry};
+use forebay_types::State;
+use rand::RngExt;
+
+use super::builder::BatchBuilder;
+use crate::shard::{
+    in_flight::{Leased, Planned},
+    work::{ReservedItem, ShardLease},
+};
+
+/// Adds the leases that wait.
+pub(super) fn add_leases(builder: &mut BatchBuilder<'_>) {
+    while builder.rows < builder.rows_max {
+        let Some(part) = builder.shard.leasing.pop_front() else { break };
+        let leased = part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();
+        builder.rows += part.items.len();
+        builder.planned.push(Planned::Lease { part, leased });
+    }
+}
+
+/// Begins one delivery.
+pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved: &ReservedItem) -> Leased {
+    let (now, item) = (builder.moment.now, &reserved.item);
+    if item.is_expired(now) {
+        return Leased::Expired;
+    }
+    let attributes = &item.attributes;
+    builder.claimed.insert(reserved.key.seq);
+    if item.is_at_most_once() {
+        builder.delete(reserved.topic, reserved.key.seq, attributes.expires_at);
+        return Leased::Consumed;
+    }
+    let lease = part.lease.unwrap_or(Duration::from_millis(u64::from(attributes.lease_ms)));
+    let (delivery, nonce, deadline) = (attributes.deliveries + 1, builder.rng.random(), now.plus(lease));
+    builder.batch.leases.push(LeaseEntry {
+        seq: reserved.key.seq,
+        topic: reserved.topic,
+        priority: reserved.key.priority,
+        rank: reserved.key.rank,
+        enqueued_at: attributes.enqueued_at,
+        expires_at: attributes.expires_at,
+        bytes: item.bytes,
+        delivery,
+        failures: attributes.failures,
+        max_attempts: attributes.max_attempts,
+        lease_ms: attributes.lease_ms,
+        nonce,
+        deadline,
+        consumer: part.consumer.clone(),
+    });
+    Leased::Lease { delivery, nonce, deadline }
+}
+
+/// Adds the at-most-once items that nobody received: they are inserted again.
+pub(super) fn add_restores(builder: &mut BatchBuilder<'_>) {
+    for reserved in std::mem::take(&mut builder.shard.restores) {
+        let Some(body) = reserved.item.body.clone() else {
+            debug_assert!(false, "an item that was delivered has its body");
+            continue;
+        };
+        let attributes = &reserved.item.attributes;
+        builder.batch.inserts.push(ItemRow {
+            topic: reserved.topic,
+            key: reserved.key,
+            state: State::Ready,
+            enqueued_at: attributes.enqueued_at,
+            expires_at: attributes.expires_at,
+            lease_ms: attributes.lease_ms,
+            max_attempts: attributes.max_attempts,
+            policy: attributes.policy,
+            deliveries: attributes.deliveries,
+            failures: attributes.failures,
+            body,
+        });
+        builder.adds_expiry(attributes.expires_at);
+        builder.claimed.insert(reserved.key.seq);
+        builder.count(reserved.topic, 1, 0, 0);
+        builder.rows += 1;
+        builder.planned.push(Planned::Restore(reserved));
+    }
+}
+
+/// Rewrites a lease row that is mostly closed: what is still open moves to this batch's row.
+pub(super) fn compact(builder: &mut BatchBuilder<'_>) {
+    if builder.is_bisecting() || builder.rows == 0 {
+        return;
+    }
+    let Some(row) = builder.shard.leases.sparse() else { return };
+    let open = row.entries.iter().zip(&row.open).filter(|(_, open)| **open).map(|(lease, _)| lease);
+    let moving: Vec<LeaseEntry> =
+        open.filter(|lease| !builder.claimed.contains(&lease.seq)).cloned().collect();
+    for lease in moving {
+        if let Some(position) = builder.shard.leases.position(lease.seq) {
+            builder.close(position);
+        }
+        builder.planned.push(Planned::MoveLease(lease.seq));
+        builder.batch.leases.push(lease);
+        builder.rows += 1;
+    }
+}

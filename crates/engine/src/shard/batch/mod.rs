@@ -1,0 +1,76 @@
+//! Builds a shard's next batch, and applies or undoes it once it is resolved.
+//!
+//! Building changes nothing that the shard is known to hold: what the batch will change is noted in
+//! [`InFlight`](super::in_flight::InFlight). No two things in one batch touch one item; the second one waits.
+
+pub(crate) mod apply;
+mod builder;
+mod enqueue;
+mod handoff;
+mod lease;
+mod remembered_answer;
+mod settle;
+mod sweep;
+mod sweep_due;
+mod sweep_expiry;
+pub(crate) mod undo;
+
+use std::collections::BTreeSet;
+
+use forebay_store::Batch;
+use rand::rngs::StdRng;
+
+use self::builder::BatchBuilder;
+pub(crate) use self::remembered_answer::decode as decode_answer;
+use super::{
+    OwnedShard,
+    work::{SettleRequest, WaitingPolls},
+};
+use crate::clock::Moment;
+
+/// What building needs to know beside the shard.
+pub(crate) struct BuildContext<'a> {
+    /// Node time.
+    pub moment: Moment,
+    /// Chance: nonces.
+    pub rng: &'a mut StdRng,
+    /// How many topics a namespace has on this node.
+    pub topics_of: &'a dyn Fn(&str) -> usize,
+    /// Polls to which new items may be handed directly.
+    pub waiting: WaitingPolls,
+}
+
+/// What came of building.
+pub(crate) struct Built {
+    /// The batch, if anything waited.
+    pub batch: Option<Batch>,
+    /// It must not be cut: see [`InFlight::is_atomic`](super::in_flight::InFlight::is_atomic).
+    pub atomic: bool,
+    /// How many rows it has.
+    pub rows: usize,
+    /// Settlements of deliveries that are over.
+    pub stale: Vec<SettleRequest>,
+    /// Polls that wait no more: they get something of this batch.
+    pub handed_off: BTreeSet<u64>,
+}
+
+impl OwnedShard {
+    /// Builds the next batch, if anything waits: settlements first, then leases, then enqueues in turn by namespace, then a
+    /// page of a sweep. No batch is in flight.
+    pub fn build(&mut self, context: BuildContext<'_>) -> Built {
+        debug_assert!(self.in_flight.is_none(), "one batch is in flight at a time");
+        let BuildContext { moment, rng, topics_of, waiting } = context;
+        let mut builder = BatchBuilder::new(self, moment, rng);
+        builder.record_topology();
+        settle::add_requests(&mut builder);
+        settle::add_timeouts(&mut builder);
+        lease::add_restores(&mut builder);
+        lease::add_leases(&mut builder);
+        enqueue::add_enqueues(&mut builder, topics_of);
+        sweep::add_page(&mut builder);
+        let handed_off = handoff::add_handoffs(&mut builder, waiting);
+        lease::compact(&mut builder);
+        sweep::drop_idle_topics(&mut builder);
+        builder.finish(handed_off)
+    }
+}

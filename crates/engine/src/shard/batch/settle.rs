@@ -1,0 +1,195 @@
+//! The end of a delivery, and what it does to the item. `lifecycle.rs` in `types` decides between again, dead and
+//! expired.
+
+use std::time::Duration;
+
+use forebay_store::{DeadLetter, LeaseEntry, Requeue};
+use forebay_types::{
+    Ending, ItemId, Key, Receipt, State, Timestamp, after_failure, after_rejection, after_release,
+};
+
+use super::builder::BatchBuilder;
+use crate::{
+    api::NackAction,
+    planted::{Bug, on},
+    shard::{
+        in_flight::{Planned, PlannedSettle, SettleEffect},
+        ready::item::ReadyItem,
+        work::{SettleKind, SettleRequest},
+    },
+};
+
+/// Leases that one batch ends because they timed out.
+const TIMEOUTS_MAX: usize = 250;
+
+/// Adds the settlements that wait.
+pub(super) fn add_requests(builder: &mut BatchBuilder<'_>) {
+    let mut deferred = Vec::new();
+    while builder.rows < builder.rows_max {
+        let Some(request) = builder.shard.settles.pop_front() else { break };
+        if builder.claimed.contains(&request.receipt.item.seq) {
+            deferred.push(request);
+        } else {
+            add(builder, request);
+        }
+    }
+    for request in deferred.into_iter().rev() {
+        builder.shard.settles.push_front(request);
+    }
+}
+
+/// Adds the ends of leases that timed out. An ack that waits for the same batch comes first.
+pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>) {
+    if builder.moment.at < builder.shard.timeouts_after {
+        return;
+    }
+    let room = TIMEOUTS_MAX.min(builder.rows_max.saturating_sub(builder.rows));
+    let shard = builder.shard.id;
+    let timed_out: Vec<SettleRequest> = (builder.shard.leases.timed_out(builder.moment.now))
+        .filter(|lease| !builder.claimed.contains(&lease.seq))
+        .take(room)
+        .map(|lease| SettleRequest {
+            receipt: Receipt {
+                item: ItemId { shard, seq: lease.seq },
+                delivery: lease.delivery,
+                nonce: lease.nonce,
+            },
+            kind: SettleKind::LeaseTimeout,
+            slot: None,
+        })
+        .collect();
+    for request in timed_out {
+        add(builder, request);
+    }
+}
+
+fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
+    let receipt = request.receipt;
+    let leases = &builder.shard.leases;
+    let lease = leases.get(receipt.item.seq).filter(|lease| {
+        lease.delivery == receipt.delivery && lease.nonce == receipt.nonce || on(Bug::StaleReceipt)
+    });
+    let (Some(lease), Some(position)) = (lease.cloned(), leases.position(receipt.item.seq)) else {
+        builder.stale.push(request);
+        return;
+    };
+    builder.close(position);
+    builder.claimed.insert(lease.seq);
+    builder.rows += 1;
+    let effect = match &request.kind {
+        SettleKind::Ack => ack(builder, &lease),
+        SettleKind::Nack { action, metadata, reason } => {
+            nack(builder, &lease, *action, metadata.as_deref(), reason)
+        }
+        SettleKind::Extend { lease: span } => extend(builder, &lease, *span),
+        SettleKind::LeaseTimeout => time_out(builder, &lease),
+    };
+    builder.planned.push(Planned::Settle(Box::new(PlannedSettle { request, lease, effect })));
+}
+
+fn ack(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
+    builder.delete(lease.topic, lease.seq, lease.expires_at);
+    SettleEffect::Deleted
+}
+
+fn nack(
+    builder: &mut BatchBuilder<'_>,
+    lease: &LeaseEntry,
+    action: NackAction,
+    metadata: Option<&[u8]>,
+    reason: &str,
+) -> SettleEffect {
+    let now = builder.moment.now;
+    let (ending, failures, why) = match action {
+        NackAction::Fail(_) => {
+            let failures = lease.failures + 1;
+            (after_failure(failures, lease.max_attempts, lease.expires_at, now), failures, "nacked")
+        }
+        NackAction::Release(_) => (after_release(lease.expires_at, now), lease.failures, ""),
+        NackAction::DeadLetter => {
+            (after_rejection(lease.expires_at, now), lease.failures + 1, "dead-lettered")
+        }
+    };
+    let rank = match action {
+        // Without a delay it keeps its old place.
+        NackAction::Release(delay) if delay.is_zero() => lease.rank,
+        NackAction::Release(delay) | NackAction::Fail(delay) => now.plus(delay).as_micros(),
+        NackAction::DeadLetter => lease.rank,
+    };
+    match ending {
+        Ending::Again => requeue(builder, lease, failures, rank, metadata),
+        Ending::Dead => dead_letter(builder, lease, failures, why, reason, metadata),
+        Ending::Expired => ack(builder, lease),
+    }
+}
+
+fn time_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
+    let failures = lease.failures + 1;
+    match after_failure(failures, lease.max_attempts, lease.expires_at, builder.moment.now) {
+        Ending::Again => requeue(builder, lease, failures, lease.deadline.as_micros(), None),
+        Ending::Dead => dead_letter(builder, lease, failures, "lease ended", "", None),
+        Ending::Expired => ack(builder, lease),
+    }
+}
+
+fn extend(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry, span: Option<Duration>) -> SettleEffect {
+    let span = span.unwrap_or(Duration::from_millis(u64::from(lease.lease_ms)));
+    let deadline = builder.moment.now.plus(span);
+    builder.batch.leases.push(LeaseEntry { deadline, ..lease.clone() });
+    SettleEffect::Extended(deadline)
+}
+
+/// Back to its topic: ready if the rank's time has come, else scheduled.
+fn requeue(
+    builder: &mut BatchBuilder<'_>,
+    lease: &LeaseEntry,
+    failures: u32,
+    rank: i64,
+    metadata: Option<&[u8]>,
+) -> SettleEffect {
+    let waits = Timestamp::from_micros(rank) > builder.moment.now && rank != lease.rank;
+    let state = if waits { State::Scheduled } else { State::Ready };
+    let uncounted = u32::from(on(Bug::DeliveryNotCounted));
+    builder.batch.requeues.push(Requeue {
+        seq: lease.seq,
+        state,
+        rank,
+        deliveries: lease.delivery - uncounted,
+        failures,
+        metadata: metadata.map(<[u8]>::to_vec),
+    });
+    if waits {
+        builder.count(lease.topic, -1, 1, 0);
+        builder.adds_schedule(Timestamp::from_micros(rank));
+        return SettleEffect::Scheduled;
+    }
+    let mut item = ReadyItem::from_lease(lease, failures);
+    item.attributes.deliveries -= uncounted;
+    let added = metadata.map_or(0, <[u8]>::len);
+    item.bytes = item.bytes.saturating_add(u32::try_from(added).unwrap_or(u32::MAX));
+    SettleEffect::Ready(Key { priority: lease.priority, rank, seq: lease.seq }, item)
+}
+
+fn dead_letter(
+    builder: &mut BatchBuilder<'_>,
+    lease: &LeaseEntry,
+    failures: u32,
+    why: &str,
+    last_error: &str,
+    metadata: Option<&[u8]>,
+) -> SettleEffect {
+    builder.batch.buries.push(DeadLetter {
+        seq: lease.seq,
+        deliveries: lease.delivery,
+        failures,
+        reason: why.to_owned(),
+        last_error: last_error.to_owned(),
+        died_at: builder.moment.now,
+        metadata: metadata.map(<[u8]>::to_vec),
+    });
+    if let Some(at) = lease.expires_at {
+        builder.batch.unexpires.push((at, lease.seq));
+    }
+    builder.count(lease.topic, -1, 0, 1);
+    SettleEffect::DeadLettered
+}

@@ -1,0 +1,17 @@
+//! The sweep of due items: items that waited for their time become ready.
+
+use forebay_types::Timestamp;
+
+use super::builder::BatchBuilder;
+use crate::shard::work::SweepPage;
+
+/// Puts a page into the batch. Returns which rows it deals with, and the earliest time of the others.
+pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> (Vec<bool>, Timestamp) {
+    // Only sweeps touch a scheduled item, and they take turns: the page is right.
+    for row in &page.rows {
+        builder.batch.promotes.push((row.at, row.item.key.seq));
+        builder.count(row.topic, 1, -1, 0);
+        builder.claimed.insert(row.item.key.seq);
+    }
+    (vec![true; page.rows.len()], Timestamp::MAX)
+}

@@ -1,0 +1,39 @@
+//! The sweep of expired items: they are deleted. A leased one only loses its expiry row; its lease entry carries the
+//! expiry, and the end of the lease is the end of the item.
+
+use forebay_types::Timestamp;
+
+use super::builder::BatchBuilder;
+use crate::shard::work::SweepPage;
+
+/// Puts a page into the batch. Returns which rows it deals with, and the earliest time of the others.
+pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> (Vec<bool>, Timestamp) {
+    let mut done = Vec::with_capacity(page.rows.len());
+    let mut left = Timestamp::MAX;
+    for row in &page.rows {
+        let seq = row.item.key.seq;
+        let shard = &builder.shard;
+        let elsewhere = shard.sweeps.expiry.is_invalidated(seq)
+            || builder.claimed.contains(&seq)
+            || shard.reserved.contains(&seq);
+        if elsewhere {
+            left = left.min(row.at);
+            done.push(false);
+            continue;
+        }
+        done.push(true);
+        builder.batch.unexpires.push((row.at, seq));
+        if shard.leases.get(seq).is_some() {
+            continue;
+        }
+        builder.batch.deletes.push(seq);
+        builder.claimed.insert(seq);
+        if row.scheduled {
+            builder.batch.unschedules.push((Timestamp::from_micros(row.item.key.rank), seq));
+            builder.count(row.topic, 0, -1, 0);
+        } else {
+            builder.count(row.topic, -1, 0, 0);
+        }
+    }
+    (done, left)
+}

@@ -1,0 +1,81 @@
+//! What may wait for a shard's batches: bytes of enqueues, in all and of each tenant.
+
+use std::collections::HashMap;
+
+use forebay_types::{Monotonic, Namespace, Reason, Refusal, ShardId};
+
+use crate::api::{RETRY_AFTER, Settings};
+
+/// Bytes of enqueues that wait for their commit in one shard.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    /// Of all tenants.
+    bytes: usize,
+    /// Of each tenant.
+    by_tenant: HashMap<Namespace, usize>,
+    /// The disk was full: enqueues are refused until then.
+    disk_full_until: Monotonic,
+}
+
+impl Budget {
+    /// Bytes that wait.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Why `bytes` more of a tenant are not taken, if they are not.
+    pub fn refusal(
+        &self,
+        id: ShardId,
+        settings: &Settings,
+        namespace: &str,
+        bytes: usize,
+        at: Monotonic,
+    ) -> Option<Refusal> {
+        if at < self.disk_full_until {
+            return Some(disk_full(id));
+        }
+        let mine = self.by_tenant.get(namespace).copied().unwrap_or(0);
+        let over = self.bytes > 0 && self.bytes + bytes > settings.admit_shard_bytes
+            || mine > 0 && mine + bytes > settings.admit_tenant_bytes;
+        over.then(|| {
+            let message = "more waits to be stored than the node takes on";
+            Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
+        })
+    }
+
+    pub fn charge(&mut self, namespace: &Namespace, bytes: usize) {
+        self.bytes += bytes;
+        *self.by_tenant.entry(namespace.clone()).or_default() += bytes;
+    }
+
+    pub fn release(&mut self, namespace: &Namespace, bytes: usize) {
+        debug_assert!(bytes <= self.bytes, "{bytes} of {} bytes are released", self.bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if let Some(charge) = self.by_tenant.get_mut(namespace) {
+            *charge = charge.saturating_sub(bytes);
+            if *charge == 0 {
+                self.by_tenant.remove(namespace);
+            }
+        }
+    }
+
+    /// The disk is full: refuses enqueues until then.
+    pub fn set_disk_full(&mut self, until: Monotonic) {
+        self.disk_full_until = until;
+    }
+
+    /// Whether the sum over tenants is the whole. Checked in tests.
+    pub fn check(&self, charged: usize) -> Result<(), String> {
+        let tenants: usize = self.by_tenant.values().sum();
+        match tenants == self.bytes && charged == self.bytes {
+            true => Ok(()),
+            false => Err(format!("{charged} bytes wait; budget {}, tenants {tenants}", self.bytes)),
+        }
+    }
+}
+
+/// The refusal of an enqueue for which the disk has no room.
+pub(super) fn disk_full(id: ShardId) -> Refusal {
+    Refusal::new(Reason::DiskFull, format!("the disk of shard {id} is full")).retry_after(RETRY_AFTER)
+}

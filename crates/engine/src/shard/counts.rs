@@ -1,0 +1,83 @@
+//! Counts without counting rows: exact in memory, one row of changes a batch in the store. Old changes are folded
+//! into the topics' own rows.
+
+use std::collections::BTreeMap;
+
+use forebay_store::{Batch, TopicCounts};
+use forebay_types::{Monotonic, TopicId};
+use rustc_hash::FxHashSet;
+
+use super::{in_flight::InFlight, topics::TopicTable};
+
+/// Batches after which a topic's counts are folded into its row.
+const FOLD_AFTER: u64 = 256;
+/// Topics that one batch folds.
+const FOLDS_MAX: usize = 64;
+/// Topics that one batch folds once the deltas pile up.
+const FOLDS_BEHIND_MAX: usize = 512;
+
+impl TopicTable {
+    /// Writes the counts of topics that changed long ago into their rows, so that old deltas can be deleted. Returns the
+    /// topics.
+    pub fn fold(&self, batch: &mut Batch, deltas: &BTreeMap<TopicId, TopicCounts>) -> Vec<TopicId> {
+        let since = |id: &TopicId| self.get(*id).and_then(|topic| topic.dirty_since);
+        let oldest = self.dirty.iter().find_map(&since).unwrap_or(batch.number);
+        // Topics that were loaded have `dirty_since` 0: they are folded once, without haste.
+        let behind = if oldest == 0 { FOLD_AFTER } else { batch.number - oldest };
+        if behind < FOLD_AFTER {
+            return Vec::new();
+        }
+        let most = if behind < 4 * FOLD_AFTER { FOLDS_MAX } else { FOLDS_BEHIND_MAX };
+        // The queue is in the order of `dirty_since`.
+        let old = |id: &&TopicId| since(id).is_none_or(|since| since <= oldest + FOLD_AFTER / 2);
+        let folds: Vec<TopicId> = self.dirty.iter().take_while(old).take(most).copied().collect();
+        for id in &folds {
+            let Some(topic) = self.get(*id) else { continue };
+            if batch.drop_topics.contains(id) {
+                continue;
+            }
+            let mut counts = topic.counts;
+            if let Some(delta) = deltas.get(id) {
+                add(&mut counts, delta);
+            }
+            batch.count_folds.push((*id, counts));
+        }
+        let rest = self.dirty.iter().skip(folds.len()).find_map(since);
+        batch.deltas_before = Some(rest.unwrap_or(batch.number));
+        folds
+    }
+
+    /// A batch was committed: its deltas count, its folds are done.
+    pub fn apply_counts(&mut self, batch: &InFlight, at: Monotonic) {
+        let folded: FxHashSet<TopicId> = batch.folds.iter().copied().collect();
+        // The folded ones are at the head of the queue.
+        self.dirty.drain(..batch.folds.len().min(self.dirty.len()));
+        for id in &folded {
+            if let Some(topic) = self.get_mut(*id) {
+                topic.dirty_since = None;
+            }
+        }
+        for (id, delta) in &batch.deltas {
+            let Some(topic) = self.get_mut(*id) else { continue };
+            add(&mut topic.counts, delta);
+            debug_assert!(topic.counts.ready >= 0 && topic.counts.scheduled >= 0, "{topic:?}");
+            let becomes_dirty = topic.dirty_since.is_none() && !folded.contains(id);
+            let is_empty = topic.is_empty();
+            topic.idle_since = is_empty.then_some(at);
+            if becomes_dirty {
+                topic.dirty_since = Some(batch.number);
+                self.dirty.push_back(*id);
+            }
+            if is_empty {
+                self.idle.push_back((at, *id));
+            }
+            self.mark_changed(*id);
+        }
+    }
+}
+
+fn add(counts: &mut TopicCounts, delta: &TopicCounts) {
+    counts.ready += delta.ready;
+    counts.scheduled += delta.scheduled;
+    counts.dead += delta.dead;
+}

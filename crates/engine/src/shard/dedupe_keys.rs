@@ -1,0 +1,100 @@
+//! Dedupe keys and request ids on their way through a shard. One key is in flight once at a time: an enqueue whose
+//! key another one holds waits for it.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use forebay_store::DedupeHit;
+use forebay_types::ShardId;
+
+use super::work::{KeyHash, ShardEnqueue};
+use crate::{
+    index::ShardIndex,
+    planted::{Bug, on},
+};
+
+/// The keys in flight of one shard.
+#[derive(Debug, Default)]
+pub(super) struct DedupeKeys {
+    /// Keys of enqueues that are looked up, wait for a batch, or are in one.
+    in_flight: HashSet<KeyHash>,
+    /// Enqueues that wait because another one holds one of their keys, or because no generation takes keys yet.
+    waiting: VecDeque<ShardEnqueue>,
+    /// Enqueues whose keys are being looked up, by read.
+    lookups: BTreeMap<u64, DedupeLookup>,
+}
+
+/// An enqueue whose keys are being looked up.
+#[derive(Debug)]
+pub(crate) struct DedupeLookup {
+    /// The enqueue.
+    pub part: ShardEnqueue,
+    /// Shards still to be asked. The keys' home shard comes last.
+    pub to_ask: VecDeque<ShardIndex>,
+    /// The shard that is asked now.
+    pub asked: ShardIndex,
+    /// That shard's term: its answer counts in no other.
+    pub asked_term: u64,
+    /// What was found so far, and where.
+    pub hits: Vec<(ShardId, DedupeHit)>,
+}
+
+impl DedupeKeys {
+    /// Whether another enqueue holds one of these keys.
+    pub fn is_held(&self, keys: &[KeyHash]) -> bool {
+        keys.iter().any(|key| self.in_flight.contains(key)) && !on(Bug::KeyNotHeld)
+    }
+
+    pub fn hold(&mut self, keys: &[KeyHash]) {
+        self.in_flight.extend(keys);
+    }
+
+    /// Returns whether there was any key, so that others may have waited for it.
+    pub fn release(&mut self, keys: &[KeyHash]) -> bool {
+        for key in keys {
+            self.in_flight.remove(key);
+        }
+        !keys.is_empty()
+    }
+
+    pub fn wait(&mut self, part: ShardEnqueue) {
+        self.waiting.push_back(part);
+    }
+
+    /// Takes all that wait: they try again.
+    pub fn take_waiting(&mut self) -> VecDeque<ShardEnqueue> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    pub fn begin_lookup(&mut self, read: u64, lookup: DedupeLookup) {
+        self.lookups.insert(read, lookup);
+    }
+
+    pub fn end_lookup(&mut self, read: u64) -> Option<DedupeLookup> {
+        self.lookups.remove(&read)
+    }
+
+    /// Takes all that are looked up: the shard is lost.
+    pub fn take_lookups(&mut self) -> impl Iterator<Item = DedupeLookup> + use<> {
+        std::mem::take(&mut self.lookups).into_values()
+    }
+
+    /// Nothing waits and nothing is looked up.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.lookups.is_empty()
+    }
+
+    /// Enqueues that wait for a key, and those that are looked up.
+    pub fn waiting(&self) -> impl Iterator<Item = &ShardEnqueue> {
+        self.waiting.iter()
+    }
+
+    /// Enqueues whose keys are being looked up.
+    pub fn looked_up(&self) -> impl Iterator<Item = &ShardEnqueue> {
+        self.lookups.values().map(|lookup| &lookup.part)
+    }
+
+    /// How many keys are in flight.
+    pub fn in_flight_count(&self) -> usize {
+        self.in_flight.len()
+    }
+}

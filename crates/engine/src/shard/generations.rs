@@ -1,0 +1,153 @@
+//! The generations of the dedupe table: created ahead, dropped whole once every window over them has passed.
+
+use std::time::Duration;
+
+use forebay_types::{Monotonic, Timestamp};
+
+use crate::api::Settings;
+
+/// A generation of the dedupe table lasts at least so long.
+const GENERATION_MIN: Duration = Duration::from_secs(60);
+
+/// The generations of one shard.
+#[derive(Debug, Default)]
+pub(super) struct Generations {
+    /// Oldest first. The number of each is the second from which on it takes keys.
+    live: Vec<u64>,
+    /// One is being created or dropped.
+    busy: bool,
+    /// The next try after a failure waits until then.
+    not_before: Monotonic,
+}
+
+/// Generations to be created and dropped.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct GenerationChange {
+    /// Those that exist.
+    pub live: Vec<u64>,
+    /// To be created.
+    pub create: Vec<u64>,
+    /// To be dropped.
+    pub drop: Vec<u64>,
+}
+
+impl Generations {
+    /// As the store has them.
+    pub fn new(live: Vec<u64>) -> Self {
+        Self { live, ..Self::default() }
+    }
+
+    /// Those that exist, oldest first.
+    pub fn live(&self) -> &[u64] {
+        &self.live
+    }
+
+    /// The generation that takes keys at `now`.
+    pub fn current(&self, now: Timestamp) -> Option<u64> {
+        let seconds = u64::try_from(now.as_micros() / 1_000_000).unwrap_or(0);
+        self.live.iter().rev().find(|number| **number <= seconds).copied()
+    }
+
+    /// What is to be created and dropped now, if anything. Nothing else is begun until that has ended.
+    pub fn begin_change(
+        &mut self,
+        settings: &Settings,
+        now: Timestamp,
+        at: Monotonic,
+    ) -> Option<GenerationChange> {
+        if self.busy || at < self.not_before || self.next_change(settings) > now {
+            return None;
+        }
+        let span = generation_span(settings);
+        let seconds = u64::try_from(now.as_micros() / 1_000_000).unwrap_or(0);
+        let mut create = Vec::new();
+        let mut last = self.live.last().copied();
+        if last.is_none_or(|last| last + 2 * span.as_secs() <= seconds) {
+            // The first, or the first after a long pause.
+            create.push(seconds);
+            last = Some(seconds);
+        }
+        if let Some(last) = last
+            && last + span.as_secs() / 2 <= seconds
+        {
+            create.push(last + span.as_secs());
+        }
+        let expired = |next: u64| next + settings.longest_dedupe_window().as_secs() < seconds;
+        let drop: Vec<u64> =
+            self.live.windows(2).filter(|pair| expired(pair[1])).map(|pair| pair[0]).collect();
+        if create.is_empty() && drop.is_empty() {
+            return None;
+        }
+        self.busy = true;
+        Some(GenerationChange { live: self.live.clone(), create, drop })
+    }
+
+    /// A change ended; `None` if it failed, so it is tried again after `retry_at`.
+    pub fn end_change(&mut self, live: Option<Vec<u64>>, retry_at: Monotonic) {
+        self.busy = false;
+        match live {
+            Some(live) => self.live = live,
+            None => self.not_before = retry_at,
+        }
+    }
+
+    /// When [`Generations::begin_change`] has something to do. `None`: a change is under way.
+    pub fn next_wake(&self, settings: &Settings, now: Timestamp, at: Monotonic) -> Option<Monotonic> {
+        let next = self.next_change(settings);
+        (!self.busy).then(|| at.plus(next.since(now)).max(self.not_before))
+    }
+
+    /// When a generation is to be created or dropped next.
+    fn next_change(&self, settings: &Settings) -> Timestamp {
+        let second =
+            |second: u64| Timestamp::from_micros(i64::try_from(second).unwrap_or(i64::MAX) * 1_000_000);
+        let Some(last) = self.live.last() else { return Timestamp::MIN };
+        let create = second(last + generation_span(settings).as_secs() / 2);
+        let window = settings.longest_dedupe_window().as_secs();
+        let drop = self.live.get(1).map(|next| second(next + window + 1));
+        drop.map_or(create, |drop| drop.min(create))
+    }
+}
+
+fn generation_span(settings: &Settings) -> Duration {
+    settings.longest_dedupe_window().max(GENERATION_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_micros(second * 1_000_000)
+    }
+
+    #[test]
+    fn generations_are_created_ahead_and_dropped_when_no_window_reaches_them() {
+        let settings = Settings::default(); // windows of 600 s
+        let at = Monotonic::default();
+        let mut generations = Generations::default();
+        let change = generations.begin_change(&settings, second(1_000), at).unwrap();
+        assert_eq!((change.create, change.drop), (vec![1_000], vec![]));
+        assert_eq!(generations.begin_change(&settings, second(1_001), at), None, "one change at a time");
+        generations.end_change(Some(vec![1_000]), at);
+        assert_eq!(generations.current(second(999)), None);
+        let change = generations.begin_change(&settings, second(1_300), at).unwrap();
+        assert_eq!(change.create, [1_600], "half a span ahead");
+        generations.end_change(Some(vec![1_000, 1_600]), at);
+        assert_eq!(generations.current(second(1_599)), Some(1_000));
+        assert_eq!(generations.current(second(1_600)), Some(1_600));
+        let change = generations.begin_change(&settings, second(2_201), at).unwrap();
+        assert_eq!((change.create, change.drop), (vec![2_200], vec![1_000]));
+    }
+
+    #[test]
+    fn a_failed_change_is_tried_again_later() {
+        let settings = Settings::default();
+        let mut generations = Generations::default();
+        generations.begin_change(&settings, second(1_000), Monotonic::default()).unwrap();
+        let later = Monotonic::from_start(Duration::from_secs(1));
+        generations.end_change(None, later);
+        assert_eq!(generations.begin_change(&settings, second(1_000), Monotonic::default()), None);
+        assert!(generations.begin_change(&settings, second(1_001), later).is_some());
+    }
+}

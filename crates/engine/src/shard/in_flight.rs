@@ -1,0 +1,174 @@
+//! The batch on its way to the store, and what it will change in memory once it is committed.
+
+use forebay_store::{FenceStamp, LeaseEntry, Sweep, TopicCounts, TopicRow};
+use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
+
+use super::{
+    ready::item::ReadyItem,
+    work::{ReservedItem, SettleRequest, ShardEnqueue, ShardLease, SweepPage},
+};
+
+/// A batch on its way, and what it will change in memory.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    /// Its number.
+    pub number: u64,
+    /// When it was handed to the shard's task.
+    pub sent_at: Monotonic,
+    /// It is in flight for too long, and the breaker was told.
+    pub slow: bool,
+    /// How many rows it has.
+    pub rows: usize,
+    /// The highest values given out, this batch included.
+    pub marks: FenceStamp,
+    /// Topics that it creates.
+    pub new_topics: Vec<TopicRow>,
+    /// Topics that it drops.
+    pub dropped: Vec<TopicId>,
+    /// How it changes counts.
+    pub deltas: Vec<(TopicId, TopicCounts)>,
+    /// Topics whose counts it folds into their rows.
+    pub folds: Vec<TopicId>,
+    /// Deliveries that it begins.
+    pub leases: Vec<LeaseEntry>,
+    /// What it does, in order.
+    pub planned: Vec<Planned>,
+    /// The sweep's page in it.
+    pub page: Option<PlannedPage>,
+    /// Sweeps whose checkpoint goes back, because a row was added below it.
+    pub lowered: Vec<(Sweep, Timestamp)>,
+    /// The earliest `schedule` row that it adds.
+    pub schedule_min: Timestamp,
+    /// The earliest `expiry` row that it adds.
+    pub expiry_min: Timestamp,
+}
+
+impl InFlight {
+    /// It is one call with a request id and nothing else, which must not be cut.
+    pub fn is_atomic(&self) -> bool {
+        match self.only() {
+            Some(Planned::Enqueue { part, .. }) => part.request.is_some() && part.items.len() > 1,
+            _ => false,
+        }
+    }
+
+    /// What the batch does, if it is one thing. Who is handed its items does not count.
+    pub fn only(&self) -> Option<&Planned> {
+        let mut planned = self.planned.iter().filter(|planned| !matches!(planned, Planned::HandOff { .. }));
+        planned.next().filter(|_| planned.next().is_none())
+    }
+}
+
+/// One thing that the batch does.
+#[derive(Debug)]
+pub(crate) enum Planned {
+    /// Items are stored.
+    Enqueue {
+        /// The items.
+        part: ShardEnqueue,
+        /// What becomes of each.
+        results: Vec<Result<StoredItem, Refusal>>,
+    },
+    /// Items are leased.
+    Lease {
+        /// The items.
+        part: ShardLease,
+        /// What becomes of each.
+        leased: Vec<Leased>,
+    },
+    /// A delivery ends, or goes on.
+    Settle(Box<PlannedSettle>),
+    /// New items of this batch are leased to a poll that waits for them: see `batch/handoff.rs`.
+    HandOff {
+        /// The items.
+        part: ShardLease,
+        /// What becomes of each.
+        leased: Vec<Leased>,
+    },
+    /// An at-most-once item that nobody received is inserted again.
+    Restore(ReservedItem),
+    /// An open delivery moves to this batch's lease row, because its old row is mostly closed.
+    MoveLease(Seq),
+}
+
+impl Planned {
+    /// It can't be cut any further.
+    pub fn is_unit(&self) -> bool {
+        match self {
+            Self::Enqueue { part, .. } => part.request.is_some() || part.items.len() == 1,
+            Self::Lease { .. }
+            | Self::HandOff { .. }
+            | Self::Settle(_)
+            | Self::Restore(_)
+            | Self::MoveLease(_) => true,
+        }
+    }
+}
+
+/// The end, or the extension, of a delivery.
+#[derive(Debug)]
+pub(crate) struct PlannedSettle {
+    /// Who asked, and for what.
+    pub request: SettleRequest,
+    /// The delivery.
+    pub lease: LeaseEntry,
+    /// What becomes of the item.
+    pub effect: SettleEffect,
+}
+
+/// What becomes of a leased item.
+#[derive(Debug)]
+pub(crate) enum SettleEffect {
+    /// Acked or expired: its row is deleted.
+    Deleted,
+    /// It becomes a dead letter.
+    DeadLettered,
+    /// It is back in the delivery order.
+    Ready(Key, ReadyItem),
+    /// It is back once its time has come.
+    Scheduled,
+    /// The delivery goes on, with another end.
+    Extended(Timestamp),
+}
+
+/// Where an enqueued item is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredItem {
+    /// Its topic's number in this shard.
+    pub topic: TopicId,
+    /// Its place in the delivery order.
+    pub key: Key,
+    /// Ready, or scheduled.
+    pub state: State,
+    /// It is leased in the same transaction, to a poll that waited for it.
+    pub handed_off: bool,
+}
+
+/// What becomes of an item on its way to a lease; in the order of the poll's items.
+#[derive(Debug, Clone)]
+pub(crate) enum Leased {
+    /// A delivery begins.
+    Lease {
+        /// Its number.
+        delivery: u32,
+        /// Part of its receipt.
+        nonce: u64,
+        /// When the lease ends.
+        deadline: Timestamp,
+    },
+    /// Delivered at most once: it has left the shard.
+    Consumed,
+    /// It expired while it waited.
+    Expired,
+}
+
+/// A sweep's page, as it went into the batch.
+#[derive(Debug)]
+pub(crate) struct PlannedPage {
+    /// The page.
+    pub page: SweepPage,
+    /// Rows that the batch deals with. The others have to be looked at again.
+    pub done: Vec<bool>,
+    /// Where the sweep goes on.
+    pub checkpoint: Timestamp,
+}

@@ -1,0 +1,151 @@
+//! The open leases of one shard: the lease log as its owner holds it.
+
+use std::collections::BTreeSet;
+
+use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
+use forebay_types::{Seq, Timestamp, TopicId};
+use rustc_hash::FxHashMap;
+
+/// A row with at most one open delivery in so many is rewritten.
+const SPARSE: usize = 16;
+
+/// One row of the lease log.
+#[derive(Debug)]
+struct Row {
+    row: LeaseRow,
+    /// How many of its deliveries are open.
+    open: usize,
+}
+
+/// Where an open delivery is in the lease log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LeasePosition {
+    /// The row.
+    pub row: u64,
+    /// The delivery's position in the row.
+    pub position: usize,
+}
+
+/// The open deliveries of one shard.
+#[derive(Debug, Default)]
+pub(super) struct Leases {
+    /// Every row with an open delivery, by its number.
+    rows: FxHashMap<u64, Row>,
+    /// Where each leased item's delivery is.
+    positions: FxHashMap<Seq, LeasePosition>,
+    /// When each open delivery ends.
+    deadlines: BTreeSet<(Timestamp, Seq)>,
+    /// Open deliveries of each topic.
+    per_topic: FxHashMap<TopicId, usize>,
+    /// Rows most of whose deliveries are over.
+    sparse: BTreeSet<u64>,
+}
+
+impl Leases {
+    pub fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    pub fn of_topic(&self, topic: TopicId) -> usize {
+        self.per_topic.get(&topic).copied().unwrap_or(0)
+    }
+
+    pub fn get(&self, seq: Seq) -> Option<&LeaseEntry> {
+        let at = self.positions.get(&seq)?;
+        self.rows.get(&at.row).map(|row| &row.row.entries[at.position])
+    }
+
+    /// A batch was committed, and with it the deliveries that it begins.
+    pub fn begin(&mut self, batch: u64, entries: Vec<LeaseEntry>) {
+        if !entries.is_empty() {
+            self.insert(LeaseRow { id: batch, open: vec![true; entries.len()], entries });
+        }
+    }
+
+    /// A row as it is stored.
+    pub fn insert(&mut self, row: LeaseRow) {
+        for (position, entry) in row.entries.iter().enumerate().filter(|(position, _)| row.open[*position]) {
+            self.positions.insert(entry.seq, LeasePosition { row: row.id, position });
+            self.deadlines.insert((entry.deadline, entry.seq));
+            *self.per_topic.entry(entry.topic).or_default() += 1;
+        }
+        let open = row.open.iter().filter(|open| **open).count();
+        self.rows.insert(row.id, Row { row, open });
+    }
+
+    /// A delivery ended; the end is committed.
+    pub fn close(&mut self, seq: Seq) {
+        let Some(LeasePosition { row: id, position }) = self.positions.remove(&seq) else { return };
+        let Some(row) = self.rows.get_mut(&id) else { return };
+        row.row.open[position] = false;
+        row.open -= 1;
+        let LeaseEntry { deadline, topic, .. } = row.row.entries[position];
+        if row.open == 0 {
+            self.rows.remove(&id);
+            self.sparse.remove(&id);
+        } else if row.open * SPARSE <= row.row.open.len() {
+            self.sparse.insert(id);
+        }
+        self.deadlines.remove(&(deadline, seq));
+        if let Some(count) = self.per_topic.get_mut(&topic) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_topic.remove(&topic);
+            }
+        }
+    }
+
+    /// Where an item's delivery is in the log.
+    pub fn position(&self, seq: Seq) -> Option<LeasePosition> {
+        self.positions.get(&seq).copied()
+    }
+
+    /// What becomes of a row once these positions are closed as well. There is no bitmap if none is left open.
+    pub fn after_closing(&self, id: u64, closing: &[usize]) -> Option<LeaseChange> {
+        let Row { row, open: left } = self.rows.get(&id)?;
+        let partly = *left < row.open.len();
+        if closing.len() >= *left {
+            return Some(LeaseChange { id, partly, open: Vec::new() });
+        }
+        let mut open = row.open.clone();
+        for position in closing {
+            open[*position] = false;
+        }
+        Some(LeaseChange { id, partly, open })
+    }
+
+    /// A row that is mostly closed, so that few open deliveries keep a long row alive.
+    pub fn sparse(&self) -> Option<&LeaseRow> {
+        self.sparse.first().and_then(|id| self.rows.get(id)).map(|row| &row.row)
+    }
+
+    /// The deliveries that have ended without an ack by `now`, first end first.
+    pub fn timed_out(&self, now: Timestamp) -> impl Iterator<Item = &LeaseEntry> {
+        self.deadlines
+            .iter()
+            .take_while(move |(deadline, _)| *deadline <= now)
+            .filter_map(|(_, seq)| self.get(*seq))
+    }
+
+    /// When the next lease ends.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// Whether every account agrees with the rows. Checked in tests.
+    pub fn check(&self) -> Result<(), String> {
+        let mut open = 0;
+        for (id, row) in &self.rows {
+            let bits = row.row.open.iter().filter(|open| **open).count();
+            if bits != row.open || bits == 0 {
+                return Err(format!("lease row {id} has {bits} open bits, its account says {}", row.open));
+            }
+            open += bits;
+        }
+        let accounts = [self.positions.len(), self.deadlines.len(), self.per_topic.values().sum()];
+        if accounts.iter().any(|count| *count != open) {
+            return Err(format!("{open} deliveries are open; positions, deadlines, topics say {accounts:?}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! One shard's whole memory, and everything that may change it.
+//!
+//! [`OwnedShard`] is what a node knows of a shard that it owns: to have one is to own the shard. It is as of the last
+//! resolved batch; what the batch in flight will change is in [`in_flight::InFlight`] until that is resolved. Its parts are
+//! private to this folder. It knows no other shard, no caller and no connection, and takes time as an argument.
+
+mod batch;
+mod budget;
+mod check;
+mod counts;
+mod dedupe_keys;
+mod enqueue_queue;
+mod evict;
+mod generations;
+pub(crate) mod in_flight;
+mod leases;
+mod next_wake;
+pub(crate) mod prefetch;
+mod queues;
+pub(crate) mod ready;
+mod reserve;
+mod status;
+mod sweeper;
+mod tenure;
+mod topics;
+pub(crate) mod work;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use forebay_store::{Fence, Image, ShardList, Sweep};
+use forebay_types::{Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
+use rustc_hash::FxHashSet;
+
+pub(crate) use self::{
+    batch::{
+        BuildContext, Built,
+        apply::Committed,
+        decode_answer,
+        undo::{Abandoned, Undone},
+    },
+    dedupe_keys::DedupeLookup,
+    generations::GenerationChange,
+};
+use self::{
+    budget::Budget, dedupe_keys::DedupeKeys, enqueue_queue::EnqueueQueue, generations::Generations,
+    in_flight::InFlight, leases::Leases, prefetch::Prefetches, sweeper::Sweeps, tenure::Tenure,
+    topics::TopicTable,
+};
+use crate::{
+    api::Settings,
+    clock::{Moment, ShardTime},
+};
+use work::{ReservedItem, SettleRequest, ShardLease};
+
+/// A shard that this node owns.
+pub(crate) struct OwnedShard {
+    /// Its number.
+    id: ShardId,
+    /// How the engine works.
+    settings: Arc<Settings>,
+    /// Bytes of ready index and cached bodies that it may hold.
+    index_budget: usize,
+    /// The fence, and how long it may be trusted.
+    tenure: Tenure,
+    /// Its time, which is never behind the fence's.
+    time: ShardTime,
+    /// Its topics, with their counts and windows.
+    topics: TopicTable,
+    /// Its open deliveries.
+    leases: Leases,
+    /// Items that have left their windows, on their way to a lease.
+    reserved: FxHashSet<Seq>,
+
+    /// Deliveries to be ended or extended.
+    settles: VecDeque<SettleRequest>,
+    /// Reserved items to be leased.
+    leasing: VecDeque<ShardLease>,
+    /// Reserved items whose bodies are being read, by read.
+    awaiting_bodies: BTreeMap<u64, ShardLease>,
+    /// Items to be stored.
+    enqueues: EnqueueQueue,
+    /// At-most-once items that nobody received, to be inserted again.
+    restores: Vec<ReservedItem>,
+    /// Dedupe keys of what waits.
+    keys: DedupeKeys,
+    /// Bytes of enqueues that wait.
+    budget: Budget,
+    /// The sets of shards as they are to be recorded. The next batch does that.
+    new_topology: Option<Vec<ShardList>>,
+    /// The generations of the dedupe table.
+    generations: Generations,
+    /// The sweeps, and the page that waits.
+    sweeps: Sweeps,
+    /// Reads of windows.
+    prefetches: Prefetches,
+
+    /// The batch on its way to the store.
+    in_flight: Option<InFlight>,
+    /// The next batch has at most so many rows, because a row of the last one can't be stored.
+    rows_max: Option<usize>,
+    /// Leases that ended without an ack are left alone until then, so that acks on their way come first.
+    timeouts_after: Monotonic,
+}
+
+/// What a take-over found.
+pub(crate) struct Loaded {
+    /// The fence as the take-over left it.
+    pub fence: Fence,
+    /// What the shard holds.
+    pub snapshot: Image,
+    /// The most bytes that one batch may carry.
+    pub batch_bytes: usize,
+    /// When the take-over's call began.
+    pub began: Monotonic,
+    /// Leases are not timed out before.
+    pub timeouts_after: Monotonic,
+    /// The sets of shards to be recorded, if they are not.
+    pub new_topology: Option<Vec<ShardList>>,
+}
+
+impl OwnedShard {
+    /// A shard that was just taken over.
+    pub fn new(
+        id: ShardId,
+        settings: Arc<Settings>,
+        index_budget: usize,
+        loaded: Loaded,
+        at: Monotonic,
+    ) -> Self {
+        let Loaded { fence, snapshot, batch_bytes, began, timeouts_after, new_topology } = loaded;
+        let checkpoint = |sweep| {
+            let stored = snapshot.checkpoints.iter().find(|(name, _)| *name == sweep);
+            stored.map_or(Timestamp::MIN, |(_, time)| *time)
+        };
+        let sweeps = Sweeps::new(checkpoint(Sweep::Due), checkpoint(Sweep::Expiry));
+        let mut leases = Leases::default();
+        snapshot.leases.into_iter().for_each(|row| leases.insert(row));
+        let mut topics = TopicTable::default();
+        let mut prefetches = Prefetches::default();
+        for row in snapshot.topics {
+            prefetches.add_head(&row);
+            topics.add_loaded(row, at);
+        }
+        Self {
+            id,
+            tenure: Tenure::new(&fence, &settings, began, batch_bytes),
+            settings,
+            index_budget,
+            time: ShardTime::new(fence.stamp.time, at),
+            topics,
+            leases,
+            reserved: FxHashSet::default(),
+            settles: VecDeque::new(),
+            leasing: VecDeque::new(),
+            awaiting_bodies: BTreeMap::new(),
+            enqueues: EnqueueQueue::default(),
+            restores: Vec::new(),
+            keys: DedupeKeys::default(),
+            budget: Budget::default(),
+            new_topology,
+            generations: Generations::new(snapshot.generations),
+            sweeps,
+            prefetches,
+            in_flight: None,
+            rows_max: None,
+            timeouts_after,
+        }
+    }
+
+    /// Ranks up to this one are passed already, far ahead of node time: this shard's ranks begin above it.
+    pub fn set_rank_floor(&mut self, rank: i64) {
+        self.tenure.rank_floor = rank;
+    }
+
+    /// The shard's moment, given the node's.
+    pub fn moment(&mut self, node: Moment) -> Moment {
+        self.time.moment(node)
+    }
+
+    /// The claim was renewed by a call that began at `began`.
+    pub fn renewed(&mut self, began: Monotonic) {
+        self.tenure.renewed(&self.settings, began);
+    }
+
+    /// Whether no other node can own the shard. Answers that write nothing are given only then.
+    pub fn is_trusted(&self, at: Monotonic) -> bool {
+        self.tenure.is_trusted(at)
+    }
+
+    /// The time that new dedupe keys are stored with, at least.
+    pub fn key_time(&self, node_now: Timestamp) -> Timestamp {
+        self.tenure.marks.time.max(node_now)
+    }
+
+    /// Whether an item is out in a delivery.
+    pub fn is_leased(&self, seq: Seq) -> bool {
+        self.leases.get(seq).is_some()
+    }
+
+    /// Whether the delivery that a receipt names is open.
+    pub fn is_open(&self, receipt: &Receipt) -> bool {
+        self.leases.get(receipt.item.seq).is_some_and(|lease| lease.nonce == receipt.nonce)
+    }
+
+    /// Names the topics whose head or counts may have changed since the last call.
+    pub fn drain_changed(&mut self, each: impl FnMut(&TopicName)) {
+        self.topics.drain_changed(each);
+    }
+
+    /// Every topic's head may have changed.
+    pub fn mark_all_changed(&mut self) {
+        self.topics.mark_all_changed();
+    }
+
+    /// An item changed: scans and reads under way may show its past.
+    fn invalidate(&mut self, topic: TopicId, seq: Seq) {
+        self.sweeps.invalidate(seq);
+        self.topics.invalidate(topic, seq);
+    }
+}

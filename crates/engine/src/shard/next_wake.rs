@@ -1,0 +1,71 @@
+//! What time alone makes due in a shard, and when.
+
+use std::time::Duration;
+
+use forebay_types::Monotonic;
+
+use super::{OwnedShard, generations::GenerationChange, work::ScanRequest};
+use crate::clock::Moment;
+
+/// How long a batch in flight counts as one that its server is busy with. It may be stuck with its shard alone.
+const STALL_AFTER: Duration = Duration::from_millis(100);
+
+impl OwnedShard {
+    /// Until when the shard's server counts as busy with the batch in flight.
+    pub fn busy_until(&self, at: Monotonic) -> Option<Monotonic> {
+        let until = self.in_flight.as_ref()?.sent_at.plus(STALL_AFTER);
+        (at < until).then_some(until)
+    }
+
+    /// How long the shard's turn at its server will take, if it has something to do, by what its last commit took.
+    pub fn turn_takes(&self) -> Duration {
+        let busy = self.in_flight.is_some() || self.waiting_rows() > 0;
+        if busy { self.tenure.commit_took } else { Duration::ZERO }
+    }
+
+    /// Whether the batch in flight has been in flight for `limit`. Says so once.
+    pub fn is_newly_slow(&mut self, limit: Duration, at: Monotonic) -> bool {
+        let Some(batch) = &mut self.in_flight else { return false };
+        let slow = !batch.slow && at.since(batch.sent_at) >= limit;
+        batch.slow |= slow;
+        slow
+    }
+
+    /// Whether a batch is in flight.
+    pub fn is_committing(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    /// Begins the sweep's scan that is due, if any. `read` names the read.
+    pub fn begin_scan(&mut self, read: u64, node: Moment) -> Option<ScanRequest> {
+        let moment = self.time.moment(node);
+        self.sweeps.begin(read, self.in_flight.as_ref(), moment)
+    }
+
+    /// Generations to be created and dropped now, if any.
+    pub fn begin_generation_change(&mut self, node: Moment) -> Option<GenerationChange> {
+        let Moment { now, at } = self.time.moment(node);
+        self.generations.begin_change(&self.settings, now, at)
+    }
+
+    /// When something is due without an event. `slow_after`: how long a batch is in flight before that is noticed.
+    /// `deferred`: what is due waits for the shard's turn, which comes with an event or when a server's batch stalls.
+    pub fn next_wake(&mut self, node: Moment, slow_after: Duration, deferred: bool) -> Option<Monotonic> {
+        let moment = self.time.moment(node);
+        let batch = match &self.in_flight {
+            Some(batch) if !batch.slow => Some(batch.sent_at.plus(slow_after)),
+            Some(_) => None,
+            None if deferred => None,
+            None => self.next_batch_due(moment),
+        };
+        let generations = self.generations.next_wake(&self.settings, moment.now, moment.at);
+        [batch, generations, self.busy_until(moment.at)].into_iter().flatten().min()
+    }
+
+    /// When a batch has something to do that nobody asked for.
+    fn next_batch_due(&self, moment: Moment) -> Option<Monotonic> {
+        let timeout = self.leases.next_deadline().map(|end| moment.when(end).max(self.timeouts_after));
+        let idle = self.topics.idle.front().map(|(since, _)| since.plus(self.settings.idle_topic));
+        [timeout, self.sweeps.next_wake(moment), idle].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,160 @@
+//! Fills windows from the store as demand needs it, inside the memory budget.
+
+use std::collections::VecDeque;
+
+use forebay_store::{ReadyRow, TopicRow};
+use forebay_types::{Monotonic, TopicId, TopicName};
+
+use super::{OwnedShard, ready::item::ENTRY_BYTES, work::PrefetchRequest};
+
+/// A read asks for so many items, however little memory there is.
+const READ_MIN: usize = 16;
+/// Reads of one shard that the background may add to.
+const BACKGROUND_READS_MAX: usize = 16;
+
+/// Reads of one shard's windows.
+#[derive(Debug, Default)]
+pub(super) struct Prefetches {
+    /// Reads that are under way, or wait to be applied.
+    under_way: usize,
+    /// Results that wait for the batch in flight: it was in flight while they were read.
+    completed: Vec<CompletedRead>,
+    /// Topics that the shard had when it was taken over, whose heads are to be read in the background.
+    heads: VecDeque<TopicId>,
+}
+
+/// The result of a read.
+#[derive(Debug)]
+struct CompletedRead {
+    topic: TopicId,
+    read: u64,
+    /// `None`: it failed.
+    rows: Option<Vec<ReadyRow>>,
+}
+
+/// Whether there is more to fetch of a topic.
+pub(crate) enum Fetch {
+    /// No: the window holds all that is ready.
+    Complete,
+    /// Yes, and a read is under way.
+    UnderWay,
+    /// Yes, by this read.
+    Begin(PrefetchRequest),
+}
+
+impl Prefetches {
+    /// A topic that the store had when the shard was taken over.
+    pub fn add_head(&mut self, topic: &TopicRow) {
+        if topic.counts.ready > 0 {
+            self.heads.push_back(topic.id);
+        }
+    }
+}
+
+impl OwnedShard {
+    /// Items of a topic that could be leased and are not in its window.
+    fn unfetched(&self, id: TopicId) -> usize {
+        let Some(topic) = self.topics.get(id) else { return 0 };
+        let known = self.leases.of_topic(id) + topic.reserved + topic.window().len();
+        usize::try_from(topic.counts.ready).unwrap_or(0).saturating_sub(known)
+    }
+
+    /// The window holds all that is ready, or the counts show that nothing lies behind it.
+    pub fn is_fetched(&self, id: TopicId) -> bool {
+        self.topics.get(id).is_none_or(|topic| topic.window().is_complete()) || self.unfetched(id) == 0
+    }
+
+    /// A read of the topic's window is under way.
+    pub fn is_fetching(&self, id: TopicId) -> bool {
+        self.topics.get(id).is_some_and(|topic| topic.window().is_reading())
+    }
+
+    /// The window ran empty: what is behind it has to be known. `read` names the read.
+    pub fn fetch_next(&mut self, id: TopicId, read: u64, wanted: usize) -> Fetch {
+        let unfetched = self.unfetched(id);
+        let Some(topic) = self.topics.get_mut(id) else { return Fetch::Complete };
+        if topic.window().is_complete() {
+            return Fetch::Complete;
+        }
+        if topic.window().is_reading() {
+            return Fetch::UnderWay;
+        }
+        if unfetched == 0 {
+            self.topics.set_complete(id);
+            return Fetch::Complete;
+        }
+        topic.grow_fill();
+        self.begin_prefetch(id, read, wanted).map_or(Fetch::UnderWay, Fetch::Begin)
+    }
+
+    /// Fills the window before it runs empty.
+    pub fn top_up(&mut self, id: TopicId, read: u64) -> Option<PrefetchRequest> {
+        let topic = self.topics.get(id)?;
+        let low = topic.window().len() < topic.fill / 2;
+        let needed = low && !topic.window().is_reading() && !self.is_fetched(id);
+        if needed { self.begin_prefetch(id, read, 0) } else { None }
+    }
+
+    /// Reads a head that somebody wants to know, unless many reads are under way already.
+    pub fn fetch_head(&mut self, id: TopicId, read: u64) -> Option<PrefetchRequest> {
+        let possible = self.prefetches.under_way < BACKGROUND_READS_MAX && !self.is_fetching(id);
+        if possible { self.begin_prefetch(id, read, 0) } else { None }
+    }
+
+    /// Reads the heads of topics that were there when the shard was taken over, a few at a time.
+    pub fn next_head(&mut self, read: u64) -> Option<PrefetchRequest> {
+        while self.prefetches.under_way < BACKGROUND_READS_MAX
+            && let Some(id) = self.prefetches.heads.pop_front()
+        {
+            let empty = self.topics.get(id).is_some_and(|topic| topic.window().len() == 0);
+            if empty
+                && !self.is_fetched(id)
+                && let Some(request) = self.begin_prefetch(id, read, 0)
+            {
+                return Some(request);
+            }
+        }
+        None
+    }
+
+    /// Reads on behind a window: at least `wanted` items where the memory allows it.
+    fn begin_prefetch(&mut self, id: TopicId, read: u64, wanted: usize) -> Option<PrefetchRequest> {
+        let budget = self.index_budget;
+        let free = budget.saturating_sub(self.topics.index_bytes()) / 4;
+        let topic = self.topics.get(id)?;
+        let limit = topic.fill.max(wanted).min((budget / 4 / ENTRY_BYTES).max(READ_MIN));
+        // Bodies come along where their size is known to fit; else they are read before the lease.
+        let bodies = topic.body_bytes.is_some_and(|bytes| limit * (bytes + ENTRY_BYTES) <= free);
+        let after = self.topics.begin_read(id, read, limit)?;
+        self.prefetches.under_way += 1;
+        metrics::counter!("forebay_prefetch_reads_total").increment(1);
+        Some(PrefetchRequest { topic: id, after, limit, bodies })
+    }
+
+    /// A demand waits for the topic's head. Returns since when.
+    pub fn outstanding_since(&mut self, id: TopicId, at: Monotonic) -> Monotonic {
+        self.topics.get_mut(id).map_or(at, |topic| *topic.outstanding_since.get_or_insert(at))
+    }
+
+    /// A read ended; `None` if it failed. Returns the topics whose windows have changed.
+    pub fn prefetched(&mut self, topic: TopicId, read: u64, rows: Option<Vec<ReadyRow>>) -> Vec<TopicName> {
+        self.prefetches.completed.push(CompletedRead { topic, read, rows });
+        self.apply_prefetches()
+    }
+
+    /// Uses what was read, once no batch is in flight that the reads may have seen half of.
+    pub(super) fn apply_prefetches(&mut self) -> Vec<TopicName> {
+        if self.in_flight.is_some() {
+            return Vec::new();
+        }
+        let mut names = Vec::new();
+        for CompletedRead { topic, read, rows } in std::mem::take(&mut self.prefetches.completed) {
+            self.prefetches.under_way -= 1;
+            let (leases, reserved) = (&self.leases, &self.reserved);
+            let is_out = |seq| leases.get(seq).is_some() || reserved.contains(&seq);
+            names.extend(self.topics.end_read(topic, read, rows, is_out));
+        }
+        self.evict();
+        names
+    }
+}

@@ -1,0 +1,66 @@
+//! An item that can be delivered, as memory holds it.
+
+use forebay_store::{LeaseEntry, ReadyRow};
+use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Timestamp};
+
+use crate::planted::{Bug, on};
+
+/// What an entry of the ready index costs beside its body: its share of the tree's nodes and the allocator's
+/// overhead.
+pub(crate) const ENTRY_BYTES: usize = 320;
+
+/// A deliverable item.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadyItem {
+    /// What is known of it beside its place and its body.
+    pub attributes: ItemAttributes,
+    /// Bytes of the body, cached or not.
+    pub bytes: u32,
+    /// The body, while the memory budget allows it.
+    pub body: Option<Body>,
+}
+
+impl ReadyItem {
+    /// An item that comes back from a lease. Its body stayed in the store.
+    pub fn from_lease(lease: &LeaseEntry, failures: u32) -> Self {
+        let attributes = ItemAttributes {
+            enqueued_at: lease.enqueued_at,
+            expires_at: lease.expires_at,
+            lease_ms: lease.lease_ms,
+            max_attempts: lease.max_attempts,
+            policy: DeliveryPolicy::AtLeastOnce,
+            deliveries: lease.delivery,
+            failures,
+        };
+        Self { attributes, bytes: lease.bytes, body: None }
+    }
+
+    /// An item as the store has it.
+    pub fn from_row(row: ReadyRow) -> (Key, Self) {
+        let attributes = ItemAttributes {
+            enqueued_at: row.enqueued_at,
+            expires_at: row.expires_at,
+            lease_ms: row.lease_ms,
+            max_attempts: row.max_attempts,
+            policy: row.policy,
+            deliveries: row.deliveries,
+            failures: row.failures,
+        };
+        (row.key, Self { attributes, bytes: row.bytes, body: row.body })
+    }
+
+    /// Bytes that it holds in memory.
+    pub fn cost(&self) -> usize {
+        ENTRY_BYTES + self.body.as_ref().map_or(0, Body::bytes)
+    }
+
+    /// Its time to live is over, so it is not delivered any more.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.attributes.is_expired(now) && !on(Bug::ExpiryIgnored)
+    }
+
+    /// It is removed before it is handed out.
+    pub fn is_at_most_once(&self) -> bool {
+        self.attributes.policy == DeliveryPolicy::AtMostOnce
+    }
+}

@@ -1,0 +1,256 @@
+//! The loop around the sweeps that scan by time: when to look, what a scan may miss, how far the checkpoint
+//! moves. `batch/sweep_due.rs` and `batch/sweep_expiry.rs` say what is done with the rows.
+
+use std::time::Duration;
+
+use forebay_store::{DueRow, Sweep};
+use forebay_types::{Monotonic, Seq, Timestamp};
+use rustc_hash::FxHashSet;
+
+use super::{
+    in_flight::InFlight,
+    work::{ScanRequest, SweepPage},
+};
+use crate::{
+    clock::Moment,
+    planted::{Bug, on},
+};
+
+/// Rows of one page.
+const PAGE_ROWS_MAX: usize = 250;
+/// How long a sweep waits after it had to leave a row for later.
+const LEFT_OVER_PAUSE: Duration = Duration::from_millis(20);
+/// How long a sweep waits after a scan failed.
+const FAILED_PAUSE: Duration = Duration::from_millis(100);
+
+/// A sweep of one shard.
+#[derive(Debug)]
+pub(super) struct Sweeper {
+    /// Which one.
+    pub sweep: Sweep,
+    /// No row lies below it. Committed.
+    pub checkpoint: Timestamp,
+    /// No row lies below it, as far as is known; `MAX`: there is none.
+    next: Timestamp,
+    /// The next scan begins no sooner.
+    not_before: Monotonic,
+    /// The scan under way, or whose page is on the way to a batch.
+    scan: Option<Scan>,
+    /// Rows moved since the shard was taken over.
+    pub moved: u64,
+}
+
+/// A scan under way, or its page on the way to a batch.
+#[derive(Debug)]
+struct Scan {
+    /// Names the read.
+    id: u64,
+    /// How far it looks.
+    to: Timestamp,
+    /// Items that a commit changed since the scan began: the page may show their past.
+    invalidated: FxHashSet<Seq>,
+    /// The earliest time of a row that was added since the scan began.
+    low: Timestamp,
+}
+
+impl Sweeper {
+    fn new(sweep: Sweep, checkpoint: Timestamp) -> Self {
+        Self { sweep, checkpoint, next: checkpoint, not_before: Monotonic::default(), scan: None, moved: 0 }
+    }
+
+    /// Begins a scan if one is due. `in_flight_min`: the earliest time of a row that the batch in flight adds,
+    /// which a scan must not pass.
+    fn begin(&mut self, id: u64, moment: Moment, in_flight_min: Timestamp) -> Option<ScanRequest> {
+        let Moment { now, at } = moment;
+        let now = if on(Bug::DueEarly) { now.plus(Duration::from_secs(1)) } else { now };
+        let open = if on(Bug::ScanPastOpenBatch) { Timestamp::MAX } else { in_flight_min };
+        let to = Timestamp::from_micros(now.as_micros().min(open.as_micros().saturating_sub(1)));
+        if self.scan.is_some() || self.next > to || at < self.not_before {
+            return None;
+        }
+        self.scan = Some(Scan { id, to, invalidated: FxHashSet::default(), low: Timestamp::MAX });
+        Some(ScanRequest { sweep: self.sweep, from: self.checkpoint, to, limit: PAGE_ROWS_MAX })
+    }
+
+    /// A row was committed.
+    fn added(&mut self, time: Timestamp) {
+        self.next = self.next.min(time);
+        if let Some(scan) = &mut self.scan {
+            scan.low = scan.low.min(time);
+        }
+    }
+
+    /// An item's row was removed or changed by a commit.
+    fn invalidate(&mut self, seq: Seq) {
+        if let Some(scan) = &mut self.scan {
+            scan.invalidated.insert(seq);
+        }
+    }
+
+    /// The scan failed: look again soon.
+    fn failed(&mut self, at: Monotonic) {
+        self.scan = None;
+        self.not_before = at.plus(FAILED_PAUSE);
+    }
+
+    /// The scan found nothing. `next` is the earliest row behind it.
+    fn nothing(&mut self, next: Option<Timestamp>) {
+        let low = self.scan.take().map_or(Timestamp::MAX, |scan| scan.low);
+        self.next = next.unwrap_or(Timestamp::MAX).min(low);
+    }
+
+    /// How far the scan named `read` looks, if it is the one under way.
+    fn scan_to(&self, read: u64) -> Option<Timestamp> {
+        self.scan.as_ref().filter(|scan| scan.id == read).map(|scan| scan.to)
+    }
+
+    /// The checkpoint once a page is committed, given the earliest row that was left alone.
+    pub fn target(&self, page: &SweepPage, left: Timestamp) -> Timestamp {
+        let end = match page.rows.last() {
+            Some(last) if page.full => last.at,
+            _ => page.to,
+        };
+        let low = self.scan.as_ref().map_or(Timestamp::MAX, |scan| scan.low);
+        // The two defences cover each other: the bug is to have neither.
+        let low = if on(Bug::ScanPastOpenBatch) { Timestamp::MAX } else { low };
+        if on(Bug::CheckpointPastLive) { end } else { end.min(left).min(low) }
+    }
+
+    /// A page was committed, and with it the checkpoint.
+    fn committed(&mut self, checkpoint: Timestamp, moved: usize, left_some: bool, at: Monotonic) {
+        self.scan = None;
+        self.checkpoint = checkpoint;
+        self.next = checkpoint;
+        self.moved += moved as u64;
+        if left_some {
+            self.not_before = at.plus(LEFT_OVER_PAUSE);
+        }
+    }
+
+    /// The scan may show the past of this item.
+    pub fn is_invalidated(&self, seq: Seq) -> bool {
+        self.scan.as_ref().is_some_and(|scan| scan.invalidated.contains(&seq))
+    }
+}
+
+/// The sweeps of one shard. They take turns: only one has a scan or a page at a time.
+#[derive(Debug)]
+pub(super) struct Sweeps {
+    /// Items that waited for their time.
+    pub due: Sweeper,
+    /// Items whose time to live is over.
+    pub expiry: Sweeper,
+    /// The page that waits for a batch.
+    page: Option<SweepPage>,
+}
+
+impl Sweeps {
+    /// Each goes on at its checkpoint.
+    pub fn new(due: Timestamp, expiry: Timestamp) -> Self {
+        Self { due: Sweeper::new(Sweep::Due, due), expiry: Sweeper::new(Sweep::Expiry, expiry), page: None }
+    }
+
+    pub fn get(&self, sweep: Sweep) -> &Sweeper {
+        match sweep {
+            Sweep::Due => &self.due,
+            Sweep::Expiry => &self.expiry,
+        }
+    }
+
+    fn get_mut(&mut self, sweep: Sweep) -> &mut Sweeper {
+        match sweep {
+            Sweep::Due => &mut self.due,
+            Sweep::Expiry => &mut self.expiry,
+        }
+    }
+
+    /// Begins the scan that is due, if none is under way. `id` names the read.
+    pub fn begin(&mut self, id: u64, in_flight: Option<&InFlight>, moment: Moment) -> Option<ScanRequest> {
+        if self.is_scanning() {
+            return None;
+        }
+        let min = |pick: fn(&InFlight) -> Timestamp| in_flight.map_or(Timestamp::MAX, pick);
+        let (due, expiry) = (min(|batch| batch.schedule_min), min(|batch| batch.expiry_min));
+        // The one that has waited longer goes first.
+        let sweepers = if self.due.next <= self.expiry.next {
+            [(&mut self.due, due), (&mut self.expiry, expiry)]
+        } else {
+            [(&mut self.expiry, expiry), (&mut self.due, due)]
+        };
+        sweepers.into_iter().find_map(|(sweeper, min)| sweeper.begin(id, moment, min))
+    }
+
+    fn is_scanning(&self) -> bool {
+        self.due.scan.is_some() || self.expiry.scan.is_some()
+    }
+
+    /// A scan found rows.
+    pub fn scanned(&mut self, sweep: Sweep, read: u64, rows: Vec<DueRow>, next: Option<Timestamp>) {
+        let sweeper = self.get_mut(sweep);
+        let Some(to) = sweeper.scan_to(read) else { return };
+        if rows.is_empty() {
+            sweeper.nothing(next);
+            return;
+        }
+        let full = rows.len() >= PAGE_ROWS_MAX;
+        self.page = Some(SweepPage { sweep, rows, full, to });
+    }
+
+    /// A scan failed: look again soon.
+    pub fn scan_failed(&mut self, sweep: Sweep, read: u64, at: Monotonic) {
+        let sweeper = self.get_mut(sweep);
+        if sweeper.scan_to(read).is_some() {
+            sweeper.failed(at);
+        }
+    }
+
+    /// Takes the page that waits for a batch.
+    pub fn take_page(&mut self) -> Option<SweepPage> {
+        self.page.take()
+    }
+
+    /// The batch did not happen: the page waits for the next one.
+    pub fn put_back(&mut self, page: SweepPage) {
+        self.page = Some(page);
+    }
+
+    /// An item's row was removed or changed by a commit.
+    pub fn invalidate(&mut self, seq: Seq) {
+        self.due.invalidate(seq);
+        self.expiry.invalidate(seq);
+    }
+
+    /// A batch was committed that lowers checkpoints, or adds rows.
+    pub fn apply(&mut self, batch: &InFlight) {
+        for (sweep, time) in &batch.lowered {
+            self.get_mut(*sweep).checkpoint = *time;
+        }
+        if batch.schedule_min < Timestamp::MAX {
+            self.due.added(batch.schedule_min);
+        }
+        if batch.expiry_min < Timestamp::MAX {
+            self.expiry.added(batch.expiry_min);
+        }
+    }
+
+    /// A page was committed, and with it the checkpoint.
+    pub fn page_committed(
+        &mut self,
+        sweep: Sweep,
+        checkpoint: Timestamp,
+        moved: usize,
+        left_some: bool,
+        at: Monotonic,
+    ) {
+        self.get_mut(sweep).committed(checkpoint, moved, left_some, at);
+    }
+
+    /// When [`Sweeps::begin`] has something to do. `None`: a scan is under way, or nothing waits for its time.
+    pub fn next_wake(&self, moment: Moment) -> Option<Monotonic> {
+        if self.is_scanning() {
+            return None;
+        }
+        let wakes = [&self.due, &self.expiry].into_iter().filter(|sweeper| sweeper.next < Timestamp::MAX);
+        wakes.map(|sweeper| moment.when(sweeper.next).max(sweeper.not_before)).min()
+    }
+}

@@ -1,0 +1,70 @@
+//! One owner's tenure of a shard: the fence as it is known to be, and how long the owner may trust it.
+
+use std::time::Duration;
+
+use forebay_store::{Fence, FenceStamp};
+use forebay_types::Monotonic;
+
+use super::in_flight::InFlight;
+use crate::api::Settings;
+
+/// What the owner knows of its claim and of its last batch.
+#[derive(Debug)]
+pub(super) struct Tenure {
+    /// The fence's epoch.
+    pub epoch: u64,
+    /// The last resolved batch.
+    pub batch: u64,
+    /// The highest values given out.
+    pub marks: FenceStamp,
+    /// Below it, ranks of this shard are raised, because the fence's rank was far ahead of node time.
+    pub rank_floor: i64,
+    /// Until then no other node can own the shard.
+    trusted_until: Monotonic,
+    /// The most bytes that one batch may carry.
+    pub batch_bytes: usize,
+    /// How long the last commit took.
+    pub commit_took: Duration,
+}
+
+impl Tenure {
+    /// Begins with a take-over whose call began at `began`.
+    pub fn new(fence: &Fence, settings: &Settings, began: Monotonic, batch_bytes: usize) -> Self {
+        Self {
+            epoch: fence.epoch,
+            batch: fence.batch,
+            marks: fence.stamp,
+            rank_floor: i64::MIN,
+            trusted_until: began.plus(settings.trusted_span()),
+            batch_bytes,
+            commit_took: Duration::ZERO,
+        }
+    }
+
+    /// A renewal or a batch that began at `began` passed the fence.
+    pub fn renewed(&mut self, settings: &Settings, began: Monotonic) {
+        self.trusted_until = self.trusted_until.max(began.plus(settings.trusted_span()));
+    }
+
+    /// Whether no other node can own the shard.
+    pub fn is_trusted(&self, at: Monotonic) -> bool {
+        at < self.trusted_until
+    }
+
+    /// A batch is committed. `last` is its number, or that of the empty batch that confirmed it.
+    pub fn committed(&mut self, settings: &Settings, batch: &InFlight, last: u64, took: Duration) {
+        self.batch = last;
+        self.marks = batch.marks;
+        self.commit_took = took;
+        self.renewed(settings, batch.sent_at);
+    }
+
+    /// A rank that this shard has not passed yet.
+    pub fn next_rank(&mut self, rank: i64) -> i64 {
+        if rank > self.rank_floor {
+            return rank;
+        }
+        self.rank_floor += 1;
+        self.rank_floor
+    }
+}

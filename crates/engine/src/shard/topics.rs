@@ -1,0 +1,237 @@
+//! The topics of one shard: their counts, their windows, and which of them changed.
+
+use std::collections::{HashMap, VecDeque};
+
+use forebay_store::{ReadyRow, TopicCounts, TopicRow};
+use forebay_types::{Key, Monotonic, Seq, TopicId, TopicName};
+use rustc_hash::FxHashMap;
+
+use super::ready::window::Window;
+
+/// How many items a refill of a window begins with.
+pub(super) const FILL_MIN: usize = 64;
+/// The most that a refill reads at once.
+const FILL_MAX: usize = 2_000;
+
+/// One topic of one shard.
+#[derive(Debug)]
+pub(crate) struct TopicState {
+    /// Its name.
+    pub name: TopicName,
+    /// How many items it has.
+    pub counts: TopicCounts,
+    /// Items that have left the window, on their way to a lease.
+    pub reserved: usize,
+    /// Its ready index. Changed through the table alone, which keeps account of its bytes.
+    window: Window,
+    /// Since when a demand waits for the read under way.
+    pub outstanding_since: Option<Monotonic>,
+    /// Bytes of a body, as far as is known: an average that follows what is read and enqueued.
+    pub body_bytes: Option<usize>,
+    /// How many items the next refill asks for.
+    pub fill: usize,
+    /// The first batch whose delta is not folded into the topic's row yet.
+    pub dirty_since: Option<u64>,
+    /// Since when it has been empty.
+    pub idle_since: Option<Monotonic>,
+    /// It is in the list of changed topics.
+    changed: bool,
+}
+
+impl TopicState {
+    fn new(name: TopicName, counts: TopicCounts, window: Window) -> Self {
+        Self {
+            name,
+            counts,
+            reserved: 0,
+            window,
+            outstanding_since: None,
+            body_bytes: None,
+            fill: FILL_MIN,
+            dirty_since: None,
+            idle_since: None,
+            changed: false,
+        }
+    }
+
+    /// Its ready index.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// A body of so many bytes was seen.
+    pub fn saw_body(&mut self, bytes: usize) {
+        self.body_bytes = Some(self.body_bytes.map_or(bytes, |average| (average * 7 + bytes) / 8));
+    }
+
+    /// The window ran empty. The faster a topic is drained, the more is read ahead.
+    pub fn grow_fill(&mut self) {
+        self.fill = (self.fill * 2).min(FILL_MAX);
+    }
+
+    /// The window was cut for want of memory.
+    pub fn shrink_fill(&mut self) {
+        self.fill = (self.fill / 2).max(FILL_MIN);
+    }
+
+    /// It has no item and no dead letter.
+    pub fn is_empty(&self) -> bool {
+        self.counts == TopicCounts::default()
+    }
+}
+
+/// All topics of one shard.
+#[derive(Debug, Default)]
+pub(super) struct TopicTable {
+    /// By their number.
+    by_id: FxHashMap<TopicId, TopicState>,
+    /// Their numbers.
+    by_name: HashMap<TopicName, TopicId>,
+    /// Bytes of all windows.
+    index_bytes: usize,
+    /// Topics whose head or counts may have changed since the node looked.
+    changed: Vec<TopicId>,
+    /// Topics whose counts are not folded yet, in the order of `dirty_since`.
+    pub(super) dirty: VecDeque<TopicId>,
+    /// Topics to be dropped once they have been empty for long, and since when.
+    pub(super) idle: VecDeque<(Monotonic, TopicId)>,
+}
+
+impl TopicTable {
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub fn get(&self, id: TopicId) -> Option<&TopicState> {
+        self.by_id.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: TopicId) -> Option<&mut TopicState> {
+        self.by_id.get_mut(&id)
+    }
+
+    /// The number of a topic.
+    pub fn id_of(&self, name: &TopicName) -> Option<TopicId> {
+        self.by_name.get(name).copied()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (TopicId, &TopicState)> {
+        self.by_id.iter().map(|(id, topic)| (*id, topic))
+    }
+
+    /// Bytes of all windows.
+    pub fn index_bytes(&self) -> usize {
+        self.index_bytes
+    }
+
+    /// A topic that the store had when the shard was taken over. What is ready in it has to be read first.
+    pub fn add_loaded(&mut self, row: TopicRow, at: Monotonic) {
+        let TopicRow { id, name, counts } = row;
+        let window = if counts.ready > 0 { Window::unread() } else { Window::complete() };
+        let mut topic = TopicState::new(name.clone(), counts, window);
+        // The deltas that the load added up are still rows: they may go once the topic was folded.
+        topic.dirty_since = Some(0);
+        self.dirty.push_back(id);
+        if topic.is_empty() {
+            topic.idle_since = Some(at);
+            self.idle.push_back((at, id));
+        }
+        self.by_name.insert(name, id);
+        self.by_id.insert(id, topic);
+        self.mark_changed(id);
+    }
+
+    /// A topic that a batch created.
+    pub fn add_new(&mut self, row: &TopicRow) {
+        let topic = TopicState::new(row.name.clone(), row.counts, Window::complete());
+        self.by_name.insert(row.name.clone(), row.id);
+        self.by_id.insert(row.id, topic);
+    }
+
+    /// A batch dropped the topic. Returns its name.
+    pub fn remove(&mut self, id: TopicId) -> Option<TopicName> {
+        let topic = self.by_id.remove(&id)?;
+        self.index_bytes -= topic.window.cost();
+        self.by_name.remove(&topic.name);
+        Some(topic.name)
+    }
+
+    /// The topic's head or counts may have changed.
+    pub fn mark_changed(&mut self, id: TopicId) {
+        if let Some(topic) = self.by_id.get_mut(&id)
+            && !topic.changed
+        {
+            topic.changed = true;
+            self.changed.push(id);
+        }
+    }
+
+    /// Every topic's head may have changed.
+    pub fn mark_all_changed(&mut self) {
+        let mut topics: Vec<TopicId> = self.by_id.keys().copied().collect();
+        topics.sort_unstable();
+        topics.into_iter().for_each(|topic| self.mark_changed(topic));
+    }
+
+    /// Names the topics that were marked since the last call.
+    pub fn drain_changed(&mut self, mut each: impl FnMut(&TopicName)) {
+        for id in self.changed.drain(..) {
+            if let Some(topic) = self.by_id.get_mut(&id) {
+                topic.changed = false;
+                each(&topic.name);
+            }
+        }
+    }
+
+    /// Changes a topic's window, and keeps account of its bytes.
+    pub fn with_window<R>(&mut self, id: TopicId, change: impl FnOnce(&mut Window) -> R) -> Option<R> {
+        let topic = self.by_id.get_mut(&id)?;
+        let before = topic.window.cost();
+        let result = change(&mut topic.window);
+        self.index_bytes = self.index_bytes + topic.window.cost() - before;
+        self.mark_changed(id);
+        Some(result)
+    }
+
+    /// An item changed: a read under way may show its past.
+    pub fn invalidate(&mut self, id: TopicId, seq: Seq) {
+        if let Some(topic) = self.by_id.get_mut(&id) {
+            topic.window.invalidate(seq);
+        }
+    }
+
+    /// Nothing ready lies beyond the topic's window, as its counts show.
+    pub fn set_complete(&mut self, id: TopicId) {
+        if let Some(topic) = self.by_id.get_mut(&id) {
+            topic.window.set_complete();
+        }
+    }
+
+    /// Begins to read on behind the topic's window; see [`Window::begin_read`].
+    pub fn begin_read(&mut self, id: TopicId, read: u64, limit: usize) -> Option<Key> {
+        self.by_id.get_mut(&id)?.window.begin_read(read, limit)
+    }
+
+    /// A read of the topic's window ended. Returns the topic's name.
+    pub fn end_read(
+        &mut self,
+        id: TopicId,
+        read: u64,
+        rows: Option<Vec<ReadyRow>>,
+        is_out: impl Fn(Seq) -> bool,
+    ) -> Option<TopicName> {
+        self.with_window(id, |window| window.end_read(read, rows, is_out))?;
+        let topic = self.by_id.get_mut(&id)?;
+        if !topic.window.is_reading() {
+            topic.outstanding_since = None;
+        }
+        Some(topic.name.clone())
+    }
+
+    /// What the reads under way saw of the last batch was undone.
+    pub fn void_reads(&mut self) {
+        for topic in self.by_id.values_mut() {
+            topic.window.void_read();
+        }
+    }
+}

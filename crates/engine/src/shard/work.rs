@@ -1,0 +1,215 @@
+//! What waits for a shard's next batch, and what a shard asks its connections to read.
+
+use std::{collections::HashMap, time::Duration};
+
+use forebay_store::{DueRow, Sweep};
+use forebay_types::{
+    Body, ItemAttributes, Key, Namespace, Receipt, Refusal, Timestamp, Topic, TopicId, TopicName,
+};
+
+use super::ready::item::ReadyItem;
+use crate::api::NackAction;
+
+/// 128 bits over a namespace and a dedupe key or request id.
+pub(crate) type KeyHash = [u8; 16];
+
+/// Whose answer it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplySlot {
+    /// The call.
+    pub call: u64,
+    /// The member's position in the call.
+    pub index: usize,
+}
+
+/// The items of one enqueue call that go to one shard.
+#[derive(Debug)]
+pub(crate) struct ShardEnqueue {
+    /// The call.
+    pub call: u64,
+    /// The tenant.
+    pub namespace: Namespace,
+    /// The call is one unit: never cut, and remembered under this hash.
+    pub request: Option<KeyHash>,
+    /// The items.
+    pub items: Vec<AdmittedItem>,
+}
+
+impl ShardEnqueue {
+    /// The keys under which it is remembered.
+    pub fn keys(&self) -> Vec<KeyHash> {
+        self.request.into_iter().chain(self.items.iter().filter_map(|item| item.dedupe)).collect()
+    }
+
+    /// Bytes that it is charged with while it waits.
+    pub fn charge(&self) -> usize {
+        self.items.iter().map(AdmittedItem::charge).sum()
+    }
+}
+
+/// An item whose shard is chosen, on its way there.
+#[derive(Debug)]
+pub(crate) struct AdmittedItem {
+    /// Its position in the call.
+    pub index: usize,
+    /// Given at admission, from one counter per node.
+    pub rank: i64,
+    /// Its topic.
+    pub topic: Topic,
+    /// The smaller number goes first.
+    pub priority: i32,
+    /// Not delivered before this time.
+    pub due: Option<Timestamp>,
+    /// What is known of it beside its place and its body.
+    pub attributes: ItemAttributes,
+    /// A second item with this key is not stored.
+    pub dedupe: Option<KeyHash>,
+    /// The caller named the shard.
+    pub pinned: bool,
+    /// What it carries.
+    pub body: Body,
+    /// It can't be stored: its call is answered, and remembered, with this.
+    pub refused: Option<Refusal>,
+}
+
+impl AdmittedItem {
+    /// Bytes that it is charged with while it waits.
+    pub fn charge(&self) -> usize {
+        self.body.bytes() + self.topic.len() + 128
+    }
+
+    /// As it is handed out at once. The body is shared with the request that it came in.
+    pub fn ready_item(&self) -> ReadyItem {
+        let bytes = u32::try_from(self.body.bytes()).unwrap_or(u32::MAX);
+        ReadyItem { attributes: self.attributes, bytes, body: Some(self.body.clone()) }
+    }
+
+    /// As the ready index keeps it. The body is copied: as it came it may hold on to the whole request's memory.
+    pub fn cached_item(&self) -> ReadyItem {
+        let mut item = self.ready_item();
+        if let Some(body) = &mut item.body {
+            body.payload = bytes::Bytes::copy_from_slice(&body.payload);
+            body.metadata = bytes::Bytes::copy_from_slice(&body.metadata);
+        }
+        item
+    }
+}
+
+/// The items that one poll takes from one shard. They have left their windows.
+#[derive(Debug, Clone)]
+pub(crate) struct ShardLease {
+    /// The poll.
+    pub poll: u64,
+    /// Overrides the items' own lease duration.
+    pub lease: Option<Duration>,
+    /// Who asks; may be empty.
+    pub consumer: String,
+    /// The items.
+    pub items: Vec<ReservedItem>,
+}
+
+impl ShardLease {
+    /// Some of its items are delivered at most once.
+    pub fn has_at_most_once(&self) -> bool {
+        self.items.iter().any(|reserved| reserved.item.is_at_most_once())
+    }
+}
+
+/// An item that was taken out of its window for a delivery.
+#[derive(Debug, Clone)]
+pub(crate) struct ReservedItem {
+    /// Its position in the poll's answer.
+    pub position: usize,
+    /// Its topic's number in this shard.
+    pub topic: TopicId,
+    /// Its topic.
+    pub name: Topic,
+    /// Its place in the delivery order.
+    pub key: Key,
+    /// The item.
+    pub item: ReadyItem,
+}
+
+/// The end, or the extension, of one delivery.
+#[derive(Debug, Clone)]
+pub(crate) struct SettleRequest {
+    /// The delivery.
+    pub receipt: Receipt,
+    /// What is to be done.
+    pub kind: SettleKind,
+    /// `None`: nobody waits for the answer, the engine itself wants it.
+    pub slot: Option<ReplySlot>,
+}
+
+/// How a delivery ends or goes on.
+#[derive(Debug, Clone)]
+pub(crate) enum SettleKind {
+    /// The item is done.
+    Ack,
+    /// The item goes back.
+    Nack {
+        /// What becomes of it.
+        action: NackAction,
+        /// New metadata.
+        metadata: Option<Vec<u8>>,
+        /// Why; may be empty.
+        reason: String,
+    },
+    /// The lease ends later.
+    Extend {
+        /// From now; `None`: the item's own duration.
+        lease: Option<Duration>,
+    },
+    /// The lease ended without an ack.
+    LeaseTimeout,
+}
+
+/// A page that a sweep read.
+#[derive(Debug)]
+pub(crate) struct SweepPage {
+    /// The sweep.
+    pub sweep: Sweep,
+    /// What is due.
+    pub rows: Vec<DueRow>,
+    /// There may be more rows up to `to`.
+    pub full: bool,
+    /// How far the scan looked.
+    pub to: Timestamp,
+}
+
+/// A poll that waits for a topic, and what it would take of it.
+pub(crate) struct WaitingPoll {
+    /// At most so many items.
+    pub max_items: usize,
+    /// At most so many bytes of bodies, but at least one item.
+    pub max_bytes: usize,
+    /// What its leases look like; without items yet.
+    pub lease: ShardLease,
+}
+
+/// The polls that wait for the topics of a shard's waiting enqueues, first come first.
+pub(crate) type WaitingPolls = HashMap<TopicName, Vec<WaitingPoll>>;
+
+/// A read of a topic's next ready items.
+pub(crate) struct PrefetchRequest {
+    /// The topic.
+    pub topic: TopicId,
+    /// Read on behind this key.
+    pub after: Key,
+    /// At most so many items.
+    pub limit: usize,
+    /// Read the bodies too.
+    pub bodies: bool,
+}
+
+/// A sweep's scan.
+pub(crate) struct ScanRequest {
+    /// The sweep.
+    pub sweep: Sweep,
+    /// The first time to look at.
+    pub from: Timestamp,
+    /// The last time to look at.
+    pub to: Timestamp,
+    /// At most so many rows.
+    pub limit: usize,
+}
