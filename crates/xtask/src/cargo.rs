@@ -12,8 +12,13 @@ use anyhow::{Context as _, ensure};
 /// A cargo command in the workspace's folder.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command.current_dir(workspace());
     command
+}
+
+/// The workspace's folder.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Whether `cargo nextest` is installed.

@@ -100,7 +100,8 @@ mod tests {
     fn cargo_test_is_summed_over_its_binaries() {
         let text = "running 3 tests\n\
             test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.01s\n\
-            test result: \u{1b}[31mFAILED\u{1b}[0m. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
+            test result: \u{1b}[31mFAILED\u{1b}[0m. \
+            4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
         assert_eq!(of_cargo_test(&lines(text)), Count { passed: 7, failed: 2, skipped: 1 });
     }
 

@@ -1,10 +1,11 @@
-//! Development tasks: `cargo xtask test`, `cargo xtask soak`, `cargo xtask servers`.
+//! Development tasks: `cargo xtask test`, `cargo xtask soak`, `cargo xtask servers`, `cargo xtask tidy`.
 
 mod cargo;
 mod count;
 mod servers;
 mod soak;
 mod test;
+mod tidy;
 
 use std::process::ExitCode;
 
@@ -14,13 +15,15 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 enum Task {
-    /// Starts database servers, builds the binary and runs every test. Fails if a test failed or was
-    /// skipped.
+    /// Checks whether the tree is tidy, starts database servers, builds the binary and runs every test.
+    /// Fails if the tree is not tidy, or if a test failed or was skipped.
     Test(test::Arguments),
     /// Runs the simulation with more seeds and the process tests for more rounds.
     Soak(soak::Arguments),
     /// Says which database servers the tests would use, unpacking them if need be.
     Servers,
+    /// Checks the rules of the tree that no compiler knows: lengths, comments, who may import whom.
+    Tidy,
 }
 
 fn main() -> ExitCode {
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         Task::Test(arguments) => test::run(&arguments),
         Task::Soak(arguments) => soak::run(&arguments),
         Task::Servers => servers::start().map(|_| true),
+        Task::Tidy => tidy::run(&cargo::workspace()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -7,7 +7,9 @@ use forebay_servers::{Install, Kind, Process, locate, named_by_environment, requ
 
 /// Servers that run until this value is dropped, and the variables that name them to tests.
 pub struct Servers {
+    /// End when they are dropped.
     _processes: Vec<Process>,
+    /// So do these.
     #[cfg(feature = "docker")]
     _containers: Vec<forebay_servers::docker::Container>,
     /// Name and value.

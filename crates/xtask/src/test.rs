@@ -3,9 +3,9 @@
 use anyhow::Context as _;
 
 use crate::{
-    cargo::{build_forebay, cargo, has_nextest, run_and_listen},
+    cargo::{build_forebay, cargo, has_nextest, run_and_listen, workspace},
     count::{Count, of_cargo_test, of_nextest},
-    servers,
+    servers, tidy,
 };
 
 /// What to run.
@@ -21,8 +21,10 @@ pub struct Arguments {
     no_nextest: bool,
 }
 
-/// Runs the tests; says whether all of them passed and none was skipped.
+/// Checks whether the tree is tidy and runs the tests, whatever it finds; says whether it is, and all of them
+/// passed and none was skipped.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let tidy = tidy::run(&workspace())?;
     let servers = servers::start()?;
     let binary = build_forebay()?;
     let mut environment = servers.environment.clone();
@@ -41,8 +43,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     } else {
         with_cargo(arguments, &environment, &[])?
     };
+    if !tidy {
+        println!("the tree is not tidy: see above, or run cargo xtask tidy");
+    }
     println!("{count}");
-    Ok(done && count.failed == 0 && count.skipped == 0 && count.passed > 0)
+    Ok(tidy && done && count.failed == 0 && count.skipped == 0 && count.passed > 0)
 }
 
 type Environment = [(&'static str, String)];

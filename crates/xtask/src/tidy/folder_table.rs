@@ -1,0 +1,62 @@
+//! The table of the engine's folders: which of the modules at the top of `crates/engine/src` may import from
+//! which. It is data alone; `folder_edges.rs` holds the tree against it.
+//!
+//! A module is a folder or a file, by its name. `a::b` allows only the part `b` of `a`. Every module may
+//! import from itself and from the leaves. A module without a row is a finding.
+
+/// A module in each row, and what it may import from.
+pub type Rows = &'static [(&'static str, &'static [&'static str])];
+
+/// The table.
+pub struct Table {
+    /// A module, and from which others it may import.
+    pub rows: Rows,
+    /// Modules from which all may import, and from which other leaves each of them may.
+    pub leaves: Rows,
+    /// Modules whose parts must not import from one another, with the exceptions: a part, and from which
+    /// others it may. What such a module's `mod.rs` holds is for all of its parts.
+    pub apart: &'static [(&'static str, Rows)],
+}
+
+/// The engine's.
+pub const ENGINE: Table = Table {
+    rows: &[
+        ("engine", &["event_loop", "core", "io", "messages", "api"]),
+        (
+            "event_loop",
+            &[
+                "ownership",
+                "commit",
+                "calls",
+                "dispatch",
+                "core",
+                "io",
+                "messages",
+                "routing",
+                "shard",
+                "api",
+            ],
+        ),
+        ("ownership", &["commit", "calls", "core", "dispatch", "messages", "shard", "routing"]),
+        ("commit", &["calls", "dispatch", "core", "messages", "shard"]),
+        ("calls", &["dispatch", "core", "routing", "shard", "messages", "api", "io::reads"]),
+        // Never `calls`.
+        ("dispatch", &["core", "shard", "messages", "api", "io::reads"]),
+        ("core", &["io", "messages", "routing", "shard", "api"]),
+        ("io", &["messages", "shard::work", "api"]),
+        ("messages", &["shard::work", "api"]),
+        ("routing", &["shard::work"]),
+        ("shard", &["api"]),
+        ("api", &[]),
+    ],
+    leaves: &[("clock", &["index"]), ("planted", &[]), ("index", &[])],
+    apart: &[(
+        "calls",
+        &[
+            ("enqueue", &["dedupe"]),
+            ("ack", &["settle"]),
+            ("nack", &["settle"]),
+            ("extend_lease", &["settle"]),
+        ],
+    )],
+};
