@@ -3,7 +3,7 @@
 use std::{fs, net::Ipv4Addr, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, bail};
-use forebay_servers::{Kept, free_port};
+use forebay_servers::{SupervisedChild, free_port};
 use tempfile::TempDir;
 use tokio::{
     net::TcpStream,
@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 3;
 #[derive(Debug)]
 pub struct Broker {
     name: &'static str,
-    running: Option<Kept>,
+    running: Option<SupervisedChild>,
     folder: TempDir,
     port: u16,
 }
@@ -38,7 +38,7 @@ impl Broker {
         for _ in 0..ATTEMPTS {
             let folder = tempfile::Builder::new().prefix("forebay-peer-").tempdir()?;
             let port = free_port()?;
-            let running = Kept::spawn(&command(folder.path(), port)?, folder.path())?;
+            let running = SupervisedChild::spawn(&command(folder.path(), port)?, folder.path())?;
             let broker = Self { name, running: Some(running), folder, port };
             match broker.listens().await {
                 Ok(()) => return Ok(broker),
@@ -78,7 +78,7 @@ impl Broker {
                     Ok(value) => return Some(value),
                     Err(error) => last = Some(error.into()),
                 }
-                if self.running.as_ref().is_none_or(Kept::has_ended) {
+                if self.running.as_ref().is_none_or(SupervisedChild::has_ended) {
                     return None;
                 }
                 sleep(POLL).await;
@@ -96,7 +96,7 @@ impl Broker {
     async fn listens(&self) -> anyhow::Result<()> {
         self.until_ready(|| TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))).await?;
         // A server that ended may have left its port to somebody else, who answered.
-        if self.running.as_ref().is_none_or(Kept::has_ended) {
+        if self.running.as_ref().is_none_or(SupervisedChild::has_ended) {
             bail!("{} did not start:\n{}", self.name, self.said());
         }
         Ok(())
@@ -114,6 +114,6 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         // A server that can't be killed ends with this process; there is nobody to tell.
-        let _ = self.running.take().map(Kept::kill);
+        let _ = self.running.take().map(SupervisedChild::kill);
     }
 }

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use async_trait::async_trait;
 use forebay_proto::v1::{self, queue_service_client::QueueServiceClient};
-use forebay_servers::{Kept, Process};
+use forebay_servers::{Process, SupervisedChild};
 use prost_types::Timestamp;
 use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
@@ -35,7 +35,7 @@ pub type Client = QueueServiceClient<Channel>;
 
 /// A running node and its database. The node ends first.
 pub struct Forebay {
-    node: Kept,
+    node: SupervisedChild,
     channels: Vec<Channel>,
     next: AtomicUsize,
     setup: Setup,
@@ -59,7 +59,7 @@ impl Forebay {
                 (Some(server), vec!["serve".to_owned(), "--config".to_owned(), config])
             }
         };
-        let node = Kept::spawn(Command::new(&setup.forebay).args(&arguments), &at)?;
+        let node = SupervisedChild::spawn(Command::new(&setup.forebay).args(&arguments), &at)?;
         let mut said = String::new();
         let ready = wait_for(Duration::from_secs(30), || {
             said = fs::read_to_string(at.join("output.log")).unwrap_or_default();
