@@ -1,4 +1,4 @@
-//! RabbitMQ: a durable queue a topic, persistent messages, publisher confirms.
+//! RabbitMQ: one durable queue per topic, persistent messages, publisher confirms.
 
 mod server;
 
@@ -18,40 +18,42 @@ use lapin::{
 };
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{broker::Broker, no_delays};
-use crate::system::{Consumer, Delivered, Item, Order, Part, Producer, Promise, Setup, System};
+use super::{refuse_delays, server_process::ServerProcess};
+use crate::system::{
+    Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
+};
 
-/// How many messages a consumer may hold that it has not acked, over all its topics.
+/// Unacked messages of a consumer, over all its topics.
 const PREFETCH: usize = 500;
-/// … and at least this many of each of them.
-const PREFETCH_A_TOPIC: usize = 50;
-/// AMQP's number for a message that is to survive.
+/// Minimum per topic.
+const PREFETCH_PER_TOPIC_MIN: usize = 50;
+/// AMQP's delivery mode of a persistent message.
 const PERSISTENT: u8 = 2;
-/// Queues are declared this many at a time.
-const DECLARES: usize = 16;
+/// Queues that are declared at the same time.
+const DECLARES_IN_FLIGHT: usize = 16;
 
 /// The kind of queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
-    /// Classic, with priorities. A confirm follows the write to the message store, which syncs.
+    /// Classic, with priorities. A confirm follows the synced write to the message store.
     Priority,
-    /// Replicated by Raft, here over one server: a confirm follows the sync of its log.
+    /// Quorum, with one replica here. A confirm follows the sync of its Raft log.
     Quorum,
 }
 
 /// Starts the server and declares the queues.
-pub async fn start(program: PathBuf, kind: Type, setup: &Setup) -> anyhow::Result<Box<dyn System>> {
+pub async fn start(program: PathBuf, kind: Type, config: &SystemConfig) -> anyhow::Result<Box<dyn System>> {
     let broker = server::start(&program).await?;
-    let rabbit = RabbitMq { broker, kind, priorities: setup.priorities };
+    let rabbit = RabbitMq { broker, kind, priorities: config.priorities };
     let connection = rabbit.broker.until_ready(|| rabbit.connect()).await?;
     let channel = connection.create_channel().await?;
-    let declares = (0..setup.topics).map(|topic| rabbit.declare(&channel, topic));
-    stream::iter(declares).buffer_unordered(DECLARES).try_collect::<()>().await?;
+    let declares = (0..config.topics).map(|topic| rabbit.declare(&channel, topic));
+    stream::iter(declares).buffer_unordered(DECLARES_IN_FLIGHT).try_collect::<()>().await?;
     Ok(Box::new(rabbit))
 }
 
 struct RabbitMq {
-    broker: Broker,
+    broker: ServerProcess,
     kind: Type,
     priorities: u8,
 }
@@ -62,7 +64,7 @@ impl RabbitMq {
         Ok(Connection::connect(&uri, ConnectionProperties::default()).await?)
     }
 
-    /// RabbitMQ's number for the priority that goes first; 0 goes last.
+    /// RabbitMQ's number of the most urgent priority; 0 is the least urgent.
     fn highest(&self) -> u8 {
         self.priorities.saturating_sub(1).max(1)
     }
@@ -85,23 +87,23 @@ fn queue(topic: u32) -> String {
 
 #[async_trait]
 impl System for RabbitMq {
-    fn promise(&self) -> Promise {
-        Promise::Disk
+    fn durability(&self) -> Durability {
+        Durability::OnDisk
     }
 
     fn order(&self) -> Order {
         match self.kind {
             Type::Priority => Order::Priority,
-            Type::Quorum => Order::Age,
+            Type::Quorum => Order::Fifo,
         }
     }
 
-    fn answers(&self) -> bool {
+    fn batches_are_ordered(&self) -> bool {
         false
     }
 
-    fn parts(&self) -> Vec<Part> {
-        self.broker.parts()
+    fn processes(&self) -> Vec<ProcessRole> {
+        self.broker.processes()
     }
 
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
@@ -113,9 +115,9 @@ impl System for RabbitMq {
             ("version", server::version(&self.broker)?),
             ("queues", queues),
             ("messages", "persistent".to_owned()),
-            ("publisher confirms", "awaited a batch".to_owned()),
-            ("consumer acks", "multiple, a batch; not confirmed".to_owned()),
-            ("prefetch", format!("{PREFETCH} a consumer, at least {PREFETCH_A_TOPIC} a topic")),
+            ("publisher confirms", "awaited per batch".to_owned()),
+            ("consumer acks", "multiple, per batch; not confirmed".to_owned()),
+            ("prefetch", format!("{PREFETCH} per consumer, at least {PREFETCH_PER_TOPIC_MIN} per topic")),
         ];
         Ok(settings.map(|(name, value)| (name.to_owned(), value)).into())
     }
@@ -130,7 +132,7 @@ impl System for RabbitMq {
     async fn consumer(&self, topics: Vec<u32>) -> anyhow::Result<Box<dyn Consumer>> {
         let connection = self.connect().await?;
         let channel = connection.create_channel().await?;
-        let prefetch = (PREFETCH / topics.len().max(1)).max(PREFETCH_A_TOPIC);
+        let prefetch = (PREFETCH / topics.len().max(1)).max(PREFETCH_PER_TOPIC_MIN);
         channel.basic_qos(prefetch as u16, BasicQosOptions::default()).await?;
         let (pushed, deliveries) = mpsc::unbounded_channel();
         let mut consumers = Vec::with_capacity(topics.len());
@@ -162,13 +164,13 @@ struct Publisher {
 #[async_trait]
 impl Producer for Publisher {
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()> {
-        no_delays(&items)?;
+        refuse_delays(&items)?;
         let queue = queue(topic);
         let mut confirms = Vec::with_capacity(items.len());
         for item in &items {
             let mut properties = BasicProperties::default().with_delivery_mode(PERSISTENT);
             if self.kind == Type::Priority {
-                // The larger one goes first here.
+                // In RabbitMQ larger is more urgent.
                 properties = properties.with_priority(self.highest.saturating_sub(item.priority));
             }
             let options = BasicPublishOptions::default();
@@ -183,14 +185,14 @@ impl Producer for Publisher {
         }
         for confirm in confirms {
             let confirm = confirm.await?;
-            ensure!(confirm.is_ack(), "not confirmed: {confirm:?}");
+            ensure!(confirm.is_ack(), "the server did not confirm a message: {confirm:?}");
         }
         Ok(())
     }
 }
 
-/// Passes deliveries on as they come. Those of all topics go into one line, in the order of their tags: one
-/// ack then settles all before it.
+/// Forwards deliveries as they arrive. Those of all topics go into one channel in the order of their tags, so
+/// that one ack covers all before it.
 struct Pushed {
     topic: u32,
     to: mpsc::UnboundedSender<(u32, DeliveryResult)>,
@@ -198,7 +200,7 @@ struct Pushed {
 
 impl ConsumerDelegate for Pushed {
     fn on_new_delivery(&self, delivery: DeliveryResult) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        // Not in the future: those run in any order. A consumer that is gone takes nothing.
+        // Sent here because the returned futures run in any order. A closed channel needs no deliveries.
         let _ = self.to.send((self.topic, delivery));
         Box::pin(future::ready(()))
     }
@@ -206,7 +208,7 @@ impl ConsumerDelegate for Pushed {
 
 struct Subscriber {
     deliveries: mpsc::UnboundedReceiver<(u32, DeliveryResult)>,
-    /// The tag of the last message that the last `take` returned.
+    /// Tag of the last message that the last `take` returned.
     last: Option<u64>,
     _consumers: Vec<lapin::Consumer>,
     channel: Channel,

@@ -1,4 +1,4 @@
-//! NATS JetStream: one stream kept in files, a subject and a pull consumer a topic.
+//! NATS JetStream: one stream in files, with one subject and one pull consumer per topic.
 
 use std::{path::PathBuf, process::Command, time::Duration};
 
@@ -18,25 +18,25 @@ use futures_util::{
 };
 use tokio::time::timeout;
 
-use super::{broker::Broker, no_delays};
-use crate::system::{Consumer, Delivered, Item, Order, Part, Producer, Promise, System};
+use super::{refuse_delays, server_process::ServerProcess};
+use crate::system::{Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System};
 
 const STREAM: &str = "items";
-/// How many messages a consumer asks for ahead, over all its topics.
+/// Messages that a consumer requests in advance, over all its topics.
 const PREFETCH: usize = 500;
-/// … and at least this many of each of them.
-const PREFETCH_A_TOPIC: usize = 50;
-/// How many messages of a topic may be under way to all its consumers; the default of 1,000 is soon used up
-/// by several.
+/// Minimum per topic.
+const PREFETCH_PER_TOPIC_MIN: usize = 50;
+/// Unacked messages of a topic, over all its consumers. The default of 1,000 is too small for several
+/// consumers.
 const MAX_ACK_PENDING: i64 = 20_000;
-/// How long a request for messages stays with the server.
+/// Lifetime of a request for messages.
 const EXPIRES: Duration = Duration::from_secs(30);
-/// Consumers are made this many at a time.
-const CREATES: usize = 16;
+/// Consumers that are created at the same time.
+const CREATES_IN_FLIGHT: usize = 16;
 
-/// Starts it.
+/// Starts the server.
 pub async fn start(program: PathBuf) -> anyhow::Result<Box<dyn System>> {
-    let broker = Broker::start("nats-server", |folder, port| {
+    let broker = ServerProcess::start("nats-server", |folder, port| {
         let mut command = Command::new(&program);
         command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(folder.join("data"));
         Ok(command)
@@ -56,7 +56,7 @@ pub async fn start(program: PathBuf) -> anyhow::Result<Box<dyn System>> {
 }
 
 struct Nats {
-    broker: Broker,
+    broker: ServerProcess,
 }
 
 impl Nats {
@@ -71,20 +71,20 @@ fn subject(topic: u32) -> String {
 
 #[async_trait]
 impl System for Nats {
-    fn promise(&self) -> Promise {
-        Promise::Soon
+    fn durability(&self) -> Durability {
+        Durability::SoonOnDisk
     }
 
     fn order(&self) -> Order {
-        Order::Age
+        Order::Fifo
     }
 
-    fn answers(&self) -> bool {
+    fn batches_are_ordered(&self) -> bool {
         false
     }
 
-    fn parts(&self) -> Vec<Part> {
-        self.broker.parts()
+    fn processes(&self) -> Vec<ProcessRole> {
+        self.broker.processes()
     }
 
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
@@ -93,9 +93,9 @@ impl System for Nats {
             ("version", version),
             ("stream", "file, work queue, one replica".to_owned()),
             ("sync", "as shipped: every 2 minutes".to_owned()),
-            ("publish", "acks awaited a batch".to_owned()),
-            ("consumers", "durable, pull, explicit acks; not confirmed, flushed a batch".to_owned()),
-            ("prefetch", format!("{PREFETCH} a consumer, at least {PREFETCH_A_TOPIC} a topic")),
+            ("publish", "acks awaited per batch".to_owned()),
+            ("consumers", "durable, pull, explicit acks; not confirmed, flushed per batch".to_owned()),
+            ("prefetch", format!("{PREFETCH} per consumer, at least {PREFETCH_PER_TOPIC_MIN} per topic")),
             ("max_ack_pending", MAX_ACK_PENDING.to_string()),
         ];
         Ok(settings.map(|(name, value)| (name.to_owned(), value)).into())
@@ -108,17 +108,17 @@ impl System for Nats {
     async fn consumer(&self, topics: Vec<u32>) -> anyhow::Result<Box<dyn Consumer>> {
         let client = self.connect().await?;
         let stream = jetstream::new(client.clone()).get_stream(STREAM).await?;
-        let prefetch = (PREFETCH / topics.len().max(1)).max(PREFETCH_A_TOPIC);
+        let prefetch = (PREFETCH / topics.len().max(1)).max(PREFETCH_PER_TOPIC_MIN);
         let pulls = topics.into_iter().map(|topic| pull_of(&stream, topic, prefetch));
-        let pulls: Vec<Pull> = stream::iter(pulls).buffer_unordered(CREATES).try_collect().await?;
+        let pulls: Vec<Pull> = stream::iter(pulls).buffer_unordered(CREATES_IN_FLIGHT).try_collect().await?;
         Ok(Box::new(Puller { client, messages: stream::select_all(pulls), taken: Vec::new() }))
     }
 }
 
 type Pull = BoxStream<'static, anyhow::Result<(u32, jetstream::Message)>>;
 
-/// The messages of one topic. Consumers of a topic share one durable one at the server; a work queue allows
-/// no two with the same subject.
+/// The messages of one topic. All consumers of a topic share one durable consumer of the server: a work queue
+/// does not allow two with the same subject.
 async fn pull_of(stream: &jetstream::stream::Stream, topic: u32, prefetch: usize) -> anyhow::Result<Pull> {
     let name = format!("t{topic}");
     let config = pull::Config {
@@ -148,13 +148,13 @@ struct Publisher {
 #[async_trait]
 impl Producer for Publisher {
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()> {
-        no_delays(&items)?;
+        refuse_delays(&items)?;
         let mut acks = Vec::with_capacity(items.len());
         for item in items {
             acks.push(self.context.publish(subject(topic), item.payload).await?);
         }
         for ack in acks {
-            ensure!(!ack.await?.duplicate, "taken for a duplicate");
+            ensure!(!ack.await?.duplicate, "the server took a new message for a duplicate");
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Producer for Publisher {
 struct Puller {
     client: Client,
     messages: stream::SelectAll<Pull>,
-    /// What the last `take` returned.
+    /// Messages that the last `take` returned.
     taken: Vec<jetstream::Message>,
 }
 

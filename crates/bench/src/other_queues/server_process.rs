@@ -1,4 +1,4 @@
-//! A peer's server: a child process on a port of its own, in a temporary folder of its own.
+//! The server of another queue: a child process with its own port and temporary folder.
 
 use std::{fs, net::Ipv4Addr, path::Path, process::Command, time::Duration};
 
@@ -10,38 +10,42 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::system::Part;
+use crate::system::ProcessRole;
 
-const START_PATIENCE: Duration = Duration::from_secs(90);
-const POLL: Duration = Duration::from_millis(20);
-/// Between our look and the server's bind another process may take the port.
+const START_TIMEOUT: Duration = Duration::from_secs(90);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Another process may take the port between our check and the server's bind.
 const ATTEMPTS: usize = 3;
 
-/// A running server. It is killed and its folder removed when this value is dropped, and also when this
-/// process ends in whatever way.
+/// A running server. Dropping this value kills the server and removes its folder. The same happens when this
+/// process ends, however it ends.
 #[derive(Debug)]
-pub struct Broker {
+pub struct ServerProcess {
+    /// Name of the program, for messages.
     name: &'static str,
+    /// The process; `None` only while it is dropped.
     running: Option<SupervisedChild>,
+    /// Holds data and log; removed at the end.
     folder: TempDir,
+    /// The port on 127.0.0.1.
     port: u16,
 }
 
-impl Broker {
-    /// Starts a server and returns when it takes connections. `command` gets an empty folder and a free
-    /// port, prepares the folder, and says what to run.
+impl ServerProcess {
+    /// Starts a server and returns when it accepts connections. `command` gets an empty folder and a free
+    /// port, prepares the folder, and returns the command to run.
     pub async fn start(
         name: &'static str,
         command: impl Fn(&Path, u16) -> anyhow::Result<Command>,
     ) -> anyhow::Result<Self> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
-            let folder = tempfile::Builder::new().prefix("forebay-peer-").tempdir()?;
+            let folder = tempfile::Builder::new().prefix("forebay-bench-").tempdir()?;
             let port = free_port()?;
             let running = SupervisedChild::spawn(&command(folder.path(), port)?, folder.path())?;
-            let broker = Self { name, running: Some(running), folder, port };
-            match broker.listens().await {
-                Ok(()) => return Ok(broker),
+            let server = Self { name, running: Some(running), folder, port };
+            match server.listens().await {
+                Ok(()) => return Ok(server),
                 Err(error) => last = Some(error),
             }
         }
@@ -53,26 +57,26 @@ impl Broker {
         self.port
     }
 
-    /// Its folder.
+    /// The folder of data and log.
     #[cfg(any(feature = "postgres", feature = "rabbitmq"))]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// The process to measure.
-    pub fn parts(&self) -> Vec<Part> {
-        self.running.iter().map(|running| Part { role: "broker", pid: running.pid() }).collect()
+    pub fn processes(&self) -> Vec<ProcessRole> {
+        self.running.iter().map(|running| ProcessRole { role: "broker", pid: running.pid() }).collect()
     }
 
-    /// Repeats `connect` until it succeeds: a server may take connections before it serves them. The last
-    /// error is returned when that takes too long or the server has ended.
+    /// Repeats `connect` until it succeeds: a server may accept connections before it serves them. Fails with
+    /// the last error if that takes too long or the server has ended.
     pub async fn until_ready<T, E, F>(&self, mut connect: impl FnMut() -> F) -> anyhow::Result<T>
     where
         F: Future<Output = Result<T, E>>,
         E: Into<anyhow::Error>,
     {
         let mut last = None;
-        let ready = timeout(START_PATIENCE, async {
+        let ready = timeout(START_TIMEOUT, async {
             loop {
                 match connect().await {
                     Ok(value) => return Some(value),
@@ -81,29 +85,29 @@ impl Broker {
                 if self.running.as_ref().is_none_or(SupervisedChild::has_ended) {
                     return None;
                 }
-                sleep(POLL).await;
+                sleep(POLL_INTERVAL).await;
             }
         });
         match ready.await {
             Ok(Some(value)) => Ok(value),
             _ => {
-                let error = last.unwrap_or_else(|| anyhow::anyhow!("it does not answer"));
-                Err(error).with_context(|| format!("{} did not start:\n{}", self.name, self.said()))
+                let error = last.unwrap_or_else(|| anyhow::anyhow!("the server does not answer"));
+                Err(error).with_context(|| format!("{} did not start:\n{}", self.name, self.end_of_log()))
             }
         }
     }
 
     async fn listens(&self) -> anyhow::Result<()> {
         self.until_ready(|| TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))).await?;
-        // A server that ended may have left its port to somebody else, who answered.
+        // If our server has ended, another process may have taken its port and answered.
         if self.running.as_ref().is_none_or(SupervisedChild::has_ended) {
-            bail!("{} did not start:\n{}", self.name, self.said());
+            bail!("{} did not start:\n{}", self.name, self.end_of_log());
         }
         Ok(())
     }
 
-    /// The end of what the server has printed.
-    fn said(&self) -> String {
+    /// The end of the server's log.
+    fn end_of_log(&self) -> String {
         let log = fs::read(self.folder.path().join("output.log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
@@ -111,9 +115,9 @@ impl Broker {
     }
 }
 
-impl Drop for Broker {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // A server that can't be killed ends with this process; there is nobody to tell.
+        // A server that cannot be killed ends with this process. Drop has nobody to report to.
         let _ = self.running.take().map(SupervisedChild::kill);
     }
 }

@@ -1,8 +1,8 @@
-//! Figures in writing.
+//! Formats numbers.
 
 use super::statistics::Summary;
 
-/// Two digits that matter or more, and all that stand before the point.
+/// At least two significant digits, and all digits before the decimal point.
 pub fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
@@ -12,9 +12,9 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// The median, and from where to where the rounds went.
+/// The median, then minimum and maximum in parentheses.
 pub fn spread(of: &Summary) -> String {
-    format!("{} ({}–{})", number(of.median), number(of.least), number(of.most))
+    format!("{} ({}–{})", number(of.median), number(of.min), number(of.max))
 }
 
 #[cfg(test)]
@@ -22,12 +22,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_that_matter() {
+    fn significant_digits() {
         assert_eq!(number(12_345.6), "12346");
         assert_eq!(number(12.34), "12.3");
         assert_eq!(number(0.567), "0.57");
         assert_eq!(number(0.002), "0.0020");
         assert_eq!(number(0.0), "0.00");
-        assert_eq!(spread(&Summary { median: 1.0, least: 0.5, most: 20.0 }), "1.00 (0.50–20.0)");
+        assert_eq!(spread(&Summary { median: 1.0, min: 0.5, max: 20.0 }), "1.00 (0.50–20.0)");
     }
 }

@@ -1,5 +1,5 @@
-//! One shard: a table, and a worker each for inserts, leases and deletes, which puts what waits for it into
-//! one statement.
+//! A shard: one table, and one worker each for inserts, leases and deletes. A worker combines all waiting
+//! requests in one statement.
 
 use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
@@ -12,10 +12,10 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// Rows in one statement, unless a single request has more.
-pub const MAX_ROWS: usize = 1_000;
-/// Bytes of payload in one statement; a server accepts 16 MiB at least.
-const MAX_BYTES: usize = 4 << 20;
+/// Maximum rows in one statement, unless a single request has more.
+pub const ROWS_MAX: usize = 1_000;
+/// Maximum bytes of payload in one statement; servers accept at least 16 MiB.
+const BYTES_MAX: usize = 4 << 20;
 
 const SCHEMA: &str = "
 CREATE TABLE item (
@@ -31,30 +31,34 @@ CREATE TABLE item (
     KEY by_lease (state, lease_until)
 ) ENGINE = InnoDB";
 
-/// An item on its way in.
+/// An item to insert.
 #[derive(Debug)]
 pub struct Row {
-    /// Its key.
+    /// Key of the item.
     pub id: u64,
-    /// Its topic.
+    /// Number of the topic.
     pub topic: u32,
-    /// Smaller goes first.
+    /// Smaller is more urgent.
     pub priority: u8,
-    /// What it carries.
+    /// The payload.
     pub payload: Bytes,
 }
 
-/// What a caller waits for.
+/// Where the answer to a request goes.
 type Answer<T> = oneshot::Sender<Result<T, String>>;
 type Insert = (Vec<Row>, Answer<()>);
 type Lease = (Vec<u64>, Answer<Vec<(u64, Bytes)>>);
 type Delete = (Vec<u64>, Answer<()>);
 
-/// A table and its workers, which end when this is dropped.
+/// A table and its workers. Dropping it ends the workers.
 pub struct Shard {
+    /// Requests to the worker that inserts.
     inserts: mpsc::UnboundedSender<Insert>,
+    /// Requests to the worker that leases.
     leases: mpsc::UnboundedSender<Lease>,
+    /// Requests to the worker that deletes.
     deletes: mpsc::UnboundedSender<Delete>,
+    /// Handles of the three workers.
     workers: [AbortHandle; 3],
 }
 
@@ -67,7 +71,7 @@ impl Drop for Shard {
 }
 
 impl Shard {
-    /// Makes the shard's database on the server at this URL, and starts its workers.
+    /// Creates the shard's database on the server at this URL, and starts its workers.
     pub async fn open(url: &str, number: u32) -> anyhow::Result<Self> {
         let database = format!("foqs_{number}");
         let mut connection = MySqlConnection::connect(url).await?;
@@ -90,7 +94,7 @@ impl Shard {
         Ok(Self { inserts, leases, deletes, workers: [inserter, leaser, deleter] })
     }
 
-    /// Inserts the rows with the next statement; returns when they are committed.
+    /// Inserts the rows with the next statement. Returns when they are committed.
     pub async fn enqueue(&self, rows: Vec<Row>) -> anyhow::Result<()> {
         ask(&self.inserts, rows).await
     }
@@ -100,7 +104,7 @@ impl Shard {
         ask(&self.leases, ids).await
     }
 
-    /// Deletes the rows; returns when that is committed.
+    /// Deletes the rows. Returns when that is committed.
     pub async fn delete(&self, ids: Vec<u64>) -> anyhow::Result<()> {
         ask(&self.deletes, ids).await
     }
@@ -108,11 +112,11 @@ impl Shard {
 
 async fn ask<Q, A>(worker: &mpsc::UnboundedSender<(Q, Answer<A>)>, question: Q) -> anyhow::Result<A> {
     let (answer, answered) = oneshot::channel();
-    worker.send((question, answer)).ok().context("the shard has ended")?;
-    answered.await.context("the shard has ended")?.map_err(|error| anyhow!(error))
+    worker.send((question, answer)).ok().context("the worker of the shard has ended")?;
+    answered.await.context("the worker of the shard has ended")?.map_err(|error| anyhow!(error))
 }
 
-/// Waits for a request and takes all further ones that are there, up to a limit of rows and bytes.
+/// Waits for a request and adds all other requests that wait, up to the limits of rows and bytes.
 async fn gather<T, A>(
     queue: &mut mpsc::UnboundedReceiver<(Vec<T>, Answer<A>)>,
     bytes: impl Fn(&T) -> usize,
@@ -120,7 +124,7 @@ async fn gather<T, A>(
     let (mut all, answer) = queue.recv().await?;
     let mut size: usize = all.iter().map(&bytes).sum();
     let mut answers = vec![(all.len(), answer)];
-    while all.len() < MAX_ROWS && size < MAX_BYTES {
+    while all.len() < ROWS_MAX && size < BYTES_MAX {
         let Ok((more, answer)) = queue.try_recv() else { break };
         size += more.iter().map(&bytes).sum::<usize>();
         answers.push((more.len(), answer));
@@ -132,7 +136,7 @@ async fn gather<T, A>(
 fn answer_all(answers: Vec<(usize, Answer<()>)>, result: Result<(), sqlx::Error>) {
     let result = result.map_err(|error| error.to_string());
     for (_, answer) in answers {
-        // A caller that is gone needs no answer.
+        // The caller may have gone away.
         let _ = answer.send(result.clone());
     }
 }
@@ -143,8 +147,8 @@ async fn insert_all(mut connection: MySqlConnection, mut queue: mpsc::UnboundedR
     }
 }
 
-/// One statement if the number of rows is a power of two, else several in one transaction: so a handful of
-/// prepared statements serves all numbers.
+/// One statement if the number of rows is a power of two, else several statements in one transaction: a few
+/// prepared statements suffice for all numbers.
 async fn insert(connection: &mut MySqlConnection, mut rows: &[Row]) -> Result<(), sqlx::Error> {
     let alone = rows.len().is_power_of_two();
     if !alone {
@@ -177,7 +181,7 @@ async fn lease_all(mut connection: MySqlConnection, mut queue: mpsc::UnboundedRe
                 for (count, answer) in answers {
                     let (own, others) = rest.split_at(count);
                     let own = own.iter().filter_map(|id| Some((*id, payloads.remove(id)?))).collect();
-                    // A caller that is gone needs no answer.
+                    // The caller may have gone away.
                     let _ = answer.send(Ok(own));
                     rest = others;
                 }
@@ -195,11 +199,11 @@ async fn lease(
     connection: &mut MySqlConnection,
     ids: &[u64],
 ) -> Result<std::collections::HashMap<u64, Bytes>, sqlx::Error> {
-    let places = places(ids);
-    let select = AssertSqlSafe(format!("SELECT id, payload FROM item WHERE id IN ({places})"));
+    let placeholders = placeholders(ids);
+    let select = AssertSqlSafe(format!("SELECT id, payload FROM item WHERE id IN ({placeholders})"));
     let rows = bound(sqlx::query(select), ids).fetch_all(&mut *connection).await?;
     let update = AssertSqlSafe(format!(
-        "UPDATE item SET state = 1, lease_until = UNIX_TIMESTAMP() + 60 WHERE id IN ({places})"
+        "UPDATE item SET state = 1, lease_until = UNIX_TIMESTAMP() + 60 WHERE id IN ({placeholders})"
     ));
     bound(sqlx::query(update), ids).execute(connection).await?;
     rows.into_iter().map(|row| Ok((row.try_get(0)?, row.try_get::<Vec<u8>, _>(1)?.into()))).collect()
@@ -207,19 +211,18 @@ async fn lease(
 
 async fn delete_all(mut connection: MySqlConnection, mut queue: mpsc::UnboundedReceiver<Delete>) {
     while let Some((ids, answers)) = gather(&mut queue, |_| 0).await {
-        let delete = AssertSqlSafe(format!("DELETE FROM item WHERE id IN ({})", places(&ids)));
+        let delete = AssertSqlSafe(format!("DELETE FROM item WHERE id IN ({})", placeholders(&ids)));
         let done = bound(sqlx::query(delete), &ids).execute(&mut connection).await;
         answer_all(answers, done.map(drop));
     }
 }
 
-/// Places for that many ids, rounded up to a power of two: so a handful of prepared statements serves all
-/// numbers.
-fn places(ids: &[u64]) -> String {
+/// Placeholders for the ids, rounded up to a power of two: a few prepared statements suffice for all numbers.
+fn placeholders(ids: &[u64]) -> String {
     vec!["?"; ids.len().next_power_of_two()].join(", ")
 }
 
-/// The ids, and the last one once more for each place that is left.
+/// Binds the ids, and the last one again for each remaining placeholder.
 fn bound<'q>(
     mut query: Query<'q, sqlx::MySql, MySqlArguments>,
     ids: &[u64],

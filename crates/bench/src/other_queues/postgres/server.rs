@@ -9,13 +9,13 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use crate::peers::broker::Broker;
+use crate::other_queues::server_process::ServerProcess;
 
-/// The account that the server's packages make: the server refuses to run as root.
+/// The user that the server packages create. The server refuses to run as root.
 const ACCOUNT: &str = "postgres";
 
-/// What a user with a queue in the database would set; the rest is as shipped. `mmap` keeps shared memory in
-/// the folder, with which it goes.
+/// Settings for a queue; all others are defaults. With `mmap` the shared memory is in the folder and is
+/// removed with it.
 const SETTINGS: [(&str, &str); 16] = [
     ("listen_addresses", "127.0.0.1"),
     ("unix_socket_directories", ""),
@@ -35,8 +35,8 @@ const SETTINGS: [(&str, &str); 16] = [
     ("autovacuum_vacuum_insert_scale_factor", "0.2"),
 ];
 
-/// What is told of the server beside a measurement.
-pub const TOLD: [&str; 10] = [
+/// Settings that reports show.
+pub const REPORTED: [&str; 10] = [
     "server_version",
     "fsync",
     "synchronous_commit",
@@ -52,31 +52,33 @@ pub const TOLD: [&str; 10] = [
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    broker: Broker,
+    /// The process.
+    process: ServerProcess,
+    /// Path of the server program.
     program: PathBuf,
 }
 
 impl Server {
-    /// Its process.
-    pub fn broker(&self) -> &Broker {
-        &self.broker
+    /// The server's process.
+    pub fn process(&self) -> &ServerProcess {
+        &self.process
     }
 }
 
 impl Drop for Server {
-    /// Lets it end by itself: one that is killed leaves a segment of System V shared memory behind, where it
-    /// has no name space of its own for that.
+    /// Stops the server cleanly: without its own IPC namespace, a killed server leaves a System V shared
+    /// memory segment behind.
     fn drop(&mut self) {
         let mut stop = as_account(&self.program.with_file_name("pg_ctl"));
-        stop.args(["stop", "--mode=immediate", "--silent", "-D"]).arg(data(self.broker.folder()));
-        // A server that does not stop is killed.
+        stop.args(["stop", "--mode=immediate", "--silent", "-D"]).arg(data(self.process.folder()));
+        // A server that does not stop is killed next.
         let _ = stop.stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }
 
-/// Makes an empty database and starts the server, whose program this is.
+/// Creates an empty database and starts the server program.
 pub async fn start(program: PathBuf) -> anyhow::Result<Server> {
-    let broker = Broker::start("postgres", |folder, port| {
+    let process = ServerProcess::start("postgres", |folder, port| {
         initialize(&program, folder)?;
         let mut command = as_account(&program);
         command.arg("-D").arg(data(folder)).args(["-p", &port.to_string()]);
@@ -85,7 +87,7 @@ pub async fn start(program: PathBuf) -> anyhow::Result<Server> {
         }
         Ok(command)
     });
-    Ok(Server { broker: broker.await?, program })
+    Ok(Server { process: process.await?, program })
 }
 
 fn initialize(program: &Path, folder: &Path) -> anyhow::Result<()> {
@@ -101,8 +103,8 @@ fn data(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-/// A command that runs the program as an account that may. Each of the programs before it becomes the next,
-/// so that the process is the server itself.
+/// A command that runs the program as a user that may run it. Each wrapper replaces itself by the next
+/// program, so that the process is the server itself.
 fn as_account(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -111,7 +113,7 @@ fn as_account(program: &Path) -> Command {
     command.args(["--ipc", "--", "setpriv"]);
     command.args([format!("--reuid={ACCOUNT}"), format!("--regid={ACCOUNT}"), "--init-groups".to_owned()]);
     command.arg("--").arg(program);
-    // The folder that we are in may be closed to that account.
+    // That user may have no access to our current folder.
     command.current_dir("/");
     command
 }
@@ -121,7 +123,7 @@ fn is_root() -> bool {
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("running {command:?}"))?;
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {
         bail!("{command:?}: {}, {}", output.status, String::from_utf8_lossy(&output.stderr));
     }

@@ -1,4 +1,4 @@
-//! beanstalkd's protocol: lines of text, some followed by a body of stated length.
+//! beanstalkd's protocol: lines of text, some of which are followed by a body of stated length.
 
 use std::net::SocketAddr;
 
@@ -10,17 +10,17 @@ use tokio::{
 };
 
 const READ_BYTES: usize = 64 << 10;
-/// No reply's line is longer.
-const MAX_LINE_BYTES: usize = 256;
+/// The longest line of a reply.
+const LINE_BYTES_MAX: usize = 256;
 
-/// What the server says to one command.
+/// The reply to one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// To `put`: it is stored.
+    /// To `put`: the job is stored.
     Inserted,
     /// To `reserve`: number and body of a job.
     Reserved(u64, Bytes),
-    /// To `reserve`: there was none.
+    /// To `reserve`: there was no job.
     TimedOut,
     /// To `delete`.
     Deleted,
@@ -30,32 +30,34 @@ pub enum Reply {
     Watching,
     /// To `stats`.
     Data(Bytes),
-    /// Anything else; these are errors.
+    /// All other replies are errors.
     Other(String),
 }
 
-/// A connection, on which many commands may be under way; replies come in the order of the commands.
+/// A connection. Many commands may be in flight; replies arrive in the order of the commands.
 #[derive(Debug)]
 pub struct Connection {
+    /// The connection to the server.
     stream: TcpStream,
+    /// Received bytes that are not parsed yet.
     buffer: BytesMut,
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to the server.
     pub async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.context("beanstalkd does not answer")?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: BytesMut::new() })
     }
 
-    /// Sends commands whose replies are read later. They must be few: the server stops reading while its
+    /// Sends commands whose replies are read later. Send only a few: the server stops reading while its
     /// replies are not read.
     pub async fn send(&mut self, request: &[u8]) -> anyhow::Result<()> {
         Ok(self.stream.write_all(request).await?)
     }
 
-    /// The next reply. Nothing is lost if this is dropped half way.
+    /// Reads the next reply. Cancel safe.
     pub async fn reply(&mut self) -> anyhow::Result<Reply> {
         loop {
             if let Some(reply) = parse(&mut self.buffer)? {
@@ -66,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// Sends commands and reads that many replies meanwhile, however long both are.
+    /// Sends commands and reads their replies at the same time, so both may be long.
     pub async fn exchange(&mut self, request: &[u8], replies: usize) -> anyhow::Result<Vec<Reply>> {
         let Self { stream, buffer } = self;
         let (mut reader, mut writer) = stream.split();
@@ -88,13 +90,13 @@ impl Connection {
     }
 }
 
-/// Takes the first reply off the buffer, if it is there as a whole.
+/// Removes the first reply from the buffer, if it is complete.
 fn parse(buffer: &mut BytesMut) -> anyhow::Result<Option<Reply>> {
-    let Some(end) = buffer.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n') else {
-        ensure!(buffer.len() < MAX_LINE_BYTES, "a reply without an end");
+    let Some(end) = buffer.iter().take(LINE_BYTES_MAX).position(|byte| *byte == b'\n') else {
+        ensure!(buffer.len() < LINE_BYTES_MAX, "a reply has no end of line");
         return Ok(None);
     };
-    let line = std::str::from_utf8(&buffer[..end]).context("a reply that is not text")?.trim_end();
+    let line = std::str::from_utf8(&buffer[..end]).context("a reply is not UTF-8")?.trim_end();
     let words: Vec<&str> = line.split(' ').collect();
     let (id, length) = match words[..] {
         ["RESERVED", id, length] => (Some(id.parse::<u64>()?), length.parse::<usize>()?),
@@ -120,7 +122,7 @@ fn parse(buffer: &mut BytesMut) -> anyhow::Result<Option<Reply>> {
     buffer.advance(start);
     let body = buffer.split_to(length).freeze();
     if !buffer.starts_with(b"\r\n") {
-        bail!("a body that is longer than stated");
+        bail!("a body is longer than stated");
     }
     buffer.advance(2);
     Ok(Some(match id {
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_read_one_after_the_other_however_they_are_cut() {
+    fn replies_are_parsed_from_fragments() {
         let text = b"USING t1\r\nINSERTED 7\r\nRESERVED 7 4\r\na\r\nb\r\nTIMED_OUT\r\nDELETED\r\n\
             WATCHING 1\r\nOK 2\r\nhi\r\n";
         let expected = [
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_and_nonsense_is_refused() {
+    fn errors_are_returned_and_malformed_replies_refused() {
         let read = |text: &[u8]| parse(&mut BytesMut::from(text));
         assert_eq!(read(b"OUT_OF_MEMORY\r\n").unwrap(), Some(Reply::Other("OUT_OF_MEMORY".into())));
         assert!(read(b"RESERVED x 4\r\nabcd\r\n").is_err());

@@ -1,4 +1,4 @@
-//! One topic: the index in memory of its ready items in every shard, and what was prefetched of them.
+//! A topic: an index in memory of its ready items in every shard, and its prefetched items.
 
 use std::{
     cmp::Reverse,
@@ -12,40 +12,42 @@ use tokio::{sync::Notify, task::AbortHandle};
 
 use super::shard::Shard;
 
-/// Items of a topic that are prefetched at most.
-pub const MAX_PREFETCH: usize = 1_000;
+/// Maximum number of prefetched items per topic.
+pub const PREFETCH_MAX: usize = 1_000;
 
-/// Priority and id; the smallest goes first.
+/// Priority and id; the smallest key is the most urgent.
 type Key = (u8, u64);
 
 /// A prefetched item.
 #[derive(Debug)]
 pub struct Ready {
-    /// Its key.
+    /// Key of the item.
     pub id: u64,
-    /// The number of its shard.
+    /// Number of its shard.
     pub shard: usize,
-    /// What it carries.
+    /// The payload.
     pub payload: Bytes,
 }
 
-/// A topic and its prefetcher, which ends when this is dropped.
+/// A topic and its prefetcher. Dropping it ends the prefetcher.
 pub struct Topic {
+    /// What topic and prefetcher share.
     inner: Arc<Inner>,
+    /// Handle of the prefetcher.
     prefetcher: AbortHandle,
 }
 
 struct Inner {
     state: Mutex<State>,
-    /// There are new keys, or there is new demand.
+    /// Notified of new keys and of new demand.
     work: Notify,
 }
 
 struct State {
-    /// The keys of ready items, a set a shard.
+    /// Keys of ready items, one set per shard.
     index: Vec<BTreeSet<Key>>,
     prefetched: VecDeque<Ready>,
-    /// How much is to be prefetched; nothing until somebody dequeues.
+    /// Number of items to prefetch; 0 until the first dequeue.
     demand: usize,
     consumers: Vec<Weak<Notify>>,
     failure: Option<String>,
@@ -72,26 +74,26 @@ impl Topic {
         Self { inner, prefetcher }
     }
 
-    /// Tells this consumer when something was prefetched, as long as it lives.
-    pub fn tell(&self, consumer: &Arc<Notify>) {
+    /// Notifies this consumer of prefetched items until it is dropped.
+    pub fn subscribe(&self, consumer: &Arc<Notify>) {
         let mut state = self.inner.state();
         state.consumers.retain(|consumer| consumer.strong_count() > 0);
         state.consumers.push(Arc::downgrade(consumer));
     }
 
-    /// Items with these keys were committed in that shard.
+    /// Adds the keys of items that were committed in this shard.
     pub fn ready(&self, shard: usize, keys: Vec<Key>) {
         self.inner.state().index[shard].extend(keys);
         self.inner.work.notify_one();
     }
 
-    /// Up to `max` prefetched items. The prefetcher then aims at twice the demand.
+    /// Takes up to `max` prefetched items. The prefetcher then aims at twice the demand.
     pub fn take(&self, max: usize, demand: usize) -> anyhow::Result<Vec<Ready>> {
         let mut state = self.inner.state();
         if let Some(failure) = &state.failure {
             bail!(failure.clone());
         }
-        state.demand = state.demand.max(demand * 2).min(MAX_PREFETCH);
+        state.demand = state.demand.max(demand * 2).min(PREFETCH_MAX);
         let count = max.min(state.prefetched.len());
         let items = state.prefetched.drain(..count).collect();
         self.inner.work.notify_one();
@@ -106,18 +108,19 @@ impl Inner {
 }
 
 impl State {
-    /// Takes the first keys of all shards off the index, as far as there is demand.
+    /// Removes the most urgent keys of all shards from the index, as many as the demand needs.
     fn merge(&mut self) -> Vec<(Key, usize)> {
         let heads = self.index.iter().enumerate();
         let mut heads: BinaryHeap<_> =
             heads.filter_map(|(shard, keys)| Some(Reverse((*keys.first()?, shard)))).collect();
         let mut merged = Vec::new();
-        // A statement for few items costs as much as one for many, so what is left may shrink to the half.
-        let room = self.demand.saturating_sub(self.prefetched.len());
-        if room * 2 < self.demand {
+        // A statement for few items costs as much as one for many, so the prefetched items may shrink by half
+        // first.
+        let missing = self.demand.saturating_sub(self.prefetched.len());
+        if missing * 2 < self.demand {
             return merged;
         }
-        while merged.len() < room
+        while merged.len() < missing
             && let Some(Reverse((key, shard))) = heads.pop()
         {
             self.index[shard].pop_first();
@@ -149,7 +152,7 @@ async fn prefetch(inner: Arc<Inner>, shards: Vec<Arc<Shard>>) {
     }
 }
 
-/// Marks the items as delivered in all their shards at once; returns them in the order of the keys.
+/// Marks the items as delivered in all their shards at the same time. Returns them in the order of the keys.
 async fn lease(shards: &[Arc<Shard>], keys: &[(Key, usize)]) -> anyhow::Result<Vec<Ready>> {
     let mut by_shard: HashMap<usize, Vec<u64>> = HashMap::new();
     for &((_, id), shard) in keys {

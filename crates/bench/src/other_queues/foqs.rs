@@ -1,11 +1,12 @@
-//! FOQS on the database of the run, as Facebook has published it ("FOQS: Scaling a distributed priority
+//! FOQS on the database of the run, after Facebook's publication ("FOQS: Scaling a distributed priority
 //! queue", 2021).
 //!
-//! Items are rows, a table a shard with three secondary indexes. Enqueues wait in memory for a shard's next
-//! insert of many rows. Each shard has an index in memory of the keys of its ready items. A prefetcher a
-//! topic merges those of all shards, reads the rows by key and marks each as delivered, ahead of the demand.
-//! An ack deletes the row. All that is in this process; the published parts that no measurement needs (nacks,
-//! sweeps for delayed items and for lost leases) are left out, which is in this peer's favour.
+//! Items are rows. Each shard is one table with three secondary indexes. Enqueues wait in memory for a
+//! shard's next insert of many rows. Each shard has an index in memory with the keys of its ready items. Each
+//! topic has a prefetcher, which merges the indexes of all shards, reads the rows by key and marks them as
+//! delivered, ahead of the demand. An ack deletes the row. All of this runs in the benchmark's process. Parts
+//! that no measurement needs (nacks, sweeps for delayed items and expired leases) are left out, which favours
+//! FOQS.
 
 mod shard;
 mod topic;
@@ -31,25 +32,28 @@ use self::{
     shard::{Row, Shard},
     topic::Topic,
 };
-use super::no_delays;
+use super::refuse_delays;
 use crate::{
-    database::{Database, settings_of, start_server},
-    system::{Consumer, Delivered, Item, Order, Part, Producer, Promise, Setup, System},
+    database::{Database, settings_of},
+    system::{
+        Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
+        server::start_server,
+    },
 };
 
-/// Starts the server and makes the shards.
-pub async fn start(setup: &Setup) -> anyhow::Result<Box<dyn System>> {
-    let Database::Server { kind, binlog } = setup.database else {
-        bail!("FOQS runs on a database server");
+/// Starts the database server and creates the shards.
+pub async fn start(config: &SystemConfig) -> anyhow::Result<Box<dyn System>> {
+    let Database::Server { kind, binlog } = config.database else {
+        bail!("FOQS runs on a database server; use --database mariadb or mysql");
     };
-    let of = setup.clone();
+    let of = config.clone();
     let server = tokio::task::spawn_blocking(move || start_server(kind, binlog, &of)).await??;
-    ensure!(setup.shards > 0, "FOQS needs a shard");
+    ensure!(config.shards > 0, "FOQS needs at least one shard");
     let mut shards = Vec::new();
-    for number in 0..setup.shards {
+    for number in 0..config.shards {
         shards.push(Arc::new(Shard::open(&server.url(), number).await?));
     }
-    let topics = (0..setup.topics).map(|_| Topic::start(&shards)).collect();
+    let topics = (0..config.topics).map(|_| Topic::start(&shards)).collect();
     let queue =
         Arc::new(Queue { shards, topics, next_shard: AtomicUsize::new(0), next_id: AtomicU64::new(1) });
     Ok(Box::new(Foqs { queue, server }))
@@ -65,67 +69,67 @@ struct Queue {
     shards: Vec<Arc<Shard>>,
     topics: Vec<Topic>,
     next_shard: AtomicUsize,
-    /// Ids grow over all shards, so that among equal priorities the older item goes first.
+    /// Ids increase over all shards, so that older items come first among equal priorities.
     next_id: AtomicU64,
 }
 
 impl Queue {
     fn topic(&self, number: u32) -> anyhow::Result<&Topic> {
-        self.topics.get(number as usize).with_context(|| format!("no topic {number}"))
+        self.topics.get(number as usize).with_context(|| format!("unknown topic {number}"))
     }
 }
 
 #[async_trait]
 impl System for Foqs {
-    fn promise(&self) -> Promise {
-        Promise::Disk
+    fn durability(&self) -> Durability {
+        Durability::OnDisk
     }
 
     fn order(&self) -> Order {
         Order::Priority
     }
 
-    fn answers(&self) -> bool {
-        // What was prefetched is handed out before better items that came since.
+    fn batches_are_ordered(&self) -> bool {
+        // Prefetched items are delivered before more urgent items that arrived later.
         false
     }
 
-    fn parts(&self) -> Vec<Part> {
-        self.server.pid().map(|pid| Part { role: "database", pid }).into_iter().collect()
+    fn processes(&self) -> Vec<ProcessRole> {
+        self.server.pid().map(|pid| ProcessRole { role: "database", pid }).into_iter().collect()
     }
 
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
         let mut settings = settings_of(Some(&self.server)).await?;
         let ours = [
             ("shards", self.queue.shards.len().to_string()),
-            ("rows in one statement", format!("at most {}", shard::MAX_ROWS)),
-            ("prefetch", format!("twice the demand, at most {} a topic", topic::MAX_PREFETCH)),
+            ("rows in one statement", format!("at most {}", shard::ROWS_MAX)),
+            ("prefetch", format!("twice the demand, at most {} per topic", topic::PREFETCH_MAX)),
         ];
         settings.extend(ours.map(|(name, value)| (name.to_owned(), value)));
         Ok(settings)
     }
 
     async fn producer(&self) -> anyhow::Result<Box<dyn Producer>> {
-        Ok(Box::new(Enqueues { queue: self.queue.clone() }))
+        Ok(Box::new(FoqsProducer { queue: self.queue.clone() }))
     }
 
     async fn consumer(&self, topics: Vec<u32>) -> anyhow::Result<Box<dyn Consumer>> {
         let came = Arc::new(Notify::new());
         for &topic in &topics {
-            self.queue.topic(topic)?.tell(&came);
+            self.queue.topic(topic)?.subscribe(&came);
         }
-        Ok(Box::new(Dequeues { queue: self.queue.clone(), topics, came, leased: HashMap::new() }))
+        Ok(Box::new(FoqsConsumer { queue: self.queue.clone(), topics, came, leased: HashMap::new() }))
     }
 }
 
-struct Enqueues {
+struct FoqsProducer {
     queue: Arc<Queue>,
 }
 
 #[async_trait]
-impl Producer for Enqueues {
+impl Producer for FoqsProducer {
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()> {
-        no_delays(&items)?;
+        refuse_delays(&items)?;
         let queue = &self.queue;
         let to = queue.topic(topic)?;
         let shard = queue.next_shard.fetch_add(1, Ordering::Relaxed) % queue.shards.len();
@@ -139,17 +143,17 @@ impl Producer for Enqueues {
     }
 }
 
-struct Dequeues {
+struct FoqsConsumer {
     queue: Arc<Queue>,
     topics: Vec<u32>,
     came: Arc<Notify>,
-    /// What the last `take` returned: ids by shard.
+    /// Ids that the last `take` returned, by shard.
     leased: HashMap<usize, Vec<u64>>,
 }
 
-impl Dequeues {
-    fn at_hand(&mut self, max: usize) -> anyhow::Result<Vec<Delivered>> {
-        // Another topic goes first the next time.
+impl FoqsConsumer {
+    fn take_prefetched(&mut self, max: usize) -> anyhow::Result<Vec<Delivered>> {
+        // Another topic is first next time.
         if self.topics.len() > 1 {
             self.topics.rotate_left(1);
         }
@@ -168,12 +172,12 @@ impl Dequeues {
 }
 
 #[async_trait]
-impl Consumer for Dequeues {
+impl Consumer for FoqsConsumer {
     async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
         self.leased.clear();
         let deadline = Instant::now() + wait;
         loop {
-            let items = self.at_hand(max)?;
+            let items = self.take_prefetched(max)?;
             if !items.is_empty() || timeout_at(deadline, self.came.notified()).await.is_err() {
                 return Ok(items);
             }

@@ -1,4 +1,4 @@
-//! beanstalkd: a tube a topic, a write-ahead log on disk.
+//! beanstalkd: one tube per topic, with a write-ahead log on disk.
 
 mod wire;
 
@@ -10,14 +10,16 @@ use bytes::{Buf as _, BufMut as _, BytesMut};
 use tokio::time::{Instant, timeout_at};
 
 use self::wire::{Connection, Reply};
-use super::{broker::Broker, no_delays};
-use crate::system::{Consumer, Delivered, Item, Order, Part, Producer, Promise, Setup, System};
+use super::{refuse_delays, server_process::ServerProcess};
+use crate::system::{
+    Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
+};
 
-/// The largest job that is accepted unless told otherwise.
+/// The default limit of a job.
 const MAX_JOB_BYTES: usize = 65_535;
-/// Longer than any run: nothing comes a second time while a consumer is connected.
+/// Longer than any run, so that no job is delivered twice while its consumer is connected.
 const TTR: Duration = Duration::from_secs(3_600);
-/// A job does not tell its tube, so a body begins with its topic.
+/// A delivered job does not name its tube, so a body starts with its topic.
 const TOPIC_BYTES: usize = 4;
 
 /// When the log is synced.
@@ -29,10 +31,10 @@ pub enum Sync {
     Every50Ms,
 }
 
-/// Starts it.
-pub async fn start(program: PathBuf, sync: Sync, setup: &Setup) -> anyhow::Result<Box<dyn System>> {
-    let max_job_bytes = MAX_JOB_BYTES.max(TOPIC_BYTES + setup.item_bytes);
-    let broker = Broker::start("beanstalkd", |folder, port| {
+/// Starts the server.
+pub async fn start(program: PathBuf, sync: Sync, config: &SystemConfig) -> anyhow::Result<Box<dyn System>> {
+    let max_job_bytes = MAX_JOB_BYTES.max(TOPIC_BYTES + config.item_bytes);
+    let broker = ServerProcess::start("beanstalkd", |folder, port| {
         let mut command = Command::new(&program);
         command.args(["-l", "127.0.0.1", "-p", &port.to_string(), "-z", &max_job_bytes.to_string()]);
         command.arg("-b").arg(folder).args(["-f", sync.milliseconds()]);
@@ -52,7 +54,7 @@ impl Sync {
 
 #[derive(Debug)]
 struct Beanstalkd {
-    broker: Broker,
+    broker: ServerProcess,
     sync: Sync,
 }
 
@@ -64,10 +66,10 @@ impl Beanstalkd {
 
 #[async_trait]
 impl System for Beanstalkd {
-    fn promise(&self) -> Promise {
+    fn durability(&self) -> Durability {
         match self.sync {
-            Sync::EachWrite => Promise::Disk,
-            Sync::Every50Ms => Promise::Soon,
+            Sync::EachWrite => Durability::OnDisk,
+            Sync::Every50Ms => Durability::SoonOnDisk,
         }
     }
 
@@ -75,20 +77,23 @@ impl System for Beanstalkd {
         Order::Priority
     }
 
-    fn answers(&self) -> bool {
-        // One take is many reserves, and one call many puts: better jobs come in between.
+    fn batches_are_ordered(&self) -> bool {
+        // One take is many reserves and one call is many puts, so more urgent jobs may arrive in between.
         false
     }
 
-    fn parts(&self) -> Vec<Part> {
-        self.broker.parts()
+    fn processes(&self) -> Vec<ProcessRole> {
+        self.broker.processes()
     }
 
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
         let mut replies = self.connect().await?.exchange(b"stats\r\n", 1).await?;
-        let Some(Reply::Data(stats)) = replies.pop() else { bail!("no stats: {replies:?}") };
+        let Some(Reply::Data(stats)) = replies.pop() else { bail!("unexpected reply to stats: {replies:?}") };
         let stats = String::from_utf8_lossy(&stats).into_owned();
-        let version = stats.lines().find_map(|line| line.strip_prefix("version: ")).context("no version")?;
+        let version = stats
+            .lines()
+            .find_map(|line| line.strip_prefix("version: "))
+            .context("the stats contain no version")?;
         let settings = [
             ("version", version.trim_matches('"')),
             ("-b (log)", "yes"),
@@ -99,7 +104,7 @@ impl System for Beanstalkd {
     }
 
     async fn producer(&self) -> anyhow::Result<Box<dyn Producer>> {
-        Ok(Box::new(Puts { connection: self.connect().await?, tube: None }))
+        Ok(Box::new(BeanstalkdProducer { connection: self.connect().await?, tube: None }))
     }
 
     async fn consumer(&self, topics: Vec<u32>) -> anyhow::Result<Box<dyn Consumer>> {
@@ -112,7 +117,7 @@ impl System for Beanstalkd {
         for reply in connection.exchange(&request, topics.len() + 1).await? {
             ensure!(matches!(reply, Reply::Watching), "watch: {reply:?}");
         }
-        Ok(Box::new(Reserves {
+        Ok(Box::new(BeanstalkdConsumer {
             connection,
             outstanding: 0,
             window: 0,
@@ -123,15 +128,15 @@ impl System for Beanstalkd {
 }
 
 #[derive(Debug)]
-struct Puts {
+struct BeanstalkdProducer {
     connection: Connection,
     tube: Option<u32>,
 }
 
 #[async_trait]
-impl Producer for Puts {
+impl Producer for BeanstalkdProducer {
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()> {
-        no_delays(&items)?;
+        refuse_delays(&items)?;
         let bytes = items.iter().map(|item| item.payload.len() + 64).sum();
         let mut request = BytesMut::with_capacity(bytes);
         let changes = self.tube != Some(topic);
@@ -156,24 +161,24 @@ impl Producer for Puts {
 }
 
 #[derive(Debug)]
-struct Reserves {
+struct BeanstalkdConsumer {
     connection: Connection,
-    /// Replies to reserves that a `take` did not wait for any longer.
+    /// Replies that a `take` has stopped waiting for.
     outstanding: usize,
-    /// How many reserves follow the one that waits; it follows what the last ones found.
+    /// How many reserves follow the one that waits. It adapts to how many jobs the last ones found.
     window: usize,
-    /// Reserved by a `take` that had no room for it.
+    /// Jobs that a `take` reserved beyond its maximum.
     ahead: VecDeque<(u64, Delivered)>,
-    /// What the last `take` returned.
+    /// Ids that the last `take` returned.
     reserved: Vec<u64>,
 }
 
-impl Reserves {
-    /// Sends a reserve that waits, and `further` ones that don't: the server reads them after it has
+impl BeanstalkdConsumer {
+    /// Sends one reserve that waits and `further` reserves that do not. The server reads them after it has
     /// answered the first.
     async fn ask(&mut self, wait: Duration, further: usize) -> anyhow::Result<()> {
         let mut request = BytesMut::new();
-        // The server counts in seconds; we stop to wait earlier and read the reply next time.
+        // The server counts in seconds. We stop waiting earlier and read the reply next time.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         request.put_slice(format!("reserve-with-timeout {seconds}\r\n").as_bytes());
         for _ in 0..further {
@@ -183,14 +188,14 @@ impl Reserves {
         self.connection.send(&request).await
     }
 
-    /// Reads one reply. Nothing is lost if it is dropped half way.
+    /// Reads one reply and returns whether it was a job. Cancel safe.
     async fn read(&mut self) -> anyhow::Result<bool> {
         let reply = self.connection.reply().await?;
         self.outstanding -= 1;
         match reply {
             Reply::TimedOut => Ok(false),
             Reply::Reserved(id, mut payload) => {
-                ensure!(payload.len() >= TOPIC_BYTES, "a job without its topic");
+                ensure!(payload.len() >= TOPIC_BYTES, "a job has no topic");
                 let topic = payload.get_u32_le();
                 self.ahead.push_back((id, Delivered { topic, payload }));
                 Ok(true)
@@ -199,9 +204,8 @@ impl Reserves {
         }
     }
 
-    /// Reads all replies that are on their way and says whether each was a job; the window follows how many
-    /// were.
-    async fn rest(&mut self) -> anyhow::Result<bool> {
+    /// Reads all outstanding replies, adapts the window, and returns whether each reply was a job.
+    async fn read_rest(&mut self) -> anyhow::Result<bool> {
         let asked = self.outstanding;
         let mut found = 0;
         while self.outstanding > 0 {
@@ -213,7 +217,7 @@ impl Reserves {
 }
 
 #[async_trait]
-impl Consumer for Reserves {
+impl Consumer for BeanstalkdConsumer {
     async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
         let deadline = Instant::now() + wait;
         let mut more = false;
@@ -223,8 +227,7 @@ impl Consumer for Reserves {
             if self.outstanding == 0 {
                 self.ask(left, self.window.min(max.saturating_sub(1))).await?;
             }
-            // The server answers at once when it is not asked to wait, and only its answer says if there is
-            // a job.
+            // Without a wait the server answers at once, and only its answer says whether there is a job.
             if at_once {
                 self.read().await?;
             } else if let Ok(found) = timeout_at(deadline, self.read()).await {
@@ -232,16 +235,16 @@ impl Consumer for Reserves {
             } else {
                 break;
             }
-            more = self.rest().await?;
+            more = self.read_rest().await?;
             if at_once {
                 break;
             }
         }
-        // As long as every reserve finds a job there may be more.
+        // While every reserve finds a job there may be more.
         while more && self.ahead.len() < max {
             let reserves = self.window.min(max - self.ahead.len());
             self.ask(Duration::ZERO, reserves - 1).await?;
-            more = self.rest().await?;
+            more = self.read_rest().await?;
         }
         let (ids, items) = self.ahead.drain(..max.min(self.ahead.len())).unzip();
         self.reserved = ids;
@@ -253,7 +256,7 @@ impl Consumer for Reserves {
         for id in &self.reserved {
             request.put_slice(format!("delete {id}\r\n").as_bytes());
         }
-        // A reserve that still waits would keep the deletes from being read.
+        // The server does not read deletes while a reserve waits.
         ensure!(self.reserved.is_empty() || self.outstanding == 0, "a reserve is still waiting");
         for reply in self.connection.exchange(&request, self.reserved.len()).await? {
             ensure!(matches!(reply, Reply::Deleted), "delete: {reply:?}");

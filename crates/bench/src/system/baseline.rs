@@ -1,8 +1,9 @@
-//! The floor: the same items through the same database in plain batched statements, without any queue.
+//! The baseline: the same items through the same database in plain batched statements, without a queue.
 //!
-//! A transaction inserts one batch with its delivery index, writes one lease row for the last batch, and
-//! deletes the batch before that by key. A table and a connection a shard, READ COMMITTED. No queue on this
-//! database that keeps its items in rows can be faster, so each figure of Forebay is divided by this one.
+//! A transaction inserts one batch with its delivery index, writes one lease row for the previous batch, and
+//! deletes the batch before that by key. Each shard has one table and one connection, at READ COMMITTED. A
+//! queue that stores items as rows of this database does at least this work for each of its batches, so
+//! results of Forebay are shown relative to the baseline.
 
 use std::sync::{
     Arc,
@@ -15,35 +16,42 @@ use sqlx::{Connection as _, MySqlConnection, SqliteConnection, sqlite::SqliteCon
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{Part, Setup};
+use super::{
+    ProcessRole, SystemConfig,
+    server::{StatementTime, start_server, statements_of},
+};
 use crate::{
-    database::{Database, StatementTime, execute, settings_of, start_server, statements_of, url_of},
-    payload::{Head, Payloads},
-    workload::Gate,
+    database::{Database, execute, settings_of, url_of},
+    payload::{Header, Payloads},
+    workload::limit::StopFlag,
 };
 
-/// Which steps of an item's life are done.
+/// Which steps are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steps {
     /// Insert, lease and delete.
     All,
-    /// Insert alone.
+    /// Insert only.
     Insert,
-    /// Lease and delete what is there.
+    /// Lease and delete the backlog.
     Drain,
 }
 
-/// Tables with nothing in them.
-pub struct Floor {
+/// A running database with one table per shard, without a queue.
+pub struct Baseline {
+    /// One table per shard.
     tables: Vec<Table>,
-    setup: Setup,
+    /// The configuration it was started with.
+    config: SystemConfig,
+    /// The database server; `None` for SQLite.
     server: Option<Process>,
+    /// Holds SQLite's files; removed at the end.
     _folder: TempDir,
 }
 
 struct Table {
     connection: Connection,
-    /// The number of the next item.
+    /// Number of the next item.
     next: i64,
 }
 
@@ -57,16 +65,16 @@ enum Value {
     Bytes(Bytes),
 }
 
-impl Floor {
+impl Baseline {
     /// Starts the database.
-    pub async fn start(setup: &Setup) -> anyhow::Result<Self> {
+    pub async fn start(config: &SystemConfig) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("forebay-bench-").tempdir()?;
-        let server = match setup.database {
+        let server = match config.database {
             Database::Sqlite => None,
-            Database::Server { kind, binlog } => Some(start_server(kind, binlog, setup)?),
+            Database::Server { kind, binlog } => Some(start_server(kind, binlog, config)?),
         };
         let mut tables = Vec::new();
-        for shard in 0..setup.shards {
+        for shard in 0..config.shards {
             let connection = match &server {
                 Some(server) => Connection::MySql(mysql(server, shard).await?),
                 None => {
@@ -82,18 +90,18 @@ impl Floor {
             table.make().await?;
             tables.push(table);
         }
-        Ok(Self { tables, setup: setup.clone(), server, _folder: folder })
+        Ok(Self { tables, config: config.clone(), server, _folder: folder })
     }
 
-    /// The database's process; with SQLite the work is done in this one.
-    pub fn parts(&self) -> Vec<Part> {
+    /// The database's process. With SQLite there is none: this process does the work.
+    pub fn processes(&self) -> Vec<ProcessRole> {
         let pid = self.server.as_ref().and_then(Process::pid);
-        pid.map(|pid| Part { role: "database", pid }).into_iter().collect()
+        pid.map(|pid| ProcessRole { role: "database", pid }).into_iter().collect()
     }
 
-    /// Where the database spent its time, if that was asked for.
+    /// The database's time by statement, if requested.
     pub async fn statements(&self) -> anyhow::Result<Vec<StatementTime>> {
-        statements_of(self.server.as_ref(), &self.setup).await
+        statements_of(self.server.as_ref(), &self.config).await
     }
 
     /// As [`super::System::settings`].
@@ -101,35 +109,35 @@ impl Floor {
         settings_of(self.server.as_ref()).await
     }
 
-    /// Inserts `count` items that the next run finds.
+    /// Inserts a backlog of `count` items.
     pub async fn fill(&mut self, payloads: &Payloads, count: u64) -> anyhow::Result<()> {
         let each = count as i64 / self.tables.len() as i64;
         for table in &mut self.tables {
             while table.next < each {
                 let batch = (each - table.next).min(500);
                 table.begin().await?;
-                table.insert(payloads, batch, &self.setup).await?;
+                table.insert(payloads, batch, &self.config).await?;
                 table.commit().await?;
             }
         }
         Ok(())
     }
 
-    /// Works until the gate closes, or a drain is at its end; `done` counts the items that went through.
+    /// Works until `stop` is set or the backlog is drained. `done` counts the processed items.
     pub async fn run(
         &mut self,
         steps: Steps,
         batch: usize,
         payloads: Arc<Payloads>,
-        gate: &Arc<Gate>,
+        stop: &Arc<StopFlag>,
         done: &Arc<AtomicU64>,
     ) -> anyhow::Result<()> {
         let mut tasks = JoinSet::new();
         for mut table in self.tables.drain(..) {
-            let (payloads, gate, setup) = (payloads.clone(), gate.clone(), self.setup.clone());
+            let (payloads, stop, config) = (payloads.clone(), stop.clone(), self.config.clone());
             let done = done.clone();
             tasks.spawn(async move {
-                table.work(steps, batch as i64, &payloads, &gate, &done, &setup).await?;
+                table.work(steps, batch as i64, &payloads, &stop, &done, &config).await?;
                 anyhow::Ok(table)
             });
         }
@@ -141,13 +149,14 @@ impl Floor {
 }
 
 async fn mysql(server: &Process, shard: u32) -> anyhow::Result<MySqlConnection> {
-    let name = format!("floor_{shard}");
+    let name = format!("baseline_{shard}");
     execute(&server.url(), &format!("CREATE DATABASE {name}")).await?;
     let mut connection = MySqlConnection::connect(&url_of(&server.url(), &name)).await?;
-    // As Forebay's own sessions have it: no statement text in the binary log.
+    // The same settings as Forebay's sessions: minimal row images, no statement text in the binary log.
     sqlx::raw_sql(
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-         SET SESSION autocommit = 0, binlog_row_image = MINIMAL /*M!100204 , binlog_annotate_row_events = OFF */",
+         SET SESSION autocommit = 0, binlog_row_image = MINIMAL \
+         /*M!100204 , binlog_annotate_row_events = OFF */",
     )
     .execute(&mut connection)
     .await?;
@@ -176,22 +185,22 @@ impl Table {
         steps: Steps,
         batch: i64,
         payloads: &Payloads,
-        gate: &Gate,
+        stop: &StopFlag,
         done: &AtomicU64,
-        setup: &Setup,
+        config: &SystemConfig,
     ) -> anyhow::Result<()> {
         let filled = self.next;
-        // What has been leased, and what has been deleted, ends before these numbers.
+        // Items below these numbers are leased and deleted, respectively.
         let (mut leased, mut deleted) = (0, 0);
         if steps == Steps::All {
-            // What was there before stays, as a backlog does.
+            // The backlog stays.
             (leased, deleted) = (filled, filled);
         }
-        while gate.is_open() && (steps != Steps::Drain || deleted < filled) {
+        while !stop.is_set() && (steps != Steps::Drain || deleted < filled) {
             self.begin().await?;
             let (before, next, gone) = (leased, self.next, deleted);
             if steps != Steps::Drain {
-                self.insert(payloads, batch, setup).await?;
+                self.insert(payloads, batch, config).await?;
             }
             if steps != Steps::Insert {
                 if before > deleted {
@@ -222,14 +231,14 @@ impl Table {
         self.execute("COMMIT", Vec::new()).await
     }
 
-    async fn insert(&mut self, payloads: &Payloads, batch: i64, setup: &Setup) -> anyhow::Result<()> {
+    async fn insert(&mut self, payloads: &Payloads, batch: i64, config: &SystemConfig) -> anyhow::Result<()> {
         let statement = format!("INSERT INTO item VALUES {}", list("(?,?,?,?)", batch));
         let mut values = Vec::with_capacity(batch as usize * 4);
         for seq in self.next..self.next + batch {
-            // Batches of one topic each, as a producer's calls are.
+            // Each batch has one topic, like a producer's call.
             let (topic, priority) =
-                ((seq / batch) as u32 % setup.topics, (seq % i64::from(setup.priorities)) as u8);
-            let payload = payloads.make(Head { number: seq as u64, topic, priority, at_us: 0 });
+                ((seq / batch) as u32 % config.topics, (seq % i64::from(config.priorities)) as u8);
+            let payload = payloads.make(Header { number: seq as u64, topic, priority, at_us: 0 });
             values.extend([seq, i64::from(topic), i64::from(priority)].map(Value::Number));
             values.push(Value::Bytes(payload));
         }
@@ -238,7 +247,7 @@ impl Table {
     }
 
     async fn lease(&mut self, from: i64, until: i64) -> anyhow::Result<()> {
-        /// What is needed of a delivery: number, topic, priority, nonce, deadline, packed.
+        /// A packed delivery: number, topic, priority, nonce, deadline.
         const ENTRY_BYTES: usize = 28;
         let entries = vec![7; ENTRY_BYTES * (until - from) as usize];
         let values = vec![Value::Number(from), Value::Bytes(entries.into())];

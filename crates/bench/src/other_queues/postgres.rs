@@ -1,7 +1,7 @@
-//! PostgreSQL: one table as queue, `FOR UPDATE SKIP LOCKED`, and `NOTIFY` for those that wait.
+//! PostgreSQL: one table as a queue, with `FOR UPDATE SKIP LOCKED`, and `NOTIFY` for waiting consumers.
 //!
-//! A dequeue marks its rows as leased and an ack deletes them, so that an item whose consumer is gone can be
-//! given out again; no sweep for such leases runs during a measurement, which is in this peer's favour.
+//! A dequeue marks its rows as leased and an ack deletes them, so that the items of a lost consumer can be
+//! delivered again. No sweep for expired leases runs during a measurement, which favours PostgreSQL.
 
 mod server;
 
@@ -19,8 +19,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::no_delays;
-use crate::system::{Consumer, Delivered, Item, Order, Part, Producer, Promise, System};
+use super::refuse_delays;
+use crate::system::{Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System};
 
 /// The table of the queue. Its rows are short-lived, so it is vacuumed early and at full speed.
 const SCHEMA: &str = "
@@ -34,7 +34,7 @@ CREATE TABLE item (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX item_ready ON item (topic, priority, id) WHERE ready;
--- Payloads are random: to compress them is lost work.
+-- Payloads are random, so compression is useless.
 ALTER TABLE item ALTER COLUMN payload SET STORAGE EXTERNAL;
 ";
 
@@ -42,8 +42,8 @@ const ENQUEUE: &str = "
 INSERT INTO item (topic, priority, payload)
 SELECT $1, u.priority, u.payload FROM unnest($2::smallint[], $3::bytea[]) AS u (priority, payload)";
 
-/// Topic after topic in the order of the array, each in the order of its index, until there are enough rows:
-/// nothing is sorted, and no row is locked that is not taken.
+/// Reads the topics in the order of the array, each in the order of its index, until there are enough rows.
+/// Nothing is sorted, and only returned rows are locked.
 const DEQUEUE: &str = "
 WITH taken AS (
     SELECT head.id
@@ -58,7 +58,7 @@ UPDATE item SET ready = false, locked_until = now() + interval '60 s'
 FROM taken WHERE item.id = taken.id
 RETURNING item.id, item.topic, item.priority, item.payload";
 
-/// For a consumer of one topic, which is the usual case.
+/// For a consumer of one topic, the usual case.
 const DEQUEUE_ONE: &str = "
 WITH taken AS (
     SELECT id FROM item WHERE topic = $1 AND ready
@@ -70,20 +70,20 @@ RETURNING item.id, item.topic, item.priority, item.payload";
 
 const ACK: &str = "DELETE FROM item WHERE id = ANY($1)";
 
-/// After the commit, so that the lock that `NOTIFY` takes is not held while the log is synced.
+/// Runs after the commit, so that the lock of `NOTIFY` is not held while the log is synced.
 const NOTIFY: &str = "SELECT pg_notify('t' || topic, '') FROM unnest($1::integer[]) AS u (topic)";
 
-/// Starts it.
+/// Starts the server and creates the table.
 pub async fn start(program: PathBuf) -> anyhow::Result<Box<dyn System>> {
     let server = server::start(program).await?;
     let options = PgConnectOptions::new_without_pgpass()
         .host("127.0.0.1")
-        .port(server.broker().port())
+        .port(server.process().port())
         .username("postgres")
         .database("postgres")
         .disable_statement_logging();
     let connect = || PgConnection::connect_with(&options).map_err(anyhow::Error::from);
-    let mut connection = server.broker().until_ready(connect).await?;
+    let mut connection = server.process().until_ready(connect).await?;
     connection.execute(sqlx::raw_sql(SCHEMA)).await?;
     let (put, puts) = mpsc::unbounded_channel();
     let notifier = tokio::spawn(notify(connection, puts)).abort_handle();
@@ -112,8 +112,8 @@ impl Postgres {
     }
 }
 
-/// Tells the consumers of topics that got something. What comes while one statement is under way goes
-/// together in the next, so that this costs little under load.
+/// Notifies the consumers of topics with new items. Topics that arrive during one statement are combined in
+/// the next, so that this costs little under load.
 async fn notify(mut connection: PgConnection, mut puts: mpsc::UnboundedReceiver<u32>) {
     while let Some(topic) = puts.recv().await {
         let mut topics = BTreeSet::from([topic]);
@@ -122,7 +122,7 @@ async fn notify(mut connection: PgConnection, mut puts: mpsc::UnboundedReceiver<
         }
         let topics: Vec<i32> = topics.into_iter().map(|topic| topic as i32).collect();
         if sqlx::query(NOTIFY).bind(topics).execute(&mut connection).await.is_err() {
-            // Consumers still find the items, only later.
+            // Consumers find the items without it, only later.
             return;
         }
     }
@@ -130,27 +130,27 @@ async fn notify(mut connection: PgConnection, mut puts: mpsc::UnboundedReceiver<
 
 #[async_trait]
 impl System for Postgres {
-    fn promise(&self) -> Promise {
-        Promise::Disk
+    fn durability(&self) -> Durability {
+        Durability::OnDisk
     }
 
     fn order(&self) -> Order {
         Order::Priority
     }
 
-    fn answers(&self) -> bool {
+    fn batches_are_ordered(&self) -> bool {
         true
     }
 
-    fn parts(&self) -> Vec<Part> {
-        let parts = self.server.broker().parts().into_iter();
-        parts.map(|part| Part { role: "database", ..part }).collect()
+    fn processes(&self) -> Vec<ProcessRole> {
+        let processes = self.server.process().processes().into_iter();
+        processes.map(|process| ProcessRole { role: "database", ..process }).collect()
     }
 
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
         let mut connection = self.connect().await?;
         let mut settings = Vec::new();
-        for name in server::TOLD {
+        for name in server::REPORTED {
             let sql = AssertSqlSafe(format!("SHOW {name}"));
             let value: String = sqlx::query_scalar(sql).fetch_one(&mut connection).await?;
             settings.push((name.to_owned(), value));
@@ -160,26 +160,26 @@ impl System for Postgres {
     }
 
     async fn producer(&self) -> anyhow::Result<Box<dyn Producer>> {
-        Ok(Box::new(Inserts { connection: self.connect().await?, put: self.put.clone() }))
+        Ok(Box::new(PostgresProducer { connection: self.connect().await?, put: self.put.clone() }))
     }
 
     async fn consumer(&self, topics: Vec<u32>) -> anyhow::Result<Box<dyn Consumer>> {
         let mut connection = self.connect().await?;
-        // An index leads to the head of each topic; a plan made from the statistics of another moment may
-        // read the whole table instead.
+        // The index leads to the head of each topic. With outdated statistics the planner might read the
+        // whole table instead.
         connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off").await?;
         let pool = PgPoolOptions::new().max_connections(1).connect_with(self.options.clone()).await?;
         let mut listener = PgListener::connect_with(&pool).await?;
         let channels: Vec<String> = topics.iter().map(|topic| format!("t{topic}")).collect();
         listener.listen_all(channels.iter().map(String::as_str)).await?;
         let came = Arc::new(Notify::new());
-        let told = came.clone();
+        let notify = came.clone();
         let task = tokio::spawn(async move {
             while listener.recv().await.is_ok() {
-                told.notify_one();
+                notify.notify_one();
             }
         });
-        Ok(Box::new(Leases {
+        Ok(Box::new(PostgresConsumer {
             connection,
             topics: topics.into_iter().map(|topic| topic as i32).collect(),
             came,
@@ -189,15 +189,15 @@ impl System for Postgres {
     }
 }
 
-struct Inserts {
+struct PostgresProducer {
     connection: PgConnection,
     put: mpsc::UnboundedSender<u32>,
 }
 
 #[async_trait]
-impl Producer for Inserts {
+impl Producer for PostgresProducer {
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()> {
-        no_delays(&items)?;
+        refuse_delays(&items)?;
         let priorities: Vec<i16> = items.iter().map(|item| item.priority.into()).collect();
         let payloads: Vec<&[u8]> = items.iter().map(|item| &*item.payload).collect();
         let query = sqlx::query(ENQUEUE).bind(topic as i32).bind(priorities).bind(payloads);
@@ -208,7 +208,7 @@ impl Producer for Inserts {
     }
 }
 
-struct Leases {
+struct PostgresConsumer {
     connection: PgConnection,
     topics: Vec<i32>,
     came: Arc<Notify>,
@@ -216,9 +216,9 @@ struct Leases {
     _listener: Task,
 }
 
-impl Leases {
+impl PostgresConsumer {
     async fn dequeue(&mut self, max: usize) -> anyhow::Result<Vec<Delivered>> {
-        // Another topic goes first the next time.
+        // Another topic is first next time.
         if self.topics.len() > 1 {
             self.topics.rotate_left(1);
         }
@@ -233,7 +233,7 @@ impl Leases {
             let payload: Vec<u8> = row.try_get(3)?;
             items.push((priority, id, Delivered { topic: topic as u32, payload: payload.into() }));
         }
-        // An update returns its rows in whatever order it found them.
+        // An update returns its rows in any order.
         items.sort_unstable_by_key(|(priority, id, _)| (*priority, *id));
         self.leased = items.iter().map(|(_, id, _)| *id).collect();
         Ok(items.into_iter().map(|(.., item)| item).collect())
@@ -241,7 +241,7 @@ impl Leases {
 }
 
 #[async_trait]
-impl Consumer for Leases {
+impl Consumer for PostgresConsumer {
     async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
         let deadline = Instant::now() + wait;
         loop {

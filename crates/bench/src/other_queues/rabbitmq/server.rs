@@ -5,11 +5,11 @@ use std::{fs, path::Path, process::Command};
 use anyhow::Context as _;
 use forebay_servers::free_port;
 
-use crate::peers::broker::Broker;
+use crate::other_queues::server_process::ServerProcess;
 
-/// Starts the server whose script this is.
-pub async fn start(program: &Path) -> anyhow::Result<Broker> {
-    Broker::start("rabbitmq-server", |folder, port| {
+/// Starts the server with this script.
+pub async fn start(program: &Path) -> anyhow::Result<ServerProcess> {
+    ServerProcess::start("rabbitmq-server", |folder, port| {
         fs::write(
             folder.join("rabbitmq.conf"),
             format!("listeners.tcp.1 = 127.0.0.1:{port}\nlog.console = true\nlog.console.level = warning\n"),
@@ -18,9 +18,9 @@ pub async fn start(program: &Path) -> anyhow::Result<Broker> {
         let node = format!("forebay-bench-{port}@localhost");
         let distribution = free_port()?;
         let mut command = Command::new(program);
-        // The script then becomes the server, rather than wait for it.
+        // Makes the script replace itself by the server.
         command.env("RUNNING_UNDER_SYSTEMD", "true").env_remove("NOTIFY_SOCKET");
-        // The server keeps its cookie there.
+        // The server stores its cookie in HOME.
         command.env("HOME", folder).env("LANG", "C.UTF-8").current_dir(folder);
         for (name, file) in [
             ("RABBITMQ_CONF_ENV_FILE", "no-environment"),
@@ -37,8 +37,8 @@ pub async fn start(program: &Path) -> anyhow::Result<Broker> {
         }
         command.env("RABBITMQ_LOGS", "-").env("RABBITMQ_NODENAME", &node);
         command.env("RABBITMQ_DIST_PORT", distribution.to_string());
-        // A node that has its name from the start, and a port for other nodes that needs no lookup, does not
-        // start the port mapper, a daemon that would stay behind.
+        // With a fixed name and a fixed distribution port the node does not start the port mapper, a daemon
+        // that would outlive it.
         command.env(
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
             format!(
@@ -52,9 +52,9 @@ pub async fn start(program: &Path) -> anyhow::Result<Broker> {
 }
 
 /// The version, from the server's banner: `RabbitMQ 3.10.8`.
-pub fn version(broker: &Broker) -> anyhow::Result<String> {
-    let said = fs::read(broker.folder().join("output.log"))?;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let version = said.lines().find_map(|line| line.split("RabbitMQ ").nth(1)?.split_whitespace().next());
-    Ok(version.context("the server does not tell its version")?.to_owned())
+pub fn version(broker: &ServerProcess) -> anyhow::Result<String> {
+    let log = fs::read(broker.folder().join("output.log"))?;
+    let log = String::from_utf8_lossy(&log).into_owned();
+    let version = log.lines().find_map(|line| line.split("RabbitMQ ").nth(1)?.split_whitespace().next());
+    Ok(version.context("the server printed no version")?.to_owned())
 }
