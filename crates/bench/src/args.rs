@@ -6,154 +6,157 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::database::Database;
 
-/// Measures Forebay against the floor of its database and against other queues, all on this machine and in
-/// turn. Everything it starts runs in temporary folders (TMPDIR, which should be on a real disk) and ends with it.
+/// Measures Forebay against the baseline (the same database without a queue) and against other queues. All of
+/// them run on this machine, in turn, in temporary folders that are removed at the end. Set TMPDIR to a
+/// folder on a real disk.
 #[derive(Debug, Parser)]
 #[command(name = "forebay-bench")]
 pub struct Arguments {
     /// What to measure.
     #[command(subcommand)]
-    pub verb: Verb,
-    /// How.
+    pub command: Command,
+    /// How to measure.
     #[command(flatten)]
     pub options: Options,
 }
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
-    /// Enqueue, dequeue and ack all at once.
+pub enum Command {
+    /// Enqueue, dequeue and ack at the same time.
     Lifecycle,
-    /// Items that go in.
+    /// Enqueue only.
     Enqueue {
-        /// How many a turn.
+        /// Items to enqueue in each turn.
         #[arg(long, default_value_t = 300_000)]
         items: u64,
     },
-    /// A backlog that is taken out, in exact order.
+    /// Dequeue and ack a backlog, whose exact order is checked.
     Drain {
-        /// How many a turn.
+        /// Items to drain in each turn.
         #[arg(long, default_value_t = 300_000)]
         items: u64,
     },
-    /// Single items at a fixed rate to waiting consumers, from the moment each was meant to be sent.
+    /// Single items at a fixed rate to waiting consumers. Latency counts from the time at which an item was
+    /// due to be sent.
     Latency {
-        /// Items a second.
+        /// Items per second.
         #[arg(long, default_value_t = 1_000)]
         rate: u32,
     },
-    /// The lifecycle empty, on top of less urgent items that wait, and on top of items like its own.
+    /// The lifecycle on an empty queue, on a backlog of less urgent items, and on a backlog of equal items.
     Backlog {
-        /// How many wait.
+        /// Items in the backlog.
         #[arg(long, default_value_t = 5_000_000)]
         items: u64,
     },
-    /// The lifecycle over a growing number of topics.
+    /// The lifecycle with increasing numbers of topics.
     Topics {
-        /// How many topics.
+        /// Numbers of topics, separated by commas.
         #[arg(long, value_delimiter = ',', default_values_t = [10, 1_000, 100_000])]
         counts: Vec<u32>,
     },
-    /// The lifecycle over a growing number of shards.
+    /// The lifecycle with increasing numbers of shards.
     Shards {
-        /// How many shards.
+        /// Numbers of shards, separated by commas.
         #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16])]
         counts: Vec<u32>,
     },
-    /// Items that are due later, and how late they come.
+    /// Items with a delivery time, and how late they are delivered.
     Delay {
-        /// Items a second that become due.
+        /// Items per second that become due.
         #[arg(long, default_value_t = 5_000)]
         rate: u32,
     },
-    /// The lifecycle of one item a call, with many calls under way.
+    /// The lifecycle with one item per call and many calls in flight.
     Singles {
-        /// Calls under way.
+        /// Calls in flight, half of them by producers.
         #[arg(long, default_value_t = 128)]
         in_flight: u32,
     },
-    /// What a node costs that has nothing to do.
+    /// The cost of an idle node.
     Idle {
-        /// Topics, each with an item that nobody asks for.
+        /// Topics, each with one item that is never dequeued.
         #[arg(long, default_value_t = 10_000)]
         waiting: u32,
-        /// How long the node is left alone after the last item before it is measured.
+        /// Pause between the last enqueue and the measurement.
         #[arg(long, default_value = "3s", value_parser = humantime::parse_duration)]
         settle: Duration,
     },
-    /// Everything that docs/PERFORMANCE.md has a target for, with the verdicts.
+    /// Everything that docs/PERFORMANCE.md sets a target for, with a verdict on each target.
     Targets {
-        /// Only those whose title contains this.
+        /// Only targets whose title contains this text.
         #[arg(long)]
         only: Option<String>,
     },
-    /// Which other queues can take part here.
-    Peers,
+    /// List the other queues and whether they can be measured on this machine.
+    #[command(alias = "peers")]
+    OtherQueues,
 }
 
 /// How to measure.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Where Forebay and the floor keep their items: sqlite, mariadb, mariadb-nobinlog, mysql, mysql-nobinlog.
+    /// Database of Forebay and of the baseline: sqlite, mariadb, mariadb-nobinlog, mysql, mysql-nobinlog.
     #[arg(long, global = true, default_value = "mariadb")]
     pub database: Database,
-    /// Shards of Forebay, tables of the floor. By default 2; idle has 16.
+    /// Shards of Forebay, tables of the baseline [default: 2, or 16 for idle]
     #[arg(long, global = true)]
     pub shards: Option<u32>,
-    /// Who is compared with Forebay: floor (in its batches and in batches of 500, where the scenario is about
-    /// throughput), none, all, or names of peers.
-    #[arg(long, global = true, value_delimiter = ',', default_value = "floor")]
+    /// What to compare with Forebay: baseline, none, all, or names of other queues. The baseline runs with
+    /// the batch size of the run and with batches of 500, in scenarios that measure throughput.
+    #[arg(long, global = true, value_delimiter = ',', default_value = "baseline")]
     pub against: Vec<String>,
-    /// Rounds; each contestant has one turn in each.
+    /// Rounds. Each candidate has one turn per round.
     #[arg(long, global = true, default_value_t = 3)]
     pub rounds: u32,
-    /// The measured part of a turn.
+    /// Measured time of a turn.
     #[arg(long, global = true, default_value = "8s", value_parser = humantime::parse_duration)]
     pub measured: Duration,
-    /// What goes before it, unmeasured; at least 4 s for latency.
+    /// Unmeasured time at the start of a turn; at least 4 s for latency.
     #[arg(long, global = true, default_value = "2s", value_parser = humantime::parse_duration)]
     pub warm_up: Duration,
-    /// All that is random follows from it.
+    /// Seed of all random values.
     #[arg(long, global = true, default_value_t = 1)]
     pub seed: u64,
-    /// Bytes of a payload.
+    /// Bytes per payload.
     #[arg(long, global = true, default_value_t = 256)]
     pub item_bytes: usize,
-    /// Items a call.
+    /// Items per call.
     #[arg(long, global = true, default_value_t = 100)]
     pub batch: usize,
-    /// Topics.
+    /// Number of topics.
     #[arg(long, global = true, default_value_t = 10)]
     pub topics: u32,
-    /// Priorities.
+    /// Number of priorities.
     #[arg(long, global = true, default_value_t = 8)]
     pub priorities: u8,
-    /// Tasks that enqueue, each with one call under way.
+    /// Tasks that enqueue, each with one call in flight.
     #[arg(long, global = true, default_value_t = 32)]
     pub producers: u32,
-    /// Tasks that dequeue and ack, each with one call under way.
+    /// Tasks that dequeue and ack, each with one call in flight.
     #[arg(long, global = true, default_value_t = 32)]
     pub consumers: u32,
-    /// Items in the queue at most.
-    #[arg(long, global = true, default_value_t = 40_000)]
-    pub room: usize,
-    /// The buffer pool of database servers, in MiB.
+    /// Maximum number of items in the queue: producers wait when it is reached.
+    #[arg(long, alias = "room", global = true, default_value_t = 40_000)]
+    pub max_queued: usize,
+    /// Buffer pool of a database server, in MiB.
     #[arg(long, global = true, default_value_t = 1_024)]
     pub pool_mib: u32,
-    /// A further flag of database servers, such as --sync-binlog=0; may be repeated. What they say of the usual
-    /// settings is printed with the result, and Forebay is told to serve although commits may be lost.
+    /// Additional flag of the database server, such as --sync-binlog=0. May be repeated. The report shows the
+    /// resulting settings. Forebay then also serves if commits may be lost.
     #[arg(long = "server-flag", value_name = "FLAG", global = true, allow_hyphen_values = true)]
     pub server_flags: Vec<String>,
-    /// Also tell where the database server spends its time, by statement. It costs the server some.
+    /// Also report the database server's time by statement, which slows the server down a little.
     #[arg(long, global = true)]
     pub by_statement: bool,
-    /// The program to measure; by default it is built from this workspace.
+    /// The forebay program to measure [default: built from this workspace]
     #[arg(long, global = true)]
     pub forebay: Option<PathBuf>,
-    /// Also writes the results to this file, as JSON.
+    /// Also write the results to this file as JSON.
     #[arg(long, global = true)]
     pub json: Option<PathBuf>,
-    /// Also writes the results to this file, as a page with plots.
+    /// Also write the results to this file as an HTML page with plots.
     #[arg(long, global = true)]
     pub html: Option<PathBuf>,
 }

@@ -1,10 +1,10 @@
-//! The machine that a run was made on: figures of two machines can't be compared, those of one run can.
+//! The machine of a run. Results of different machines cannot be compared.
 
 use std::{env, fs, path::Path, process::Command, thread, time::SystemTime};
 
 use serde::Serialize;
 
-/// What a figure depends on besides the program.
+/// What results depend on besides the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// Model of the processor.
@@ -15,18 +15,18 @@ pub struct Machine {
     pub memory_mib: u64,
     /// Release of the kernel.
     pub kernel: String,
-    /// Type of the file system that the temporary folders are on.
+    /// Type of the file system of the temporary folders.
     pub file_system: String,
-    /// When the run began, in UTC.
+    /// Start of the run, in UTC.
     pub date: String,
-    /// The workspace's commit, marked if files differ from it.
+    /// The workspace's commit, with a mark if files differ from it.
     pub commit: String,
-    /// What was run.
+    /// The command line.
     pub command: String,
 }
 
 impl Machine {
-    /// This one, now. What can't be found out is called unknown.
+    /// This machine. Values that cannot be determined are "unknown".
     pub fn here() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         let or_unknown = |found: Option<String>| found.unwrap_or_else(|| "unknown".to_owned());
@@ -48,8 +48,8 @@ impl Machine {
         }
     }
 
-    /// What there is to say, as name and value.
-    pub fn facts(&self) -> [(&'static str, String); 8] {
+    /// Names and values, for display.
+    pub fn properties(&self) -> [(&'static str, String); 8] {
         [
             ("CPU", self.cpu.clone()),
             ("cores", self.cores.to_string()),
@@ -81,13 +81,13 @@ fn file_system(mounts: &str, folder: &Path) -> Option<String> {
         let (mount, source) = line.split_once(" - ")?;
         Some((mount.split(' ').nth(4)?, source.split(' ').next()?))
     });
-    // Of two mounts at one place the later one is seen.
+    // Of two mounts at the same point the later one is visible.
     let nearest =
         mounted.filter(|(point, _)| folder.starts_with(point)).max_by_key(|(point, _)| point.len())?;
     Some(nearest.1.to_owned())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the date of the run is told, not worked with")]
+#[expect(clippy::disallowed_methods, reason = "the date of the run is only displayed")]
 fn date() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }

@@ -1,33 +1,34 @@
-//! `forebay-bench`: measures Forebay against the floor of its database and against other queues.
+//! `forebay-bench`: measures Forebay against the baseline of its database and against other queues.
 
 mod args;
-mod check;
-mod contest;
+mod comparison;
 mod database;
-mod entries;
-mod ledger;
+mod delivery_check;
+mod load;
 mod machine;
-mod outcome;
+mod other_queues;
 mod payload;
-mod peers;
 mod report;
+mod round_result;
 mod scenario;
+mod setup;
 mod system;
 mod targets;
 mod times;
 mod usage;
+mod validate;
 mod wait;
 mod workload;
 
 use std::{fs, process::ExitCode};
 
 use anyhow::{Context as _, ensure};
-use args::{Arguments, Options, Verb};
+use args::{Arguments, Command, Options};
 use clap::Parser as _;
-use entries::Common;
 use machine::Machine;
 use report::Report;
-use targets::State;
+use setup::CommonSettings;
+use targets::target::State;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -43,32 +44,33 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(Arguments { verb, options }: Arguments) -> anyhow::Result<ExitCode> {
-    check::check(&verb, &options)?;
-    if matches!(verb, Verb::Peers) {
-        for name in peers::NAMES {
-            match peers::available(name, options.database) {
+async fn run(Arguments { command, options }: Arguments) -> anyhow::Result<ExitCode> {
+    validate::validate(&command, &options)?;
+    if matches!(command, Command::OtherQueues) {
+        for name in other_queues::NAMES {
+            match other_queues::available(name, options.database) {
                 Ok(()) => println!("{name}: found"),
                 Err(why) => println!("{name}: {why:#}"),
             }
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let common = Common::new(&options, &entries::program(options.forebay.as_deref())?);
+    let common = CommonSettings::new(&options, &setup::program(options.forebay.as_deref())?);
     let mut report = Report { machine: Machine::here(), verdicts: Vec::new(), results: Vec::new() };
     println!("{}", report::table::machine(&report.machine));
     let mut failures = Vec::new();
-    if let Verb::Targets { only } = &verb {
-        let judged = targets::run(&common, only.as_deref()).await?;
-        println!("{}", report::table::verdicts(&judged.verdicts));
-        (report.verdicts, report.results, failures) = (judged.verdicts, judged.results, judged.failures);
+    if let Command::Targets { only } = &command {
+        let results = targets::run(&common, only.as_deref()).await?;
+        println!("{}", report::table::verdicts(&results.verdicts));
+        (report.verdicts, report.results, failures) =
+            (results.verdicts, results.comparisons, results.failures);
     } else {
-        let result = entries::contest(&verb, &common, &options)?.run().await?;
+        let result = setup::comparison(&command, &common, &options)?.run().await?;
         println!("{}", report::table::write(&result));
         report.results.push(result);
     }
     write(&options, &report)?;
-    ensure!(failures.is_empty(), "not everything could be measured:\n{}", failures.join("\n"));
+    ensure!(failures.is_empty(), "some comparisons failed:\n{}", failures.join("\n"));
     let missed = report.verdicts.iter().any(|verdict| verdict.state == State::Missed);
     Ok(if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -76,11 +78,11 @@ async fn run(Arguments { verb, options }: Arguments) -> anyhow::Result<ExitCode>
 fn write(options: &Options, report: &Report) -> anyhow::Result<()> {
     if let Some(path) = &options.json {
         let text = report::json::write(report)?;
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(path) = &options.html {
         let text = report::html::write(report)?;
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }

@@ -1,38 +1,44 @@
-//! Times that many tasks take down.
+//! The clock of the benchmark, and histograms of times that many tasks record.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use hdrhistogram::Histogram;
 
-/// They are told apart up to an hour; what takes longer counts as an hour.
+/// Longer times count as one hour.
 const LONGEST_US: u64 = 3_600_000_000;
 
-/// Times to the microsecond. The clones are one and the same.
-#[derive(Debug, Clone)]
-pub struct Times(Arc<Mutex<Histogram<u64>>>);
+/// The monotonic clock.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+pub fn now() -> Instant {
+    Instant::now()
+}
 
-impl Times {
-    /// None yet.
+/// A histogram of times in microseconds. All clones share one histogram.
+#[derive(Debug, Clone)]
+pub struct SharedHistogram(Arc<Mutex<Histogram<u64>>>);
+
+impl SharedHistogram {
+    /// An empty histogram.
     pub fn new() -> anyhow::Result<Self> {
         Ok(Self(Arc::new(Mutex::new(Histogram::new_with_bounds(1, LONGEST_US, 3)?))))
     }
 
-    /// One more.
+    /// Records one time.
     pub fn record(&self, time: Duration) {
         self.with(|times| times.saturating_record(time.as_micros() as u64));
     }
 
-    /// Forgets all so far.
+    /// Removes all recorded times.
     pub fn reset(&self) {
         self.with(Histogram::reset);
     }
 
-    /// Looks at all of them.
-    pub fn with<R>(&self, look: impl FnOnce(&mut Histogram<u64>) -> R) -> R {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Gives access to the histogram while it is locked.
+    pub fn with<R>(&self, access: impl FnOnce(&mut Histogram<u64>) -> R) -> R {
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -42,7 +48,7 @@ mod tests {
 
     #[test]
     fn each_time_counts_however_long_it_is() {
-        let times = Times::new().unwrap();
+        let times = SharedHistogram::new().unwrap();
         for time in [Duration::from_micros(3), Duration::from_secs(7), Duration::from_secs(7_200)] {
             times.clone().record(time);
         }

@@ -1,13 +1,13 @@
-//! Waiting for what another process does.
+//! Waiting for another process.
 
 use std::time::Duration;
 
-const POLL: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Asks until `done` says yes, or the patience ends; says which. A process that this one did not write can
-/// only be asked again and again.
-pub async fn wait_for(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
-    let end = tokio::time::Instant::now() + patience;
+/// Polls until `done` returns true or the timeout has passed. Returns whether it was done. A process that is
+/// not ours can only be polled.
+pub async fn wait_for(timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let end = tokio::time::Instant::now() + timeout;
     loop {
         if done() {
             return true;
@@ -15,6 +15,6 @@ pub async fn wait_for(patience: Duration, mut done: impl FnMut() -> bool) -> boo
         if tokio::time::Instant::now() > end {
             return false;
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -1,11 +1,11 @@
-//! Each scenario in a tiny form, against the real binary on embedded SQLite: the benchmark's own checks pass, and
-//! it reports. How fast anything is does not matter here.
+//! Runs each scenario in a tiny form against the real program on embedded SQLite. The benchmark's own checks
+//! must pass, and it must write its reports. Speed does not matter here.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
 use serde_json::Value;
 
-/// Short turns of few items; each has a second, in which even a machine that is busy with other tests gets some through.
+/// Short turns with few items. One second suffices for some items even on a busy machine.
 const TINY: [&str; 20] = [
     "--database",
     "sqlite",
@@ -23,36 +23,37 @@ const TINY: [&str; 20] = [
     "4",
     "--consumers",
     "4",
-    "--room",
+    "--max-queued",
     "400",
     "--item-bytes",
     "64",
 ];
 
-/// What a run wrote.
+/// The output of a run.
 struct Report {
     json: Value,
     page: String,
-    said: String,
+    stdout: String,
 }
 
-/// A machine that is busy with other tests may stall for all of a measured second, which is no fault of anyone.
+/// A machine that is busy with other tests may stall for the whole measured second.
 const ATTEMPTS: usize = 3;
 
-/// Runs the benchmark; it must succeed, and measure something.
+/// Runs the benchmark, which must succeed and measure something.
 fn run(line: &str) -> Report {
     let mut runs = (0..ATTEMPTS).map(|_| run_once(line));
-    runs.find(Report::measured_something).unwrap_or_else(|| panic!("{line}: nothing in {ATTEMPTS} attempts"))
+    runs.find(Report::measured_something)
+        .unwrap_or_else(|| panic!("{line}: measured nothing in {ATTEMPTS} attempts"))
 }
 
 fn run_once(line: &str) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let (json, page) = (folder.path().join("report.json"), folder.path().join("report.html"));
     let output = bench(line).arg("--json").arg(&json).arg("--html").arg(&page).output().unwrap();
-    let (said, errors) = (text(output.stdout), text(output.stderr));
-    assert!(output.status.success(), "{line}: {}\n{said}\n{errors}", output.status);
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    assert!(output.status.success(), "{line}: {}\n{stdout}\n{stderr}", output.status);
     let json = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
-    Report { json, page: fs::read_to_string(page).unwrap(), said }
+    Report { json, page: fs::read_to_string(page).unwrap(), stdout }
 }
 
 fn bench(line: &str) -> Command {
@@ -66,79 +67,79 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 impl Report {
-    /// All is above zero that a run of any length measures.
+    /// Whether all values are above zero that a run of any length measures.
     fn measured_something(&self) -> bool {
-        let standings = self.json["results"][0]["standings"].as_array().unwrap();
-        let rounds = standings.iter().flat_map(|standing| standing["rounds"].as_array().unwrap());
-        rounds.flat_map(|round| round["figures"].as_array().unwrap()).all(|figure| {
-            let (value, unit) = (figure["value"].as_f64().unwrap(), figure["unit"].as_str().unwrap());
-            // CPU time is told in ticks of 10 ms, of which a tiny run may have used none.
+        let candidates = self.json["results"][0]["candidates"].as_array().unwrap();
+        let rounds = candidates.iter().flat_map(|candidate| candidate["rounds"].as_array().unwrap());
+        rounds.flat_map(|round| round["metrics"].as_array().unwrap()).all(|metric| {
+            let (value, unit) = (metric["value"].as_f64().unwrap(), metric["unit"].as_str().unwrap());
+            // CPU time is measured in ticks of 10 ms. A tiny run may use less than one tick.
             let in_ticks = unit.contains("CPU") || unit.contains("core");
             value > 0.0 || in_ticks && value == 0.0
         })
     }
 
-    /// These took part, and nobody else.
+    /// Checks that exactly these candidates were measured.
     fn holds(&self, labels: &[&str]) {
-        let standings = self.json["results"][0]["standings"].as_array().unwrap();
-        let found: BTreeSet<_> = standings.iter().map(|one| one["label"].as_str().unwrap()).collect();
-        assert_eq!(found, labels.iter().copied().collect(), "{}", self.said);
-        for standing in standings {
-            let label = standing["label"].as_str().unwrap();
-            assert!(self.page.contains(label) && self.said.contains(label), "{label}: {}", self.said);
-            let rounds = standing["rounds"].as_array().unwrap();
-            assert_eq!(rounds.len(), 1, "{standing}");
-            assert!(!rounds[0]["figures"].as_array().unwrap().is_empty(), "{standing}");
+        let candidates = self.json["results"][0]["candidates"].as_array().unwrap();
+        let found: BTreeSet<_> = candidates.iter().map(|one| one["label"].as_str().unwrap()).collect();
+        assert_eq!(found, labels.iter().copied().collect(), "{}", self.stdout);
+        for candidate in candidates {
+            let label = candidate["label"].as_str().unwrap();
+            assert!(self.page.contains(label) && self.stdout.contains(label), "{label}: {}", self.stdout);
+            let rounds = candidate["rounds"].as_array().unwrap();
+            assert_eq!(rounds.len(), 1, "{candidate}");
+            assert!(!rounds[0]["metrics"].as_array().unwrap().is_empty(), "{candidate}");
         }
         assert!(self.page.contains("<svg "), "no plot");
     }
 
-    /// The names of the figures of the first entry.
-    fn figures(&self) -> Vec<&str> {
-        let figures = self.json["results"][0]["standings"][0]["rounds"][0]["figures"].as_array().unwrap();
-        figures.iter().map(|figure| figure["name"].as_str().unwrap()).collect()
+    /// Names of the metrics of the first candidate.
+    fn metrics(&self) -> Vec<&str> {
+        let metrics = self.json["results"][0]["candidates"][0]["rounds"][0]["metrics"].as_array().unwrap();
+        metrics.iter().map(|metric| metric["name"].as_str().unwrap()).collect()
     }
 }
 
 const FOREBAY: &str = "forebay on sqlite";
-const FLOOR: &str = "floor of sqlite, batches of 10";
-const LARGE_FLOOR: &str = "floor of sqlite, batches of 500";
+const BASELINE: &str = "baseline of sqlite, batches of 10";
+const LARGE_BASELINE: &str = "baseline of sqlite, batches of 500";
 
 #[test]
 fn lifecycle() {
     let report = run("lifecycle");
-    report.holds(&[FOREBAY, FLOOR, LARGE_FLOOR]);
-    assert_eq!(report.figures()[0], "throughput");
-    assert!(report.said.contains("more is better"), "{}", report.said);
+    report.holds(&[FOREBAY, BASELINE, LARGE_BASELINE]);
+    assert_eq!(report.metrics()[0], "throughput");
+    assert!(report.stdout.contains("more is better"), "{}", report.stdout);
 }
 
 #[test]
 fn enqueue() {
-    run("enqueue --items 400").holds(&[FOREBAY, FLOOR, LARGE_FLOOR]);
+    run("enqueue --items 400").holds(&[FOREBAY, BASELINE, LARGE_BASELINE]);
 }
 
 #[test]
 fn drain() {
-    run("drain --items 400").holds(&[FOREBAY, FLOOR, LARGE_FLOOR]);
+    run("drain --items 400").holds(&[FOREBAY, BASELINE, LARGE_BASELINE]);
 }
 
 #[test]
 fn latency() {
     let report = run("latency --rate 50");
     report.holds(&[FOREBAY]);
-    assert_eq!(report.figures()[..4], ["p99", "p50", "p99.9", "longest"]);
+    assert_eq!(report.metrics()[..4], ["p99", "p50", "p99.9", "longest"]);
 }
 
 #[test]
 fn backlog() {
-    run("backlog --items 200").holds(&["empty", "on 200 less urgent items", "on 200 items alike"]);
+    run("backlog --items 200").holds(&["empty", "on 200 less urgent items", "on 200 equal items"]);
 }
 
 #[test]
 fn topics() {
     let report = run("topics --counts 3,50");
     report.holds(&["3 topics", "50 topics"]);
-    assert!(report.figures().contains(&"page p99"));
+    assert!(report.metrics().contains(&"page p99"));
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn shards() {
 fn delay() {
     let report = run("delay --rate 200");
     report.holds(&[FOREBAY]);
-    assert!(report.figures().contains(&"throughput"));
+    assert!(report.metrics().contains(&"throughput"));
 }
 
 #[test]
@@ -162,11 +163,11 @@ fn singles() {
 fn idle() {
     let report = run("idle --waiting 20 --settle 100ms --shards 2");
     report.holds(&[FOREBAY]);
-    assert_eq!(report.figures(), ["node"]);
+    assert_eq!(report.metrics(), ["node"]);
 }
 
 #[test]
-fn who_can_not_take_part_is_named_with_the_reason() {
+fn a_queue_that_cannot_be_measured_is_listed_with_the_reason() {
     let report = run("lifecycle --against foqs");
     report.holds(&[FOREBAY]);
     let absent = &report.json["results"][0]["absent"][0];
@@ -175,9 +176,9 @@ fn who_can_not_take_part_is_named_with_the_reason() {
 }
 
 #[test]
-fn what_is_refused_is_said_in_one_line() {
+fn a_refusal_is_one_line() {
     let output = bench("delay --against nats").output().unwrap();
     assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
-    let said = text(output.stderr);
-    assert!(said.starts_with("forebay-bench: --against nats: ") && said.lines().count() == 1, "{said}");
+    let stderr = text(output.stderr);
+    assert!(stderr.starts_with("forebay-bench: --against nats: ") && stderr.lines().count() == 1, "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! Servers in containers, for machines that have no other way to one.
+//! Servers in containers, for machines that cannot get a server in another way.
 
 use std::env;
 
@@ -9,21 +9,24 @@ use testcontainers::{
 };
 use tokio::runtime::Runtime;
 
-use crate::Kind;
+use crate::kind::Kind;
 
 const PORT: u16 = 3306;
 
 /// A server in a container, removed when this value is dropped.
 pub struct Container {
+    /// The image, as `name:tag`.
     image: String,
+    /// The port on 127.0.0.1 that leads to the server.
     port: u16,
-    // Removed first, while the runtime that removes it still runs.
+    /// `None` once it is removed. It must be removed while the runtime still runs.
     container: Option<ContainerAsync<GenericImage>>,
+    /// Runs the container's client.
     runtime: Runtime,
 }
 
-/// Starts a server of `kind`. The image is what `FOREBAY_TEST_MARIADB_IMAGE` or `FOREBAY_TEST_MYSQL_IMAGE`
-/// names, as `name:tag`.
+/// Starts a server of `kind`. `FOREBAY_TEST_MARIADB_IMAGE` and `FOREBAY_TEST_MYSQL_IMAGE` can name another
+/// image, as `name:tag`.
 pub fn start(kind: Kind) -> anyhow::Result<Container> {
     let (variable, default) = match kind {
         Kind::MariaDb => ("FOREBAY_TEST_MARIADB_IMAGE", "mariadb:10.11"),
@@ -31,7 +34,7 @@ pub fn start(kind: Kind) -> anyhow::Result<Container> {
     };
     let image = env::var(variable).unwrap_or_else(|_| default.to_owned());
     let (name, tag) = image.rsplit_once(':').unwrap_or((&image, "latest"));
-    // The first start initialises and says so too, but on port 0.
+    // The first start only initialises; it prints the same message, but with port 0.
     let ready = WaitFor::message_on_stderr(format!("port: {PORT}"));
     let request = GenericImage::new(name, tag)
         .with_exposed_port(PORT.tcp())
@@ -76,7 +79,7 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         if let Some(container) = self.container.take() {
-            // A container that can't be removed is left to the daemon; there is nobody to tell.
+            // A container that cannot be removed is left to the daemon. Drop has nobody to report to.
             let _ = self.runtime.block_on(container.rm());
         }
     }

@@ -1,4 +1,4 @@
-//! Where a server program is: on the PATH, else unpacked.
+//! Finds a server program: on the PATH, else unpacked from packages.
 
 use std::{
     env,
@@ -10,22 +10,22 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use crate::{Kind, unpack};
+use crate::{kind::Kind, unpack};
 
 /// A server program that can be run.
 #[derive(Debug, Clone)]
 pub struct Install {
-    /// Its family.
+    /// The kind of server.
     pub kind: Kind,
     /// The version that `--version` states.
     pub version: String,
-    /// In words for people: where it is from.
+    /// Where the program comes from, as text for people.
     pub origin: String,
-    /// The program, with what must stand before every other argument.
+    /// The program, followed by the arguments that must precede all others.
     pub(crate) program: Vec<OsString>,
     /// Error messages, character sets and the SQL of the system tables.
     pub(crate) share: PathBuf,
-    /// A folder of this install alone, for the template of a data folder.
+    /// A folder that only this install uses, for the template of a data folder.
     pub(crate) home: PathBuf,
 }
 
@@ -39,14 +39,14 @@ impl Install {
 }
 
 /// A server of `kind`: from the PATH, else the distribution's packages unpacked under `target/servers`.
-/// Several processes may ask at once; one unpacks, the others wait for it.
+/// Several processes may call this at once: one unpacks, the others wait for it.
 pub fn locate(kind: Kind) -> anyhow::Result<Install> {
     if let Some(program) = on_path(kind) {
         return installed(kind, &program);
     }
     let folder = servers_folder().join(kind.name());
     let unpacked = unpack::unpack(kind, &folder)
-        .with_context(|| format!("no {kind} on the PATH, and none could be unpacked"))?;
+        .with_context(|| format!("{kind} is not on the PATH and could not be unpacked"))?;
     let mut program = unpacked.program;
     program.push("--no-defaults".into());
     let version = version_of(&program).context("the unpacked server does not run")?;
@@ -60,7 +60,7 @@ fn installed(kind: Kind, program: &Path) -> anyhow::Result<Install> {
         .into_iter()
         .map(|folder| base.join(folder))
         .find(|folder| folder.join("english/errmsg.sys").exists())
-        .with_context(|| format!("no messages beside {}", program.display()))?;
+        .with_context(|| format!("found no share/…/english/errmsg.sys for {}", program.display()))?;
     let origin = program.display().to_string();
     let program = vec![program.into(), "--no-defaults".into()];
     let version = version_of(&program).context("the installed server does not run")?;
@@ -69,14 +69,14 @@ fn installed(kind: Kind, program: &Path) -> anyhow::Result<Install> {
     Ok(Install { kind, version, origin, program, share, home })
 }
 
-/// `mysqld` is often MariaDB under its old name, so the program itself is asked.
+/// `mysqld` is often MariaDB under its old name, so `--version` decides.
 fn on_path(kind: Kind) -> Option<PathBuf> {
     let names: &[&str] = match kind {
         Kind::MariaDb => &["mariadbd", "mysqld"],
         Kind::MySql => &["mysqld"],
     };
     let path = env::var_os("PATH").unwrap_or_default();
-    // Servers are often where only the administrator's PATH leads.
+    // Servers are often in folders that only root has on its PATH.
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     let candidates = folders.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
     candidates.filter(|program| program.is_file()).find(|program| {
@@ -99,8 +99,8 @@ fn version_of(program: &[OsString]) -> anyhow::Result<String> {
     }
 }
 
-/// One folder for the whole checkout, whatever the target folder of a build is, so that no two builds
-/// unpack the same server.
+/// One folder for the whole checkout, whatever the target folder of a build is: no two builds unpack the same
+/// server.
 fn servers_folder() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let workspace = crate_folder.ancestors().nth(2).unwrap_or(crate_folder);

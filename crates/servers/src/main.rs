@@ -7,7 +7,7 @@ use forebay_servers::{Kind, Process, locate};
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = env::args().skip(1);
-    let kind: Kind = arguments.next().context("which kind: mariadb or mysql?")?.parse()?;
+    let kind: Kind = arguments.next().context("name the kind of server: mariadb or mysql")?.parse()?;
     let flags: Vec<String> = arguments.collect();
     let server = Process::start(locate(kind)?, &flags)?;
     println!("{} {}", server.url(), server.folder().display());

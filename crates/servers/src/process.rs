@@ -13,31 +13,42 @@ use std::{
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 
-use crate::{Greeting, Install, Kept, Kind, greet, template};
+use crate::{
+    find::Install,
+    handshake::{Handshake, read_handshake},
+    kind::Kind,
+    supervised_child::{SupervisedChild, as_root},
+    template,
+};
 
-const START_PATIENCE: Duration = Duration::from_secs(60);
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(20);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A server of its own, in a folder of its own. It is killed and its folder removed when this value is
-/// dropped, and also when this process ends in whatever way.
+/// A private server in a private folder. Dropping this value kills the server and removes its folder. The
+/// same happens when this process ends, however it ends.
 #[derive(Debug)]
 pub struct Process {
+    /// The program that runs.
     install: Install,
+    /// The caller's flags, which follow the usual ones.
     flags: Vec<String>,
+    /// Holds data, logs and socket; removed at the end.
     folder: tempfile::TempDir,
+    /// The port on 127.0.0.1; a restart uses the same one.
     port: u16,
-    running: Option<Kept>,
+    /// The running server; `None` after a kill or a stop.
+    running: Option<SupervisedChild>,
 }
 
 impl Process {
-    /// Starts a server with an empty data folder on a free port. It commits durably, as Forebay wants it:
-    /// binary log on, each commit on disk in both logs. `flags` are added at the end and win.
+    /// Starts a server with an empty data folder on a free port. It commits durably, as Forebay requires:
+    /// binary log on, and each commit synced in both logs. `flags` come last and override the usual ones.
     pub fn start(install: Install, flags: &[String]) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("forebay-db-").tempdir()?;
         template::fill(&install, &folder.path().join("data"))?;
         let mut process = Self { install, flags: flags.to_vec(), folder, port: 0, running: None };
-        // Between our look and the server's bind another process may take the port.
+        // Another process may take the port between our check and the server's bind.
         let mut last = None;
         for _ in 0..3 {
             process.port = free_port()?;
@@ -46,7 +57,7 @@ impl Process {
                 Err(error) => last = Some(error),
             }
         }
-        Err(last.unwrap_or_else(|| anyhow::anyhow!("not started")))
+        Err(last.unwrap_or_else(|| anyhow::anyhow!("the server was not started")))
     }
 
     /// Starts it again on the same port and data, after [`Process::kill9`] or [`Process::stop`].
@@ -67,8 +78,8 @@ impl Process {
     pub fn stop(&mut self) -> anyhow::Result<()> {
         let Some(running) = &self.running else { return Ok(()) };
         running.signal(Signal::TERM)?;
-        if !wait_until(STOP_PATIENCE, || running.has_ended()) {
-            bail!("{} did not stop within {STOP_PATIENCE:?}", self.install.kind);
+        if !wait_until(STOP_TIMEOUT, || running.has_ended()) {
+            bail!("{} did not stop within {STOP_TIMEOUT:?}", self.install.kind);
         }
         self.kill9()
     }
@@ -88,12 +99,12 @@ impl Process {
         self.port
     }
 
-    /// The process id of the server itself.
+    /// The process id of the server itself; `None` if it is not running.
     pub fn pid(&self) -> Option<u32> {
-        self.running.as_ref().map(Kept::pid)
+        self.running.as_ref().map(SupervisedChild::pid)
     }
 
-    /// The family.
+    /// The kind of server.
     pub fn kind(&self) -> Kind {
         self.install.kind
     }
@@ -112,20 +123,20 @@ impl Process {
         self.running.as_ref().context("the server is not running")?.signal(signal)
     }
 
-    fn run(&mut self) -> anyhow::Result<Greeting> {
+    fn run(&mut self) -> anyhow::Result<Handshake> {
         let mut command = Command::new(&self.install.program[0]);
         command.args(&self.install.program[1..]).args(self.arguments());
-        let server = self.running.insert(Kept::spawn(&command, self.folder.path())?);
+        let server = self.running.insert(SupervisedChild::spawn(&command, self.folder.path())?);
 
         let address = format!("127.0.0.1:{}", self.port);
-        let mut greeting = None;
-        let settled = wait_until(START_PATIENCE, || {
-            greeting = greet(&address).ok();
-            greeting.is_some() || server.has_ended()
+        let mut handshake = None;
+        let settled = wait_until(START_TIMEOUT, || {
+            handshake = read_handshake(&address).ok();
+            handshake.is_some() || server.has_ended()
         });
-        match greeting {
-            // A server that ended may have left its port to somebody else, who answered.
-            Some(greeting) if settled && !server.has_ended() => Ok(greeting),
+        match handshake {
+            // If our server has ended, another process may have taken its port and answered.
+            Some(handshake) if settled && !server.has_ended() => Ok(handshake),
             _ => {
                 let log = fs::read_to_string(self.error_log()).unwrap_or_default();
                 let tail: Vec<&str> = log.lines().rev().take(20).collect();
@@ -179,18 +190,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // A server that can't be killed ends with this process; there is nobody to tell.
+        // A server that cannot be killed ends with this process. Drop has nobody to report to.
         let _ = self.kill9();
     }
 }
 
-/// A server refuses to run as root unless told to.
-pub(crate) fn as_root() -> Vec<String> {
-    if rustix::process::geteuid().is_root() { vec!["--user=root".into()] } else { Vec::new() }
-}
-
-/// A port that is free now, below the range from which the system serves port 0, so that no connection
-/// takes it while its server is down.
+/// A port that is free now. It lies below the range of ephemeral ports, so that no outgoing connection takes
+/// it while its server is down.
 pub fn free_port() -> anyhow::Result<u16> {
     for _ in 0..1_000 {
         let port = 15_000 + (random() % 17_000) as u16;
@@ -198,7 +204,7 @@ pub fn free_port() -> anyhow::Result<u16> {
             return Ok(port);
         }
     }
-    bail!("no free port")
+    bail!("found no free port between 15000 and 31999 in 1,000 attempts")
 }
 
 /// A random number, for names that no two tests share.
@@ -207,17 +213,17 @@ pub fn random() -> u64 {
     RandomState::new().hash_one(())
 }
 
-/// Polls until `done` or until the patience ends; says whether it was done.
+/// Polls until `done` returns true or the timeout has passed. Returns whether it was done.
 #[expect(clippy::disallowed_methods, reason = "a server outside of this process runs on real time")]
-fn wait_until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
+fn wait_until(timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {
         if done() {
             return true;
         }
-        if start.elapsed() > patience {
+        if start.elapsed() > timeout {
             return false;
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -1,4 +1,4 @@
-//! Data folders: initialised once an install, then copied, which is many times faster.
+//! Data folders: one is initialised per install and then copied, which is many times faster.
 
 use std::{
     fs,
@@ -9,15 +9,15 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-use crate::{Install, Kind, process::as_root};
+use crate::{find::Install, kind::Kind, supervised_child::as_root};
 
-/// Fills `data`, which must not exist, with a new server's data. The account is `root` from anywhere,
-/// without a password.
+/// Creates `data`, which must not exist, with a new server's data. The only account is `root`, from any host
+/// and without a password.
 pub(crate) fn fill(install: &Install, data: &Path) -> anyhow::Result<()> {
     copy(&template(install)?, data).context("copying a data folder")
 }
 
-/// The install's template, made now if it is not there.
+/// The install's template, which is made now if it does not exist.
 fn template(install: &Install) -> anyhow::Result<PathBuf> {
     let template = install.home.join("template");
     let lock = fs::File::create(install.home.join("template.lock"))?;
@@ -42,7 +42,7 @@ fn initialise_mysql(install: &Install, data: &Path, work: &Path) -> anyhow::Resu
         .args(["--initialize-insecure", "--innodb-redo-log-capacity=8M", "--skip-log-bin"])
         .arg(format!("--init-file={}", accounts.display()));
     finish(command, install, data, "")?;
-    // Without it each copy makes a server id of its own.
+    // Without this file each copy generates its own server id.
     let identity = data.join("auto.cnf");
     if identity.exists() {
         fs::remove_file(identity)?;
@@ -52,12 +52,15 @@ fn initialise_mysql(install: &Install, data: &Path, work: &Path) -> anyhow::Resu
 
 fn initialise_mariadb(install: &Install, data: &Path) -> anyhow::Result<()> {
     fs::create_dir(data)?;
-    // A bootstrapping server takes one statement a line.
+    // A bootstrapping server reads one statement per line.
     let mut sql = String::from("create database mysql;\nuse mysql;\n");
     sql.push_str("set @auth_root_socket=NULL;\nset @skip_auth_anonymous=1;\n");
     for part in ["system_tables", "performance_tables", "system_tables_data"] {
         let names = ["mariadb", "mysql"].map(|family| install.share.join(format!("{family}_{part}.sql")));
-        let file = names.iter().find(|file| file.exists()).with_context(|| format!("no {part}.sql"))?;
+        let file = names
+            .iter()
+            .find(|file| file.exists())
+            .with_context(|| format!("{} has no {part}.sql", install.share.display()))?;
         sql.push_str(&fs::read_to_string(file)?);
         sql.push('\n');
     }
@@ -90,13 +93,13 @@ fn finish(mut command: Command, install: &Install, data: &Path, input: &str) -> 
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_owned();
-        // Apart, so that a server that says much while it reads does not block against us. A server that
-        // stops reading says why, below.
+        // In its own thread: a server that prints much while it reads would otherwise block against us. If
+        // the server stops reading, its output below says why.
         std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     }
     let output = child.wait_with_output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "initialising {}: {}\n{said}", install.kind, output.status);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "initialising {}: {}\n{errors}", install.kind, output.status);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! Fetches the distribution's server packages, with every library that they need, and unpacks them into a
-//! folder. Nothing is installed. The server then runs through the folder's own loader and libraries, so
-//! that a package of Debian unstable runs on an older system too.
+//! Fetches the distribution's server packages with every library that they need, and unpacks them into a
+//! folder. Nothing is installed. The server then runs with the folder's own loader and libraries, so that a
+//! package of Debian unstable also runs on an older system.
 
 use std::{
     env::consts::ARCH,
@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::Kind;
+use crate::kind::Kind;
 
 /// A server that was unpacked.
 pub(crate) struct Unpacked {
@@ -22,12 +22,12 @@ pub(crate) struct Unpacked {
     pub(crate) share: PathBuf,
 }
 
-/// The server in `folder`, unpacked now unless that was done before.
+/// The server in `folder`, which is unpacked now unless that was done before.
 pub(crate) fn unpack(kind: Kind, folder: &Path) -> anyhow::Result<Unpacked> {
     fs::create_dir_all(folder)?;
     let folder = folder.canonicalize()?;
     let root = folder.join("root");
-    // The lock goes with its file handle, so that a killed unpacking blocks nobody.
+    // The lock is released with its file handle, so a killed process blocks nobody.
     let lock = fs::File::create(folder.join("lock"))?;
     lock.lock()?;
     if !root.exists() {
@@ -36,7 +36,7 @@ pub(crate) fn unpack(kind: Kind, folder: &Path) -> anyhow::Result<Unpacked> {
         packages.fetch(kind)?;
         let new = work.path().join("root");
         packages.extract(&new)?;
-        // Renamed when it is whole: a folder that exists is finished.
+        // Renamed when complete: a folder that exists is complete.
         fs::rename(new, &root)?;
     }
     find_in(kind, &root)
@@ -47,20 +47,20 @@ fn find_in(kind: Kind, root: &Path) -> anyhow::Result<Unpacked> {
     let loader = match ARCH {
         "x86_64" => "ld-linux-x86-64.so.2",
         "aarch64" => "ld-linux-aarch64.so.1",
-        other => bail!("the name of the loader on {other} is not known"),
+        other => bail!("cannot unpack servers on {other}: the name of its loader is unknown"),
     };
     let loader =
         ["usr/lib64", "lib64", &format!("usr/lib/{triplet}"), &format!("lib/{triplet}"), "usr/lib", "lib"]
             .into_iter()
             .map(|folder| root.join(folder).join(loader))
             .find(|path| path.exists())
-            .context("the packages hold no loader")?;
+            .context("the packages contain no loader")?;
     let name = match kind {
         Kind::MariaDb => "mariadbd",
         Kind::MySql => "mysqld",
     };
     let server = root.join("usr/sbin").join(name);
-    ensure!(server.exists(), "the packages hold no {name}");
+    ensure!(server.exists(), "the packages contain no {name}");
     let mut libraries = OsString::new();
     for folder in ["usr/lib", "lib"] {
         libraries.push(root.join(folder).join(&triplet));
@@ -79,11 +79,11 @@ fn find_in(kind: Kind, root: &Path) -> anyhow::Result<Unpacked> {
         .into_iter()
         .map(|folder| root.join(folder))
         .find(|folder| folder.join("english/errmsg.sys").exists())
-        .context("the packages hold no messages")?;
+        .context("the packages contain no english/errmsg.sys")?;
     Ok(Unpacked { program, share })
 }
 
-/// An apt with lists, cache and status of its own, which leaves the machine's alone.
+/// An apt with its own lists, cache and status: it does not touch those of the machine.
 struct Apt<'a> {
     work: &'a Path,
     options: Vec<String>,
@@ -95,7 +95,7 @@ impl<'a> Apt<'a> {
         for folder in ["lists/partial", "cache", "debs/partial"] {
             fs::create_dir_all(work.join(folder))?;
         }
-        // An empty status file, so that the C library itself counts as missing and is fetched too.
+        // With an empty status file even the C library counts as missing and is fetched.
         fs::write(work.join("status"), "")?;
         fs::write(work.join("sources.list"), source.line())?;
         let at = |name: &str| work.join(name).display().to_string();
@@ -131,7 +131,7 @@ impl<'a> Apt<'a> {
                 version.chars().all(|c| c == '-' || c == '.' || c.is_ascii_digit())
             })
             .min_by_key(|name| name.len())
-            .with_context(|| format!("the distribution has no {stem}"))?;
+            .with_context(|| format!("the distribution has no package {stem}"))?;
         let plan = self.run("apt-get", &["install", "--print-uris", "-y", package])?;
         let needed: Vec<&str> = plan
             .lines()
@@ -170,14 +170,16 @@ impl<'a> Apt<'a> {
             .current_dir(self.work.join("debs"))
             .env("DEBIAN_FRONTEND", "noninteractive")
             .output()
-            .with_context(|| format!("{program} is not there: this is neither Debian nor Ubuntu"))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{program} {}: {}\n{said}", arguments.join(" "), output.status);
+            .with_context(|| {
+                format!("cannot run {program}: servers are unpacked on Debian and Ubuntu only")
+            })?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{program} {}: {}\n{errors}", arguments.join(" "), output.status);
         Ok(String::from_utf8(output.stdout)?)
     }
 }
 
-/// The server itself and shared libraries; not perl, debconf and the tools around them.
+/// The server itself and shared libraries, without perl, debconf and their tools.
 fn is_needed(name: &str, server: &str) -> bool {
     name == server
         || (name.starts_with("lib") && !name.starts_with("libperl") && !name.ends_with("-perl"))
@@ -195,7 +197,7 @@ struct Source {
 impl Source {
     /// The mirror that this machine's own apt uses. Debian has MySQL in unstable only.
     fn of_this_machine(kind: Kind) -> anyhow::Result<Self> {
-        let release = fs::read_to_string("/etc/os-release").context("the distribution is not known")?;
+        let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
         let field = |name: &str| {
             let value = release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
             Some(value.trim_matches('"').to_owned())
@@ -206,10 +208,10 @@ impl Source {
             ("debian", Kind::MySql) => ("debian-archive-keyring.gpg", "main", "sid".into()),
             ("debian", Kind::MariaDb) => ("debian-archive-keyring.gpg", "main", codename),
             ("ubuntu", _) => ("ubuntu-archive-keyring.gpg", "main universe", codename),
-            (other, _) => bail!("packages are unpacked on Debian and Ubuntu; this is {other:?}"),
+            (other, _) => bail!("servers are unpacked on Debian and Ubuntu only, not on {other:?}"),
         };
         let mirror = mirror(&apt_sources()?, &distribution)
-            .with_context(|| format!("no {distribution} mirror among this machine's apt sources"))?;
+            .with_context(|| format!("the apt sources of this machine name no {distribution} mirror"))?;
         Ok(Self { mirror, keyring, suite, components })
     }
 

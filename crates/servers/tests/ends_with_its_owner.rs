@@ -1,4 +1,4 @@
-//! A server never outlives the process that started it, however that one ends.
+//! A server never outlives the process that started it, however that process ends.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(20);
+const END_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 struct Owner {
     process: Child,
@@ -45,8 +45,8 @@ impl Owner {
     fn wait_for_end(&self) {
         let start = std::time::Instant::now();
         while self.has_server() {
-            assert!(start.elapsed() < PATIENCE, "still there: {}, {}", self.address, self.folder);
-            std::thread::sleep(POLL);
+            assert!(start.elapsed() < END_TIMEOUT, "still there: {}, {}", self.address, self.folder);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

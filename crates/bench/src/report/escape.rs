@@ -1,6 +1,6 @@
-//! Text that goes into a page.
+//! Escapes text for HTML.
 
-/// With everything replaced that means something in HTML, between tags and in attributes.
+/// Replaces all characters that have a meaning in HTML, in text and in attributes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_means_anything() {
+    fn special_characters_are_replaced() {
         assert_eq!(escape("<a href='x'>\"&amp;"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;amp;");
         assert_eq!(escape("µs ≥ 5"), "µs ≥ 5");
     }

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 
 use super::Report;
 
-/// Writes it.
+/// Writes the report.
 pub fn write(report: &Report) -> anyhow::Result<String> {
-    serde_json::to_string_pretty(report).context("writing JSON")
+    serde_json::to_string_pretty(report).context("cannot write JSON")
 }

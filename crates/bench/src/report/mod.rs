@@ -1,26 +1,26 @@
-//! What is said of the contests of a run.
+//! Reports of a run.
 
 mod escape;
+mod format;
 pub mod html;
 pub mod json;
 mod palette;
 mod plot;
 pub mod statistics;
 pub mod table;
-mod words;
 
 use serde::Serialize;
 
-use crate::{contest::Result, machine::Machine, targets::Verdict};
+use crate::{comparison::ComparisonResult, machine::Machine, targets::target::Verdict};
 
-/// Everything that came of a run.
+/// All results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Where it was made.
+    /// The machine of the run.
     pub machine: Machine,
-    /// What is said of the targets, if they were what the run was for.
+    /// Verdicts on the targets; empty unless the targets were run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<Verdict>,
-    /// A contest each.
-    pub results: Vec<Result>,
+    /// One result per comparison.
+    pub results: Vec<ComparisonResult>,
 }

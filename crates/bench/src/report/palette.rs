@@ -1,11 +1,11 @@
-//! The colours of the plots: a plot is drawn in those for light pages, and the page's style sheet exchanges
-//! them for their darker counterparts.
+//! The colours of the plots. Plots are drawn in the colours for light pages; the style sheet replaces them on
+//! dark pages.
 
 use std::fmt::Write as _;
 
 use plotters::style::RGBColor;
 
-/// One colour in both of its shades.
+/// A colour for light and for dark pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shade {
     /// On a light page.
@@ -20,15 +20,15 @@ const fn shade(light: u32, dark: u32) -> Shade {
 
 /// Text.
 pub const INK: Shade = shade(0x1f2430, 0xe6e8ee);
-/// Text that matters less.
+/// Secondary text.
 pub const MUTED: Shade = shade(0x5b6472, 0x9ba4b4);
-/// Lines behind the bars.
+/// Grid lines.
 pub const GRID: Shade = shade(0xdfe3ea, 0x333a48);
-/// What a plot lies on.
+/// Background of a plot.
 pub const PAPER: Shade = shade(0xf5f7fa, 0x1d222d);
-/// The entry that all others are compared with.
+/// The first candidate, which is compared with the others.
 pub const FIRST: Shade = shade(0x2a6fd6, 0x5598f5);
-/// The others.
+/// The other candidates.
 pub const OTHER: Shade = shade(0xa9b8cf, 0x56647d);
 /// p50, p99 and p99.9.
 pub const QUANTILES: [Shade; 3] =
@@ -45,7 +45,7 @@ pub fn role(name: &str) -> Shade {
 }
 
 impl Shade {
-    /// As plots are drawn.
+    /// The colour that a plot is drawn in.
     pub const fn drawn(self) -> RGBColor {
         RGBColor((self.light >> 16) as u8, (self.light >> 8) as u8, self.light as u8)
     }
@@ -63,7 +63,7 @@ fn all() -> Vec<Shade> {
     all
 }
 
-/// The part of the style sheet that makes it so.
+/// The rules of the style sheet that replace the colours.
 pub fn style() -> String {
     let mut text = String::new();
     let variables = |of: fn(Shade) -> u32| {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_colour_is_told_from_the_others() {
+    fn all_colours_are_different() {
         let mut lights: Vec<u32> = all().iter().map(|shade| shade.light).collect();
         lights.sort_unstable();
         lights.dedup();

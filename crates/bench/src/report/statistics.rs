@@ -1,66 +1,65 @@
-//! Medians, spreads and ratios over the rounds of a contest.
+//! Medians, spreads and ratios over the rounds of a comparison.
 
 use serde::Serialize;
 
-use crate::contest::Standing;
+use crate::comparison::CandidateResult;
 
-/// What the rounds say of one figure.
+/// Summary of one metric over all rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
-    /// The middle one, or the mean of the two in the middle.
+    /// The median; of an even number of values, the mean of the middle two.
     pub median: f64,
-    /// The least.
-    pub least: f64,
-    /// The most.
-    pub most: f64,
+    /// The minimum.
+    pub min: f64,
+    /// The maximum.
+    pub max: f64,
 }
 
 impl Summary {
-    /// Of these values; `None` if there are none.
+    /// Summarizes the values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
-        let (least, most) = (*values.first()?, *values.last()?);
+        let (min, max) = (*values.first()?, *values.last()?);
         let middle = values.len() / 2;
         let median =
             if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
-        Some(Self { median, least, most })
+        Some(Self { median, min, max })
     }
 }
 
-/// What the rounds say of the figure `name`.
-pub fn summary(standing: &Standing, name: &str) -> Option<Summary> {
-    Summary::of(standing.rounds.iter().filter_map(|round| Some(round.figure(name)?.value)))
+/// Summary of the metric `name`.
+pub fn summary(candidate: &CandidateResult, name: &str) -> Option<Summary> {
+    Summary::of(candidate.rounds.iter().filter_map(|round| Some(round.metric(name)?.value)))
 }
 
-/// How `ours` compares to `theirs` in the figure `name`: the quotients of the rounds, in which the two had their
-/// turns one soon after the other. A quotient of or by nothing says nothing.
-pub fn ratio(ours: &Standing, theirs: &Standing, name: &str) -> Option<Summary> {
+/// The metric `name` of `ours` divided by that of `theirs`, round by round. Quotients that are not finite are
+/// left out.
+pub fn ratio(ours: &CandidateResult, theirs: &CandidateResult, name: &str) -> Option<Summary> {
     let pairs = ours.rounds.iter().zip(&theirs.rounds);
     let quotients =
-        pairs.filter_map(|(ours, theirs)| Some(ours.figure(name)?.value / theirs.figure(name)?.value));
+        pairs.filter_map(|(ours, theirs)| Some(ours.metric(name)?.value / theirs.metric(name)?.value));
     Summary::of(quotients.filter(|quotient| quotient.is_finite()))
 }
 
-/// What is better of the figure `name`, in words.
-pub fn better(standings: &[Standing], name: &str) -> &'static str {
-    let mut rounds = standings.iter().flat_map(|standing| &standing.rounds);
+/// Whether more or less is better for the metric `name`, as text.
+pub fn better(candidates: &[CandidateResult], name: &str) -> &'static str {
+    let mut rounds = candidates.iter().flat_map(|candidate| &candidate.rounds);
     rounds.find_map(|round| round.better(name)).unwrap_or("")
 }
 
-/// What the rounds say of the resident memory of a role, in MiB.
-pub fn memory(standing: &Standing, role: &str) -> Option<Summary> {
-    let of = |bytes: &u64| *bytes as f64 / f64::from(1 << 20);
-    Summary::of(standing.rounds.iter().filter_map(|round| round.usage.memory.get(role).map(of)))
+/// Summary of the resident memory of a role, in MiB.
+pub fn memory(candidate: &CandidateResult, role: &str) -> Option<Summary> {
+    let mib = |bytes: &u64| *bytes as f64 / f64::from(1 << 20);
+    Summary::of(candidate.rounds.iter().filter_map(|round| round.usage.memory.get(role).map(mib)))
 }
 
-/// The figures that occur and their units, in order of their first occurrence; the first one is what the contest
-/// is about.
-pub fn names(standings: &[Standing]) -> Vec<(&'static str, &'static str)> {
+/// Names and units of all metrics, in order of their first occurrence. The first one is the main metric.
+pub fn metric_names(candidates: &[CandidateResult]) -> Vec<(&'static str, &'static str)> {
     let mut names = Vec::new();
-    for figure in standings.iter().flat_map(|standing| &standing.rounds).flat_map(|round| &round.figures) {
-        if !names.contains(&(figure.name, figure.unit)) {
-            names.push((figure.name, figure.unit));
+    for metric in candidates.iter().flat_map(|candidate| &candidate.rounds).flat_map(|round| &round.metrics) {
+        if !names.contains(&(metric.name, metric.unit)) {
+            names.push((metric.name, metric.unit));
         }
     }
     names
@@ -73,7 +72,7 @@ mod tests {
     #[test]
     fn the_median_is_in_the_middle() {
         assert_eq!(Summary::of([]), None);
-        assert_eq!(Summary::of([3.0, 1.0, 2.0]), Some(Summary { median: 2.0, least: 1.0, most: 3.0 }));
+        assert_eq!(Summary::of([3.0, 1.0, 2.0]), Some(Summary { median: 2.0, min: 1.0, max: 3.0 }));
         assert_eq!(Summary::of([4.0, 1.0, 2.0, 3.0]).unwrap().median, 2.5);
     }
 }

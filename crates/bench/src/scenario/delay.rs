@@ -1,4 +1,4 @@
-//! Items that are due later: how late they are delivered to consumers that wait.
+//! Measures how late items with a delivery time are delivered to consumers that wait.
 
 use std::{
     sync::Arc,
@@ -10,122 +10,127 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::JoinSet;
 
 use crate::{
-    outcome::Outcome,
-    payload::Head,
+    load::{Load, Phases},
+    payload::Header,
+    round_result::RoundResult,
     system::{Delivered, Item, Producer, System},
-    times::Times,
+    times::{SharedHistogram, now},
     workload::{
-        Load, Measured, Shared, Span, connect_consumers, connect_producers, consume, drain, measure, now,
-        within,
+        measure::{Measured, drain, measure},
+        stall::with_timeout,
+        state::RunState,
+        workers::{connect_consumers, connect_producers, consume},
     },
 };
 
-/// Delays are drawn evenly between these.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(3);
-const WAIT: Duration = Duration::from_millis(500);
+/// Delays are drawn evenly between this and [`DELAY_MAX`].
+const DELAY_MIN: Duration = Duration::from_secs(1);
+const DELAY_MAX: Duration = Duration::from_secs(3);
+/// How long a consumer waits for an item before it checks whether the run is over.
+const DEQUEUE_WAIT: Duration = Duration::from_millis(500);
 
-/// Runs it with so many items a second that become due.
-pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> anyhow::Result<Outcome> {
-    let shared = Shared::new(load)?;
-    let times = Times::new()?;
-    let takers = connect_consumers(load, system).await?;
-    let putters = connect_producers(load, system).await?;
-    // The timetable begins when everyone is connected. As many become due in each moment of the measured span:
-    // it begins when the longest delays have passed, and items are sent until the shortest would end after it.
-    let begin = span.warm_up + LONGEST;
-    let end = begin + span.measured;
+/// Measures the lateness while `rate` items per second become due.
+pub async fn run(system: &dyn System, load: &Load, phases: Phases, rate: u32) -> anyhow::Result<RoundResult> {
+    let state = RunState::new(load)?;
+    let times = SharedHistogram::new()?;
+    let connected_consumers = connect_consumers(load, system).await?;
+    let connected_producers = connect_producers(load, system).await?;
+    // The schedule starts when all are connected. Items become due evenly over the whole measured phase: it
+    // starts when the longest delay has passed, and items are sent until the shortest delay would end after
+    // it.
+    let begin = phases.warm_up + DELAY_MAX;
+    let end = begin + phases.measured;
     let clock = Clock { start: now(), wall: wall() };
     let mut consumers = JoinSet::new();
-    for consumer in takers {
-        let (of, times) = (shared.clone(), times.clone());
-        let look = move |items: &[Delivered]| {
+    for consumer in connected_consumers {
+        let (of, times) = (state.clone(), times.clone());
+        let check = move |items: &[Delivered]| {
             let arrived = clock.start.elapsed();
             for item in items {
-                let head = of.ledger.deliver(item)?;
-                let due = Duration::from_micros(head.at_us);
-                ensure!(arrived >= due, "item {} came {:?} before it was due", head.number, due - arrived);
+                let header = of.delivery_check.check(item)?;
+                let due = Duration::from_micros(header.at_us);
+                ensure!(arrived >= due, "item {} was delivered {:?} too early", header.number, due - arrived);
                 if (begin..end).contains(&due) {
                     times.record(arrived - due);
                 }
             }
             Ok(())
         };
-        consumers.spawn(consume(shared.clone(), consumer, WAIT, look));
+        consumers.spawn(consume(state.clone(), consumer, DEQUEUE_WAIT, check));
     }
     let every = Duration::from_secs(1) * load.batch as u32 * load.producers / rate;
     let mut producers = JoinSet::new();
-    for (worker, producer) in (0..load.producers).zip(putters) {
+    for (worker, producer) in (0..load.producers).zip(connected_producers) {
         let first = every * worker / load.producers;
-        let turns = Turns { worker, first, every, until: end - SHORTEST };
-        producers.spawn(produce(shared.clone(), producer, clock, turns));
+        let schedule = Schedule { worker, first, every, until: end - DELAY_MIN };
+        producers.spawn(produce(state.clone(), producer, clock, schedule));
     }
-    // The warm-up that the queue sees is the time until as much becomes due as ever.
-    let from_now = Span { warm_up: begin.saturating_sub(clock.start.elapsed()), ..span };
+    // The warm-up lasts until items become due at the full rate.
+    let from_now = Phases { warm_up: begin.saturating_sub(clock.start.elapsed()), ..phases };
     let workers = [&mut producers, &mut consumers];
-    let Measured { settled, took, usage, .. } = measure(&shared, system, from_now, workers, || {}).await?;
-    drain(&shared, &mut producers, &mut consumers).await?;
+    let Measured { settled, took, usage, .. } = measure(&state, system, from_now, workers, || {}).await?;
+    drain(&state, &mut producers, &mut consumers).await?;
     ensure!(
         !times.with(|times| times.is_empty()),
-        "no item was due in {:?}: a longer --measured, or more --rate",
-        span.measured
+        "no item was due in {:?}: use a longer --measured or a higher --rate",
+        phases.measured
     );
-    let mut outcome = Outcome { figures: Vec::new(), usage };
-    outcome.quantiles(&times);
-    outcome.more("throughput", "items/s", settled as f64 / took.as_secs_f64());
-    outcome.costs(settled);
-    Ok(outcome)
+    let mut result = RoundResult { metrics: Vec::new(), usage };
+    result.add_quantiles(&times);
+    result.add_more_is_better("throughput", "items/s", settled as f64 / took.as_secs_f64());
+    result.add_cpu_time(settled);
+    Ok(result)
 }
 
 /// When a producer makes its calls.
 #[derive(Debug, Clone, Copy)]
-struct Turns {
+struct Schedule {
     worker: u32,
     first: Duration,
     every: Duration,
     until: Duration,
 }
 
-/// The wall clock that due times are given in, and what it showed at the start.
+/// The start of the run, on the monotonic clock and on the wall clock, in which delivery times are given.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     start: Instant,
     wall: SystemTime,
 }
 
-#[expect(clippy::disallowed_methods, reason = "due times are wall times")]
+#[expect(clippy::disallowed_methods, reason = "delivery times are wall times")]
 fn wall() -> SystemTime {
     SystemTime::now()
 }
 
 async fn produce(
-    shared: Arc<Shared>,
+    state: Arc<RunState>,
     mut producer: Box<dyn Producer>,
     clock: Clock,
-    turns: Turns,
+    schedule: Schedule,
 ) -> anyhow::Result<()> {
-    let load = &shared.load;
-    let topics = load.share(turns.worker, load.producers);
-    let mut random = StdRng::seed_from_u64(load.seed ^ u64::from(turns.worker) << 32);
-    let mut at = turns.first;
+    let load = &state.load;
+    let topics = load.share(schedule.worker, load.producers);
+    let mut random = StdRng::seed_from_u64(load.seed ^ u64::from(schedule.worker) << 32);
+    let mut at = schedule.first;
     for &topic in topics.iter().cycle() {
-        if at >= turns.until {
+        if at >= schedule.until {
             break;
         }
         tokio::time::sleep_until((clock.start + at).into()).await;
-        let number = shared.ledger.number(load.batch);
+        let number = state.delivery_check.next_numbers(load.batch);
         let item = |number| {
-            let delay = SHORTEST + (LONGEST - SHORTEST) * (random.next_u32() % 10_000) / 10_000;
+            let delay = DELAY_MIN + (DELAY_MAX - DELAY_MIN) * (random.next_u32() % 10_000) / 10_000;
             let due = at + delay;
             let priority = (number % u64::from(load.priorities)) as u8;
             let at_us = due.as_micros() as u64;
-            let payload = shared.ledger.payloads().make(Head { number, topic, priority, at_us });
+            let payload = state.delivery_check.payloads().make(Header { number, topic, priority, at_us });
             Item { priority, payload, due: Some(clock.wall + due) }
         };
         let items = (number..number + load.batch as u64).map(item).collect();
-        within("enqueue", Duration::ZERO, producer.put(topic, items)).await?;
-        shared.ledger.confirm(number, load.batch);
-        at += turns.every;
+        with_timeout("enqueue", Duration::ZERO, producer.put(topic, items)).await?;
+        state.delivery_check.confirm(number, load.batch);
+        at += schedule.every;
     }
     Ok(())
 }

@@ -1,37 +1,43 @@
-//! A backlog that is taken out, in exact order where one consumer has a topic for itself.
+//! Measures draining a backlog. If each topic has one consumer, the exact order is checked.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use crate::{
-    outcome::Outcome,
+    load::Load,
+    round_result::RoundResult,
     system::System,
+    times::now,
     usage::Usage,
-    workload::{Load, Shared, finish, now, start_consumers, start_producers},
+    workload::{
+        measure::finish,
+        state::RunState,
+        workers::{start_consumers, start_producers},
+    },
 };
 
-/// Runs it with so many items.
-pub async fn run(system: &dyn System, load: &Load, items: u64) -> anyhow::Result<Outcome> {
-    let shared = Shared::new(load)?;
-    shared.room.add(items as usize);
-    finish(&mut start_producers(&shared, system, Some(items), None).await?).await?;
-    shared.sent.store(true, Ordering::Release);
-    let (from, usage) = (now(), Usage::now(&system.parts()));
-    let mut consumers = start_consumers(&shared, system, load.consumers <= load.topics).await?;
-    // The last consumers wait for items that do not come; what is measured ends with the last item.
-    while shared.settled() < items {
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Drains `items` items.
+pub async fn run(system: &dyn System, load: &Load, items: u64) -> anyhow::Result<RoundResult> {
+    let state = RunState::new(load)?;
+    state.in_flight_limit.release(items as usize);
+    finish(&mut start_producers(&state, system, Some(items), None).await?).await?;
+    state.all_sent.store(true, Ordering::Release);
+    let (from, usage) = (now(), Usage::now(&system.processes()));
+    let mut consumers = start_consumers(&state, system, load.consumers <= load.topics).await?;
+    // The last consumers wait for more items, so the measurement ends with the last item.
+    while state.settled() < items {
         tokio::select! {
             ended = consumers.join_next() => match ended {
                 Some(ended) => ended??,
                 None => break,
             },
-            () = tokio::time::sleep(POLL) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
-    let span = from.elapsed();
-    let usage = Usage::now(&system.parts()).since(&usage);
+    let took = from.elapsed();
+    let usage = Usage::now(&system.processes()).since(&usage);
     finish(&mut consumers).await?;
-    shared.ledger.close()?;
-    Ok(Outcome::of_items(items, span, usage))
+    state.delivery_check.finish()?;
+    Ok(RoundResult::of_items(items, took, usage))
 }
-
-const POLL: std::time::Duration = std::time::Duration::from_millis(1);

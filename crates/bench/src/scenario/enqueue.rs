@@ -1,25 +1,31 @@
-//! Items that go in; afterwards they are taken out again, unmeasured, and checked.
+//! Measures enqueues. The items are then dequeued and checked, which is not measured.
 
 use std::sync::atomic::Ordering;
 
 use crate::{
-    outcome::Outcome,
+    load::Load,
+    round_result::RoundResult,
     system::System,
+    times::now,
     usage::Usage,
-    workload::{Load, Shared, finish, now, start_consumers, start_producers},
+    workload::{
+        measure::finish,
+        state::RunState,
+        workers::{start_consumers, start_producers},
+    },
 };
 
-/// Runs it with so many items.
-pub async fn run(system: &dyn System, load: &Load, items: u64) -> anyhow::Result<Outcome> {
-    let shared = Shared::new(load)?;
-    shared.room.add(items as usize);
-    let mut producers = start_producers(&shared, system, Some(items), None).await?;
-    let (from, usage) = (now(), Usage::now(&system.parts()));
+/// Enqueues `items` items.
+pub async fn run(system: &dyn System, load: &Load, items: u64) -> anyhow::Result<RoundResult> {
+    let state = RunState::new(load)?;
+    state.in_flight_limit.release(items as usize);
+    let mut producers = start_producers(&state, system, Some(items), None).await?;
+    let (from, usage) = (now(), Usage::now(&system.processes()));
     finish(&mut producers).await?;
-    let span = from.elapsed();
-    let usage = Usage::now(&system.parts()).since(&usage);
-    shared.sent.store(true, Ordering::Release);
-    finish(&mut start_consumers(&shared, system, false).await?).await?;
-    shared.ledger.close()?;
-    Ok(Outcome::of_items(items, span, usage))
+    let took = from.elapsed();
+    let usage = Usage::now(&system.processes()).since(&usage);
+    state.all_sent.store(true, Ordering::Release);
+    finish(&mut start_consumers(&state, system, false).await?).await?;
+    state.delivery_check.finish()?;
+    Ok(RoundResult::of_items(items, took, usage))
 }

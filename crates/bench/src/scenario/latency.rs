@@ -1,6 +1,6 @@
-//! Single items at a fixed rate to consumers that wait: how long from the moment an item was meant to be sent
-//! until it is delivered. The sender keeps to its timetable whatever the queue does, so a stall counts for
-//! every item that should have been sent meanwhile.
+//! Measures the time from an item's intended sending to its delivery, with single items at a fixed rate and
+//! consumers that wait. The schedule does not depend on the queue, so a stall counts for every item that
+//! should have been sent in that time.
 
 use std::{
     sync::Arc,
@@ -14,100 +14,110 @@ use tokio::{
 };
 
 use crate::{
-    outcome::Outcome,
-    payload::Head,
+    load::{Load, Phases},
+    payload::Header,
+    round_result::RoundResult,
     system::{Delivered, Item, Producer, System},
-    times::Times,
+    times::{SharedHistogram, now},
     usage::Usage,
-    workload::{Load, Shared, Span, connect_consumers, connect_producers, consume, drain, now, within},
+    workload::{
+        measure::drain,
+        stall::with_timeout,
+        state::RunState,
+        workers::{connect_consumers, connect_producers, consume},
+    },
 };
 
-/// How long a consumer waits before it looks whether the run is over.
-const WAIT: Duration = Duration::from_millis(500);
+/// How long a consumer waits for an item before it checks whether the run is over.
+const DEQUEUE_WAIT: Duration = Duration::from_millis(500);
 
-/// The shortest warm-up: a RabbitMQ that has just started stalls once in its first seconds, which says nothing
-/// of how it goes on. The same for all, so that all are measured alike.
-const LEAST_WARM_UP: Duration = Duration::from_secs(4);
+/// The shortest warm-up, the same for all candidates: RabbitMQ stalls once in its first seconds.
+const WARM_UP_MIN: Duration = Duration::from_secs(4);
 
-/// Runs it with so many items a second.
-pub async fn run(system: &dyn System, load: &Load, span: Span, rate: u32) -> anyhow::Result<Outcome> {
-    let shared = Shared::new(load)?;
-    let span = Span { warm_up: span.warm_up.max(LEAST_WARM_UP), ..span };
-    let times = Times::new()?;
+/// Measures the latency at `rate` items per second.
+pub async fn run(system: &dyn System, load: &Load, phases: Phases, rate: u32) -> anyhow::Result<RoundResult> {
+    let state = RunState::new(load)?;
+    let phases = Phases { warm_up: phases.warm_up.max(WARM_UP_MIN), ..phases };
+    let times = SharedHistogram::new()?;
     let mut producers = JoinSet::new();
-    let mut bells = Vec::new();
+    let mut schedules = Vec::new();
     for (worker, producer) in (0..).zip(connect_producers(load, system).await?) {
-        let (bell, rings) = mpsc::unbounded_channel();
-        bells.push(bell);
-        producers.spawn(produce(shared.clone(), producer, worker, rings));
+        let (schedule, times_due) = mpsc::unbounded_channel();
+        schedules.push(schedule);
+        producers.spawn(produce(state.clone(), producer, worker, times_due));
     }
-    let takers = connect_consumers(load, system).await?;
-    // The timetable begins when everyone is connected.
+    let connected = connect_consumers(load, system).await?;
+    // The schedule starts when all are connected.
     let start = now();
     let mut consumers = JoinSet::new();
-    for consumer in takers {
-        let (of, times) = (shared.clone(), times.clone());
-        let look = move |items: &[Delivered]| {
+    for consumer in connected {
+        let (of, times) = (state.clone(), times.clone());
+        let check = move |items: &[Delivered]| {
             let arrived = start.elapsed();
             for item in items {
-                let intended = Duration::from_micros(of.ledger.deliver(item)?.at_us);
-                if intended >= span.warm_up {
+                let intended = Duration::from_micros(of.delivery_check.check(item)?.at_us);
+                if intended >= phases.warm_up {
                     times.record(arrived.saturating_sub(intended));
                 }
             }
             Ok(())
         };
-        consumers.spawn(consume(shared.clone(), consumer, WAIT, look));
+        consumers.spawn(consume(state.clone(), consumer, DEQUEUE_WAIT, check));
     }
-    let total = (u64::from(rate) * (span.warm_up + span.measured).as_millis() as u64) / 1_000;
+    let total = (u64::from(rate) * (phases.warm_up + phases.measured).as_millis() as u64) / 1_000;
     let every = Duration::from_secs(1) / rate;
-    let timetable = tokio::task::spawn_blocking(move || {
+    let scheduler = tokio::task::spawn_blocking(move || {
         for turn in 0..total {
             let at = every * turn as u32;
             pause_until(start + at);
-            // A producer that is gone has failed, which is told where it is waited for.
-            let _ = bells[turn as usize % bells.len()].send(at);
+            // A producer that has ended has failed; its error is returned by `drain`.
+            let _ = schedules[turn as usize % schedules.len()].send(at);
         }
     });
-    tokio::time::sleep_until((start + span.warm_up).into()).await;
-    let before = Usage::now(&system.parts());
-    timetable.await?;
-    let usage = Usage::now(&system.parts()).since(&before);
-    drain(&shared, &mut producers, &mut consumers).await?;
+    tokio::time::sleep_until((start + phases.warm_up).into()).await;
+    let before = Usage::now(&system.processes());
+    scheduler.await?;
+    let usage = Usage::now(&system.processes()).since(&before);
+    drain(&state, &mut producers, &mut consumers).await?;
     ensure!(
         !times.with(|times| times.is_empty()),
-        "no item was to be sent in {:?}: a longer --measured, or more --rate",
-        span.measured
+        "no item was due in {:?}: use a longer --measured or a higher --rate",
+        phases.measured
     );
-    let mut outcome = Outcome { figures: Vec::new(), usage };
-    outcome.quantiles(&times);
-    outcome.costs(u64::from(rate) * span.measured.as_millis() as u64 / 1_000);
-    Ok(outcome)
+    let mut result = RoundResult { metrics: Vec::new(), usage };
+    result.add_quantiles(&times);
+    result.add_cpu_time(u64::from(rate) * phases.measured.as_millis() as u64 / 1_000);
+    Ok(result)
 }
 
-/// Tokio's timers have a grain of a millisecond, which is as long as what is to be measured here.
-#[expect(clippy::disallowed_methods, reason = "on a thread of its own, outside of the runtime")]
+/// Sleeps with more precision than a timer of Tokio, whose resolution of a millisecond is as long as the
+/// latencies.
+#[expect(clippy::disallowed_methods, reason = "runs on its own thread, outside of the runtime")]
 fn pause_until(at: Instant) {
     std::thread::sleep(at.saturating_duration_since(now()));
 }
 
 async fn produce(
-    shared: Arc<Shared>,
+    state: Arc<RunState>,
     mut producer: Box<dyn Producer>,
     worker: u32,
-    mut rings: UnboundedReceiver<Duration>,
+    mut times_due: UnboundedReceiver<Duration>,
 ) -> anyhow::Result<()> {
-    let topics = shared.load.share(worker, shared.load.producers);
+    let topics = state.load.share(worker, state.load.producers);
     let mut sent = 0;
-    while let Some(at) = rings.recv().await {
+    while let Some(at) = times_due.recv().await {
         let topic = topics[sent % topics.len()];
-        let number = shared.ledger.number(1);
-        let priority = (number % u64::from(shared.load.priorities)) as u8;
-        let payload =
-            shared.ledger.payloads().make(Head { number, topic, priority, at_us: at.as_micros() as u64 });
+        let number = state.delivery_check.next_numbers(1);
+        let priority = (number % u64::from(state.load.priorities)) as u8;
+        let payload = state.delivery_check.payloads().make(Header {
+            number,
+            topic,
+            priority,
+            at_us: at.as_micros() as u64,
+        });
         let item = Item { priority, payload, due: None };
-        within("enqueue", Duration::ZERO, producer.put(topic, vec![item])).await?;
-        shared.ledger.confirm(number, 1);
+        with_timeout("enqueue", Duration::ZERO, producer.put(topic, vec![item])).await?;
+        state.delivery_check.confirm(number, 1);
         sent += 1;
     }
     Ok(())

@@ -1,58 +1,70 @@
-//! Items that are enqueued, dequeued and acked, all at once.
+//! Measures enqueue, dequeue and ack at the same time.
 
 use std::sync::Arc;
 
 use crate::{
-    outcome::Outcome,
+    load::{Load, Phases},
+    round_result::RoundResult,
     system::System,
-    workload::{Load, Measured, Shared, Span, drain, finish, measure, start_consumers, start_producers},
+    workload::{
+        measure::{Measured, drain, finish, measure},
+        state::RunState,
+        workers::{start_consumers, start_producers},
+    },
 };
 
-/// What waits already when the run begins. It stays as much: consumers take as many items as the run puts in.
+/// The backlog at the start of the run. Its size stays the same: consumers take as many items as producers
+/// add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backlog {
-    /// Nothing.
+    /// No backlog.
     Empty,
-    /// So many items that are less urgent than those of the run.
+    /// This many items, less urgent than those of the run.
     LessUrgent(u64),
-    /// So many items like those of the run; what comes out is the oldest of each priority.
-    Alike(u64),
+    /// This many items like those of the run. The oldest items of each priority are delivered first.
+    Equal(u64),
 }
 
-/// Runs it.
-pub async fn run(system: &dyn System, load: &Load, span: Span, backlog: Backlog) -> anyhow::Result<Outcome> {
-    let shared = Shared::new(load)?;
+/// Measures the lifecycle on top of `backlog`.
+pub async fn run(
+    system: &dyn System,
+    load: &Load,
+    phases: Phases,
+    backlog: Backlog,
+) -> anyhow::Result<RoundResult> {
+    let state = RunState::new(load)?;
     match backlog {
         Backlog::Empty => {}
-        Backlog::LessUrgent(count) => fill(&shared, system, count, Some(load.priorities)).await?,
-        Backlog::Alike(count) => fill(&shared, system, count, None).await?,
+        Backlog::LessUrgent(count) => fill(&state, system, count, Some(load.priorities)).await?,
+        Backlog::Equal(count) => fill(&state, system, count, None).await?,
     }
     if backlog != Backlog::Empty {
-        system.settle().await?;
-        shared.keep_level();
+        system.flush().await?;
+        state.keep_backlog();
     }
-    let mut consumers = start_consumers(&shared, system, false).await?;
-    let mut producers = start_producers(&shared, system, None, None).await?;
-    let measured = measure(&shared, system, span, [&mut producers, &mut consumers], || {}).await?;
-    shared.stop_producers();
+    let mut consumers = start_consumers(&state, system, false).await?;
+    let mut producers = start_producers(&state, system, None, None).await?;
+    let measured = measure(&state, system, phases, [&mut producers, &mut consumers], || {}).await?;
+    state.stop_producers();
     if backlog == Backlog::Empty {
-        drain(&shared, &mut producers, &mut consumers).await?;
+        drain(&state, &mut producers, &mut consumers).await?;
     } else {
-        // Draining millions would take longer than the run: what came out has been checked, the rest stays.
+        // Draining millions of items would take longer than the run. Delivered items are checked, the rest
+        // stays.
         finish(&mut producers).await?;
-        shared.stop_consumers();
+        state.stop_consumers();
         finish(&mut consumers).await?;
     }
     let Measured { settled, took, usage, .. } = measured;
-    Ok(Outcome::of_items(settled, took, usage))
+    Ok(RoundResult::of_items(settled, took, usage))
 }
 
 async fn fill(
-    shared: &Arc<Shared>,
+    state: &Arc<RunState>,
     system: &dyn System,
     count: u64,
     priority: Option<u8>,
 ) -> anyhow::Result<()> {
-    shared.room.add(count as usize);
-    finish(&mut start_producers(shared, system, Some(count), priority).await?).await
+    state.in_flight_limit.release(count as usize);
+    finish(&mut start_producers(state, system, Some(count), priority).await?).await
 }

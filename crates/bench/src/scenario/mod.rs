@@ -1,9 +1,9 @@
-//! What is done with a queue, one file each.
+//! The scenarios, one per file.
 
+pub mod baseline;
 pub mod delay;
 pub mod drain;
 pub mod enqueue;
-pub mod floor;
 pub mod idle;
 pub mod latency;
 pub mod lifecycle;

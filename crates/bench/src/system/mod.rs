@@ -1,7 +1,8 @@
-//! What is measured: a queue that takes items from producers and hands them to consumers.
+//! A system that is measured: a queue that takes items from producers and delivers them to consumers.
 
-pub mod floor;
+pub mod baseline;
 pub mod forebay;
+pub mod server;
 
 use std::{
     path::PathBuf,
@@ -13,134 +14,133 @@ use bytes::Bytes;
 
 use crate::database::Database;
 
-/// What a started queue must be able to hold and to do.
+/// The configuration of a system.
 #[derive(Debug, Clone)]
-pub struct Setup {
-    /// The number of topics; they are numbered from 0.
+pub struct SystemConfig {
+    /// Number of topics; they are numbered from 0.
     pub topics: u32,
-    /// The number of priorities; they are numbered from 0, which goes first.
+    /// Number of priorities; they are numbered from 0, the most urgent.
     pub priorities: u8,
-    /// The number of shards, for those that have any.
+    /// Number of shards, if the system has shards.
     pub shards: u32,
-    /// Bytes of a payload.
+    /// Bytes per payload.
     pub item_bytes: usize,
-    /// The buffer pool of a database server, in MiB.
+    /// Buffer pool of a database server, in MiB.
     pub pool_mib: u32,
-    /// Further flags of a database server. With any, commits may be less durable than they should be.
+    /// Additional flags of a database server. With any of them, commits may be less durable than usual.
     pub server_flags: Vec<String>,
-    /// Database servers take down where they spend their time, which costs them some.
+    /// Whether a database server records its time by statement, which slows it down a little.
     pub by_statement: bool,
-    /// Where items that wait are kept, for those that can choose.
+    /// Where items are stored, if the system can choose.
     pub database: Database,
-    /// The program to measure.
+    /// The forebay program to measure.
     pub forebay: PathBuf,
 }
 
-/// One item on its way in.
+/// An item to enqueue.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// Smaller goes first.
+    /// Smaller is more urgent.
     pub priority: u8,
-    /// What the queue carries; [`crate::payload`] makes it.
+    /// The payload, made by [`crate::payload`].
     pub payload: Bytes,
-    /// Not to be delivered before; `None`: at once.
+    /// Earliest delivery; `None`: at once.
     pub due: Option<SystemTime>,
 }
 
-/// One item on its way out.
+/// A delivered item.
 #[derive(Debug)]
 pub struct Delivered {
-    /// Where it waited.
+    /// The topic that it was delivered from.
     pub topic: u32,
-    /// As it arrived.
+    /// The payload as received.
     pub payload: Bytes,
 }
 
 /// What an OK to an enqueue means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Promise {
-    /// It is on disk.
-    Disk,
-    /// It will soon be on disk.
-    Soon,
+pub enum Durability {
+    /// The item is on disk.
+    OnDisk,
+    /// The item will soon be on disk.
+    SoonOnDisk,
 }
 
-impl Promise {
-    /// In words, for the table.
-    pub const fn words(self) -> &'static str {
+impl Durability {
+    /// As shown in reports.
+    pub const fn text(self) -> &'static str {
         match self {
-            Self::Disk => "on disk",
-            Self::Soon => "soon on disk",
+            Self::OnDisk => "on disk",
+            Self::SoonOnDisk => "soon on disk",
         }
     }
 }
 
-/// In which order a queue promises to deliver.
+/// The order in which a queue delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// By priority, then by age.
     Priority,
-    /// By age: it knows no priorities. Only some peers are so.
+    /// By age: some other queues have no priorities.
     #[cfg(any(feature = "rabbitmq", feature = "nats", test))]
-    Age,
+    Fifo,
 }
 
-/// A process whose CPU time and memory are measured.
+/// A process whose CPU time and memory are measured, and its role.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ProcessRole {
     /// `node`, `database` or `broker`.
     pub role: &'static str,
-    /// Its process id; its children count with it.
+    /// The process id. Its children are measured with it.
     pub pid: u32,
 }
 
-/// A running queue, with nothing in it when it is new. It ends, and its data goes, when it is dropped.
+/// A running queue, which is empty at first. Dropping it stops its processes and removes its data.
 #[async_trait]
 pub trait System: Send + Sync {
-    /// What an OK means.
-    fn promise(&self) -> Promise;
+    /// What an OK to an enqueue means.
+    fn durability(&self) -> Durability;
 
-    /// The order in which items come out.
+    /// The order in which items are delivered.
     fn order(&self) -> Order;
 
-    /// Whether one `take` is one answer of the queue, in delivery order; else it is what has been pushed
-    /// to the consumer so far, some of it before better items came.
-    fn answers(&self) -> bool;
+    /// Whether one `take` is one answer of the queue, in delivery order. If not, it is what the queue has
+    /// pushed so far, and more urgent items may have arrived since.
+    fn batches_are_ordered(&self) -> bool;
 
-    /// The processes that it consists of.
-    fn parts(&self) -> Vec<Part>;
+    /// The processes of the system.
+    fn processes(&self) -> Vec<ProcessRole>;
 
-    /// Version and settings that matter for speed and for what an OK means: name and value.
+    /// Version, and settings that affect speed or durability, as names and values.
     async fn settings(&self) -> anyhow::Result<Vec<(String, String)>>;
 
-    /// Returns once what has been put in so far costs nothing any more: a database may have pages in memory
-    /// that it still has to write out.
-    async fn settle(&self) -> anyhow::Result<()> {
+    /// Returns when enqueued items cause no more work: a database may still have to write pages to disk.
+    async fn flush(&self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// A producer, with a connection of its own where the queue's users would have that.
+    /// Connects a producer. It has its own connection if users of the queue would have one.
     async fn producer(&self) -> anyhow::Result<Box<dyn Producer>>;
 
-    /// A consumer of these topics. Several consumers may share a topic.
+    /// Connects a consumer of these topics. Several consumers may share a topic.
     async fn consumer(&self, topics: Vec<u32>) -> anyhow::Result<Box<dyn Consumer>>;
 }
 
-/// Puts items in.
+/// Enqueues items.
 #[async_trait]
 pub trait Producer: Send {
-    /// Enqueues the items, all in `topic`, and returns when the queue has confirmed every one.
+    /// Enqueues the items, all in `topic`. Returns when the queue has confirmed every one.
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()>;
 }
 
-/// Takes items out.
+/// Dequeues and acks items.
 #[async_trait]
 pub trait Consumer: Send {
-    /// Up to `max` items, in the order of their delivery; waits for the first one, at most `wait`, and returns
-    /// none after that.
+    /// Returns up to `max` items in the order of their delivery. Waits for the first one, but no longer than
+    /// `wait`; after that the result is empty.
     async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>>;
 
-    /// Settles everything that the last `take` returned, and returns when the queue has confirmed that, if it
-    /// ever does.
+    /// Acks everything that the last `take` returned. Returns when the queue has confirmed the acks, if it
+    /// confirms them at all.
     async fn ack(&mut self) -> anyhow::Result<()>;
 }

@@ -1,54 +1,54 @@
-//! One target: how its figure is found in what came of a contest, its bound, and the verdict.
+//! A target: what is measured, its bound, and the verdict.
 
 use serde::Serialize;
 
 use crate::{
-    contest::{Result, Standing},
+    comparison::{CandidateResult, ComparisonResult},
     report::statistics::{Summary, memory, ratio, summary},
 };
 
-/// Something that is to be so.
+/// A goal for the result of a comparison.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// In words; begins with the title of the contest.
+    /// The target as text, starting with the title of the comparison.
     pub title: String,
-    /// How it is measured.
+    /// What is measured.
     pub measure: Measure,
-    /// The unit of what is measured; empty for ratios.
+    /// Unit of the measured value; empty for ratios.
     pub unit: &'static str,
-    /// What it is to be; `None`: it is reported alone.
+    /// The goal; `None`: the value is only reported.
     pub bound: Option<Bound>,
 }
 
-/// How a target's figure comes from the standings, which are found by their labels.
+/// What a target measures. Candidates are identified by their labels.
 #[derive(Debug, Clone)]
 pub enum Measure {
-    /// A figure itself.
-    Figure {
-        /// Of whom.
+    /// A metric of one candidate.
+    Metric {
+        /// Label of the candidate.
         of: String,
-        /// Which.
+        /// Name of the metric.
         name: &'static str,
     },
-    /// The figure of one by that of another, round by round.
+    /// A metric of one candidate divided by that of another, round by round.
     Ratio {
-        /// Above the line.
+        /// Label of the dividend.
         ours: String,
-        /// Below it.
+        /// Label of the divisor.
         theirs: String,
-        /// Which.
+        /// Name of the metric.
         name: &'static str,
     },
-    /// Resident memory at the end of the measured span, in MiB.
+    /// Resident memory at the end of the measured phase, in MiB.
     Memory {
-        /// Of whom.
+        /// Label of the candidate.
         of: String,
-        /// Of which of its processes.
+        /// Role of the process.
         role: &'static str,
     },
 }
 
-/// What a median is to be.
+/// The allowed range of a median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
     /// This or more.
@@ -61,40 +61,40 @@ pub enum Bound {
     Below(f64),
 }
 
-/// What came of a target.
+/// Whether a target is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is so.
+    /// The bound holds.
     Met,
-    /// It is not.
+    /// The bound does not hold.
     Missed,
-    /// It had no bound.
+    /// The target has no bound.
     Reported,
-    /// Someone was absent.
+    /// A candidate is absent.
     NotMeasured,
 }
 
-/// A target and what came of it.
+/// The result of a target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The target, in words.
+    /// The target, as text.
     pub target: String,
-    /// Its bound, in words; empty if there is none.
+    /// Its bound, as text; empty if there is none.
     pub bound: String,
-    /// The unit of what was measured; empty for ratios.
+    /// Unit of the measured value; empty for ratios.
     pub unit: &'static str,
-    /// What was measured.
+    /// The measured value.
     pub measured: Option<Summary>,
-    /// What that means.
+    /// Whether the target is met.
     pub state: State,
-    /// Why nothing was measured.
+    /// The reason if nothing was measured.
     pub why: Option<String>,
 }
 
 impl Target {
-    /// What is to be said of it after its contest.
-    pub fn judge(&self, result: &Result) -> Verdict {
+    /// Evaluates the target after its comparison.
+    pub fn evaluate(&self, result: &ComparisonResult) -> Verdict {
         let measured = self.measure.of(result);
         let state = match (&measured, self.bound) {
             (Err(_), _) => State::NotMeasured,
@@ -104,7 +104,7 @@ impl Target {
         };
         Verdict {
             target: self.title.clone(),
-            bound: self.bound.map(|bound| bound.words(self.unit)).unwrap_or_default(),
+            bound: self.bound.map(|bound| bound.text(self.unit)).unwrap_or_default(),
             unit: self.unit,
             why: measured.as_ref().err().cloned(),
             measured: measured.ok(),
@@ -114,51 +114,51 @@ impl Target {
 }
 
 impl Measure {
-    /// The labels of those whom it takes.
-    pub fn entries(&self) -> Vec<&str> {
+    /// The labels of the candidates that it uses.
+    pub fn labels(&self) -> Vec<&str> {
         match self {
-            Self::Figure { of, .. } | Self::Memory { of, .. } => vec![of],
+            Self::Metric { of, .. } | Self::Memory { of, .. } => vec![of],
             Self::Ratio { ours, theirs, .. } => vec![ours, theirs],
         }
     }
 
-    /// Whether it takes this one.
+    /// Whether it uses the candidate with this label.
     pub fn needs(&self, label: &str) -> bool {
-        self.entries().contains(&label)
+        self.labels().contains(&label)
     }
 
-    fn of(&self, result: &Result) -> std::result::Result<Summary, String> {
+    fn of(&self, result: &ComparisonResult) -> Result<Summary, String> {
         let (found, what) = match self {
-            Self::Figure { of, name } => (summary(find(result, of)?, name), *name),
+            Self::Metric { of, name } => (summary(find(result, of)?, name), *name),
             Self::Ratio { ours, theirs, name } => {
                 (ratio(find(result, ours)?, find(result, theirs)?, name), *name)
             }
             Self::Memory { of, role } => (memory(find(result, of)?, role), *role),
         };
-        found.ok_or_else(|| format!("no figure {what}"))
+        found.ok_or_else(|| format!("no metric {what}"))
     }
 }
 
-fn find<'a>(result: &'a Result, label: &str) -> std::result::Result<&'a Standing, String> {
-    result.standings.iter().find(|standing| standing.label == label).ok_or_else(|| {
+fn find<'a>(result: &'a ComparisonResult, label: &str) -> Result<&'a CandidateResult, String> {
+    result.candidates.iter().find(|candidate| candidate.label == label).ok_or_else(|| {
         let absent = result.absent.iter().find(|(name, _)| name == label);
-        absent.map_or_else(|| format!("{label} took no part"), |(name, why)| format!("{name}: {why}"))
+        absent.map_or_else(|| format!("{label} was not measured"), |(name, why)| format!("{name}: {why}"))
     })
 }
 
 impl Bound {
-    /// Whether a value is as it should be; what is not a number never is.
+    /// Whether the bound holds for a value. It never holds for NaN.
     pub fn holds(self, value: f64) -> bool {
         match self {
-            Self::AtLeast(least) => value >= least,
+            Self::AtLeast(bound) => value >= bound,
             Self::Above(bound) => value > bound,
-            Self::AtMost(most) => value <= most,
+            Self::AtMost(bound) => value <= bound,
             Self::Below(bound) => value < bound,
         }
     }
 
-    /// As it is written in the table.
-    pub fn words(self, unit: &str) -> String {
+    /// As shown in reports.
+    pub fn text(self, unit: &str) -> String {
         let (how, bound) = match self {
             Self::AtLeast(bound) => ("at least", bound),
             Self::Above(bound) => ("above", bound),
@@ -170,8 +170,8 @@ impl Bound {
 }
 
 impl State {
-    /// In words, for the table.
-    pub const fn words(self) -> &'static str {
+    /// As shown in reports.
+    pub const fn text(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::Missed => "missed",
@@ -184,35 +184,38 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Outcome;
+    use crate::round_result::RoundResult;
 
-    fn standing(label: &str, values: &[f64]) -> Standing {
+    fn candidate(label: &str, values: &[f64]) -> CandidateResult {
         let round = |value: &f64| {
-            let mut outcome = Outcome::default();
-            outcome.more("throughput", "items/s", *value);
-            outcome.usage.memory.insert("node", (*value * f64::from(1 << 20)) as u64);
-            outcome
+            let mut result = RoundResult::default();
+            result.add_more_is_better("throughput", "items/s", *value);
+            result.usage.memory.insert("node", (*value * f64::from(1 << 20)) as u64);
+            result
         };
         let rounds = values.iter().map(round).collect();
-        Standing {
+        CandidateResult {
             label: label.to_owned(),
-            promise: "on disk",
+            durability: "on disk",
             settings: Vec::new(),
             rounds,
             statements: Vec::new(),
         }
     }
 
-    fn result() -> Result {
-        Result {
+    fn result() -> ComparisonResult {
+        ComparisonResult {
             title: "race".to_owned(),
-            standings: vec![standing("ours", &[10.0, 12.0, 30.0]), standing("theirs", &[20.0, 16.0, 30.0])],
+            candidates: vec![
+                candidate("ours", &[10.0, 12.0, 30.0]),
+                candidate("theirs", &[20.0, 16.0, 30.0]),
+            ],
             absent: vec![("nobody".to_owned(), "not found: nobody".to_owned())],
         }
     }
 
     fn verdict(measure: Measure, bound: Option<Bound>) -> Verdict {
-        Target { title: "race: x".to_owned(), measure, unit: "", bound }.judge(&result())
+        Target { title: "race: x".to_owned(), measure, unit: "", bound }.evaluate(&result())
     }
 
     fn against(theirs: &str) -> Measure {
@@ -222,7 +225,7 @@ mod tests {
     #[test]
     fn ratios_are_taken_round_by_round() {
         let met = verdict(against("theirs"), Some(Bound::AtLeast(0.75)));
-        assert_eq!(met.measured, Some(Summary { median: 0.75, least: 0.5, most: 1.0 }));
+        assert_eq!(met.measured, Some(Summary { median: 0.75, min: 0.5, max: 1.0 }));
         assert_eq!(met.state, State::Met);
         assert_eq!(met.bound, "at least 0.75");
         assert_eq!(verdict(against("theirs"), Some(Bound::Above(0.75))).state, State::Missed);
@@ -230,30 +233,30 @@ mod tests {
     }
 
     #[test]
-    fn figures_and_memory_are_taken_as_they_are() {
-        let figure = Measure::Figure { of: "ours".to_owned(), name: "throughput" };
-        assert_eq!(verdict(figure.clone(), Some(Bound::AtMost(12.0))).state, State::Met);
-        assert_eq!(verdict(figure, Some(Bound::Below(12.0))).state, State::Missed);
+    fn metrics_and_memory_are_not_changed() {
+        let metric = Measure::Metric { of: "ours".to_owned(), name: "throughput" };
+        assert_eq!(verdict(metric.clone(), Some(Bound::AtMost(12.0))).state, State::Met);
+        assert_eq!(verdict(metric, Some(Bound::Below(12.0))).state, State::Missed);
         let memory = |role| Measure::Memory { of: "ours".to_owned(), role };
         assert_eq!(verdict(memory("node"), Some(Bound::Below(512.0))).measured.unwrap().median, 12.0);
         let none = verdict(memory("broker"), Some(Bound::Below(512.0)));
-        assert_eq!((none.state, none.why.as_deref()), (State::NotMeasured, Some("no figure broker")));
+        assert_eq!((none.state, none.why.as_deref()), (State::NotMeasured, Some("no metric broker")));
     }
 
     #[test]
-    fn who_is_absent_is_named() {
+    fn an_absent_candidate_is_named() {
         let absent = verdict(against("nobody"), Some(Bound::AtLeast(1.0)));
         assert_eq!(absent.state, State::NotMeasured);
         assert_eq!(absent.why.as_deref(), Some("nobody: not found: nobody"));
-        assert_eq!(verdict(against("stranger"), None).why.as_deref(), Some("stranger took no part"));
+        assert_eq!(verdict(against("stranger"), None).why.as_deref(), Some("stranger was not measured"));
     }
 
     #[test]
-    fn what_is_no_number_is_never_enough() {
+    fn no_bound_holds_for_nan() {
         for bound in [Bound::AtLeast(0.0), Bound::Above(0.0), Bound::AtMost(0.0), Bound::Below(0.0)] {
             assert!(!bound.holds(f64::NAN));
         }
-        assert_eq!(Bound::Below(20.0).words("ms"), "below 20 ms");
-        assert_eq!(Bound::Above(1.0).words(""), "above 1");
+        assert_eq!(Bound::Below(20.0).text("ms"), "below 20 ms");
+        assert_eq!(Bound::Above(1.0).text(""), "above 1");
     }
 }

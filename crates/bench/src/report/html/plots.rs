@@ -1,96 +1,99 @@
-//! The plots of a contest: what it is about, and what that costs.
+//! The plots of a comparison: its main metric, and CPU time by role.
 
 use std::fmt::Write as _;
 
 use crate::{
-    contest::{Result, Standing},
+    comparison::{CandidateResult, ComparisonResult},
     report::{
         escape::escape,
+        format::number,
         palette::{FIRST, OTHER, QUANTILES, Shade, role},
         plot::{Bar, Row, Scale, draw},
-        statistics::{names, summary},
-        words::number,
+        statistics::{metric_names, summary},
     },
 };
 
 const QUANTILE_NAMES: [&str; 3] = ["p50", "p99", "p99.9"];
-/// In these units figures tell CPU time by role.
+/// Units of CPU time by role.
 const CPU_UNITS: [&str; 2] = ["CPU µs/item", "% of a core"];
-const MARKS: &str = "Bars are medians, dots are rounds, and lines join the least with the most.";
+const LEGEND_NOTE: &str = "Bars are medians, dots are rounds, and lines join minimum and maximum.";
 
-/// All plots of a contest.
-pub fn of(result: &Result) -> anyhow::Result<String> {
-    let names = names(&result.standings);
+/// All plots of a comparison.
+pub fn of(result: &ComparisonResult) -> anyhow::Result<String> {
+    let names = metric_names(&result.candidates);
     let Some(&main) = names.first() else { return Ok(String::new()) };
     let mut text = "<div class=\"plots\">\n".to_owned();
     let about_times = QUANTILE_NAMES.iter().all(|quantile| names.iter().any(|(name, _)| name == quantile));
     let about_cpu = CPU_UNITS.contains(&main.1);
     if about_times {
-        text.push_str(&quantiles(&result.standings, main.1)?);
+        text.push_str(&quantiles(&result.candidates, main.1)?);
     } else if !about_cpu {
-        text.push_str(&bars(&result.standings, main)?);
+        text.push_str(&bars(&result.candidates, main)?);
     }
     let cpu = names.iter().find(|(_, unit)| CPU_UNITS.contains(unit));
     if let Some((_, unit)) = cpu {
         let roles: Vec<_> = names.iter().filter(|(_, of)| of == unit).map(|(name, _)| *name).collect();
-        text.push_str(&stacks(&result.standings, unit, &roles)?);
+        text.push_str(&stacks(&result.candidates, unit, &roles)?);
     }
     text.push_str("</div>\n");
     Ok(text)
 }
 
-fn bars(standings: &[Standing], (name, unit): (&'static str, &'static str)) -> anyhow::Result<String> {
-    let row = |(at, standing): (usize, &Standing)| {
+fn bars(
+    candidates: &[CandidateResult],
+    (name, unit): (&'static str, &'static str),
+) -> anyhow::Result<String> {
+    let row = |(at, candidate): (usize, &CandidateResult)| {
         let shade = if at == 0 { FIRST } else { OTHER };
-        let value = summary(standing, name).map(|of| number(of.median)).unwrap_or_default();
-        Row { label: standing.label.clone(), value, bars: vec![bar(standing, name, shade)] }
+        let value = summary(candidate, name).map(|of| number(of.median)).unwrap_or_default();
+        Row { label: candidate.label.clone(), value, bars: vec![bar(candidate, name, shade)] }
     };
-    let rows: Vec<_> = standings.iter().enumerate().map(row).collect();
+    let rows: Vec<_> = candidates.iter().enumerate().map(row).collect();
     figure(name, unit, Scale::Linear, &rows, &[])
 }
 
-fn quantiles(standings: &[Standing], unit: &str) -> anyhow::Result<String> {
-    let row = |standing: &Standing| {
-        let median = |name| summary(standing, name).map(|of| number(of.median)).unwrap_or_default();
+fn quantiles(candidates: &[CandidateResult], unit: &str) -> anyhow::Result<String> {
+    let row = |candidate: &CandidateResult| {
+        let median = |name| summary(candidate, name).map(|of| number(of.median)).unwrap_or_default();
         Row {
-            label: standing.label.clone(),
+            label: candidate.label.clone(),
             value: QUANTILE_NAMES.map(median).join(" · "),
             bars: QUANTILE_NAMES
                 .iter()
                 .zip(QUANTILES)
-                .map(|(name, shade)| bar(standing, name, shade))
+                .map(|(name, shade)| bar(candidate, name, shade))
                 .collect(),
         }
     };
-    let rows: Vec<_> = standings.iter().map(row).collect();
+    let rows: Vec<_> = candidates.iter().map(row).collect();
     let legend: Vec<_> = QUANTILE_NAMES.into_iter().zip(QUANTILES).collect();
     figure("times", unit, Scale::Logarithmic, &rows, &legend)
 }
 
-fn stacks(standings: &[Standing], unit: &str, roles: &[&'static str]) -> anyhow::Result<String> {
-    // The load comes last: it is what the measurement costs, not what is measured.
+fn stacks(candidates: &[CandidateResult], unit: &str, roles: &[&'static str]) -> anyhow::Result<String> {
+    // The load comes last: it is the cost of the measurement.
     let mut roles = roles.to_vec();
     roles.sort_by_key(|name| {
         ["node", "broker", "database"].iter().position(|known| known == name).unwrap_or(3)
     });
-    let row = |standing: &Standing| {
-        let median = |name: &&'static str| Some((role(name), summary(standing, name)?.median));
-        let stretches: Vec<_> = roles.iter().filter_map(median).collect();
-        let value = number(stretches.iter().map(|(_, median)| median).sum());
-        let bar = Bar { stretches, spread: None, rounds: Vec::new() };
-        Row { label: standing.label.clone(), value, bars: vec![bar] }
+    let row = |candidate: &CandidateResult| {
+        let median = |name: &&'static str| Some((role(name), summary(candidate, name)?.median));
+        let segments: Vec<_> = roles.iter().filter_map(median).collect();
+        let value = number(segments.iter().map(|(_, median)| median).sum());
+        let bar = Bar { segments, spread: None, rounds: Vec::new() };
+        Row { label: candidate.label.clone(), value, bars: vec![bar] }
     };
-    let rows: Vec<_> = standings.iter().map(row).collect();
+    let rows: Vec<_> = candidates.iter().map(row).collect();
     let legend: Vec<_> = roles.iter().map(|name| (*name, role(name))).collect();
     figure("CPU time by role", unit, Scale::Linear, &rows, &legend)
 }
 
-fn bar(standing: &Standing, name: &str, shade: Shade) -> Bar {
-    let of = summary(standing, name);
+fn bar(candidate: &CandidateResult, name: &str, shade: Shade) -> Bar {
+    let of = summary(candidate, name);
     Bar {
-        stretches: of.map(|of| (shade, of.median)).into_iter().collect(),
+        segments: of.map(|of| (shade, of.median)).into_iter().collect(),
         spread: of,
-        rounds: standing.rounds.iter().filter_map(|round| Some(round.figure(name)?.value)).collect(),
+        rounds: candidate.rounds.iter().filter_map(|round| Some(round.metric(name)?.value)).collect(),
     }
 }
 
@@ -111,7 +114,7 @@ fn figure(
         );
     }
     if rows.iter().flat_map(|row| &row.bars).any(|bar| bar.spread.is_some()) {
-        let _ = write!(text, "<span>{MARKS}</span>");
+        let _ = write!(text, "<span>{LEGEND_NOTE}</span>");
     }
     let _ = write!(text, "</p>\n{}</figure>\n", draw(&format!("{title}, {unit}"), unit, scale, rows)?);
     Ok(text)
