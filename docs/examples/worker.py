@@ -20,10 +20,10 @@ REPEATABLE = (
 
 
 def repeated(call, request, timeout=30, attempts=8):
-    """Makes a call, and repeats it while the server is out of reach or asks to come back."""
+    """Makes a call, and retries it while the server is unreachable or overloaded."""
     for attempt in range(attempts):
         try:
-            # wait_for_ready: a server that is just starting is waited for.
+            # wait_for_ready: wait for a server that is still starting.
             return call(request, timeout=timeout, wait_for_ready=True)
         except grpc.RpcError as error:
             if error.code() not in REPEATABLE or attempt + 1 == attempts:
@@ -42,7 +42,7 @@ def why(status):
 def produce(queue, payloads):
     request = pb.EnqueueRequest(
         namespace=NAMESPACE,
-        # With it the call may be repeated: what was stored is not stored again.
+        # Makes the call safe to retry: items that were stored are not stored twice.
         request_id=str(uuid.uuid4()),
         items=[pb.EnqueueItem(topic=TOPIC, priority=5, payload=payload) for payload in payloads],
     )
@@ -77,7 +77,7 @@ def consume(queue, number):
         if acks:
             results = repeated(queue.Ack, pb.AckRequest(namespace=NAMESPACE, acks=acks)).results
             for result in results:
-                # LEASE_LOST: it took too long, or an ack whose answer got lost was repeated.
+                # LEASE_LOST: the handler took too long, or the answer to an earlier ack was lost.
                 if result.HasField("error"):
                     print("not acked:", why(result.error))
                 else:
