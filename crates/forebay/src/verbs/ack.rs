@@ -10,15 +10,15 @@ use crate::failure::Failure;
 pub struct Ack {
     #[command(flatten)]
     connection: Connection,
-    /// The receipts of the deliveries
+    /// Receipts of the deliveries
     #[arg(required = true, value_name = "RECEIPT")]
     receipts: Vec<String>,
 }
 
 impl Ack {
-    /// Ends the deliveries.
+    /// Acknowledges the deliveries.
     pub async fn run(self) -> Result<(), Failure> {
         let results = self.connection.client()?.ack(self.receipts.clone()).await?;
-        settled::tell(self.connection.output, &self.receipts, results)
+        settled::print(self.connection.output, &self.receipts, results)
     }
 }
