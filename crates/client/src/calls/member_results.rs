@@ -1,49 +1,54 @@
-//! One answer per member, gathered over the attempts of a call.
+//! One answer per member, collected over the attempts of a call.
 
-use crate::{Client, Error, client::miscounted, retry::Attempts};
+use crate::{
+    client::{Client, miscounted},
+    error::Error,
+    retry::Attempts,
+};
 
 /// The answer to one member.
 pub(crate) type Member<R> = Result<R, Error>;
 
-/// What is known of each member so far.
+/// What is known of each member so far. `at` is a member's index in the call.
 #[derive(Debug)]
-pub(crate) struct Tally<R> {
+pub(crate) struct MemberResults<R> {
     answers: Vec<Option<Member<R>>>,
+    /// An earlier attempt may have taken effect.
     unknown: Vec<bool>,
 }
 
-impl<R> Tally<R> {
-    /// Nothing is known of `members` members.
+impl<R> MemberResults<R> {
+    /// No member has an answer yet.
     pub(crate) fn new(members: usize) -> Self {
         Self { answers: (0..members).map(|_| None).collect(), unknown: vec![false; members] }
     }
 
-    /// An attempt left it open whether the member was done.
-    pub(crate) fn leave_open(&mut self, at: usize, error: &Error) {
+    /// An attempt failed. It may have left the member's outcome unknown.
+    pub(crate) fn attempt_failed(&mut self, at: usize, error: &Error) {
         self.unknown[at] |= error.maybe_done();
     }
 
-    /// Whether some attempt left it open.
-    pub(crate) fn is_open(&self, at: usize) -> bool {
+    /// Whether an earlier attempt may have taken effect.
+    pub(crate) fn is_unknown(&self, at: usize) -> bool {
         self.unknown[at]
     }
 
-    /// The member's last answer.
-    pub(crate) fn settle(&mut self, at: usize, answer: Member<R>) {
+    /// Sets the member's final answer.
+    pub(crate) fn set(&mut self, at: usize, answer: Member<R>) {
         self.answers[at] = Some(answer);
     }
 
-    /// The member failed for good; an earlier attempt may have done it none the less.
+    /// The member's last attempt failed. An earlier one may have taken effect.
     pub(crate) fn fail(&mut self, at: usize, error: Error) {
         let error = if self.unknown[at] { error.or_done() } else { error };
         self.answers[at] = Some(Err(error));
     }
 
-    /// The whole call failed for good: that is its answer, unless members were answered before.
+    /// The last attempt failed as a whole: the call fails, unless some members were answered before.
     pub(crate) fn fail_rest(mut self, error: &Error) -> Result<Vec<Member<R>>, Error> {
         if self.answers.iter().all(Option::is_none) {
-            let open = self.unknown.contains(&true);
-            return Err(if open { error.clone().or_done() } else { error.clone() });
+            let unknown = self.unknown.contains(&true);
+            return Err(if unknown { error.clone().or_done() } else { error.clone() });
         }
         for at in 0..self.answers.len() {
             if self.answers[at].is_none() {
@@ -61,19 +66,21 @@ impl<R> Tally<R> {
     }
 }
 
-/// Sends `members` and repeats those that failed for a while. `judge` sees a final failure together with
-/// the member and whether an earlier attempt may have done it, and may call it done.
-pub(crate) async fn repeat_members<M: Clone, R, F>(
+/// Sends `members` and retries those whose errors are transient.
+///
+/// `resolve` gets a final error with its member and whether an earlier attempt may have taken effect. It
+/// returns a result if the error shows that it did.
+pub(crate) async fn retry_members<M: Clone, R, F>(
     client: &Client,
     mut attempts: Attempts,
     members: Vec<M>,
     send: impl Fn(Vec<M>, tokio::time::Instant) -> F,
-    judge: impl Fn(&M, bool, &Error) -> Option<R>,
+    resolve: impl Fn(&M, bool, &Error) -> Option<R>,
 ) -> Result<Vec<Member<R>>, Error>
 where
     F: Future<Output = Result<Vec<Member<R>>, Error>>,
 {
-    let mut tally = Tally::new(members.len());
+    let mut results = MemberResults::new(members.len());
     let mut left: Vec<usize> = (0..members.len()).collect();
     while !left.is_empty() {
         let answers = match send(left.iter().map(|&at| members[at].clone()).collect(), attempts.until()).await
@@ -81,38 +88,38 @@ where
             Ok(answers) if answers.len() == left.len() => answers,
             Ok(answers) => return Err(miscounted(left.len(), answers.len())),
             Err(error) => {
-                left.iter().for_each(|&at| tally.leave_open(at, &error));
-                if attempts.again(&error, &client.dice).await {
+                left.iter().for_each(|&at| results.attempt_failed(at, &error));
+                if attempts.wait_for_retry(&error, &client.rng).await {
                     continue;
                 }
-                return tally.fail_rest(&error);
+                return results.fail_rest(&error);
             }
         };
         let mut failed = Vec::new();
         for (&at, answer) in left.iter().zip(answers) {
             match answer {
-                Ok(done) => tally.settle(at, Ok(done)),
+                Ok(done) => results.set(at, Ok(done)),
                 Err(error) if error.is_transient() => {
-                    tally.leave_open(at, &error);
+                    results.attempt_failed(at, &error);
                     failed.push((at, error));
                 }
-                Err(error) => match judge(&members[at], tally.is_open(at), &error) {
-                    Some(done) => tally.settle(at, Ok(done)),
-                    None => tally.settle(at, Err(error)),
+                Err(error) => match resolve(&members[at], results.is_unknown(at), &error) {
+                    Some(done) => results.set(at, Ok(done)),
+                    None => results.set(at, Err(error)),
                 },
             }
         }
-        let Some(longest) = latest(failed.iter().map(|(_, error)| error)).cloned() else { break };
-        if !attempts.again(&longest, &client.dice).await {
-            failed.into_iter().for_each(|(at, error)| tally.fail(at, error));
+        let Some(longest) = longest_delay(failed.iter().map(|(_, error)| error)).cloned() else { break };
+        if !attempts.wait_for_retry(&longest, &client.rng).await {
+            failed.into_iter().for_each(|(at, error)| results.fail(at, error));
             break;
         }
         left = failed.into_iter().map(|(at, _)| at).collect();
     }
-    tally.finish()
+    results.finish()
 }
 
-/// The error whose server asks for the longest pause.
-pub(crate) fn latest<'a>(errors: impl Iterator<Item = &'a Error>) -> Option<&'a Error> {
+/// The error with the longest retry delay.
+pub(crate) fn longest_delay<'a>(errors: impl Iterator<Item = &'a Error>) -> Option<&'a Error> {
     errors.max_by_key(|error| error.retry_after())
 }
