@@ -75,7 +75,7 @@ async fn a_call_that_is_wrong_as_a_whole_fails_whole() {
     refused(named(EnqueueItem { dedupe_key: "k".into(), ..item("t") })).await.invalid("items[1].dedupe_key");
     refused(named(EnqueueItem { shard: Some(1), ..item("t") })).await.invalid("items[1].shard");
 
-    assert!(wire.peek_empty("t").await, "nothing of them was stored");
+    assert!(wire.is_empty("t").await, "nothing of them was stored");
 }
 
 #[tokio::test]
@@ -235,7 +235,7 @@ async fn nothing_comes_before_its_time_nor_after_its_end() {
     assert_eq!(&wire.take_one("time").await.payload[..], b"past");
     assert_eq!(&wire.take_one("time").await.payload[..], b"later");
     assert!(began.elapsed() >= Duration::from_millis(1_500));
-    assert!(wire.peek_empty("short").await, "expired by now");
+    assert!(wire.is_empty("short").await, "expired by now");
 }
 
 #[tokio::test]

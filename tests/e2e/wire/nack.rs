@@ -72,7 +72,7 @@ async fn a_delay_is_waited_for() {
     let first = wire.take_one("later").await;
     let began = Instant::now();
     assert_eq!(wire.nack(Nack { delay: Some(seconds(1)), ..of(&first.receipt) }).await, None);
-    assert!(wire.peek_empty("later").await);
+    assert!(wire.is_empty("later").await);
     assert_eq!(wire.take_one("later").await.attempt, 2);
     assert!(began.elapsed() >= Duration::from_secs(1));
 }
@@ -91,5 +91,5 @@ async fn failures_are_counted_and_releases_are_not() {
     let got = wire.take_one("count").await;
     assert_eq!(wire.nack(Nack { reason: "hopeless".into(), ..of(&got.receipt) }).await, None);
     Refused::member(&wire.ack(&got.receipt).await).lost("dead");
-    assert!(wire.peek_empty("count").await);
+    assert!(wire.is_empty("count").await);
 }
