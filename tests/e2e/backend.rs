@@ -21,7 +21,9 @@ pub enum Backend {
 
 /// A set of shards, and the ports of its nodes.
 pub struct Cluster {
+    /// Decides how nodes are started.
     backend: Backend,
+    /// Holds data, configurations and logs.
     folder: TempDir,
     /// The gRPC and HTTP port of each node. They survive restarts, so that clients find a node again.
     ports: Vec<[u16; 2]>,

@@ -93,8 +93,11 @@ pub struct Counts {
 
 /// Collects events from many tasks.
 pub struct History {
+    /// Times count from here.
     start: Instant,
+    /// Everything that was recorded.
     events: Mutex<Vec<Event>>,
+    /// Wakes those who wait for progress.
     counts: watch::Sender<Counts>,
 }
 

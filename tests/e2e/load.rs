@@ -35,8 +35,11 @@ pub fn topics() -> Vec<String> {
 
 /// A running load.
 pub struct Load {
+    /// The nodes that workers call.
     targets: Arc<Mutex<Vec<Channel>>>,
+    /// Becomes true to stop the workers.
     stop: watch::Sender<bool>,
+    /// Producers and consumers, to be waited for.
     workers: JoinSet<()>,
 }
 

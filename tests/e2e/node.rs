@@ -17,19 +17,24 @@ use tokio::{
 };
 use tonic::transport::{Channel, Endpoint};
 
+/// A node must be ready within this time.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// A process must exit within this time.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often an exit is checked for.
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// A running node. It is killed when this value is dropped.
 pub struct Node {
+    /// The process.
     child: Child,
     /// `host:port`, as the ready line names it.
     pub grpc: String,
     /// `host:port`, as the ready line names it.
     pub http: String,
+    /// Holds its stderr, for panic messages.
     log: PathBuf,
-    // Kept open, because a node that writes to a closed stdout fails.
+    /// Kept open, because a node that writes to a closed stdout fails.
     _stdout: BufReader<ChildStdout>,
 }
 

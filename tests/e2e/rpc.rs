@@ -28,7 +28,9 @@ pub enum WorstOutcome {
 /// A client that records everything it sees.
 #[derive(Clone)]
 pub struct Rpc<'a> {
+    /// Makes the calls.
     client: QueueServiceClient<Channel>,
+    /// Records their outcomes.
     history: &'a History,
 }
 

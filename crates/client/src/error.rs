@@ -57,7 +57,7 @@ impl Error {
         self.0.fate
     }
 
-    /// Whether the call may have taken effect. If not, it certainly did not.
+    /// Whether the call may have taken effect. If false, it certainly had none.
     pub fn maybe_done(&self) -> bool {
         self.0.maybe_done
     }
@@ -91,7 +91,7 @@ impl Error {
     /// The same, naming the server if the connection failed.
     pub(crate) fn at(mut self, addr: &str) -> Self {
         if self.0.disconnected {
-            self.0.message = format!("{addr}: {}", self.0.message);
+            self.0.message = format!("cannot reach {addr}: {}", self.0.message);
         }
         self
     }

@@ -36,8 +36,11 @@ impl SharedRng {
 /// The attempts of one call.
 #[derive(Debug)]
 pub(crate) struct Attempts {
+    /// Limits pauses and attempts.
     policy: RetryPolicy,
+    /// When the call must be over.
     until: Instant,
+    /// Attempts so far; pauses grow with it.
     made: u32,
 }
 

@@ -40,7 +40,9 @@ pub(crate) struct Fake {
 /// The scripted answers of one call, and the requests so far.
 #[derive(Debug)]
 pub(crate) struct Script<Q, A> {
+    /// The requests so far.
     calls: Mutex<Vec<Q>>,
+    /// The answers to the next calls.
     answers: Mutex<VecDeque<Result<A, Status>>>,
     /// Calls so far.
     seen: watch::Sender<usize>,

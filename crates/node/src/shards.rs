@@ -105,7 +105,9 @@ fn log(shard: ShardId, settings: &Settings, allow_not_durable: bool, unfit: &mut
 /// A shard whose durability is checked before each take-over, because it may have been unreachable at start
 /// or its server's settings may have changed.
 pub struct DurabilityChecked {
+    /// The shard that is checked.
     inner: Arc<dyn Shard>,
+    /// Skips the check of durability.
     allow_not_durable: bool,
 }
 

@@ -74,7 +74,7 @@ async fn calls_in_progress_have_a_limit_and_long_polls_another() {
 }
 
 #[tokio::test]
-async fn a_deadline_that_is_too_near_is_refused() {
+async fn a_call_with_too_little_time_is_refused() {
     let wire = Wire::start().await;
     let mut request = Request::new(asked("t", 1));
     request.metadata_mut().insert("grpc-timeout", "4m".parse().unwrap());

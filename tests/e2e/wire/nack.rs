@@ -46,7 +46,7 @@ async fn each_wrong_value_is_named() {
 }
 
 #[tokio::test]
-async fn an_item_comes_back_as_it_was_but_for_its_metadata() {
+async fn a_nacked_item_is_unchanged_but_for_its_metadata() {
     let wire = Wire::start().await;
     let sent = EnqueueItem { priority: 3, metadata: "old".into(), ..item("back") };
     wire.stored(vec![sent]).await;
@@ -60,13 +60,13 @@ async fn an_item_comes_back_as_it_was_but_for_its_metadata() {
     assert_eq!(wire.nack(Nack { metadata, ..of(&second.receipt) }).await, None);
     let third = wire.take_one("back").await;
     assert_eq!(&third.metadata[..], b"new");
-    // Present and empty is not absent.
+    // Empty metadata replaces the old; absent metadata does not.
     assert_eq!(wire.nack(Nack { metadata: Some("".into()), ..of(&third.receipt) }).await, None);
     assert!(wire.take_one("back").await.metadata.is_empty());
 }
 
 #[tokio::test]
-async fn a_delay_is_waited_for() {
+async fn a_nacked_item_waits_for_its_delay() {
     let wire = Wire::start().await;
     wire.stored(vec![item("later")]).await;
     let first = wire.take_one("later").await;

@@ -12,6 +12,7 @@ pub(crate) type Member<R> = Result<R, Error>;
 /// What is known of each member so far. `at` is a member's index in the call.
 #[derive(Debug)]
 pub(crate) struct MemberResults<R> {
+    /// The final answers; `None` while a member is retried.
     answers: Vec<Option<Member<R>>>,
     /// An earlier attempt may have taken effect.
     unknown: Vec<bool>,

@@ -16,15 +16,19 @@ use crate::calls::dequeue::Dequeued;
 
 /// The running handlers.
 pub(super) struct Handlers<H> {
+    /// Runs on every item.
     handler: Arc<H>,
     /// One permit a running handler.
     slots: Arc<Semaphore>,
+    /// Passes outcomes on to be acked or nacked.
     settlements: mpsc::Sender<Settlement>,
+    /// Counts items that need no settlement.
     counters: Arc<ReportCounters>,
     /// No further handler starts once this is true.
     stop: watch::Receiver<bool>,
     /// Running handlers are aborted once this is true.
     abort: watch::Sender<bool>,
+    /// The running handlers, to be waited for at the stop.
     tasks: JoinSet<()>,
 }
 

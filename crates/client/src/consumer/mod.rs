@@ -21,7 +21,9 @@ pub use report::ConsumerReport;
 /// A running consumer. Dropping it stops it in the background.
 #[derive(Debug)]
 pub struct Consumer {
+    /// Becomes true to stop the consumer.
     stop: watch::Sender<bool>,
+    /// Ends with the report.
     task: JoinHandle<Result<ConsumerReport, Error>>,
 }
 

@@ -25,11 +25,17 @@ pub struct ConsumerReport {
 /// Counts what a consumer did so far.
 #[derive(Debug, Default)]
 pub(super) struct ReportCounters {
+    /// Counts `ConsumerReport::acked`.
     acked: AtomicU64,
+    /// Counts `ConsumerReport::retried`.
     retried: AtomicU64,
+    /// Counts `ConsumerReport::rejected`.
     rejected: AtomicU64,
+    /// Counts `ConsumerReport::released`.
     released: AtomicU64,
+    /// Counts `ConsumerReport::lost`.
     lost: AtomicU64,
+    /// Counts `ConsumerReport::unsettled`.
     unsettled: AtomicU64,
 }
 

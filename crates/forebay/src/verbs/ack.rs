@@ -8,6 +8,7 @@ use crate::failure::Failure;
 /// The flags.
 #[derive(Args)]
 pub struct Ack {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
     /// Receipts of the deliveries

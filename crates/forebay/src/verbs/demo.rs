@@ -21,7 +21,9 @@ const HANDLER_TIME: Duration = Duration::from_millis(180);
 
 /// A running producer and consumer.
 pub struct Demo {
+    /// Enqueues until it is aborted.
     producer: JoinHandle<()>,
+    /// Processes what the producer enqueues.
     consumer: Consumer,
 }
 

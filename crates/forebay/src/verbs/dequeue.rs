@@ -19,6 +19,7 @@ const POLL_TIMEOUT: Duration = Duration::from_secs(20);
 /// The flags.
 #[derive(Args)]
 pub struct Dequeue {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
     /// The topic to dequeue from

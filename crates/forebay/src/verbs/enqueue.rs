@@ -21,6 +21,7 @@ const CALL_BYTES_MAX: usize = 3 << 20;
 /// The flags.
 #[derive(Args)]
 pub struct Enqueue {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
     /// The topic to enqueue to

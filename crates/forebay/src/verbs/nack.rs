@@ -11,6 +11,7 @@ use crate::failure::Failure;
 /// The flags.
 #[derive(Args)]
 pub struct Nack {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
     /// Deliver the items again after this time, as in 5s [default: at once]

@@ -9,7 +9,9 @@ use crate::failure::Failure;
 
 /// The signals that stop a node.
 pub struct ShutdownSignals {
+    /// SIGTERM, from supervisors.
     terminate: Signal,
+    /// SIGINT, from a terminal.
     interrupt: Signal,
 }
 

@@ -16,6 +16,7 @@ const PAGE_TOPICS_MAX: u32 = 1_000;
 /// The flags.
 #[derive(Args)]
 pub struct Topics {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
     /// List only topics whose names begin with this text

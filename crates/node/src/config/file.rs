@@ -114,7 +114,7 @@ pub struct LimitKeys {
 pub struct EngineKeys {
     /// Rows of one commit.
     pub batch_rows: Option<usize>,
-    /// Commits under way at one database server.
+    /// Commits in flight at one database server.
     pub batches_per_server: Option<usize>,
     /// How long dedupe keys and request ids are remembered.
     pub dedupe_window_ms: Option<u64>,

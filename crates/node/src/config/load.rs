@@ -13,8 +13,9 @@ pub type Flags = Vec<(&'static str, toml::Value)>;
 impl Config {
     /// Reads the file, then applies the environment and the flags.
     pub fn load(path: &Path, flags: Flags) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError(vec![format!("cannot read {}: {error}", path.display())]))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            ConfigError(vec![format!("cannot read {}: {error} (try `--config`)", path.display())])
+        })?;
         Self::parse(&text, std::env::vars_os().filter_map(environment::text), flags)
     }
 

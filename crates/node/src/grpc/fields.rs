@@ -7,7 +7,9 @@ use forebay_types::{Limits, Namespace, Reason, Receipt, ReceiptError, Refusal, T
 /// The path of a field in its request. It is formatted only for a refusal.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
+    /// The list and index of the member; `None` for a field of the request.
     member: Option<(&'a str, usize)>,
+    /// The field's name.
     field: &'a str,
 }
 

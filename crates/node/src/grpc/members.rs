@@ -4,9 +4,9 @@ use forebay_types::{Reason, Refusal};
 
 /// The members of a call, split into those for the engine and those that were refused.
 pub struct Members<T> {
-    /// What goes on to the engine, in the order of the call.
+    /// The members for the engine, in the order of the call.
     accepted: Vec<T>,
-    /// One entry a member of the call: why it was refused, or `None` if it goes on.
+    /// One entry a member of the call: why it was refused, or `None` if the engine gets it.
     refused: Vec<Option<Refusal>>,
 }
 

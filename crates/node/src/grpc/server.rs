@@ -19,9 +19,13 @@ const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
 /// A running gRPC server.
 pub struct Serving {
+    /// Sets what health checks answer.
     health: HealthReporter,
+    /// Read by the pages and metrics.
     load: Arc<AdmissionLoad>,
+    /// Starts the graceful shutdown.
     shutdown: oneshot::Sender<()>,
+    /// Ends when the port is closed and all connections have ended.
     task: JoinHandle<Result<(), tonic::transport::Error>>,
 }
 

@@ -12,8 +12,11 @@ use super::{
 
 /// A running HTTP server.
 pub struct HttpServing {
+    /// Starts the graceful shutdown.
     shutdown: oneshot::Sender<()>,
+    /// Ends when the port is closed and all connections have ended.
     task: JoinHandle<()>,
+    /// Moves metric samples into their buckets; aborted at the end.
     upkeep: JoinHandle<()>,
 }
 

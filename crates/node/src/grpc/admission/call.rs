@@ -24,7 +24,9 @@ const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(5);
 /// A call. Dropping the last clone releases its permits.
 #[derive(Clone)]
 pub struct Call {
+    /// When the answer must be sent.
     deadline: Instant,
+    /// Shared by the clones; released with the last one.
     permit: Arc<Permit>,
 }
 
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deadline_that_is_too_near_is_refused() {
+    async fn a_call_with_too_little_time_is_refused() {
         let limits = LoadLimits::default();
         let (node, one) = (Arc::new(AdmissionLoad::new(&limits)), Arc::new(ConnectionLoad::new(&limits)));
         let refused = Call::admit(&headers("4m"), &node, &one).err().unwrap();

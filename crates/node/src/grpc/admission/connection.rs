@@ -23,8 +23,11 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Accepts connections.
 pub struct Incoming {
+    /// The bound port.
     listener: TcpListener,
+    /// The limits of each connection.
     limits: LoadLimits,
+    /// Runs after a failed accept.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -62,7 +65,9 @@ impl Stream for Incoming {
 
 /// One connection.
 pub struct Connection {
+    /// The socket.
     stream: TcpStream,
+    /// Shared by the calls of this connection.
     load: Arc<ConnectionLoad>,
 }
 

@@ -39,7 +39,9 @@ impl<S> Layer<S> for AdmissionLayer {
 /// A service with admission control.
 #[derive(Clone)]
 pub struct Admission<S> {
+    /// The service that handles admitted calls.
     inner: S,
+    /// The node's counters.
     load: Arc<AdmissionLoad>,
 }
 

@@ -85,7 +85,9 @@ impl Default for ConnectionLoad {
 
 /// A counter that never exceeds its maximum.
 pub struct Permits {
+    /// Permits that were acquired and not released.
     in_use: AtomicUsize,
+    /// The limit.
     max: usize,
 }
 
@@ -128,7 +130,9 @@ impl Permits {
 /// the next dequeue is refused then.
 #[derive(Debug)]
 pub struct UnreadBytes {
+    /// Bytes that clients have not read yet.
     bytes: AtomicUsize,
+    /// The limit.
     max: usize,
 }
 

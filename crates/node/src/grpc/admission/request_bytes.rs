@@ -16,8 +16,11 @@ use crate::grpc::status;
 
 /// A request body that counts its bytes. It lives while the request is received and decoded.
 pub struct MeteredBody {
+    /// The received body.
     inner: Body,
+    /// Counts the bytes of all requests.
     load: Arc<AdmissionLoad>,
+    /// Bytes of this request, released on drop.
     counted: usize,
 }
 

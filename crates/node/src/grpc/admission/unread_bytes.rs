@@ -32,8 +32,11 @@ pub struct ResponseBytes(pub usize);
 
 /// A response body that is counted as unread until it is dropped: sent, or its client is gone.
 pub struct ResponseGuard {
+    /// The body to send.
     inner: Body,
+    /// Bytes of this response, removed on drop.
     bytes: usize,
+    /// The node's counter and the connection's.
     counters: [Arc<UnreadBytes>; 2],
 }
 
