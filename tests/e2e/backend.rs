@@ -1,4 +1,4 @@
-//! What a node under test stores its shards in.
+//! The databases of a node under test.
 
 use std::{fmt::Write as _, fs};
 
@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use crate::node::Node;
 
+/// Shards of a cluster.
 const SHARDS: u32 = 2;
 
 /// A kind of shard.
@@ -18,16 +19,18 @@ pub enum Backend {
     Server(Kind),
 }
 
-/// A set of shards, and the ports that nodes on it use.
+/// A set of shards, and the ports of its nodes.
 pub struct Cluster {
+    /// Decides how nodes are started.
     backend: Backend,
+    /// Holds data, configurations and logs.
     folder: TempDir,
-    /// Of each node: gRPC and HTTP. They stay over restarts, so that clients find a node again.
+    /// The gRPC and HTTP port of each node. They survive restarts, so that clients find a node again.
     ports: Vec<[u16; 2]>,
 }
 
 impl Cluster {
-    /// Shards with nothing in them, for up to `nodes` nodes.
+    /// Empty shards for up to `nodes` nodes.
     pub async fn new(backend: Backend, nodes: usize) -> Self {
         let urls = match backend {
             Backend::Sqlite => Vec::new(),

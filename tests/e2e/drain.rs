@@ -1,4 +1,4 @@
-//! The end of every test: all that was accepted is taken out, acked, and the history is checked.
+//! The end of every test: everything that was accepted is dequeued and acked, and the history is checked.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,20 +15,22 @@ use crate::{
     rpc::Rpc,
 };
 
-/// Leases that were out when a node died end within the lease, and up to 5 s later because acks that were
-/// on their way come first. The rest is for a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Leases of a killed node end within the lease, and up to 5 s later because acks in transit come first. The
+/// rest is for a slow machine.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// The long poll of each dequeue.
 const WAIT: Duration = Duration::from_millis(500);
-const BATCH: u32 = 150;
+/// Items of one dequeue and topic.
+const BATCH_ITEMS: u32 = 150;
 
-/// Acks everything that is left, and panics with every violation in the history. Says what was seen.
+/// Acks everything that is left, and panics with every violation in the history. Returns the counts.
 pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts {
     let mut rpc = Rpc::new(channel, history);
     let topics = topics();
     let begun = history.now();
     let mut quiet_since = begun;
     loop {
-        match rpc.dequeue(&topics, BATCH, WAIT, LEASE).await {
+        match rpc.dequeue(&topics, BATCH_ITEMS, WAIT, LEASE).await {
             Some(items) if !items.is_empty() => {
                 quiet_since = history.now();
                 let receipts: Vec<String> = items.into_iter().map(|item| item.receipt).collect();
@@ -38,12 +40,14 @@ pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts
             None => quiet_since = history.now(),
         }
         let waited = history.now() - begun;
-        // Quiet for a lease: what was abandoned just before the drain has come back by then.
-        if history.now() - quiet_since > LEASE + WAIT && (waited > PATIENCE || history.look(open) == 0) {
+        // Quiet for a lease: items abandoned just before the drain are delivered again by then.
+        if history.now() - quiet_since > LEASE + WAIT
+            && (waited > DRAIN_TIMEOUT || history.inspect(open) == 0)
+        {
             break;
         }
     }
-    let violations = history.look(check);
+    let violations = history.inspect(check);
     let counts = history.counts();
     let shown: Vec<String> = violations
         .iter()
@@ -55,12 +59,12 @@ pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts
         "{} violations, {counts:?}\n{}\n{}",
         violations.len(),
         shown.join("\n"),
-        history.excuses()
+        history.failure_reasons()
     );
     // Shown with --nocapture, as in `cargo xtask soak`.
     println!("drained within {:?}: {counts:?}", history.now() - begun);
     let active = rpc.active_topics().await.unwrap();
-    assert!(active.is_empty(), "everything is acked and yet there are ready items: {active:?}");
+    assert!(active.is_empty(), "topics have ready items although everything is acked: {active:?}");
     counts
 }
 

@@ -8,10 +8,12 @@ use std::{
 
 use tokio::{sync::watch, time::Instant};
 
-/// When a call was made and when its answer was there, since the history began.
+/// When a call began and when it was answered, counted from the start of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
+    /// Before the request was sent.
     pub began: Duration,
+    /// After the answer arrived.
     pub ended: Duration,
 }
 
@@ -19,18 +21,18 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome<T> {
     Ok(T),
-    /// Certainly not done, with the reason.
+    /// Certainly without effect, with the reason.
     Failed(String),
-    /// Done or not: a lost answer, a deadline, `OUTCOME_UNKNOWN`.
+    /// Possibly with effect: a lost answer, a deadline, `OUTCOME_UNKNOWN`.
     Unknown(String),
 }
 
-/// What can be done with a delivery.
+/// What a consumer does with a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Ack,
     Nack,
-    /// To this span from now.
+    /// The lease ends this long from now.
     Extend(Duration),
 }
 
@@ -47,8 +49,7 @@ pub enum Settled {
 /// One member of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// `item` is the number that the payload carries. An enqueue that is repeated with its request id is
-    /// recorded once for each time.
+    /// `item` is the number in the payload. A retried enqueue is recorded once for each attempt.
     Enqueue {
         call: Call,
         item: u64,
@@ -71,25 +72,32 @@ pub enum Event {
     },
 }
 
-/// How much of what has been seen so far.
+/// Counts of events so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Items that were stored.
     pub enqueued: u64,
+    /// Deliveries.
     pub delivered: u64,
+    /// Deliveries after an item's first.
     pub redelivered: u64,
+    /// Acks that were answered OK.
     pub acked: u64,
     /// Settlements that were answered `LEASE_LOST`.
     pub lost: u64,
-    /// Calls' members with an unknown outcome.
+    /// Members whose outcome is unknown.
     pub unknown: u64,
-    /// Calls' members that certainly were not done.
+    /// Members that certainly had no effect.
     pub failed: u64,
 }
 
 /// Collects events from many tasks.
 pub struct History {
+    /// Times count from here.
     start: Instant,
+    /// Everything that was recorded.
     events: Mutex<Vec<Event>>,
+    /// Wakes those who wait for progress.
     counts: watch::Sender<Counts>,
 }
 
@@ -120,37 +128,41 @@ impl History {
         self.lock().push(event);
     }
 
-    /// Has a look at everything so far; nothing is recorded meanwhile.
-    pub fn look<T>(&self, look: impl FnOnce(&[Event]) -> T) -> T {
-        look(&self.lock())
+    /// Inspects all events so far. Nothing is recorded until it returns.
+    pub fn inspect<T>(&self, inspect: impl FnOnce(&[Event]) -> T) -> T {
+        inspect(&self.lock())
     }
 
     pub fn counts(&self) -> Counts {
         *self.counts.borrow()
     }
 
-    /// Waits until `enough`; panics with what was seen if that takes longer than `patience`.
-    pub async fn wait(&self, what: &str, patience: Duration, enough: impl FnMut(&Counts) -> bool) -> Counts {
+    /// Waits until `enough`. Panics with the counts if that takes longer than `timeout`.
+    pub async fn wait(&self, what: &str, timeout: Duration, enough: impl FnMut(&Counts) -> bool) -> Counts {
         let mut counts = self.counts.subscribe();
-        let waited = tokio::time::timeout(patience, counts.wait_for(enough)).await;
+        let waited = tokio::time::timeout(timeout, counts.wait_for(enough)).await;
         match waited {
             Ok(Ok(counts)) => *counts,
-            _ => panic!("{what}: not within {patience:?}; seen: {:?}\n{}", self.counts(), self.excuses()),
+            _ => panic!(
+                "{what}: not within {timeout:?}; seen: {:?}\n{}",
+                self.counts(),
+                self.failure_reasons()
+            ),
         }
     }
 
-    /// The reasons of the last failures, for people who look for one.
-    pub fn excuses(&self) -> String {
+    /// The latest distinct reasons of failures, for panic messages.
+    pub fn failure_reasons(&self) -> String {
         let events = self.lock();
         let mut seen = HashSet::new();
-        let excuses = events.iter().rev().filter_map(|event| match event {
+        let reasons = events.iter().rev().filter_map(|event| match event {
             Event::Enqueue { outcome: Outcome::Failed(why) | Outcome::Unknown(why), .. }
             | Event::Settle { settled: Settled::Failed(why) | Settled::Unknown(why), .. } => {
                 Some(why.as_str())
             }
             _ => None,
         });
-        let lines: Vec<&str> = excuses.filter(|why| seen.insert(*why)).take(10).collect();
+        let lines: Vec<&str> = reasons.filter(|why| seen.insert(*why)).take(10).collect();
         lines.join("\n")
     }
 

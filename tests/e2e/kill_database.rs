@@ -9,7 +9,7 @@ use crate::{
     drain::drain_and_check,
     history::History,
     load::Load,
-    scene::{progress, rounds},
+    scenario::{progress, rounds},
 };
 
 async fn nothing_is_lost(kind: Kind) {
@@ -28,7 +28,7 @@ async fn nothing_is_lost(kind: Kind) {
     load.stop().await;
     let seen = drain_and_check(&history, node.channel()).await;
     assert!(seen.redelivered > 0 && seen.lost > 0, "{seen:?}");
-    // Else the kills hit an idle server.
+    // Otherwise the kills hit an idle server.
     assert!(seen.unknown + seen.failed > 0, "{seen:?}");
 }
 

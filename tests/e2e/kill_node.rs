@@ -9,7 +9,7 @@ use crate::{
     drain::drain_and_check,
     history::History,
     load::Load,
-    scene::{progress, rounds},
+    scenario::{progress, rounds},
 };
 
 async fn nothing_is_lost(backend: Backend) {
@@ -25,7 +25,7 @@ async fn nothing_is_lost(backend: Backend) {
     progress(&history, "load after the last kill", 300).await;
     load.stop().await;
     let seen = drain_and_check(&history, node.channel()).await;
-    // Else the kills hit an idle node.
+    // Otherwise the kills hit an idle node.
     assert!(seen.unknown > 0 && seen.redelivered > 0 && seen.lost > 0, "{seen:?}");
 }
 

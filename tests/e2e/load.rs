@@ -1,4 +1,4 @@
-//! Producers and consumers that keep a node busy, in every way that the API allows.
+//! Producers and consumers that keep a node busy and use every kind of settlement.
 
 use std::{
     sync::{
@@ -15,18 +15,18 @@ use tonic::transport::Channel;
 
 use crate::{
     history::{History, Verb},
-    rpc::{Rpc, Worst, payload},
+    rpc::{Rpc, WorstOutcome, payload},
 };
 
-/// Of each delivery; short, so that abandoned items come back within a test.
+/// The lease of each delivery; short, so that abandoned items are delivered again within a test.
 pub const LEASE: Duration = Duration::from_secs(2);
 const PRODUCERS: u64 = 3;
 const CONSUMERS: u64 = 4;
 const TOPICS: u32 = 5;
-/// Producers rest while so many items wait, so that a drain is short.
-const BACKLOG_MAX: u64 = 1_500;
-/// Between two calls of a worker whose last call failed or had nothing to do.
-const REST: Duration = Duration::from_millis(20);
+/// Producers pause while this many items are not acked, so that a drain is short.
+const BACKLOG_ITEMS_MAX: u64 = 1_500;
+/// Pause of a worker after a call that failed, or while it has nothing to do.
+const IDLE_DELAY: Duration = Duration::from_millis(20);
 
 /// The topics that the load uses.
 pub fn topics() -> Vec<String> {
@@ -35,13 +35,16 @@ pub fn topics() -> Vec<String> {
 
 /// A running load.
 pub struct Load {
+    /// The nodes that workers call.
     targets: Arc<Mutex<Vec<Channel>>>,
+    /// Becomes true to stop the workers.
     stop: watch::Sender<bool>,
+    /// Producers and consumers, to be waited for.
     workers: JoinSet<()>,
 }
 
 impl Load {
-    /// Starts it against these nodes. What a worker does follows from `seed` alone, when it does it does not.
+    /// Starts workers against these nodes. `seed` determines what a worker does, but not when.
     pub fn start(history: &Arc<History>, targets: Vec<Channel>, seed: u64) -> Self {
         let load = Self {
             targets: Arc::new(Mutex::new(targets)),
@@ -68,12 +71,12 @@ impl Load {
         load
     }
 
-    /// From the next call on, workers use these nodes.
-    pub fn aim(&self, targets: Vec<Channel>) {
+    /// Directs each worker's next calls to these nodes.
+    pub fn retarget(&self, targets: Vec<Channel>) {
         *self.targets.lock().unwrap() = targets;
     }
 
-    /// Lets each worker end its call, and waits for them; panics if one did.
+    /// Waits until each worker has ended its call. Panics if a worker did.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         while let Some(ended) = self.workers.join_next().await {
@@ -92,11 +95,11 @@ struct Worker {
 }
 
 impl Worker {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !*self.stop.borrow()
     }
 
-    /// The node for the next call; workers are spread over all of them.
+    /// The node for the next call. Workers are spread over all nodes.
     fn target(&self) -> Channel {
         let targets = self.targets.lock().unwrap();
         targets[usize::try_from(self.index).unwrap() % targets.len()].clone()
@@ -104,22 +107,22 @@ impl Worker {
 
     async fn produce(mut self) {
         let history = self.history.clone();
-        while self.goes_on() {
+        while self.is_running() {
             let counts = history.counts();
-            if counts.enqueued.saturating_sub(counts.acked) >= BACKLOG_MAX {
-                sleep(REST).await;
+            if counts.enqueued.saturating_sub(counts.acked) >= BACKLOG_ITEMS_MAX {
+                sleep(IDLE_DELAY).await;
                 continue;
             }
             let items = self.items();
-            // Half of the calls are safe to repeat, and are repeated until their outcome is known.
+            // Half of the calls have a request id and are retried until their outcome is known.
             let request_id =
                 if self.random.random_bool(0.5) { format!("{:x}", items[0].0) } else { String::new() };
             loop {
                 let worst = Rpc::new(self.target(), &history).enqueue(&items, &request_id).await;
-                if worst != Worst::Done {
-                    sleep(REST).await;
+                if worst != WorstOutcome::Done {
+                    sleep(IDLE_DELAY).await;
                 }
-                if worst != Worst::Unknown || request_id.is_empty() || !self.goes_on() {
+                if worst != WorstOutcome::Unknown || request_id.is_empty() || !self.is_running() {
                     break;
                 }
             }
@@ -146,62 +149,62 @@ impl Worker {
         let history = self.history.clone();
         let topics = topics();
         let mut settled_before: Vec<String> = Vec::new();
-        while self.goes_on() {
+        while self.is_running() {
             let mut rpc = Rpc::new(self.target(), &history);
             let topic = self.random.random_range(0..topics.len());
             let max = self.random.random_range(1..=40);
             let wait = Duration::from_millis(200);
             let items = rpc.dequeue(&topics[topic..=topic], max, wait, LEASE).await;
             let Some(items) = items else {
-                sleep(REST).await;
+                sleep(IDLE_DELAY).await;
                 continue;
             };
-            let fates = Fates::deal(&mut self.random, items);
-            if !fates.extend.is_empty() {
-                rpc.settle(Verb::Extend(LEASE), &fates.extend).await;
+            let plan = SettlementPlan::random(&mut self.random, items);
+            if !plan.extend.is_empty() {
+                rpc.settle(Verb::Extend(LEASE), &plan.extend).await;
             }
-            if !fates.nack.is_empty() {
-                rpc.settle(Verb::Nack, &fates.nack).await;
+            if !plan.nack.is_empty() {
+                rpc.settle(Verb::Nack, &plan.nack).await;
             }
-            if !fates.ack.is_empty() {
-                rpc.settle(Verb::Ack, &fates.ack).await;
+            if !plan.ack.is_empty() {
+                rpc.settle(Verb::Ack, &plan.ack).await;
             }
-            // Now and then receipts that are used up, or whose leases have run out.
+            // Sometimes receipts that are settled already, or whose leases have ended.
             if self.random.random_bool(0.1) && !settled_before.is_empty() {
                 let verb = if self.random.random_bool(0.5) { Verb::Ack } else { Verb::Nack };
                 rpc.settle(verb, &std::mem::take(&mut settled_before)).await;
             }
-            settled_before.extend(fates.ack.into_iter().take(1));
-            settled_before.extend(fates.abandon.into_iter().take(1));
+            settled_before.extend(plan.ack.into_iter().take(1));
+            settled_before.extend(plan.abandon.into_iter().take(1));
         }
     }
 }
 
 /// What a consumer does with the items of one answer.
 #[derive(Default)]
-struct Fates {
+struct SettlementPlan {
     ack: Vec<String>,
     nack: Vec<String>,
     /// Acked after an extension.
     extend: Vec<String>,
-    /// Left to run out.
+    /// Not settled: their leases end.
     abandon: Vec<String>,
 }
 
-impl Fates {
-    fn deal(random: &mut impl Rng, items: Vec<DequeuedItem>) -> Self {
-        let mut fates = Self::default();
+impl SettlementPlan {
+    fn random(random: &mut impl Rng, items: Vec<DequeuedItem>) -> Self {
+        let mut plan = Self::default();
         for item in items {
             match random.random_range(0..100) {
-                0..4 => fates.abandon.push(item.receipt),
-                4..12 => fates.nack.push(item.receipt),
+                0..4 => plan.abandon.push(item.receipt),
+                4..12 => plan.nack.push(item.receipt),
                 12..20 => {
-                    fates.extend.push(item.receipt.clone());
-                    fates.ack.push(item.receipt);
+                    plan.extend.push(item.receipt.clone());
+                    plan.ack.push(item.receipt);
                 }
-                _ => fates.ack.push(item.receipt),
+                _ => plan.ack.push(item.receipt),
             }
         }
-        fates
+        plan
     }
 }

@@ -1,8 +1,8 @@
-//! One binary for every end-to-end test: real processes of `forebay`, real database servers, and a checker
-//! that reads what clients saw.
+//! One binary for every end-to-end test: real `forebay` processes, real database servers, and a checker of
+//! what clients saw.
 //!
-//! Each test puts a node under load ([`load`]), does something bad to it, heals and drains it, and then has
-//! the whole history ([`history`]) checked ([`check`]). `FOREBAY_E2E_ROUNDS` sets how often a test does it.
+//! Each test puts a node under load ([`load`]), injects a fault, recovers, drains the queue, and then checks
+//! the whole history ([`history`], [`check`]). `FOREBAY_E2E_ROUNDS` sets how often a test injects its fault.
 
 mod backend;
 mod check;
@@ -11,7 +11,7 @@ mod history;
 mod load;
 mod node;
 mod rpc;
-mod scene;
+mod scenario;
 mod wire;
 
 mod kill_database;

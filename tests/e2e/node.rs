@@ -17,24 +17,29 @@ use tokio::{
 };
 use tonic::transport::{Channel, Endpoint};
 
-const READY_PATIENCE: Duration = Duration::from_secs(30);
-const EXIT_PATIENCE: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(10);
+/// A node must be ready within this time.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// A process must exit within this time.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often an exit is checked for.
+const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// A running node. It is killed when this value is dropped.
 pub struct Node {
+    /// The process.
     child: Child,
     /// `host:port`, as the ready line names it.
     pub grpc: String,
     /// `host:port`, as the ready line names it.
     pub http: String,
+    /// Holds its stderr, for panic messages.
     log: PathBuf,
-    // A node whose stdout is closed could not write to it.
+    /// Kept open, because a node that writes to a closed stdout fails.
     _stdout: BufReader<ChildStdout>,
 }
 
 impl Node {
-    /// Starts `forebay` with these arguments and waits for its ready line. What it logs goes to `log`.
+    /// Starts `forebay` with these arguments and waits for its ready line. Its stderr goes to `log`.
     pub async fn start(arguments: &[String], log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).unwrap();
         let mut child = Command::new(program())
@@ -45,9 +50,9 @@ impl Node {
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        // A thread, because the line may never come; killing the node then ends the thread too.
+        // A thread, because the line may never arrive. Killing the node ends the thread too.
         let reading = tokio::task::spawn_blocking(move || read_ready_line(stdout));
-        match tokio::time::timeout(READY_PATIENCE, reading).await {
+        match tokio::time::timeout(READY_TIMEOUT, reading).await {
             Ok(Ok(Some((grpc, http, stdout)))) => {
                 let node = Self { child, grpc, http, log: log.to_owned(), _stdout: stdout };
                 assert_eq!(node.get("/readyz").await, 200, "the ready line and the probe disagree");
@@ -62,16 +67,16 @@ impl Node {
         }
     }
 
-    /// Runs a verb of `forebay` to its end; panics with what it said if it fails.
+    /// Runs a verb of `forebay`. Panics with its stderr if it fails.
     pub async fn run(arguments: &[String]) {
         let mut command = Command::new(program());
         command.args(arguments).stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "forebay {arguments:?}: {}\n{said}", output.status);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "forebay {arguments:?}: {}\n{stderr}", output.status);
     }
 
-    /// A connection that is made when it is first used, and again when it is lost.
+    /// A connection that is opened on first use, and reopened after it broke.
     pub fn channel(&self) -> Channel {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.grpc)).unwrap();
         endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy()
@@ -88,17 +93,17 @@ impl Node {
         status.unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:?}"))
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL and waits for the exit.
     pub async fn kill9(mut self) {
         self.signal(Signal::KILL);
-        self.exited(EXIT_PATIENCE).await;
+        self.exited(EXIT_TIMEOUT).await;
     }
 
-    /// SIGTERM; says how it ended and how long that took.
+    /// Sends SIGTERM. Returns the exit status and how long the exit took.
     pub async fn terminate(mut self) -> (ExitStatus, Duration) {
         let start = Instant::now();
         self.signal(Signal::TERM);
-        (self.exited(EXIT_PATIENCE).await, start.elapsed())
+        (self.exited(EXIT_TIMEOUT).await, start.elapsed())
     }
 
     /// SIGSTOP.
@@ -117,14 +122,14 @@ impl Node {
         kill_process(pid, signal).unwrap();
     }
 
-    async fn exited(&mut self, patience: Duration) -> ExitStatus {
-        let deadline = Instant::now() + patience;
+    async fn exited(&mut self, timeout: Duration) -> ExitStatus {
+        let deadline = Instant::now() + timeout;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "still there after {patience:?}:\n{}", tail(&self.log));
-            sleep(POLL).await;
+            assert!(Instant::now() < deadline, "still running after {timeout:?}:\n{}", tail(&self.log));
+            sleep(POLL_EVERY).await;
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     drain::drain_and_check,
     history::History,
     load::Load,
-    scene::{progress, rounds},
+    scenario::{progress, rounds},
 };
 
 async fn shards_are_taken_over(kind: Kind) {
@@ -23,12 +23,12 @@ async fn shards_are_taken_over(kind: Kind) {
         owner.freeze();
         // Ready once it owns the shards.
         let next = cluster.start(new).await;
-        // Some workers stay with the old node, which wakes up and has to refuse what it no longer owns.
-        load.aim(vec![owner.channel(), next.channel(), next.channel()]);
+        // Some workers stay with the old node, which resumes and must refuse calls for shards that it lost.
+        load.retarget(vec![owner.channel(), next.channel(), next.channel()]);
         progress(&history, &format!("load after node {new} took over"), 300).await;
         owner.thaw();
-        progress(&history, &format!("load while node {old} is awake again"), 300).await;
-        load.aim(vec![next.channel()]);
+        progress(&history, &format!("load while node {old} runs again"), 300).await;
+        load.retarget(vec![next.channel()]);
         owner.kill9().await;
         owner = next;
     }

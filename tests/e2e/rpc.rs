@@ -1,4 +1,4 @@
-//! The calls, made without any repetition and with the outcome put into the history's terms.
+//! The calls, made without retries, and recorded in the history.
 
 use std::time::Duration;
 
@@ -12,22 +12,25 @@ use tonic_types::{RpcStatusExt as _, StatusExt as _};
 
 use crate::history::{Call, Event, History, Outcome, Settled, Verb};
 
+/// The namespace of all items.
 pub const NAMESPACE: &str = "e2e";
-/// A stopped node answers nothing; whoever waits for it gives up after this.
-const DEADLINE: Duration = Duration::from_secs(3);
+/// The deadline of each call. A frozen node does not answer at all.
+const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How the worst member of an enqueue went.
+/// The worst outcome among an enqueue's members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Worst {
+pub enum WorstOutcome {
     Done,
     Refused,
     Unknown,
 }
 
-/// A client that writes down everything it sees.
+/// A client that records everything it sees.
 #[derive(Clone)]
 pub struct Rpc<'a> {
+    /// Makes the calls.
     client: QueueServiceClient<Channel>,
+    /// Records their outcomes.
     history: &'a History,
 }
 
@@ -36,8 +39,8 @@ impl<'a> Rpc<'a> {
         Self { client: QueueServiceClient::new(channel), history }
     }
 
-    /// Enqueues these numbers on these topics; says how the worst of them went.
-    pub async fn enqueue(&mut self, items: &[(u64, EnqueueItem)], request_id: &str) -> Worst {
+    /// Enqueues these items. Returns the worst of their outcomes.
+    pub async fn enqueue(&mut self, items: &[(u64, EnqueueItem)], request_id: &str) -> WorstOutcome {
         let request = EnqueueRequest {
             namespace: NAMESPACE.into(),
             items: items.iter().map(|(_, item)| item.clone()).collect(),
@@ -59,18 +62,18 @@ impl<'a> Rpc<'a> {
             Err(status) => vec![refused(Refusal::of_call(&status)); items.len()],
         };
         let worst = outcomes.iter().map(|outcome| match outcome {
-            Outcome::Ok(_) => Worst::Done,
-            Outcome::Failed(_) => Worst::Refused,
-            Outcome::Unknown(_) => Worst::Unknown,
+            Outcome::Ok(_) => WorstOutcome::Done,
+            Outcome::Failed(_) => WorstOutcome::Refused,
+            Outcome::Unknown(_) => WorstOutcome::Unknown,
         });
-        let worst = worst.max().unwrap_or(Worst::Done);
+        let worst = worst.max().unwrap_or(WorstOutcome::Done);
         for ((item, _), outcome) in items.iter().zip(outcomes) {
             self.history.record(Event::Enqueue { call, item: *item, outcome });
         }
         worst
     }
 
-    /// Dequeues up to `max` items of each topic; `None` if the call failed.
+    /// Dequeues up to `max` items of each topic. `None` if the call failed.
     pub async fn dequeue(
         &mut self,
         topics: &[String],
@@ -104,7 +107,7 @@ impl<'a> Rpc<'a> {
         Some(items)
     }
 
-    /// Does the same with each of these receipts; says how each ended.
+    /// Applies `verb` to each of these receipts. Returns each result.
     pub async fn settle(&mut self, verb: Verb, receipts: &[String]) -> Vec<Settled> {
         let namespace = NAMESPACE.to_owned();
         let receipts_owned = receipts.iter().cloned();
@@ -161,25 +164,26 @@ impl<'a> Rpc<'a> {
     }
 }
 
-/// What a payload that carries `item` looks like: the number, then bytes that follow from it.
+/// The payload of an item: its number, then bytes derived from it.
 pub fn payload(item: u64) -> Vec<u8> {
     let mut payload = item.to_be_bytes().to_vec();
     payload.extend((0..item % 300).map(|at| (item.wrapping_mul(31).wrapping_add(at) % 251) as u8));
     payload
 }
 
-/// The number in a payload that is intact.
+/// The number in a payload, if it is intact.
 fn read_payload(bytes: &[u8]) -> Option<u64> {
     let item = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
     (payload(item) == bytes).then_some(item)
 }
 
-/// Why something was not done, as far as is known.
+/// Why a member failed.
 struct Refusal {
+    /// It may have taken effect.
     maybe_done: bool,
     reason: String,
     fate: Option<String>,
-    said: String,
+    description: String,
 }
 
 impl Refusal {
@@ -193,11 +197,11 @@ impl Refusal {
 
     fn new(code: Code, message: &str, info: Option<tonic_types::ErrorInfo>) -> Self {
         let (reason, mut metadata) = info.map_or_else(Default::default, |info| (info.reason, info.metadata));
-        // Without a reason the answer is not Forebay's: a connection broke or a deadline passed.
+        // An answer without a reason is not from Forebay: a connection broke or a deadline passed.
         let maybe_done = reason.is_empty() || reason == "OUTCOME_UNKNOWN" || code == Code::DeadlineExceeded;
         Self {
             maybe_done,
-            said: format!("{code:?} {reason}: {message}"),
+            description: format!("{code:?} {reason}: {message}"),
             fate: metadata.remove("item"),
             reason,
         }
@@ -205,20 +209,24 @@ impl Refusal {
 }
 
 fn refused(refusal: Refusal) -> Outcome<String> {
-    if refusal.maybe_done { Outcome::Unknown(refusal.said) } else { Outcome::Failed(refusal.said) }
+    if refusal.maybe_done {
+        Outcome::Unknown(refusal.description)
+    } else {
+        Outcome::Failed(refusal.description)
+    }
 }
 
 fn not_settled(refusal: Refusal) -> Settled {
     match refusal.fate {
         Some(fate) if refusal.reason == "LEASE_LOST" => Settled::Lost(fate),
-        _ if refusal.maybe_done => Settled::Unknown(refusal.said),
-        _ => Settled::Failed(refusal.said),
+        _ if refusal.maybe_done => Settled::Unknown(refusal.description),
+        _ => Settled::Failed(refusal.description),
     }
 }
 
 fn with_deadline<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
-    request.set_timeout(DEADLINE);
+    request.set_timeout(CALL_TIMEOUT);
     request
 }
 
@@ -231,14 +239,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_carries_its_number() {
+    fn a_payload_has_its_number() {
         for item in [0, 1, 299, 300, u64::MAX] {
             assert_eq!(read_payload(&payload(item)), Some(item));
         }
     }
 
     #[test]
-    fn every_changed_byte_is_noticed() {
+    fn every_changed_byte_is_detected() {
         let right = payload(4_711);
         for at in 0..right.len() {
             let mut changed = right.clone();

@@ -9,7 +9,7 @@ use crate::{
     drain::drain_and_check,
     history::History,
     load::Load,
-    scene::progress,
+    scenario::progress,
 };
 
 const EXIT_WITHIN: Duration = Duration::from_secs(25);

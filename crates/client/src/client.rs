@@ -1,4 +1,4 @@
-//! The connection, and how one attempt is made.
+//! The connection, and one attempt of a call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,31 +10,38 @@ use tonic::{
 };
 
 use crate::{
-    ClientConfig, Error,
-    retry::{Attempts, Dice},
+    config::ClientConfig,
+    error::Error,
+    retry::{Attempts, SharedRng},
 };
 
 /// The generated client.
 pub(crate) type Grpc = QueueServiceClient<Channel>;
 
-/// The longest answer that is read: 15 MiB of items and what is around them.
-const ANSWER_BYTES: usize = 24 << 20;
+/// The largest response that is accepted: 15 MiB of items and their encoding.
+const RESPONSE_BYTES_MAX: usize = 24 << 20;
 
-/// A client of one server and one namespace. Cheap to clone; the clones share one connection, which comes
-/// about with the first call and again after it broke.
+/// A client of one server and one namespace. Cheap to clone. The clones share one connection, which is
+/// opened by the first call and reopened after it broke.
 #[derive(Debug, Clone)]
 pub struct Client {
+    /// The generated client; a clone of it makes one call.
     pub(crate) grpc: Grpc,
+    /// Where, for whom and how patiently to call.
     pub(crate) config: Arc<ClientConfig>,
-    pub(crate) dice: Arc<Dice>,
+    /// The source of retry pauses and request ids.
+    pub(crate) rng: Arc<SharedRng>,
 }
 
 impl Client {
-    /// Prepares a connection; must be called inside a Tokio runtime. Fails only if the address makes no
-    /// sense: whether the server is there shows at the first call.
+    /// Prepares a connection. Must be called inside a Tokio runtime. Fails only if the address is malformed:
+    /// the first call connects.
     pub fn connect(config: ClientConfig) -> Result<Self, Error> {
         let invalid = |error: tonic::transport::Error| {
-            Error::local(Code::InvalidArgument, format!("the address {:?} is wrong: {error}", config.addr))
+            Error::local(
+                Code::InvalidArgument,
+                format!("{:?} is not a valid address ({error}); use http://host:port", config.addr),
+            )
         };
         let endpoint = Endpoint::from_shared(config.addr.clone())
             .map_err(invalid)?
@@ -48,10 +55,10 @@ impl Client {
         Ok(Self::over(endpoint.connect_lazy(), config))
     }
 
-    /// Over a channel that is there already.
+    /// A client on an existing channel.
     pub(crate) fn over(channel: Channel, config: ClientConfig) -> Self {
-        let grpc = QueueServiceClient::new(channel).max_decoding_message_size(ANSWER_BYTES);
-        Self { grpc, dice: Arc::new(Dice::new(config.seed)), config: Arc::new(config) }
+        let grpc = QueueServiceClient::new(channel).max_decoding_message_size(RESPONSE_BYTES_MAX);
+        Self { grpc, rng: Arc::new(SharedRng::new(config.seed)), config: Arc::new(config) }
     }
 
     /// The namespace that calls are made for.
@@ -59,12 +66,12 @@ impl Client {
         &self.config.namespace
     }
 
-    /// The attempts of a call that may take `wait` longer than others.
+    /// The attempts of a call whose long poll takes up to `wait`.
     pub(crate) fn attempts(&self, wait: Duration) -> Attempts {
         Attempts::new(self.config.retry, Instant::now() + self.config.call_timeout + wait)
     }
 
-    /// One attempt, with a deadline that the server knows too.
+    /// One attempt, with a deadline that is sent to the server.
     pub(crate) async fn attempt<Q, A, F>(
         &self,
         wait: Duration,
@@ -75,31 +82,32 @@ impl Client {
     where
         F: Future<Output = Result<Response<A>, Status>>,
     {
-        let span = (self.config.attempt_timeout + wait).min(until.saturating_duration_since(Instant::now()));
+        let timeout =
+            (self.config.attempt_timeout + wait).min(until.saturating_duration_since(Instant::now()));
         let mut request = Request::new(message);
-        request.set_timeout(span);
-        // The server answers at its deadline; a server that is silent is given a moment more.
-        let patience = span + Duration::from_millis(250);
-        match tokio::time::timeout(patience, call(self.grpc.clone(), request)).await {
+        request.set_timeout(timeout);
+        // The server answers by the deadline; the answer needs a moment to arrive.
+        let receive_timeout = timeout + Duration::from_millis(250);
+        match tokio::time::timeout(receive_timeout, call(self.grpc.clone(), request)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(Error::of_call(&status).at(&self.config.addr)),
-            Err(_) => Err(Error::timed_out(patience)),
+            Err(_) => Err(Error::timed_out(receive_timeout)),
         }
     }
 }
 
-/// An answer that has not one result per member.
+/// An answer without exactly one result per member.
 pub(crate) fn miscounted(sent: usize, answered: usize) -> Error {
-    Error::local(Code::Internal, format!("{sent} members were sent and {answered} results came back"))
+    Error::local(Code::Internal, format!("the server returned {answered} results for {sent} members"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DequeueCall, NewItem, RetryPolicy, testing::Fake};
+    use crate::{calls::dequeue::DequeueCall, config::RetryPolicy, item::NewItem, testing::Fake};
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_server_is_asked_again_until_the_call_is_over() {
+    async fn a_silent_server_is_retried_until_the_call_times_out() {
         let (fake, client) = Fake::start().await;
         fake.enqueue.hold(true);
         let started = Instant::now();
@@ -113,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_poll_has_its_wait_on_top() {
+    async fn a_long_poll_adds_its_wait_to_the_timeout() {
         let (fake, client) = Fake::start().await;
         let started = Instant::now();
         let call = DequeueCall::topic("a", 1).wait(Duration::from_secs(20));
@@ -123,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_not_there_is_told_in_one_line() {
+    async fn a_refused_connection_is_reported_in_one_line() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let config = ClientConfig::new(format!("http://127.0.0.1:{port}")).retry(RetryPolicy::never());
         let client = Client::connect(config).unwrap();
@@ -137,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wrong_address_is_told_at_once() {
+    async fn a_malformed_address_is_refused_at_once() {
         let error = Client::connect(ClientConfig::new("not an address")).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
         assert!(error.message().contains("not an address"));

@@ -1,32 +1,32 @@
-//! How a client connects and repeats.
+//! How a client connects and retries.
 
 use std::time::Duration;
 
-/// Where the server is and how patient the client is.
+/// The server, the namespace, and the timeouts of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The server, as `http://host:port`.
     pub addr: String,
-    /// The tenant that all calls are made for.
+    /// The namespace of all calls.
     pub namespace: String,
-    /// How long a connection may take to come about.
+    /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// How long one attempt may take, beside the wait of a long poll. Sent along as the call's deadline.
+    /// How long one attempt may take, in addition to the wait of a long poll. Sent as the call's deadline.
     pub attempt_timeout: Duration,
-    /// How long a call may take with all its attempts and pauses.
+    /// How long a call may take, including all attempts and pauses.
     pub call_timeout: Duration,
-    /// An idle connection is probed this often.
+    /// How often an idle connection is probed.
     pub keepalive: Duration,
-    /// A connection that leaves a probe unanswered this long is given up.
+    /// A connection that does not answer a probe within this time is closed.
     pub keepalive_timeout: Duration,
-    /// When and how often to repeat.
+    /// When and how often to retry.
     pub retry: RetryPolicy,
-    /// Makes pauses and request ids foreseeable, for tests; `None`: from the system's randomness.
+    /// Makes pauses and request ids reproducible, for tests; `None`: the system's random numbers.
     pub seed: Option<u64>,
 }
 
 impl ClientConfig {
-    /// For a server at `addr`, the namespace `default`, and the usual patience: 10 s an attempt, 30 s a call.
+    /// For a server at `addr`, with the namespace `default`, 10 s an attempt and 30 s a call.
     pub fn new(addr: impl Into<String>) -> Self {
         Self {
             addr: addr.into(),
@@ -46,26 +46,26 @@ impl ClientConfig {
         Self { namespace: namespace.into(), ..self }
     }
 
-    /// The same with another policy of repeating.
+    /// The same with another retry policy.
     pub fn retry(self, retry: RetryPolicy) -> Self {
         Self { retry, ..self }
     }
 
-    /// The same with another bound on a call with all its attempts.
-    pub fn call_timeout(self, span: Duration) -> Self {
-        Self { call_timeout: span, ..self }
+    /// The same with another `call_timeout`.
+    pub fn call_timeout(self, timeout: Duration) -> Self {
+        Self { call_timeout: timeout, ..self }
     }
 }
 
-/// Exponential backoff with full jitter: the n-th pause is a random span up to `initial · 2ⁿ`, at most
-/// `max`. Where the server said when to come back, the pause is that span and the random one on top.
+/// Exponential backoff with full jitter: the n-th pause is random, up to `initial · 2ⁿ` and at most `max`.
+/// If the server sent a retry delay, the pause is that delay plus the random one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// The bound of the first pause.
+    /// The longest first pause.
     pub initial: Duration,
-    /// The bound of every pause.
+    /// The longest pause.
     pub max: Duration,
-    /// How many attempts a call has, the first one included.
+    /// How many attempts a call has, including the first.
     pub attempts: u32,
 }
 
@@ -76,7 +76,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// One attempt and no more.
+    /// One attempt, no retries.
     pub fn never() -> Self {
         Self { attempts: 1, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What went wrong with a call or with one member of it.
+//! The error of a call, or of one member of it.
 
 use std::{error::Error as _, fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use prost::Message as _;
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
-/// A call, or one member of it, that was not done, as far as is known.
+/// Why a call, or one member of it, failed or may have failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Content>);
 
@@ -21,8 +21,8 @@ struct Content {
     fate: Option<Fate>,
     maybe_done: bool,
     transient: bool,
-    /// The transport failed; no server said so.
-    broken: bool,
+    /// The transport failed; no server answered.
+    disconnected: bool,
 }
 
 impl Error {
@@ -31,23 +31,23 @@ impl Error {
         self.0.code
     }
 
-    /// The stable reason; `None` where the error did not come from Forebay (a broken connection, a
-    /// time-out) or names a reason that this version does not know.
+    /// The stable reason. `None` if the error did not come from Forebay (a broken connection, a timeout), or
+    /// if this version does not know the reason.
     pub fn reason(&self) -> Option<Reason> {
         self.0.reason
     }
 
-    /// A sentence for people.
+    /// What happened, for people.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The path of the wrong field, as in `items[3].topic`.
+    /// The path of the invalid field, as in `items[3].topic`.
     pub fn field(&self) -> Option<&str> {
         self.0.field.as_deref()
     }
 
-    /// When the server says it is worth trying again.
+    /// The server's retry delay.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
@@ -57,17 +57,17 @@ impl Error {
         self.0.fate
     }
 
-    /// It is not known whether it happened; in every other case it did not.
+    /// Whether the call may have taken effect. If false, it certainly had none.
     pub fn maybe_done(&self) -> bool {
         self.0.maybe_done
     }
 
-    /// It may go well later.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         self.0.transient
     }
 
-    /// A call that is wrong before it is sent, or an answer that makes no sense.
+    /// An error of this side: an invalid argument, or an invalid answer.
     pub(crate) fn local(code: Code, message: impl Into<String>) -> Self {
         Self(Box::new(Content {
             code,
@@ -78,25 +78,25 @@ impl Error {
             fate: None,
             maybe_done: false,
             transient: false,
-            broken: false,
+            disconnected: false,
         }))
     }
 
-    /// The same, after an earlier attempt whose outcome is not known.
+    /// The same, after an earlier attempt whose outcome is unknown.
     pub(crate) fn or_done(mut self) -> Self {
         self.0.maybe_done = true;
         self
     }
 
-    /// The same, naming the server if it did not even answer.
+    /// The same, naming the server if the connection failed.
     pub(crate) fn at(mut self, addr: &str) -> Self {
-        if self.0.broken {
-            self.0.message = format!("{addr}: {}", self.0.message);
+        if self.0.disconnected {
+            self.0.message = format!("cannot reach {addr}: {}", self.0.message);
         }
         self
     }
 
-    /// An attempt that had no answer in time.
+    /// An attempt without an answer in time.
     pub(crate) fn timed_out(after: Duration) -> Self {
         let mut error = Self::local(Code::DeadlineExceeded, format!("no answer within {after:?}"));
         error.0.maybe_done = true;
@@ -104,15 +104,15 @@ impl Error {
         error
     }
 
-    /// A failed call.
+    /// The error of a call.
     pub(crate) fn of_call(status: &tonic::Status) -> Self {
         let details = status.get_error_details();
         let info = details.error_info().filter(|info| info.domain == "forebay");
         let reason = info.and_then(|info| Reason::from_name(&info.reason));
         let retry_after = details.retry_info().and_then(|retry| retry.retry_delay);
         let code = if is_timeout(status) { Code::DeadlineExceeded } else { status.code() };
-        // Only what Forebay itself refused is known not to have happened. Everything else (a proxy's
-        // answer, a connection that broke) may have reached the server.
+        // Only a refusal by Forebay itself is known to have had no effect. Everything else (a proxy's
+        // answer, a broken connection) may have reached the server.
         let refused = match code {
             Code::DeadlineExceeded => false,
             _ => info.is_some() && reason != Some(Reason::OutcomeUnknown),
@@ -130,14 +130,14 @@ impl Error {
         let transient = match code {
             Code::Unavailable | Code::DeadlineExceeded => true,
             Code::ResourceExhausted => retry_after.is_some(),
-            // Made by the transport on this side: the connection broke.
+            // The transport on this side made the status: the connection broke.
             Code::Unknown | Code::Cancelled | Code::Internal => status.source().is_some(),
             _ => false,
         };
         Self(Box::new(Content {
             code,
             reason,
-            message: sentence(status),
+            message: message(status),
             field: details
                 .bad_request()
                 .and_then(|bad| bad.field_violations.first())
@@ -146,18 +146,18 @@ impl Error {
             fate: info.and_then(|info| info.metadata.get("item")).and_then(|item| Fate::from_name(item)),
             maybe_done: !refused && !rejected,
             transient,
-            broken: status.source().is_some(),
+            disconnected: status.source().is_some(),
         }))
     }
 
-    /// A failed member.
+    /// The error of a member.
     pub(crate) fn of_member(status: &tonic_types::Status) -> Self {
         let details = status.encode_to_vec().into();
         Self::of_call(&tonic::Status::with_details(Code::from_i32(status.code), &status.message, details))
     }
 }
 
-/// Whether the deadline passed on this side; tonic calls that cancelled.
+/// Whether the deadline passed on this side. Tonic reports that as cancelled.
 fn is_timeout(status: &tonic::Status) -> bool {
     let mut cause = status.source();
     while let Some(error) = cause {
@@ -169,8 +169,8 @@ fn is_timeout(status: &tonic::Status) -> bool {
     false
 }
 
-/// The message, and where the transport failed the cause at the bottom of it.
-fn sentence(status: &tonic::Status) -> String {
+/// The message, with the root cause if the transport failed.
+fn message(status: &tonic::Status) -> String {
     let mut cause = status.source();
     while let Some(deeper) = cause.and_then(|cause| cause.source()) {
         cause = Some(deeper);
@@ -185,7 +185,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = &self.0.message;
         match (self.0.reason, &self.0.field) {
-            // Forebay's messages name reason and field themselves.
+            // Forebay's own messages begin with the reason.
             (Some(reason), _) if message.starts_with(reason.as_str()) => f.write_str(message),
             (Some(reason), Some(field)) => write!(f, "{}: {field}: {message}", reason.as_str()),
             (Some(reason), None) => write!(f, "{}: {message}", reason.as_str()),
@@ -204,7 +204,7 @@ mod tests {
     use crate::testing::{refusal, refusal_with};
 
     #[test]
-    fn every_detail_is_read() {
+    fn every_detail_is_decoded() {
         let error = Error::of_member(&refusal_with(Code::FailedPrecondition, "LEASE_LOST", |details| {
             details.set_error_info("LEASE_LOST", "forebay", [("item".to_owned(), "gone".to_owned())]);
         }));

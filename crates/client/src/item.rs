@@ -6,38 +6,38 @@ use bytes::Bytes;
 use forebay_proto::v1;
 use forebay_types::{DeliveryPolicy, Timestamp};
 
-use crate::spans;
+use crate::durations;
 
-/// An item to enqueue. What is left out has the server's default.
+/// An item to enqueue. The server fills in defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewItem {
-    /// Where it waits. 1 to 200 bytes of `[A-Za-z0-9._:/-]`.
+    /// The topic. 1 to 200 bytes of `[A-Za-z0-9._:/-]`.
     pub topic: String,
-    /// The smaller number goes first.
+    /// Smaller numbers are delivered first.
     pub priority: i32,
-    /// At most 256 KiB.
+    /// The content, at most 256 KiB.
     pub payload: Bytes,
-    /// At most 4 KiB; a nack may replace it.
+    /// More content, at most 4 KiB. A nack may replace it.
     pub metadata: Bytes,
-    /// At most 16 entries and 4 KiB.
+    /// Short strings beside the payload, at most 16 entries and 4 KiB.
     pub headers: BTreeMap<String, String>,
-    /// When it may be delivered first.
+    /// The earliest delivery.
     pub schedule: Schedule,
-    /// How long a consumer has it; 1 s to 12 h, by default 30 s.
+    /// How long a consumer may work on it: 1 s to 12 h, by default 30 s.
     pub lease: Option<Duration>,
-    /// Counts from arrival; an expired item is never delivered.
+    /// Time to live from arrival. An expired item is never delivered.
     pub ttl: Option<Duration>,
-    /// Whether it needs an ack.
+    /// Whether a delivery must be acked.
     pub policy: DeliveryPolicy,
-    /// Failed deliveries after which it goes to the dead letters; 0: the topic's default, 16.
+    /// After this many failed deliveries the item becomes a dead letter; 0: the topic's default, 16.
     pub max_attempts: u32,
-    /// A second item with this key inside the window is not stored.
+    /// A second item with this key is not stored within the dedupe window.
     pub dedupe_key: Option<String>,
     /// Store it on exactly this shard.
     pub shard: Option<u32>,
 }
 
-/// When an item may be delivered first.
+/// The earliest delivery of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Schedule {
     /// At once.
@@ -73,14 +73,14 @@ impl NewItem {
         Self { priority, ..self }
     }
 
-    /// The same, not delivered before `span` has passed.
-    pub fn delay(self, span: Duration) -> Self {
-        Self { schedule: Schedule::After(span), ..self }
+    /// The same, delivered after `delay` at the earliest.
+    pub fn delay(self, delay: Duration) -> Self {
+        Self { schedule: Schedule::After(delay), ..self }
     }
 
     /// The same with a time to live.
-    pub fn ttl(self, span: Duration) -> Self {
-        Self { ttl: Some(span), ..self }
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
     }
 
     /// The same with a dedupe key.
@@ -97,11 +97,11 @@ impl NewItem {
             metadata: self.metadata,
             schedule: match self.schedule {
                 Schedule::Now => None,
-                Schedule::After(span) => Some(Proto::Delay(spans::to_proto(span))),
-                Schedule::At(at) => Some(Proto::DeliverAfter(spans::time_to_proto(at))),
+                Schedule::After(delay) => Some(Proto::Delay(durations::to_proto(delay))),
+                Schedule::At(at) => Some(Proto::DeliverAfter(durations::time_to_proto(at))),
             },
-            lease_duration: self.lease.map(spans::to_proto),
-            ttl: self.ttl.map(spans::to_proto),
+            lease_duration: self.lease.map(durations::to_proto),
+            ttl: self.ttl.map(durations::to_proto),
             delivery_policy: match self.policy {
                 DeliveryPolicy::AtLeastOnce => v1::DeliveryPolicy::AtLeastOnce.into(),
                 DeliveryPolicy::AtMostOnce => v1::DeliveryPolicy::AtMostOnce.into(),

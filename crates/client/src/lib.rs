@@ -1,7 +1,7 @@
 //! The Rust client of Forebay.
 //!
-//! [`Client`] makes the six calls, one answer per member. [`Producer`] gathers items into batches,
-//! [`Consumer`] runs a handler over what a topic holds and keeps the leases alive meanwhile.
+//! [`Client`] makes the six calls, one answer per member. [`Producer`] sends items in batches. [`Consumer`]
+//! runs a handler on the items of its topics and extends their leases while it runs.
 //!
 //! ```no_run
 //! use forebay_client::{Client, ClientConfig, Consumer, ConsumerConfig, Delivery, NewItem, Outcome};
@@ -23,27 +23,28 @@
 //! # }
 //! ```
 //!
-//! # What is repeated, and why that is safe
+//! # What is retried, and why that is safe
 //!
-//! A call that failed for a while (`UNAVAILABLE`, `RESOURCE_EXHAUSTED` with a `RetryInfo`, a time-out, a
-//! broken connection) is repeated until [`ClientConfig::call_timeout`] is over, after a random pause that
-//! grows ([`RetryPolicy`]) and is never shorter than what the server asked for.
+//! A call with a transient error (`UNAVAILABLE`, `RESOURCE_EXHAUSTED` with a `RetryInfo`, a timeout, a broken
+//! connection) is retried until [`ClientConfig::call_timeout`]. The pauses are random and grow
+//! ([`RetryPolicy`]). They are never shorter than the server's retry delay.
 //!
-//! * An enqueue carries a random `request_id`, so that a repeated one stores nothing twice. Where an item
-//!   names a `dedupe_key` the key does that. Items with a `shard` and no key have neither: their
-//!   enqueue is repeated only if it certainly did not happen.
-//! * An ack is repeated; `LEASE_LOST` with the item gone, after an outcome that was not known, is done.
-//! * A dequeue is repeated; what an answer that got lost had leased comes back when its lease ends.
+//! * An enqueue has a random `request_id`, so that a retry stores nothing twice. An item's `dedupe_key` does
+//!   the same. Items with a `shard` and no key have neither: their enqueue is retried only if it certainly
+//!   had no effect.
+//! * An ack is retried. After an attempt of unknown outcome, `LEASE_LOST` with an item that is gone counts as
+//!   acked.
+//! * A dequeue is retried. Items of a lost answer are delivered again when their leases end.
 
 mod calls;
 mod client;
 mod config;
 mod consumer;
+mod durations;
 mod error;
 mod item;
 mod producer;
 mod retry;
-mod spans;
 #[cfg(test)]
 mod testing;
 

@@ -1,18 +1,18 @@
-//! When to repeat, and how long to wait before.
+//! Whether and when a failed call is retried.
 
 use std::{sync::Mutex, time::Duration};
 
 use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::time::Instant;
 
-use crate::{Error, RetryPolicy};
+use crate::{config::RetryPolicy, error::Error};
 
-/// The source of pauses and request ids.
+/// The random numbers of retry pauses and request ids, shared by a client's clones.
 #[derive(Debug)]
-pub(crate) struct Dice(Mutex<StdRng>);
+pub(crate) struct SharedRng(Mutex<StdRng>);
 
-impl Dice {
-    /// From a seed, or from the system's randomness.
+impl SharedRng {
+    /// Seeded, or from the system's random numbers.
     pub(crate) fn new(seed: Option<u64>) -> Self {
         Self(Mutex::new(seed.map_or_else(rand::make_rng, StdRng::seed_from_u64)))
     }
@@ -23,12 +23,12 @@ impl Dice {
         format!("{high:016x}{low:016x}")
     }
 
-    fn up_to(&self, span: Duration) -> Duration {
-        span.mul_f64(self.with(|rng| rng.random::<f64>()))
+    fn up_to(&self, max: Duration) -> Duration {
+        max.mul_f64(self.with(|rng| rng.random::<f64>()))
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut StdRng) -> T) -> T {
-        // A poisoned generator is as random as any other.
+        // A panic while the lock is held leaves a valid generator.
         f(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
@@ -36,13 +36,16 @@ impl Dice {
 /// The attempts of one call.
 #[derive(Debug)]
 pub(crate) struct Attempts {
+    /// Limits pauses and attempts.
     policy: RetryPolicy,
+    /// When the call must be over.
     until: Instant,
+    /// Attempts so far; pauses grow with it.
     made: u32,
 }
 
 impl Attempts {
-    /// For a call that may take until `until`.
+    /// For a call that must be over at `until`.
     pub(crate) fn new(policy: RetryPolicy, until: Instant) -> Self {
         Self { policy, until, made: 0 }
     }
@@ -52,13 +55,13 @@ impl Attempts {
         self.until
     }
 
-    /// Waits before the next attempt; `false` if there is none.
-    pub(crate) async fn again(&mut self, after: &Error, dice: &Dice) -> bool {
+    /// Waits until the next attempt. `false`: there is none, and the error is final.
+    pub(crate) async fn wait_for_retry(&mut self, after: &Error, rng: &SharedRng) -> bool {
         self.made += 1;
         if !after.is_transient() || self.made >= self.policy.attempts {
             return false;
         }
-        let pause = self.pause(after.retry_after(), dice);
+        let pause = self.pause(after.retry_after(), rng);
         if Instant::now() + pause >= self.until {
             return false;
         }
@@ -66,10 +69,10 @@ impl Attempts {
         true
     }
 
-    fn pause(&self, asked: Option<Duration>, dice: &Dice) -> Duration {
+    fn pause(&self, retry_after: Option<Duration>, rng: &SharedRng) -> Duration {
         let factor = 1u32.checked_shl(self.made - 1).unwrap_or(u32::MAX);
         let bound = self.policy.initial.saturating_mul(factor).min(self.policy.max);
-        dice.up_to(bound).saturating_add(asked.unwrap_or_default())
+        rng.up_to(bound).saturating_add(retry_after.unwrap_or_default())
     }
 }
 
@@ -78,24 +81,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_bound_and_honour_the_server() {
-        let dice = Dice::new(Some(1));
+    fn pauses_grow_to_a_maximum_and_respect_the_server() {
+        let rng = SharedRng::new(Some(1));
         let policy = RetryPolicy::default();
         let mut longest = Duration::ZERO;
         for made in 1..40 {
             let attempts = Attempts { policy, until: Instant::now(), made };
-            let pause = attempts.pause(None, &dice);
+            let pause = attempts.pause(None, &rng);
             assert!(pause <= policy.max.min(policy.initial * 2u32.saturating_pow(made - 1)));
             longest = longest.max(pause);
-            assert!(attempts.pause(Some(Duration::from_secs(7)), &dice) >= Duration::from_secs(7));
+            assert!(attempts.pause(Some(Duration::from_secs(7)), &rng) >= Duration::from_secs(7));
         }
         assert!(longest > policy.max / 2, "{longest:?}");
     }
 
     #[test]
     fn request_ids_differ() {
-        let dice = Dice::new(None);
-        assert_ne!(dice.request_id(), dice.request_id());
-        assert_eq!(Dice::new(Some(3)).request_id(), Dice::new(Some(3)).request_id());
+        let rng = SharedRng::new(None);
+        assert_ne!(rng.request_id(), rng.request_id());
+        assert_eq!(SharedRng::new(Some(3)).request_id(), SharedRng::new(Some(3)).request_id());
     }
 }

@@ -1,4 +1,4 @@
-//! A server in this process that answers by script and remembers what it was asked.
+//! A server in this process that answers by script and records its calls.
 
 use std::{
     collections::VecDeque,
@@ -18,28 +18,36 @@ use tokio::sync::{mpsc, watch};
 use tonic::{Code, Request, Response, Status, transport::Endpoint};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::{Client, ClientConfig};
+use crate::{client::Client, config::ClientConfig};
 
 /// The scripts of all six calls.
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
+    /// `Enqueue`.
     pub(crate) enqueue: Script<v1::EnqueueRequest, v1::EnqueueResponse>,
+    /// `Dequeue`.
     pub(crate) dequeue: Script<v1::DequeueRequest, v1::DequeueResponse>,
+    /// `Ack`.
     pub(crate) ack: Script<v1::AckRequest, v1::AckResponse>,
+    /// `Nack`.
     pub(crate) nack: Script<v1::NackRequest, v1::NackResponse>,
+    /// `ExtendLease`.
     pub(crate) extend: Script<v1::ExtendLeaseRequest, v1::ExtendLeaseResponse>,
+    /// `GetActiveTopics`.
     pub(crate) topics: Script<v1::GetActiveTopicsRequest, v1::GetActiveTopicsResponse>,
 }
 
-/// What one call answers, and what it was asked.
+/// The scripted answers of one call, and the requests so far.
 #[derive(Debug)]
 pub(crate) struct Script<Q, A> {
+    /// The requests so far.
     calls: Mutex<Vec<Q>>,
+    /// The answers to the next calls.
     answers: Mutex<VecDeque<Result<A, Status>>>,
     /// Calls so far.
     seen: watch::Sender<usize>,
-    /// A closed gate holds calls back after they were noted.
-    gate: watch::Sender<bool>,
+    /// While false, calls are recorded but not answered.
+    open: watch::Sender<bool>,
 }
 
 impl<Q, A> Default for Script<Q, A> {
@@ -48,7 +56,7 @@ impl<Q, A> Default for Script<Q, A> {
             calls: Mutex::default(),
             answers: Mutex::default(),
             seen: watch::Sender::new(0),
-            gate: watch::Sender::new(true),
+            open: watch::Sender::new(true),
         }
     }
 }
@@ -74,31 +82,31 @@ impl<Q: Clone, A> Script<Q, A> {
         }
     }
 
-    /// What was asked so far.
+    /// The calls so far.
     pub(crate) fn calls(&self) -> Vec<Q> {
         self.calls.lock().unwrap().clone()
     }
 
-    /// Waits until so many calls have come in.
+    /// Waits until `calls` calls have arrived.
     pub(crate) async fn seen(&self, calls: usize) {
         self.seen.subscribe().wait_for(|seen| *seen >= calls).await.unwrap();
     }
 
-    /// Holds calls back, or lets them go on.
+    /// Holds calls back, or lets them continue.
     pub(crate) fn hold(&self, hold: bool) {
-        self.gate.send_replace(!hold);
+        self.open.send_replace(!hold);
     }
 
     async fn take(&self, call: Q) -> Option<Result<A, Status>> {
         self.calls.lock().unwrap().push(call);
         self.seen.send_modify(|seen| *seen += 1);
-        self.gate.subscribe().wait_for(|open| *open).await.unwrap();
+        self.open.subscribe().wait_for(|open| *open).await.unwrap();
         self.answers.lock().unwrap().pop_front()
     }
 }
 
 impl Fake {
-    /// Starts one, with a client for it. All of it lives in memory, so that paused time works.
+    /// Starts a server and a client for it. Both communicate in memory, so that paused time works.
     pub(crate) async fn start() -> (Arc<Self>, Client) {
         let fake = Arc::new(Self::default());
         let (connect, connections) = mpsc::unbounded_channel::<tokio::io::DuplexStream>();

@@ -1,32 +1,32 @@
-//! How the program says that it failed: on stderr, with status 1.
+//! How the program reports that it failed: on stderr, with exit status 1.
 
 use std::{fmt::Display, process::ExitCode};
 
 use forebay_client::Error;
 use forebay_node::config::ConfigError;
 
-/// Why a verb failed, in lines for people.
+/// Why a verb failed, one message a line.
 #[derive(Debug)]
 pub struct Failure(Vec<String>);
 
 impl Failure {
-    /// One clear line.
+    /// One message.
     pub fn new(line: impl Into<String>) -> Self {
         Self(vec![line.into()])
     }
 
-    /// Everything that is wrong, one line each.
+    /// Several messages, one line each.
     pub fn from_all(wrong: impl IntoIterator<Item = impl Display>) -> Self {
         Self(wrong.into_iter().map(|line| line.to_string()).collect())
     }
 
-    /// As it describes itself.
+    /// An error's own text, which may have several lines.
     pub fn from_display(error: impl Display) -> Self {
         Self(error.to_string().lines().map(str::to_owned).collect())
     }
 
-    /// Tells it, and gives the exit status.
-    pub fn tell(self) -> ExitCode {
+    /// Prints the messages to stderr and returns the exit status.
+    pub fn print(self) -> ExitCode {
         for line in self.0 {
             eprintln!("forebay: {line}");
         }
@@ -53,7 +53,6 @@ impl From<Error> for Failure {
     }
 }
 
-/// Everything that is wrong, one line each.
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Self(error.0)

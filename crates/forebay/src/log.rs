@@ -1,4 +1,4 @@
-//! Logs to stderr. `RUST_LOG` goes before what the configuration says.
+//! Logs to stderr. `RUST_LOG` overrides the configuration.
 
 use std::io::IsTerminal as _;
 
@@ -7,11 +7,14 @@ use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
 
-/// Begins to log as the configuration says.
+/// Starts to log as configured.
 pub fn start(config: &Config) -> Result<(), Failure> {
     let directives = std::env::var("RUST_LOG").unwrap_or_else(|_| config.log.clone());
-    let filter = EnvFilter::try_new(&directives)
-        .map_err(|error| Failure::new(format!("the log setting {directives:?} makes no sense: {error}")))?;
+    let filter = EnvFilter::try_new(&directives).map_err(|error| {
+        Failure::new(format!(
+            "{directives:?} is not a valid log filter: {error} (set `node.log`, or RUST_LOG)"
+        ))
+    })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -1,4 +1,4 @@
-//! The one program of Forebay: a node, what looks after its shards, and a client for the command line.
+//! The `forebay` program: a node, the maintenance of its shards, and a command-line client.
 
 mod failure;
 mod log;
@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use verbs::{ack, check_config, dequeue, dev, enqueue, migrate, nack, serve, topics};
 
-/// The system's allocator took a fifth of a busy node's time.
+/// The system's allocator took a fifth of a busy node's CPU time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -26,32 +26,32 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run a whole queue in one process on embedded SQLite shards: no set-up at all
+    /// Run a whole queue in one process on embedded SQLite shards, without any setup
     Dev(dev::Dev),
-    /// Run a node on the shards that a configuration names
+    /// Run a node on the shards of a configuration
     Serve(serve::Serve),
     /// Create or upgrade the schemas of the shards
     Migrate(migrate::Migrate),
-    /// Say what is wrong with a configuration
+    /// Check a configuration and print every error in it
     CheckConfig(check_config::CheckConfig),
-    /// Store items
+    /// Enqueue items
     Enqueue(enqueue::Enqueue),
-    /// Take items, and show them
+    /// Dequeue items and print them
     Dequeue(dequeue::Dequeue),
-    /// End deliveries: the items are done
+    /// Acknowledge deliveries: their items are done
     Ack(ack::Ack),
-    /// Give items back
+    /// Return items to their topics, or send them to the dead letters
     Nack(nack::Nack),
     /// List the active topics, most urgent first
     Topics(topics::Topics),
 }
 
 fn main() -> ExitCode {
-    // Wrong usage ends here, with status 2.
+    // Wrong usage exits here, with status 2.
     let verb = Arguments::parse().verb;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Failure::from(anyhow::Error::from(error)).tell(),
+        Err(error) => return Failure::from(anyhow::Error::from(error)).print(),
     };
     let outcome = runtime.block_on(async {
         match verb {
@@ -66,10 +66,10 @@ fn main() -> ExitCode {
             Verb::Topics(verb) => verb.run().await,
         }
     });
-    // Not waited for: what still runs belongs to connections that nobody reads any more.
+    // Tasks that still run serve connections that nobody reads any more, so they are not waited for.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.print(),
     }
 }

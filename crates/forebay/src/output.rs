@@ -1,4 +1,4 @@
-//! What verbs print: a table for people, or JSON for programs.
+//! Prints results: a table for people, or JSON for programs.
 
 use std::{
     io::{self, Write as _},
@@ -23,7 +23,7 @@ pub fn json(value: &Value) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{value:#}")
 }
 
-/// Prints columns; the last one is as wide as it likes.
+/// Prints a table with aligned columns.
 pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
     let mut widths = head.map(str::len);
     for row in rows {
@@ -45,7 +45,7 @@ pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io::Resul
     rows.iter().try_for_each(|row| line(row.each_ref().map(String::as_str)))
 }
 
-/// Bytes in a table: text as it is, with what a terminal would obey made visible; else base64.
+/// Bytes in a table: text with control characters escaped, or base64.
 pub fn cell(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => {
@@ -56,7 +56,7 @@ pub fn cell(bytes: &[u8]) -> String {
     }
 }
 
-/// Bytes in JSON: under `name` as text, or under `name_base64`.
+/// Bytes in JSON: text under `name`, or base64 under `name_base64`.
 pub fn put_bytes(object: &mut serde_json::Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), text.into()),
@@ -64,13 +64,13 @@ pub fn put_bytes(object: &mut serde_json::Map<String, Value>, name: &str, bytes:
     };
 }
 
-/// A time, as RFC 3339 has it.
+/// A time in the format of RFC 3339.
 pub fn time(time: Timestamp) -> String {
     let micros = u64::try_from(time.as_micros()).unwrap_or(0);
     humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
 }
 
-/// A refused member, in JSON.
+/// The error of one member, in JSON.
 pub fn refusal(error: &Error) -> Value {
     json!({
         "code": format!("{:?}", error.code()),
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_shown_as_text_where_they_are_text() {
+    fn bytes_are_printed_as_text_if_they_are_text() {
         assert_eq!(cell(b"hello"), "hello");
         assert_eq!(cell("ä\n\x1b[2J".as_bytes()), "ä\\n\\u{1b}[2J");
         assert_eq!(cell(&[0xff, 0]), "base64:/wA=");

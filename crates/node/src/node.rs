@@ -1,4 +1,4 @@
-//! A node that runs.
+//! A running node.
 
 use std::{net::SocketAddr, sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -6,33 +6,38 @@ use forebay_engine::Engine;
 
 use crate::{
     grpc::Serving,
-    http::{Facts, HttpServing},
+    http::{HttpServing, NodeInfo},
 };
 
-/// A node that runs. It goes on until [`crate::stop::stop`].
+/// A running node. It runs until it is passed to `stop`.
 pub struct Node {
+    /// Stopped before the servers, so that it can still answer calls.
     pub(crate) engine: Engine,
+    /// Closed once the engine has answered.
     pub(crate) grpc: Serving,
+    /// Closed last, so that operators see the shutdown.
     pub(crate) http: HttpServing,
-    pub(crate) facts: Arc<Facts>,
+    /// Holds the addresses, and the flag that `/readyz` answers.
+    pub(crate) info: Arc<NodeInfo>,
+    /// How long a stopping node still serves while load balancers notice.
     pub(crate) drain: Duration,
 }
 
 impl Node {
-    /// The real address of gRPC.
+    /// The bound gRPC address.
     pub fn grpc(&self) -> SocketAddr {
-        self.facts.grpc
+        self.info.grpc
     }
 
-    /// The real address of HTTP.
+    /// The bound HTTP address.
     pub fn http(&self) -> SocketAddr {
-        self.facts.http
+        self.info.http
     }
 
-    /// Waits until the shards that can be reached are owned, then says so to whoever asks.
+    /// Waits until every reachable shard is owned, then reports the node as serving.
     pub async fn ready(&self) {
         self.engine.ready().await;
         self.grpc.set_serving(true).await;
-        self.facts.serving.store(true, Ordering::Release);
+        self.info.serving.store(true, Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! Asks other nodes whether they live, by a gRPC health check.
+//! Checks whether other nodes are alive, by a gRPC health check.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use forebay_engine::Peers;
 use tonic::transport::Endpoint;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
-/// A node that takes longer than this does not answer.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// A node that takes longer than this counts as dead.
+const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The way to other nodes over gRPC.
+/// Reaches other nodes over gRPC.
 pub struct GrpcPeers {
-    /// This node's own address. Whoever wrote it into a shard before is a process that is no more: this one
-    /// has its port.
+    /// This node's own address. A shard that names it was owned by an earlier process, which is dead because
+    /// this one has its port.
     own: String,
 }
 
@@ -33,10 +33,10 @@ impl Peers for GrpcPeers {
         let Ok(endpoint) = Endpoint::from_shared(format!("http://{address}")) else { return false };
         let ask = async {
             let channel = endpoint.connect().await.ok()?;
-            // Whatever it says, and be it that it is stopping: it lives.
+            // Any answer means that the node is alive, even that it is stopping.
             let answer = HealthClient::new(channel).check(HealthCheckRequest::default()).await;
             answer.ok()
         };
-        matches!(tokio::time::timeout(PATIENCE, ask).await, Ok(Some(_)))
+        matches!(tokio::time::timeout(HEALTH_CHECK_TIMEOUT, ask).await, Ok(Some(_)))
     }
 }

@@ -1,4 +1,4 @@
-//! The shards of the configuration, and what must be right about one before it is served.
+//! The shards of the configuration, and the checks that one must pass before it is served.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,23 +10,23 @@ use forebay_store::{
 use forebay_types::ShardId;
 use futures_util::future::join_all;
 
-use crate::config::{Config, Place, ShardConfig};
+use crate::config::{Config, ShardConfig, ShardUrl};
 
-/// A shard that does not answer for so long is left to be taken over when it does.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A shard that does not answer within this time is taken over later.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A shard with its number.
-pub type Numbered = (ShardId, Arc<dyn Shard>);
+pub type NumberedShard = (ShardId, Arc<dyn Shard>);
 
-/// The shards that the configuration names. Nothing is connected yet.
-pub fn open(config: &Config) -> Result<Vec<Numbered>, Vec<UnfitShard>> {
+/// The shards of the configuration. Connects to nothing yet.
+pub fn open(config: &Config) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
     let password = config.mysql_password.as_ref().map(|secret| secret.reveal().to_owned());
     let options = MySqlOptions { password, tls_ca: config.mysql_tls_ca.clone() };
-    let (mut shards, mut unfit) = (Vec::<Numbered>::new(), Vec::new());
-    for ShardConfig { id, place } in &config.shards {
-        match place {
-            Place::Sqlite(path) => shards.push((*id, Arc::new(SqliteShard::new(*id, path)))),
-            Place::MySql(url) => match MySqlShard::new(*id, url, &options) {
+    let (mut shards, mut unfit) = (Vec::<NumberedShard>::new(), Vec::new());
+    for ShardConfig { id, url } in &config.shards {
+        match url {
+            ShardUrl::Sqlite(path) => shards.push((*id, Arc::new(SqliteShard::new(*id, path)))),
+            ShardUrl::MySql(url) => match MySqlShard::new(*id, url, &options) {
                 Ok(shard) => shards.push((*id, Arc::new(shard))),
                 Err(error) => unfit.push(UnfitShard::Url { shard: *id, error }),
             },
@@ -38,7 +38,7 @@ pub fn open(config: &Config) -> Result<Vec<Numbered>, Vec<UnfitShard>> {
 /// Why a shard must not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum UnfitShard {
-    /// Its URL makes no sense.
+    /// Its URL is malformed.
     #[error("shard {shard}: {error}")]
     Url {
         /// The shard.
@@ -54,8 +54,8 @@ pub enum UnfitShard {
         /// What is wrong.
         error: StoreError,
     },
-    /// The server may lose what it has committed.
-    #[error("shard {shard}: {reason}; set node.allow_not_durable = true to serve all the same")]
+    /// The server may lose commits.
+    #[error("shard {shard}: {reason}; change it, or set node.allow_not_durable = true to serve anyway")]
     NotDurable {
         /// The shard.
         shard: ShardId,
@@ -64,55 +64,63 @@ pub enum UnfitShard {
     },
 }
 
-/// Looks at every shard. One that is unfit is an error; one that does not answer is only said.
-pub async fn check(shards: &[Numbered], allow_not_durable: bool) -> Result<(), Vec<UnfitShard>> {
-    let looks = shards.iter().map(|(_, shard)| tokio::time::timeout(PATIENCE, shard.check()));
+/// Checks every shard. An unfit one is an error; an unreachable one is only logged.
+pub async fn check(shards: &[NumberedShard], allow_not_durable: bool) -> Result<(), Vec<UnfitShard>> {
+    let checks = shards.iter().map(|(_, shard)| tokio::time::timeout(CHECK_TIMEOUT, shard.check()));
     let mut unfit = Vec::new();
-    for ((id, _), look) in shards.iter().zip(join_all(looks).await) {
-        match look {
-            Err(_) => tracing::warn!(shard.id = id.0, "the shard does not answer; it is served when it does"),
+    for ((id, shard), checked) in shards.iter().zip(join_all(checks).await) {
+        let warn_unreachable = |error: String| {
+            let server = shard.server();
+            tracing::warn!(shard.id = id.0, server, error, "cannot reach shard {id} ({server}); retrying");
+        };
+        match checked {
+            Err(_) => warn_unreachable(format!("no answer within {CHECK_TIMEOUT:?}")),
             Ok(Err(error)) if error.class == ErrorClass::Schema => {
                 unfit.push(UnfitShard::Schema { shard: *id, error });
             }
-            Ok(Err(error)) => {
-                tracing::warn!(shard.id = id.0, %error, "the shard can't be reached; served when it can");
-            }
-            Ok(Ok(settings)) => say(*id, &settings, allow_not_durable, &mut unfit),
+            Ok(Err(error)) => warn_unreachable(error.to_string()),
+            Ok(Ok(settings)) => log(*id, &settings, allow_not_durable, &mut unfit),
         }
     }
     if unfit.is_empty() { Ok(()) } else { Err(unfit) }
 }
 
-fn say(shard: ShardId, settings: &Settings, allow_not_durable: bool, unfit: &mut Vec<UnfitShard>) {
-    tracing::info!(shard.id = shard.0, server = settings.server, "shard found");
+/// Logs a server's product and settings. A setting that may lose commits is added to `unfit` unless allowed.
+fn log(shard: ShardId, settings: &Settings, allow_not_durable: bool, unfit: &mut Vec<UnfitShard>) {
+    let id = shard.0;
+    let product = &settings.server;
+    tracing::info!(shard.id = id, product, "shard {shard} runs on {product}");
     for reason in &settings.not_durable {
         if allow_not_durable {
-            tracing::warn!(shard.id = shard.0, reason, "an answered commit may be lost, as allowed");
+            tracing::warn!(shard.id = id, reason, "shard {shard} may lose answered commits");
         } else {
             unfit.push(UnfitShard::NotDurable { shard, reason: reason.clone() });
         }
     }
     for reason in &settings.slow {
-        tracing::warn!(shard.id = shard.0, reason, "commits are slower than they need be");
+        tracing::warn!(shard.id = id, reason, "shard {shard} has a setting that slows down commits");
     }
 }
 
-/// A shard that is looked at before each take-over: one that did not answer at start gets no other way in.
-pub struct Guarded {
+/// A shard whose durability is checked before each take-over, because it may have been unreachable at start
+/// or its server's settings may have changed.
+pub struct DurabilityChecked {
+    /// The shard that is checked.
     inner: Arc<dyn Shard>,
+    /// Skips the check of durability.
     allow_not_durable: bool,
 }
 
-impl Guarded {
-    /// Guards every shard of a list.
-    pub fn all(shards: Vec<Numbered>, allow_not_durable: bool) -> Vec<Numbered> {
-        let guard = |(id, inner)| -> Numbered { (id, Arc::new(Self { inner, allow_not_durable })) };
-        shards.into_iter().map(guard).collect()
+impl DurabilityChecked {
+    /// Wraps every shard of a list.
+    pub fn wrap_all(shards: Vec<NumberedShard>, allow_not_durable: bool) -> Vec<NumberedShard> {
+        let wrap = |(id, inner)| -> NumberedShard { (id, Arc::new(Self { inner, allow_not_durable })) };
+        shards.into_iter().map(wrap).collect()
     }
 }
 
 #[async_trait]
-impl Shard for Guarded {
+impl Shard for DurabilityChecked {
     fn server(&self) -> String {
         self.inner.server()
     }

@@ -1,6 +1,6 @@
 //! The order of start-up, from a configuration to a node that serves.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use forebay_engine::Engine;
 use forebay_types::{Clock, SystemClock};
@@ -10,66 +10,73 @@ use tokio::net::TcpListener;
 use crate::{
     config::Config,
     grpc::{self, Queue, ReflectionError},
-    http::{self, Facts, metrics},
+    http::{self, NodeInfo, metrics},
     node::Node,
     peers::GrpcPeers,
-    shards::{self, Guarded, UnfitShard},
+    shards::{self, DurabilityChecked, UnfitShard},
 };
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A port can't be had.
-    #[error("{address} can't be listened on: {error}")]
+    /// A port is not available.
+    #[error("cannot listen on {address}: {}", bind_error(error, flag))]
     Bind {
-        /// The address.
+        /// The configured address.
         address: String,
+        /// The flag that sets another address.
+        flag: &'static str,
         /// Why.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// Shards must not be served.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Unfit(Vec<UnfitShard>),
-    /// The metrics can't be kept.
-    #[error("metrics can't be kept: {0}")]
+    /// No metrics recorder.
+    #[error("cannot set up metrics: {0}")]
     Metrics(#[from] metrics::MetricsError),
-    /// The gRPC server can't be set up.
+    /// No gRPC server.
     #[error(transparent)]
     Grpc(#[from] ReflectionError),
-    /// The system gives no random numbers.
-    #[error("the system gives no random numbers: {0}")]
+    /// No random numbers.
+    #[error("cannot read random numbers from the system: {0}")]
     Random(String),
 }
 
-/// Starts a node. It takes its shards over in the background: [`Node::ready`] waits for that.
+fn bind_error(error: &io::Error, flag: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!("already in use (try `{flag}`)"),
+        _ => error.to_string(),
+    }
+}
+
+/// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for them.
 pub async fn start(config: Config) -> Result<Node, StartError> {
-    // 1. Figures are kept from the first call on.
+    // 1. Metrics, so that they include the first call.
     let recorder = metrics::recorder()?;
 
-    // 2. The ports: if another process has them, nothing was touched yet.
-    let grpc_listener = listen(&config.grpc).await?;
-    let http_listener = listen(&config.http).await?;
-    let grpc_address = local(&grpc_listener, &config.grpc)?;
-    let http_address = local(&http_listener, &config.http)?;
+    // 2. The ports. If another process has them, no shard was touched yet.
+    let (grpc_listener, grpc_address) = listen(&config.grpc, "--grpc").await?;
+    let (http_listener, http_address) = listen(&config.http, "--http").await?;
     let address = config.advertise.clone().unwrap_or_else(|| reachable(grpc_address));
 
-    // 3. The shards: a schema that we don't know, or a server that forgets, is refused here.
+    // 3. The shards. An unknown schema, or a server that may lose commits, is refused here.
     let shards = shards::open(&config).map_err(StartError::Unfit)?;
     shards::check(&shards, config.allow_not_durable).await.map_err(StartError::Unfit)?;
-    let shards = Guarded::all(shards, config.allow_not_durable);
+    let shards = DurabilityChecked::wrap_all(shards, config.allow_not_durable);
 
-    // 4. The engine, which takes the shards over.
+    // 4. The engine, which takes over the shards.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let seed = SysRng.try_next_u64().map_err(|error| StartError::Random(error.to_string()))?;
     let peers = Arc::new(GrpcPeers::new(address.clone()));
     let engine = Engine::start(config.settings.clone(), address.clone(), shards, clock.clone(), peers, seed);
 
-    // 5. gRPC. Health says not serving until the shards are there, but it answers, so that peers see us.
+    // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
     let queue = Queue { engine: engine.clone(), rules: Arc::new(config.rules.clone()), clock: clock.clone() };
     let grpc = grpc::serve(grpc_listener, queue, config.load).await?;
 
-    // 6. HTTP: alive, and not ready.
-    let facts = Arc::new(Facts {
+    // 6. HTTP: alive, and not ready yet.
+    let info = Arc::new(NodeInfo {
         engine: engine.clone(),
         load: grpc.load().clone(),
         grpc: grpc_address,
@@ -80,21 +87,19 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         serving: Default::default(),
         recorder,
     });
-    let http = http::serve(http_listener, facts.clone());
-    Ok(Node { engine, grpc, http, facts, drain: config.drain })
+    let http = http::serve(http_listener, info.clone());
+    Ok(Node { engine, grpc, http, info, drain: config.drain })
 }
 
-async fn listen(address: &str) -> Result<TcpListener, StartError> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| StartError::Bind { address: address.to_owned(), error })
+/// Binds an address; returns the real one too, since the configured port may be 0.
+async fn listen(address: &str, flag: &'static str) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |error| StartError::Bind { address: address.to_owned(), flag, error };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
 }
 
-fn local(listener: &TcpListener, address: &str) -> Result<SocketAddr, StartError> {
-    listener.local_addr().map_err(|error| StartError::Bind { address: address.to_owned(), error })
-}
-
-/// Where others may reach a node that is told nothing about it: the bound address, or the host's name where
-/// that is every address.
+/// The default of `node.advertise`: the bound address, or the host's name if every address is bound.
 fn reachable(bound: SocketAddr) -> String {
     if !bound.ip().is_unspecified() {
         return bound.to_string();
@@ -103,5 +108,17 @@ fn reachable(bound: SocketAddr) -> String {
     match name.trim() {
         "" => format!("127.0.0.1:{}", bound.port()),
         name => format!("{name}:{}", bound.port()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_in_use_names_the_address_and_the_flag() {
+        let (_listener, bound) = listen("127.0.0.1:0", "--grpc").await.unwrap();
+        let error = listen(&bound.to_string(), "--grpc").await.unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot listen on {bound}: already in use (try `--grpc`)"));
     }
 }

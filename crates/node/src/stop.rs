@@ -1,33 +1,35 @@
-//! The order of shutdown. It ends within 25 s, whatever clients and databases do.
+//! The order of shutdown. It completes within 25 s, whatever clients and databases do.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
 use crate::node::Node;
 
-/// Pause for balancers and engine together.
-const ENGINE_DONE: Duration = Duration::from_secs(21);
-/// Answers that are under way may still arrive for so long.
-const ANSWERS_DONE: Duration = Duration::from_secs(2);
+/// Limit of the drain pause and the engine's stop together.
+const ENGINE_STOP_TIMEOUT: Duration = Duration::from_secs(21);
+/// How long responses may still be sent after the engine has stopped.
+const GRPC_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The same for pages.
-const PAGES_DONE: Duration = Duration::from_millis(500);
+const HTTP_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Stops a node: what it accepted is committed and answered.
+/// Stops a node. What it accepted is committed and answered.
 pub async fn stop(node: Node) {
-    // 1. Not ready any more: balancers send new calls elsewhere, calls that come are still served.
-    node.facts.serving.store(false, Ordering::Release);
+    // 1. Not ready any more: load balancers send new calls elsewhere. Calls that still arrive are served.
+    node.info.serving.store(false, Ordering::Release);
     node.grpc.set_serving(false).await;
-    tracing::info!(pause = ?node.drain, "stopping");
+    tracing::info!(drain = ?node.drain, "stopping");
     tokio::time::sleep(node.drain).await;
 
-    // 2. The engine: no new work, long polls answered empty, what was accepted committed and answered, the
-    //    shards given up.
-    let patience = ENGINE_DONE.saturating_sub(node.drain);
-    if tokio::time::timeout(patience, node.engine.stop()).await.is_err() {
-        tracing::error!("a shard did not let go in time; whoever takes it over sorts out what it was doing");
+    // 2. The engine: it refuses new work, answers long polls empty, commits and answers what it accepted, and
+    //    releases the shards.
+    let timeout = ENGINE_STOP_TIMEOUT.saturating_sub(node.drain);
+    if tokio::time::timeout(timeout, node.engine.stop()).await.is_err() {
+        tracing::error!(
+            "shard not released before the drain timeout; the next owner resolves its last batch"
+        );
     }
 
-    // 3. The ports, once the answers have left.
-    node.grpc.close(ANSWERS_DONE).await;
-    node.http.close(PAGES_DONE).await;
+    // 3. The ports, once the responses are sent.
+    node.grpc.close(GRPC_CLOSE_TIMEOUT).await;
+    node.http.close(HTTP_CLOSE_TIMEOUT).await;
     tracing::info!("stopped");
 }

@@ -40,7 +40,7 @@ async fn each_receipt_has_its_own_answer() {
     }
     Refused::member(&results[4].error).lost("gone");
     assert_eq!(wire.ack(&got[2].receipt).await, None);
-    assert!(wire.peek_empty("t").await);
+    assert!(wire.is_empty("t").await);
 }
 
 #[tokio::test]
@@ -59,5 +59,5 @@ async fn an_old_receipt_says_where_the_item_is() {
     let dead_letter = true;
     assert_eq!(wire.nack(Nack { receipt: second.receipt, dead_letter, ..Default::default() }).await, None);
     Refused::member(&wire.ack(&first.receipt).await).lost("dead");
-    assert!(wire.peek_empty("fate").await);
+    assert!(wire.is_empty("fate").await);
 }

@@ -66,7 +66,7 @@ async fn a_long_poll_answers_as_soon_as_there_is_an_item() {
         let request = DequeueRequest { wait: Some(seconds(20)), ..asked("soon", 1) };
         (client.dequeue(request).await.unwrap().into_inner().items, Instant::now())
     });
-    // The poll is seen waiting before the item comes.
+    // The long poll is parked before the item is enqueued.
     wire.wait_for_polls(1).await;
     let sent = Instant::now();
     wire.stored(vec![item("soon")]).await;
@@ -93,7 +93,7 @@ async fn a_long_poll_ends_empty_before_its_deadline() {
 }
 
 #[tokio::test]
-async fn an_answer_carries_so_many_bytes_and_at_least_one_item() {
+async fn an_answer_has_a_byte_limit_and_at_least_one_item() {
     let wire = Wire::start().await;
     let heavy = EnqueueItem { payload: vec![3; 256 << 10].into(), ..item("heavy") };
     for _ in 0..5 {
@@ -111,7 +111,7 @@ async fn an_answer_carries_so_many_bytes_and_at_least_one_item() {
     assert!((8..=12).contains(&usual), "3 MiB by default: {usual}");
     let most = take(15 << 20).await;
     assert!((55..=60).contains(&most), "15 MiB at most: {most}");
-    // What did not fit was not leased: the rest is still there, as first deliveries.
+    // Items that did not fit were not leased: they are still ready, at their first attempt.
     let mut left = 75 - 1 - usual - most;
     while left > 0 {
         let request = DequeueRequest { max_bytes: 4 << 20, ..asked("heavy", 1_000) };
@@ -119,22 +119,22 @@ async fn an_answer_carries_so_many_bytes_and_at_least_one_item() {
         assert!(!items.is_empty() && items.iter().all(|item| item.attempt == 1));
         left -= items.len();
     }
-    assert!(wire.peek_empty("heavy").await);
+    assert!(wire.is_empty("heavy").await);
 }
 
 #[tokio::test]
-async fn an_at_most_once_item_needs_no_ack_and_never_comes_back() {
+async fn an_at_most_once_item_needs_no_ack_and_is_delivered_once() {
     let wire = Wire::start().await;
     let policy = DeliveryPolicy::AtMostOnce.into();
     wire.stored(vec![EnqueueItem { delivery_policy: policy, ..item("once") }]).await;
     let got = wire.take_one("once").await;
     assert_eq!((got.receipt.as_str(), got.delivery_policy()), ("", DeliveryPolicy::AtMostOnce));
     assert_eq!(got.lease_expires_at, None);
-    assert!(wire.peek_empty("once").await);
+    assert!(wire.is_empty("once").await);
 }
 
 #[tokio::test]
-async fn a_lease_that_ends_brings_the_item_back_with_the_next_attempt() {
+async fn an_item_is_redelivered_when_its_lease_ends() {
     let wire = Wire::start().await;
     wire.stored(vec![item("lease")]).await;
     let short = DequeueRequest { lease_duration: Some(seconds(1)), ..asked("lease", 1) };
@@ -149,7 +149,7 @@ async fn a_lease_that_ends_brings_the_item_back_with_the_next_attempt() {
 }
 
 #[tokio::test]
-async fn what_a_caller_that_went_away_was_given_is_released() {
+async fn items_of_a_disconnected_caller_are_released() {
     let wire = Wire::start().await;
     for _ in 0..20 {
         let mut client = wire.client();
@@ -157,7 +157,7 @@ async fn what_a_caller_that_went_away_was_given_is_released() {
             DequeueRequest { wait: Some(seconds(20)), lease_duration: Some(span(LEASE)), ..asked("gone", 1) };
         let poll = tokio::spawn(async move { client.dequeue(request).await });
         wire.wait_for_polls(1).await;
-        // The item and the end of the call cross.
+        // The delivery and the end of the call race.
         let stored = wire.stored(vec![item("gone")]);
         poll.abort();
         stored.await;

@@ -75,7 +75,7 @@ async fn a_call_that_is_wrong_as_a_whole_fails_whole() {
     refused(named(EnqueueItem { dedupe_key: "k".into(), ..item("t") })).await.invalid("items[1].dedupe_key");
     refused(named(EnqueueItem { shard: Some(1), ..item("t") })).await.invalid("items[1].shard");
 
-    assert!(wire.peek_empty("t").await, "nothing of them was stored");
+    assert!(wire.is_empty("t").await, "nothing was stored");
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_wrong_member_does_not_fail_its_siblings() {
         (EnqueueItem { schedule: delay(seconds(year + 1)), ..item("t") }, invalid, "delay"),
         (EnqueueItem { schedule: at(0, -1), ..item("t") }, invalid, "deliver_after"),
         (EnqueueItem { schedule: at(i64::MAX, 0), ..item("t") }, invalid, "deliver_after"),
-        // The year 2100 lies behind the expiry.
+        // The year 2100 is after the expiry.
         (
             EnqueueItem { schedule: at(4_102_444_800, 0), ttl: Some(seconds(9)), ..item("t") },
             invalid,
@@ -117,7 +117,7 @@ async fn a_wrong_member_does_not_fail_its_siblings() {
         (EnqueueItem { headers: headers(16, 257), ..item("t") }, large, "headers"),
         (EnqueueItem { shard: Some(77), ..item("t") }, invalid, "shard"),
     ];
-    // Good, wrong, good, wrong, …
+    // Valid and invalid items alternate.
     let mut items = Vec::new();
     for (wrong, _, _) in &wrong {
         items.extend([item("t"), wrong.clone()]);
@@ -130,11 +130,11 @@ async fn a_wrong_member_does_not_fail_its_siblings() {
         Refused::member(&pair[1].error).is(Code::InvalidArgument, reason, Some(&path));
         assert!(pair[1].item_id.is_empty());
     }
-    assert_eq!(wire.take("t", 1_000).await.len(), wrong.len(), "the siblings are there, and nothing else");
+    assert_eq!(wire.take("t", 1_000).await.len(), wrong.len(), "only the valid items were stored");
 }
 
 #[tokio::test]
-async fn limits_are_reached_by_what_is_just_allowed() {
+async fn values_at_their_limits_are_accepted() {
     let wire = Wire::start().await;
     let largest = EnqueueItem {
         payload: vec![1; 256 << 10].into(),
@@ -172,14 +172,14 @@ async fn a_dedupe_key_makes_one_item_also_after_its_ack() {
     assert!(again[0].duplicate && !again[1].duplicate);
     assert_eq!(again[0].item_id, first[0].item_id);
 
-    // The key of another tenant is another key.
+    // Dedupe keys of different namespaces are different keys.
     let other = EnqueueRequest { namespace: "other".into(), ..request(vec![keyed()]) };
     let other = call(&wire, other).await.unwrap().into_inner().results;
     assert!(!other[0].duplicate && other[0].item_id != first[0].item_id);
 }
 
 #[tokio::test]
-async fn a_request_id_makes_one_call_of_two() {
+async fn a_retried_request_id_stores_nothing() {
     let wire = Wire::start().await;
     let wrong = EnqueueItem { topic: String::new(), ..item("t") };
     let named = EnqueueRequest { request_id: "call-1".into(), ..request(vec![item("t"), wrong, item("u")]) };
@@ -201,7 +201,7 @@ async fn a_request_id_makes_one_call_of_two() {
 }
 
 #[tokio::test]
-async fn items_come_in_the_order_of_priority_then_of_the_calls() {
+async fn items_are_ordered_by_priority_then_by_call() {
     let wire = Wire::start().await;
     let mut sent = Vec::new();
     for priority in [5, i32::MAX, i32::MIN, 0, -1] {
@@ -217,7 +217,7 @@ async fn items_come_in_the_order_of_priority_then_of_the_calls() {
 }
 
 #[tokio::test]
-async fn nothing_comes_before_its_time_nor_after_its_end() {
+async fn no_item_is_delivered_early_or_after_its_expiry() {
     let wire = Wire::start().await;
     let began = Instant::now();
     let later = EnqueueItem {
@@ -235,11 +235,11 @@ async fn nothing_comes_before_its_time_nor_after_its_end() {
     assert_eq!(&wire.take_one("time").await.payload[..], b"past");
     assert_eq!(&wire.take_one("time").await.payload[..], b"later");
     assert!(began.elapsed() >= Duration::from_millis(1_500));
-    assert!(wire.peek_empty("short").await, "expired by now");
+    assert!(wire.is_empty("short").await, "expired by now");
 }
 
 #[tokio::test]
-async fn tenants_see_nothing_of_each_other() {
+async fn tenants_are_isolated() {
     let wire = Wire::start().await;
     wire.stored(vec![item("shared")]).await;
     let foreign = DequeueRequest { namespace: "other".into(), ..asked("shared", 1) };
@@ -255,7 +255,7 @@ async fn tenants_see_nothing_of_each_other() {
 }
 
 #[tokio::test]
-async fn a_strict_node_knows_its_namespaces() {
+async fn a_strict_node_refuses_other_namespaces() {
     let wire = Wire::with("strict_namespaces = true\n[namespace.wire]\n").await;
     wire.stored(vec![item("t")]).await;
     let other = EnqueueRequest { namespace: "other".into(), ..request(vec![item("t")]) };

@@ -59,12 +59,12 @@ async fn an_extension_counts_from_now_and_keeps_the_receipt() {
     let longer = extend(&wire, of(&got.receipt, Some(seconds(3_600)))).await;
     assert_eq!(longer.error, None);
     assert!(micros(&longer.lease_expires_at) > micros(&got.lease_expires_at));
-    // Without a duration the item's own, which is shorter than what it had.
+    // Without a duration the item's own applies, which shortens the lease here.
     let own = extend(&wire, of(&got.receipt, None)).await;
     let left = micros(&own.lease_expires_at) - micros(&got.enqueued_at);
     assert!((40_000_000..60_000_000).contains(&left), "{left}");
 
-    // Shortened to a second, it ends.
+    // A lease that is shortened to 1 s ends after 1 s.
     assert_eq!(extend(&wire, of(&got.receipt, Some(seconds(1)))).await.error, None);
     let again = wire.take_one("t").await;
     assert_eq!(again.attempt, 2);

@@ -1,4 +1,4 @@
-//! A hundred clients that ask for nothing but garbage leave the others undisturbed.
+//! A hundred clients that send garbage do not disturb the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,13 +21,13 @@ use tonic::{
 use super::{LEASE, NAMESPACE, Refused, Wire, asked, item, raw, seconds, span};
 
 const CLIENTS: u64 = 100;
-/// Work that well-behaved callers do beside them.
+/// Items that a well-behaved client processes at the same time.
 const ROUNDS: usize = 40;
 const METHODS: [&str; 7] =
     ["Enqueue", "Dequeue", "Ack", "Nack", "ExtendLease", "GetActiveTopics", "Nonsense"];
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_in_our_words() {
+async fn a_malformed_request_is_refused_with_details() {
     let wire = Wire::start().await;
     // The first field of every request is a string: a number in its place is a wrong type.
     let wrong_type = Bytes::from_static(&[0x08, 0x05]);
@@ -43,13 +43,13 @@ async fn what_is_no_request_is_refused_in_our_words() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_clients_of_garbage_disturb_nobody() {
+async fn a_hundred_malicious_clients_disturb_nobody() {
     let wire = Wire::start().await;
     let address: Arc<str> = wire.node.grpc.clone().into();
     let (stop, stopped) = watch::channel(false);
-    let mut vandals = Vec::new();
+    let mut malicious = Vec::new();
     for seed in 0..CLIENTS {
-        vandals.push(tokio::spawn(vandal(seed, address.clone(), stopped.clone())));
+        malicious.push(tokio::spawn(attack_repeatedly(seed, address.clone(), stopped.clone())));
     }
 
     let mut slowest = Duration::ZERO;
@@ -63,37 +63,38 @@ async fn a_hundred_clients_of_garbage_disturb_nobody() {
         slowest = slowest.max(began.elapsed());
     }
     stop.send(true).unwrap();
-    let mut acts = 0;
-    for vandal in vandals {
-        acts += vandal.await.unwrap();
+    let mut attacks = 0;
+    for client in malicious {
+        attacks += client.await.unwrap();
     }
-    assert!(acts >= CLIENTS * 2, "{acts} acts of {CLIENTS} clients");
-    // On a small machine the load itself takes time; a caller that is starved takes far longer.
+    assert!(attacks >= CLIENTS * 2, "{attacks} attacks by {CLIENTS} clients");
+    // On a small machine the load itself takes time. A starved caller would take far longer.
     assert!(slowest < Duration::from_secs(5), "{slowest:?}");
 
-    // Nothing is left over: no call at work, no poll, no bytes, no item.
+    // Nothing is left over: no call in progress, no poll, no bytes, no item.
     wire.wait_for_polls(0).await;
-    wire.wait_for("calls at work end", |status| status["calls"] == 0 && status["request_bytes"] == 0).await;
-    assert!(wire.peek_empty("good").await);
+    wire.wait_for("calls in progress end", |status| status["calls"] == 0 && status["request_bytes"] == 0)
+        .await;
+    assert!(wire.is_empty("good").await);
 }
 
-/// Does harm of a random kind until told to stop; says how often.
-async fn vandal(seed: u64, address: Arc<str>, mut stopped: watch::Receiver<bool>) -> u64 {
+/// Makes random attacks until stopped. Returns how many.
+async fn attack_repeatedly(seed: u64, address: Arc<str>, mut stopped: watch::Receiver<bool>) -> u64 {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut acts = 0;
+    let mut attacks = 0;
     while !*stopped.borrow() {
-        let act = harm(&mut random, &address);
+        let attack = attack(&mut random, &address);
         tokio::select! {
-            // Whatever comes of it: only that it is over counts.
-            _ = timeout(Duration::from_secs(30), act) => acts += 1,
-            // A sender that is gone means the same.
+            // The outcome does not matter, only that the attack ends.
+            _ = timeout(Duration::from_secs(30), attack) => attacks += 1,
+            // A dropped sender means the same as a message.
             _ = stopped.changed() => {}
         }
     }
-    acts
+    attacks
 }
 
-async fn harm(random: &mut StdRng, address: &str) {
+async fn attack(random: &mut StdRng, address: &str) {
     match random.random_range(0..8) {
         0 => noise(random, address).await,
         1 => half_a_connection(random, address).await,
@@ -109,7 +110,7 @@ async fn harm(random: &mut StdRng, address: &str) {
         }
         4 => {
             let items = vec![EnqueueItem { topic: "no topic".into(), ..item("t") }; 1_500];
-            let request = EnqueueRequest { namespace: "vandals".into(), items, request_id: String::new() };
+            let request = EnqueueRequest { namespace: "malicious".into(), items, request_id: String::new() };
             let _ = QueueServiceClient::new(channel(address)).enqueue(request).await;
         }
         5 => {
@@ -118,7 +119,7 @@ async fn harm(random: &mut StdRng, address: &str) {
             let _ = QueueServiceClient::new(channel(address)).ack(request).await;
         }
         6 => {
-            // The deadline passes in the middle.
+            // The deadline passes during the call.
             let lease_duration = Some(span(LEASE));
             let ask = DequeueRequest { wait: Some(seconds(20)), lease_duration, ..asked("nothing", 10) };
             let mut request = Request::new(ask);
@@ -126,17 +127,17 @@ async fn harm(random: &mut StdRng, address: &str) {
             let _ = QueueServiceClient::new(channel(address)).dequeue(request).await;
         }
         _ => {
-            // The caller goes away in the middle.
+            // The caller disconnects during the call.
             let items = vec![EnqueueItem { payload: vec![1; 16 << 10].into(), ..item("litter") }; 20];
-            let request = EnqueueRequest { namespace: "vandals".into(), items, request_id: String::new() };
+            let request = EnqueueRequest { namespace: "malicious".into(), items, request_id: String::new() };
             let mut client = QueueServiceClient::new(channel(address));
-            let patience = Duration::from_millis(random.random_range(1..20));
-            let _ = timeout(patience, client.enqueue(request)).await;
+            let limit = Duration::from_millis(random.random_range(1..20));
+            let _ = timeout(limit, client.enqueue(request)).await;
         }
     }
 }
 
-/// Bytes that are no HTTP/2.
+/// Bytes that are not HTTP/2.
 async fn noise(random: &mut StdRng, address: &str) {
     let mut bytes = vec![0; random.random_range(1..64 << 10)];
     random.fill_bytes(&mut bytes);
@@ -145,9 +146,9 @@ async fn noise(random: &mut StdRng, address: &str) {
     }
 }
 
-/// A connection that begins well and is cut.
+/// A connection that starts correctly and is cut.
 async fn half_a_connection(random: &mut StdRng, address: &str) {
-    // Preface, empty SETTINGS, and the head of a HEADERS frame that never comes whole.
+    // Preface, empty SETTINGS, and the start of a HEADERS frame that is never completed.
     let mut bytes =
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\x40\0\x01\x04\0\0\0\x01".to_vec();
     bytes.truncate(random.random_range(1..=bytes.len()));

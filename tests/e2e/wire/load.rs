@@ -1,4 +1,4 @@
-//! What is refused because there is too much of it, or because something is not there.
+//! Refusals because of too much load, or because a shard is unavailable.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tonic::{Code, Request};
 use super::{LEASE, NAMESPACE, Refused, Wire, asked, item, seconds, span};
 
 #[tokio::test]
-async fn a_topic_has_so_many_leases() {
+async fn leases_of_a_topic_are_limited() {
     let wire = Wire::with("[limits]\nleased_per_topic = 3\n").await;
     wire.stored(vec![EnqueueItem { shard: Some(1), ..item("t") }; 5]).await;
     assert_eq!(wire.take("t", 10).await.len(), 3);
@@ -19,7 +19,7 @@ async fn a_topic_has_so_many_leases() {
 }
 
 #[tokio::test]
-async fn a_namespace_has_so_many_topics() {
+async fn topics_of_a_namespace_are_limited() {
     let wire = Wire::with("[limits]\ntopics_per_namespace = 3\n").await;
     let on = |topic| EnqueueItem { shard: Some(1), ..item(topic) };
     wire.stored(vec![on("a"), on("b"), on("c")]).await;
@@ -31,7 +31,7 @@ async fn a_namespace_has_so_many_topics() {
 }
 
 #[tokio::test]
-async fn calls_at_work_have_a_limit_and_those_that_wait_another() {
+async fn calls_in_progress_have_a_limit_and_long_polls_another() {
     let wire = Wire::with("[engine]\ncalls = 4\npolls_per_connection = 8\n").await;
     let mut polls = Vec::new();
     for _ in 0..8 {
@@ -40,9 +40,9 @@ async fn calls_at_work_have_a_limit_and_those_that_wait_another() {
         polls.push(tokio::spawn(async move { client.dequeue(request).await }));
         wire.wait_for_polls(polls.len()).await;
     }
-    // More than four wait, and yet there is room for work.
+    // More than four calls are parked, and others are still admitted.
     wire.stored(vec![item("other")]).await;
-    // One more on this connection does not wait.
+    // One more long poll on this connection is answered at once.
     let request = DequeueRequest { wait: Some(seconds(20)), ..asked("quiet", 1) };
     let began = tokio::time::Instant::now();
     assert!(wire.client().dequeue(request).await.unwrap().into_inner().items.is_empty());
@@ -51,7 +51,7 @@ async fn calls_at_work_have_a_limit_and_those_that_wait_another() {
         poll.abort();
     }
 
-    // Many at once: some are done, the others are told to come again.
+    // Many at once: some are served, the others are refused with a retry delay.
     let mut calls = Vec::new();
     for _ in 0..200 {
         let mut client = wire.client();
@@ -59,36 +59,36 @@ async fn calls_at_work_have_a_limit_and_those_that_wait_another() {
         let request = EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() };
         calls.push(tokio::spawn(async move { client.enqueue(request).await }));
     }
-    let (mut done, mut shed) = (0, 0);
+    let (mut done, mut refused_count) = (0, 0);
     for call in calls {
         match call.await.unwrap() {
             Ok(_) => done += 1,
             Err(status) => {
                 let refused = Refused::call::<()>(Err(status));
                 assert_eq!((refused.code, refused.reason.as_str()), (Code::ResourceExhausted, "OVERLOADED"));
-                shed += 1;
+                refused_count += 1;
             }
         }
     }
-    assert!(done > 0 && shed > 0, "{done} done, {shed} shed");
+    assert!(done > 0 && refused_count > 0, "{done} done, {refused_count} refused");
 }
 
 #[tokio::test]
-async fn a_deadline_that_is_too_near_is_refused() {
+async fn a_call_with_too_little_time_is_refused() {
     let wire = Wire::start().await;
     let mut request = Request::new(asked("t", 1));
     request.metadata_mut().insert("grpc-timeout", "4m".parse().unwrap());
     let status = wire.client().dequeue(request).await.unwrap_err();
-    // The client's own clock may be first.
+    // The client's own timeout may fire first.
     assert!(matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled), "{status:?}");
 }
 
 #[tokio::test]
-async fn an_item_fixed_to_a_shard_that_is_away_is_told_so() {
+async fn an_item_for_an_unreachable_shard_is_refused() {
     let away = "[[shard]]\nid = 9\nurl = \"mysql://nobody@127.0.0.1:1/nothing\"\n";
     let wire = Wire::with_unmigrated(away).await;
     let results = wire.enqueue(vec![EnqueueItem { shard: Some(9), ..item("t") }, item("t")]).await.unwrap();
     let refused = Refused::member(&results[0].error);
     assert_eq!((refused.code, refused.reason.as_str()), (Code::Unavailable, "SHARD_UNAVAILABLE"));
-    assert_eq!(results[1].error, None, "others take what is not fixed");
+    assert_eq!(results[1].error, None, "other shards store items without a shard");
 }

@@ -1,4 +1,4 @@
-//! Every call at the wire: each field, each limit, each error with its details.
+//! Every call over gRPC: each field, each limit, each error with its details.
 
 mod ack;
 mod dequeue;
@@ -45,7 +45,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// With everything as documented.
+    /// With the default configuration.
     async fn start() -> Self {
         Self::with("").await
     }
@@ -55,7 +55,7 @@ impl Wire {
         Self::configured(sections, "").await
     }
 
-    /// With a shard more, which is not migrated.
+    /// With one more shard, which is not migrated.
     async fn with_unmigrated(shard: &str) -> Self {
         Self::configured("", shard).await
     }
@@ -63,7 +63,7 @@ impl Wire {
     async fn configured(sections: &str, shard: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("forebay-wire-").tempdir().unwrap();
         let mut text = "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\ndrain_ms = 0\n".to_owned();
-        // What a test adds to [node] stands before the first section.
+        // A test's own keys of [node] come before its sections.
         text.push_str(sections);
         for id in 1..=2 {
             let file = folder.path().join(format!("{id}.db"));
@@ -85,7 +85,7 @@ impl Wire {
         self.client.clone()
     }
 
-    /// Enqueues these items; one answer an item.
+    /// Enqueues these items. Returns one answer an item.
     async fn enqueue(&self, items: Vec<EnqueueItem>) -> Result<Vec<EnqueueResult>, Status> {
         let count = items.len();
         let request = EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() };
@@ -94,7 +94,7 @@ impl Wire {
         Ok(results)
     }
 
-    /// Enqueues items that are all taken; returns their ids.
+    /// Enqueues items that are all stored. Returns their ids.
     async fn stored(&self, items: Vec<EnqueueItem>) -> Vec<String> {
         let results = self.enqueue(items).await.unwrap();
         let id = |result: EnqueueResult| {
@@ -112,25 +112,25 @@ impl Wire {
         self.client().dequeue(request).await.unwrap().into_inner().items
     }
 
-    /// Dequeues one item; fails if none comes.
+    /// Dequeues one item. Fails if none arrives.
     async fn take_one(&self, topic: &str) -> DequeuedItem {
         self.take(topic, 1).await.pop().expect("an item within the wait")
     }
 
-    /// What is there at once.
-    async fn peek_empty(&self, topic: &str) -> bool {
+    /// Whether no item is ready now.
+    async fn is_empty(&self, topic: &str) -> bool {
         let request = DequeueRequest { lease_duration: Some(span(LEASE)), ..asked(topic, 1) };
         self.client().dequeue(request).await.unwrap().into_inner().items.is_empty()
     }
 
-    /// Acks one receipt; the error it was answered with.
+    /// Acks one receipt. Returns its error.
     async fn ack(&self, receipt: &str) -> Option<MemberStatus> {
         let acks = vec![Ack { receipt: receipt.into() }];
         let request = AckRequest { namespace: NAMESPACE.into(), acks };
         self.client().ack(request).await.unwrap().into_inner().results.remove(0).error
     }
 
-    /// Nacks one delivery; the error it was answered with.
+    /// Nacks one delivery. Returns its error.
     async fn nack(&self, nack: Nack) -> Option<MemberStatus> {
         let request = NackRequest { namespace: NAMESPACE.into(), nacks: vec![nack] };
         self.client().nack(request).await.unwrap().into_inner().results.remove(0).error
@@ -148,17 +148,17 @@ impl Wire {
         answer.split_once("\r\n\r\n").expect("a head and a body").1.to_owned()
     }
 
-    /// What the node says of itself.
+    /// The node's own status.
     async fn status(&self) -> serde_json::Value {
         serde_json::from_str(&self.page("/status.json").await).unwrap()
     }
 
-    /// Waits until the node's status is as wished.
-    async fn wait_for(&self, what: &str, wished: impl Fn(&serde_json::Value) -> bool) {
+    /// Waits until `expected` holds for the node's status.
+    async fn wait_for(&self, what: &str, expected: impl Fn(&serde_json::Value) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let status = self.status().await;
-            if wished(&status) {
+            if expected(&status) {
                 return;
             }
             assert!(Instant::now() < deadline, "{what}: {status:#}");
@@ -166,7 +166,7 @@ impl Wire {
         }
     }
 
-    /// Waits until so many long polls wait.
+    /// Waits until `number` long polls are parked.
     async fn wait_for_polls(&self, number: usize) {
         self.wait_for("polls", |status| status["engine"]["polls"] == number).await;
     }
@@ -197,7 +197,7 @@ fn micros(time: &Option<prost_types::Timestamp>) -> i64 {
     time.seconds * 1_000_000 + i64::from(time.nanos) / 1_000
 }
 
-/// What a refusal says, with what holds for all of them checked already.
+/// The details of a refusal. What must hold for every refusal is checked when it is made.
 #[derive(Debug, PartialEq, Eq)]
 struct Refused {
     code: Code,
@@ -221,9 +221,9 @@ impl Refused {
     fn new(code: Code, details: &ErrorDetails) -> Self {
         let info = details.error_info().unwrap_or_else(|| panic!("{code:?} without ErrorInfo"));
         assert_eq!(info.domain, "forebay");
-        let again = details.retry_info().and_then(|info| info.retry_delay);
-        let passes = matches!(code, Code::Unavailable | Code::ResourceExhausted);
-        assert_eq!(again.is_some_and(|delay| !delay.is_zero()), passes, "{code:?} {info:?}");
+        let retry = details.retry_info().and_then(|info| info.retry_delay);
+        let retryable = matches!(code, Code::Unavailable | Code::ResourceExhausted);
+        assert_eq!(retry.is_some_and(|delay| !delay.is_zero()), retryable, "{code:?} {info:?}");
         Self {
             code,
             reason: info.reason.clone(),

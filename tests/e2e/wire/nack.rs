@@ -46,7 +46,7 @@ async fn each_wrong_value_is_named() {
 }
 
 #[tokio::test]
-async fn an_item_comes_back_as_it_was_but_for_its_metadata() {
+async fn a_nacked_item_is_unchanged_but_for_its_metadata() {
     let wire = Wire::start().await;
     let sent = EnqueueItem { priority: 3, metadata: "old".into(), ..item("back") };
     wire.stored(vec![sent]).await;
@@ -60,19 +60,19 @@ async fn an_item_comes_back_as_it_was_but_for_its_metadata() {
     assert_eq!(wire.nack(Nack { metadata, ..of(&second.receipt) }).await, None);
     let third = wire.take_one("back").await;
     assert_eq!(&third.metadata[..], b"new");
-    // Present and empty is not absent.
+    // Empty metadata replaces the old; absent metadata does not.
     assert_eq!(wire.nack(Nack { metadata: Some("".into()), ..of(&third.receipt) }).await, None);
     assert!(wire.take_one("back").await.metadata.is_empty());
 }
 
 #[tokio::test]
-async fn a_delay_is_waited_for() {
+async fn a_nacked_item_waits_for_its_delay() {
     let wire = Wire::start().await;
     wire.stored(vec![item("later")]).await;
     let first = wire.take_one("later").await;
     let began = Instant::now();
     assert_eq!(wire.nack(Nack { delay: Some(seconds(1)), ..of(&first.receipt) }).await, None);
-    assert!(wire.peek_empty("later").await);
+    assert!(wire.is_empty("later").await);
     assert_eq!(wire.take_one("later").await.attempt, 2);
     assert!(began.elapsed() >= Duration::from_secs(1));
 }
@@ -91,5 +91,5 @@ async fn failures_are_counted_and_releases_are_not() {
     let got = wire.take_one("count").await;
     assert_eq!(wire.nack(Nack { reason: "hopeless".into(), ..of(&got.receipt) }).await, None);
     Refused::member(&wire.ack(&got.receipt).await).lost("dead");
-    assert!(wire.peek_empty("count").await);
+    assert!(wire.is_empty("count").await);
 }

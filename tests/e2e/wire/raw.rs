@@ -1,4 +1,4 @@
-//! A client that sends whatever bytes it likes.
+//! A client that sends arbitrary bytes.
 
 use bytes::{Buf as _, BufMut as _, Bytes};
 use tonic::{
@@ -9,7 +9,7 @@ use tonic::{
     transport::Channel,
 };
 
-/// Sends `message` as the request of a method, whatever it is.
+/// Sends `message` as the request of a method, without encoding it.
 pub async fn send(channel: Channel, method: &str, message: Bytes) -> Result<Response<Bytes>, Status> {
     let mut grpc = Grpc::new(channel);
     grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;

@@ -7,7 +7,7 @@ use forebay_proto::v1::{DequeueRequest, EnqueueRequest};
 use super::{NAMESPACE, Refused, Wire, asked, item, seconds};
 
 #[tokio::test]
-async fn a_stopping_node_answers_what_waits_and_exits() {
+async fn a_stopping_node_answers_parked_calls_and_exits() {
     let wire = Wire::start().await;
     let mut client = wire.client();
     let poll = tokio::spawn(async move {
@@ -17,7 +17,7 @@ async fn a_stopping_node_answers_what_waits_and_exits() {
     wire.wait_for_polls(1).await;
     let mut client = wire.client();
     let calls = tokio::spawn(async move {
-        // One call after the other until the node is gone; every refusal has its details.
+        // One call after the other until the node has exited. Every refusal has its details.
         let mut done = 0;
         loop {
             let items = vec![item("t")];
@@ -27,7 +27,7 @@ async fn a_stopping_node_answers_what_waits_and_exits() {
                 Ok(answer) => {
                     assert_eq!(Refused::member(&answer.get_ref().results[0].error).reason, "NODE_DRAINING");
                 }
-                // Without details the answer is the connection's, not the node's.
+                // A status without details comes from the connection, not from the node.
                 Err(status) if status.details().is_empty() => return done,
                 Err(status) => assert_eq!(Refused::call::<()>(Err(status)).reason, "NODE_DRAINING"),
             }

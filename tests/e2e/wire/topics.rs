@@ -55,7 +55,7 @@ async fn topics_come_most_urgent_first_with_their_counts() {
     assert!(answer.topics.iter().all(|topic| micros(&topic.oldest_ready_at) > 0));
     assert!(answer.next_page_token.is_empty());
 
-    // What is given back is ready again; another tenant sees nothing.
+    // A nacked item is ready again. Another namespace has no topics.
     assert_eq!(wire.nack(Nack { receipt: leased.receipt, ..Default::default() }).await, None);
     let prefixed = GetActiveTopicsRequest { topic_prefix: "le".into(), ..request() };
     let answer = call(&wire, prefixed).await.unwrap().into_inner();
@@ -81,7 +81,7 @@ async fn pages_follow_each_other() {
         if page_token.is_empty() {
             break;
         }
-        // A token is for its own listing alone.
+        // A token is valid only for its own listing.
         let foreign =
             GetActiveTopicsRequest { namespace: "other".into(), page_token: page_token.clone(), ..request() };
         Refused::call(call(&wire, foreign).await).invalid("page_token");

@@ -1,17 +1,20 @@
-//! Ack: may be repeated; an item that is gone after an unknown outcome is done.
+//! Ack. It is retried: after an attempt of unknown outcome, an item that is gone counts as acked.
 
 use std::time::Duration;
 
 use forebay_proto::v1;
 use forebay_types::Fate;
 
-use super::tally::{Member, repeat_members};
-use crate::{Client, Error, client::Grpc};
+use super::member_results::{Member, retry_members};
+use crate::{
+    client::{Client, Grpc},
+    error::Error,
+};
 
 impl Client {
-    /// Ends up to 1,000 deliveries: the items never come back. One result per receipt.
+    /// Acknowledges up to 1,000 deliveries: their items are done. One result per receipt.
     pub async fn ack(&self, receipts: Vec<String>) -> Result<Vec<Result<(), Error>>, Error> {
-        repeat_members(
+        retry_members(
             self,
             self.attempts(Duration::ZERO),
             receipts,
@@ -24,7 +27,7 @@ impl Client {
                 let answer = self.attempt(Duration::ZERO, until, request, call).await?;
                 Ok(answer.results.into_iter().map(settled).collect())
             },
-            |_, open, error| (open && error.fate() == Some(Fate::Gone)).then_some(()),
+            |_, unknown, error| (unknown && error.fate() == Some(Fate::Gone)).then_some(()),
         )
         .await
     }
@@ -49,7 +52,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn gone_after_an_unknown_outcome_is_done() {
+    async fn gone_after_an_unknown_outcome_is_acked() {
         let (fake, client) = Fake::start().await;
         fake.ack.fail(Code::Unavailable, Some("OUTCOME_UNKNOWN"), 1);
         fake.ack.answer(results(vec![Some(lease_lost("gone")), Some(lease_lost("waiting"))]));
@@ -68,7 +71,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_what_failed_is_repeated() {
+    async fn only_failed_members_are_retried() {
         let (fake, client) = Fake::start().await;
         let busy = refusal(Code::Unavailable, "SHARD_UNAVAILABLE", Some(10));
         fake.ack.answer(results(vec![None, Some(busy)]));

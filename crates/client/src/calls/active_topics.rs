@@ -1,20 +1,20 @@
-//! GetActiveTopics: which topics have something to deliver.
+//! GetActiveTopics: the topics that have a ready item.
 
 use std::time::Duration;
 
 use forebay_proto::v1;
 use forebay_types::Timestamp;
 
-use crate::{Client, Error, spans};
+use crate::{client::Client, durations, error::Error};
 
-/// Which page is asked for.
+/// Which page to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopicQuery {
-    /// Topics a page; 0: 100. At most 1,000.
+    /// Topics of the page, at most 1,000; 0: 100.
     pub page_size: u32,
     /// The last page's [`TopicPage::next`]; empty: the first page.
     pub page_token: String,
-    /// Only names that begin so.
+    /// List only topics whose names begin with this.
     pub prefix: String,
 }
 
@@ -23,7 +23,7 @@ pub struct TopicQuery {
 pub struct TopicPage {
     /// The topics.
     pub topics: Vec<ActiveTopic>,
-    /// The token of the next page, unless this is the last one.
+    /// The token of the next page; `None` after the last one.
     pub next: Option<String>,
 }
 
@@ -32,15 +32,15 @@ pub struct TopicPage {
 pub struct ActiveTopic {
     /// Its name.
     pub topic: String,
-    /// Items that could be leased now.
+    /// Items that are ready.
     pub ready: u64,
-    /// Priority of the item that would be delivered next.
+    /// The priority of the item that would be delivered next.
     pub best_priority: i32,
     /// When that item became ready.
     pub oldest_ready_at: Timestamp,
     /// Items that are leased.
     pub leased: u64,
-    /// Items that wait for their time.
+    /// Items that are not due yet.
     pub scheduled: u64,
 }
 
@@ -67,7 +67,7 @@ impl Client {
                         next: Some(answer.next_page_token).filter(|token| !token.is_empty()),
                     });
                 }
-                Err(error) if attempts.again(&error, &self.dice).await => {}
+                Err(error) if attempts.wait_for_retry(&error, &self.rng).await => {}
                 Err(error) => return Err(error),
             }
         }
@@ -79,7 +79,7 @@ fn topic(topic: v1::ActiveTopic) -> ActiveTopic {
         topic: topic.topic,
         ready: topic.ready_count,
         best_priority: topic.best_priority,
-        oldest_ready_at: topic.oldest_ready_at.map(spans::time_from_proto).unwrap_or_default(),
+        oldest_ready_at: topic.oldest_ready_at.map(durations::time_from_proto).unwrap_or_default(),
         leased: topic.leased_count,
         scheduled: topic.scheduled_count,
     }

@@ -1,4 +1,4 @@
-//! Dequeue: what a lost answer had leased comes back when the lease ends, so it may be repeated.
+//! Dequeue. It is retried: items of a lost answer are delivered again when their leases end.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -6,20 +6,20 @@ use bytes::Bytes;
 use forebay_proto::v1;
 use forebay_types::{DeliveryPolicy, Timestamp};
 
-use crate::{Client, Error, spans};
+use crate::{client::Client, durations, error::Error};
 
-/// What to ask for.
+/// What to dequeue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DequeueCall {
     /// 1 to 100 topics, none twice, at most 1,000 items together.
     pub demands: Vec<Demand>,
-    /// How long to wait if nothing is there; at most 20 s count.
+    /// How long to wait if no item is ready, at most 20 s.
     pub wait: Duration,
-    /// Overrides the items' own lease duration.
+    /// Replaces the items' own lease durations.
     pub lease: Option<Duration>,
-    /// Who asks, for operators; may be empty.
+    /// The consumer's name, for operators; may be empty.
     pub consumer: String,
-    /// Bytes of items in the answer; 0: 3 MiB. At most 15 MiB.
+    /// The most bytes of items in the answer, at most 15 MiB; 0: 3 MiB.
     pub max_bytes: u32,
 }
 
@@ -28,7 +28,7 @@ pub struct DequeueCall {
 pub struct Demand {
     /// The topic.
     pub topic: String,
-    /// At most so many items; 1 to 1,000.
+    /// The most items of this topic, 1 to 1,000.
     pub max_items: u32,
 }
 
@@ -55,44 +55,44 @@ impl DequeueCall {
     }
 }
 
-/// An item that was handed out.
+/// A delivered item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dequeued {
-    /// The item.
+    /// The item's id.
     pub item_id: String,
-    /// Names this delivery; empty for an at-most-once item, which needs no ack.
+    /// Identifies this delivery. Empty for an at-most-once item, which needs no ack.
     pub receipt: String,
     /// Its topic.
     pub topic: String,
     /// Its priority.
     pub priority: i32,
-    /// What the producer gave.
+    /// The content from the producer.
     pub payload: Bytes,
-    /// What the producer or a nack gave.
+    /// More content, from the producer or the last nack.
     pub metadata: Bytes,
     /// Short strings beside the payload.
     pub headers: HashMap<String, String>,
     /// Numbers the deliveries from 1.
     pub attempt: u32,
-    /// When it arrived.
+    /// When the item was enqueued.
     pub enqueued_at: Timestamp,
     /// When the lease ends; `None` for an at-most-once item.
     pub lease_expires_at: Option<Timestamp>,
-    /// When it expires, if ever.
+    /// When the item expires; `None`: never.
     pub expires_at: Option<Timestamp>,
-    /// Whether it needs an ack.
+    /// Whether the delivery must be acked.
     pub policy: DeliveryPolicy,
 }
 
 impl Client {
-    /// Leases the most urgent items of the topics asked for; empty if there was nothing.
+    /// Leases the most urgent items of the given topics; empty if none is ready.
     pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<Dequeued>, Error> {
         let wait = call.wait.min(Duration::from_secs(20));
         let request = v1::DequeueRequest {
             namespace: self.config.namespace.clone(),
             demands: call.demands.into_iter().map(demand).collect(),
-            wait: (!wait.is_zero()).then(|| spans::to_proto(wait)),
-            lease_duration: call.lease.map(spans::to_proto),
+            wait: (!wait.is_zero()).then(|| durations::to_proto(wait)),
+            lease_duration: call.lease.map(durations::to_proto),
             consumer: call.consumer,
             max_bytes: call.max_bytes,
         };
@@ -105,7 +105,7 @@ impl Client {
                 .await;
             match answer {
                 Ok(answer) => return Ok(answer.items.into_iter().map(dequeued).collect()),
-                Err(error) if attempts.again(&error, &self.dice).await => {}
+                Err(error) if attempts.wait_for_retry(&error, &self.rng).await => {}
                 Err(error) => return Err(error),
             }
         }
@@ -133,8 +133,8 @@ fn dequeued(item: v1::DequeuedItem) -> Dequeued {
         metadata: item.metadata,
         headers: item.headers,
         attempt: item.attempt,
-        enqueued_at: item.enqueued_at.map(spans::time_from_proto).unwrap_or_default(),
-        lease_expires_at: item.lease_expires_at.map(spans::time_from_proto),
-        expires_at: item.expires_at.map(spans::time_from_proto),
+        enqueued_at: item.enqueued_at.map(durations::time_from_proto).unwrap_or_default(),
+        lease_expires_at: item.lease_expires_at.map(durations::time_from_proto),
+        expires_at: item.expires_at.map(durations::time_from_proto),
     }
 }

@@ -1,143 +1,150 @@
-//! Enqueue: safe to repeat through a request id or through the items' dedupe keys.
+//! Enqueue. It is retried safely through a request id or through the items' dedupe keys.
+
+use std::time::Duration;
 
 use forebay_proto::v1;
 
-use super::tally::{Member, Tally, latest};
-use crate::{Client, Error, NewItem, client::miscounted};
+use super::member_results::{Member, MemberResults, longest_delay};
+use crate::{
+    client::{Client, miscounted},
+    error::Error,
+    item::NewItem,
+    retry::SharedRng,
+};
 
-/// An item that is stored.
+/// A stored item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enqueued {
-    /// Its id, or that of the item that was there before.
+    /// Its id, or the id of the item that was stored before.
     pub item_id: String,
-    /// It was there before.
+    /// An item with this dedupe key was stored before.
     pub duplicate: bool,
 }
 
 impl Client {
-    /// Stores up to 1,000 items, 4 MiB together; one result per item, in their order.
+    /// Stores up to 1,000 items, 4 MiB together. One result per item, in their order.
     ///
-    /// Without dedupe keys and shards the call gets a random request id, which makes repeating it safe at
-    /// the price of one row, and is stored whole in one shard. With them each item stands for itself: those
-    /// with a key are repeated, those without only if they were certainly not stored. After such a repetition
-    /// `duplicate` may mean this very call.
+    /// Without dedupe keys and shards the call gets a random request id. That makes retries safe at the price
+    /// of one row, and stores the call in one shard. Otherwise each item is retried by itself: one with a
+    /// dedupe key always, one without only if it was certainly not stored. After such a retry `duplicate` may
+    /// refer to this very call.
     pub async fn enqueue(&self, items: Vec<NewItem>) -> Result<Vec<Result<Enqueued, Error>>, Error> {
         let plain = items.iter().all(|item| item.dedupe_key.is_none() && item.shard.is_none());
-        let identity = if plain { Identity::Random(self.dice.request_id()) } else { Identity::PerItem };
-        self.enqueue_as(identity, items).await
-    }
-
-    /// The same under a request id of the caller's, who may repeat it after a restart: inside the dedupe
-    /// window that stores nothing and answers the first call's results. Not with items that name a key or a shard.
-    pub async fn enqueue_with_id(
-        &self,
-        request_id: impl Into<String>,
-        items: Vec<NewItem>,
-    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
-        self.enqueue_as(Identity::Given(request_id.into()), items).await
-    }
-
-    async fn enqueue_as(
-        &self,
-        mut identity: Identity,
-        items: Vec<NewItem>,
-    ) -> Result<Vec<Member<Enqueued>>, Error> {
+        let mut identity = if plain { Identity::random(&self.rng) } else { Identity::PerItem };
         let items: Vec<_> = items.into_iter().map(NewItem::into_proto).collect();
-        let mut attempts = self.attempts(std::time::Duration::ZERO);
-        let mut tally = Tally::new(items.len());
+        let mut attempts = self.attempts(Duration::ZERO);
+        let mut results = MemberResults::new(items.len());
         let mut left: Vec<usize> = (0..items.len()).collect();
         loop {
-            let request = v1::EnqueueRequest {
-                namespace: self.config.namespace.clone(),
-                items: left.iter().map(|&at| items[at].clone()).collect(),
-                request_id: identity.request_id(),
-            };
-            let answer = self
-                .attempt(
-                    std::time::Duration::ZERO,
-                    attempts.until(),
-                    request,
-                    |mut grpc, request| async move { grpc.enqueue(request).await },
-                )
-                .await;
-            let results = match answer {
-                Ok(answer) if answer.results.len() == left.len() => answer.results,
-                Ok(answer) => return Err(miscounted(left.len(), answer.results.len())),
+            let answers = match self.attempt_enqueue(&identity, &items, &left, attempts.until()).await {
+                Ok(answers) if answers.len() == left.len() => answers,
+                Ok(answers) => return Err(miscounted(left.len(), answers.len())),
                 Err(error) => {
-                    left.iter().for_each(|&at| tally.leave_open(at, &error));
-                    let safe = |&at: &usize| identity.may_repeat(&items[at], &error);
-                    if left.iter().all(safe) && attempts.again(&error, &self.dice).await {
+                    left.iter().for_each(|&at| results.attempt_failed(at, &error));
+                    let safe = |&at: &usize| identity.may_retry(&items[at], &error);
+                    if left.iter().all(safe) && attempts.wait_for_retry(&error, &self.rng).await {
                         continue;
                     }
-                    return tally.fail_rest(&error);
+                    return results.fail_rest(&error);
                 }
             };
-
-            let results: Vec<_> = left.iter().copied().zip(results.into_iter().map(member)).collect();
-            let open = results.iter().any(|(_, result)| matches!(result, Err(error) if error.maybe_done()));
-            let mut failed = Vec::new();
-            for (at, result) in results {
-                match result {
-                    // While one member of a call with an id is open the whole call is repeated as it was.
-                    answer @ Ok(_) if open && identity.is_whole() => failed.push((at, answer)),
-                    Ok(done) => tally.settle(at, Ok(done)),
-                    Err(error) if error.is_transient() && identity.may_repeat(&items[at], &error) => {
-                        tally.leave_open(at, &error);
-                        failed.push((at, Err(error)));
-                    }
-                    Err(error) if open && identity.is_whole() => failed.push((at, Err(error))),
-                    Err(error) => tally.fail(at, error),
-                }
-            }
-            let Some(longest) =
-                latest(failed.iter().filter_map(|(_, answer)| answer.as_ref().err())).cloned()
-            else {
-                return tally.finish();
-            };
-            let repeat = open || !matches!(identity, Identity::Given(_));
-            if !repeat || !attempts.again(&longest, &self.dice).await {
-                for (at, answer) in failed {
+            let answers: Vec<_> = left.into_iter().zip(answers).collect();
+            let unknown =
+                answers.iter().any(|(_, answer)| matches!(answer, Err(error) if error.maybe_done()));
+            let retried = identity.retried(&items, answers, unknown, &mut results);
+            let error =
+                longest_delay(retried.iter().filter_map(|(_, answer)| answer.as_ref().err())).cloned();
+            let Some(error) = error else { return results.finish() };
+            if !attempts.wait_for_retry(&error, &self.rng).await {
+                for (at, answer) in retried {
                     match answer {
-                        Ok(done) => tally.settle(at, Ok(done)),
-                        Err(error) => tally.fail(at, error),
+                        Ok(stored) => results.set(at, Ok(stored)),
+                        Err(error) => results.fail(at, error),
                     }
                 }
-                return tally.finish();
+                return results.finish();
             }
-            left = failed.into_iter().map(|(at, _)| at).collect();
-            if let (Identity::Random(id), false) = (&mut identity, open) {
-                // These certainly did not happen: they are a new call.
-                *id = self.dice.request_id();
+            left = retried.into_iter().map(|(at, _)| at).collect();
+            if identity.is_whole() && !unknown {
+                // These were certainly not stored, so they are a new call.
+                identity = Identity::random(&self.rng);
             }
         }
     }
+
+    async fn attempt_enqueue(
+        &self,
+        identity: &Identity,
+        items: &[v1::EnqueueItem],
+        left: &[usize],
+        until: tokio::time::Instant,
+    ) -> Result<Vec<Member<Enqueued>>, Error> {
+        let request = v1::EnqueueRequest {
+            namespace: self.config.namespace.clone(),
+            items: left.iter().map(|&at| items[at].clone()).collect(),
+            request_id: identity.request_id(),
+        };
+        let answer = self
+            .attempt(Duration::ZERO, until, request, |mut grpc, request| async move {
+                grpc.enqueue(request).await
+            })
+            .await?;
+        Ok(answer.results.into_iter().map(member).collect())
+    }
 }
 
-/// What tells a repeated enqueue from a new one.
+/// What tells a retried enqueue from a new one.
 enum Identity {
-    /// A request id of this client's making.
-    Random(String),
-    /// The caller's request id.
-    Given(String),
-    /// Nothing, or the items' dedupe keys.
+    /// A random request id. It identifies the call as a whole.
+    RequestId(String),
+    /// The items' dedupe keys. An item without one has no identity.
     PerItem,
 }
 
 impl Identity {
+    fn random(rng: &SharedRng) -> Self {
+        Self::RequestId(rng.request_id())
+    }
+
     fn request_id(&self) -> String {
         match self {
-            Self::Random(id) | Self::Given(id) => id.clone(),
+            Self::RequestId(id) => id.clone(),
             Self::PerItem => String::new(),
         }
     }
 
-    /// The call is stored, and repeated, as a whole.
+    /// The call is stored and retried as a whole.
     fn is_whole(&self) -> bool {
-        !matches!(self, Self::PerItem)
+        matches!(self, Self::RequestId(_))
     }
 
-    fn may_repeat(&self, item: &v1::EnqueueItem, after: &Error) -> bool {
+    fn may_retry(&self, item: &v1::EnqueueItem, after: &Error) -> bool {
         self.is_whole() || !item.dedupe_key.is_empty() || !after.maybe_done()
+    }
+
+    /// Sets the final answers in `results`, and returns the answers of the members to send again. While any
+    /// outcome of a whole call is unknown, all of its members are sent again.
+    fn retried(
+        &self,
+        items: &[v1::EnqueueItem],
+        answers: Vec<(usize, Member<Enqueued>)>,
+        unknown: bool,
+        results: &mut MemberResults<Enqueued>,
+    ) -> Vec<(usize, Member<Enqueued>)> {
+        let repeat_all = unknown && self.is_whole();
+        let mut retried = Vec::new();
+        for (at, answer) in answers {
+            match answer {
+                Err(error) if error.is_transient() && self.may_retry(&items[at], &error) => {
+                    results.attempt_failed(at, &error);
+                    retried.push((at, Err(error)));
+                }
+                answer if repeat_all => retried.push((at, answer)),
+                Ok(stored) => results.set(at, Ok(stored)),
+                Err(error) => results.fail(at, error),
+            }
+        }
+        retried
     }
 }
 
@@ -156,7 +163,7 @@ mod tests {
     use crate::testing::{Fake, refusal, stored};
 
     #[tokio::test(start_paused = true)]
-    async fn an_unavailable_call_is_repeated_with_the_same_id() {
+    async fn an_unavailable_call_is_retried_with_the_same_id() {
         let (fake, client) = Fake::start().await;
         fake.enqueue.fail(Code::Unavailable, None, 2);
         let results = client.enqueue(vec![NewItem::new("a", "1"), NewItem::new("a", "2")]).await.unwrap();
@@ -168,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_without_identity_is_not_repeated_when_it_may_have_happened() {
+    async fn a_call_without_identity_is_not_retried_if_it_may_have_taken_effect() {
         let (fake, client) = Fake::start().await;
         let item = NewItem { shard: Some(1), ..NewItem::new("a", "1") };
         fake.enqueue.fail(Code::Unavailable, None, 1);
@@ -184,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_unknown_member_repeats_the_whole_call_and_a_refused_one_is_a_new_call() {
+    async fn an_unknown_member_retries_the_whole_call_and_a_refused_one_is_a_new_call() {
         let (fake, client) = Fake::start().await;
         let unknown = v1::EnqueueResult {
             error: Some(refusal(Code::Unavailable, "OUTCOME_UNKNOWN", Some(1))),
@@ -207,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wrong_member_is_an_answer() {
+    async fn an_invalid_member_is_a_final_answer() {
         let (fake, client) = Fake::start().await;
         let wrong = v1::EnqueueResult {
             error: Some(refusal(Code::InvalidArgument, "INVALID_FIELD", None)),

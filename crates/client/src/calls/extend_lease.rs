@@ -1,28 +1,32 @@
-//! ExtendLease: counts from now, so it may be repeated.
+//! ExtendLease. It is retried: the new duration counts from now, so repeating it does no harm.
 
 use std::time::Duration;
 
 use forebay_proto::v1;
 use forebay_types::Timestamp;
 
-use super::tally::{Member, repeat_members};
-use crate::{Client, Error, client::Grpc, spans};
+use super::member_results::{Member, retry_members};
+use crate::{
+    client::{Client, Grpc},
+    durations,
+    error::Error,
+};
 
 impl Client {
-    /// Moves the end of up to 1,000 leases to `lease` from now (`None`: each item's own duration). Answers
-    /// when each one ends.
+    /// Lets up to 1,000 leases end in `lease` from now (`None`: each item's own duration). Returns each
+    /// lease's new end.
     pub async fn extend_lease(
         &self,
         receipts: Vec<String>,
         lease: Option<Duration>,
     ) -> Result<Vec<Result<Timestamp, Error>>, Error> {
-        repeat_members(
+        retry_members(
             self,
             self.attempts(Duration::ZERO),
             receipts,
             |receipts, until| async move {
                 let extension =
-                    |receipt| v1::LeaseExtension { receipt, lease_duration: lease.map(spans::to_proto) };
+                    |receipt| v1::LeaseExtension { receipt, lease_duration: lease.map(durations::to_proto) };
                 let request = v1::ExtendLeaseRequest {
                     namespace: self.config.namespace.clone(),
                     extensions: receipts.into_iter().map(extension).collect(),
@@ -40,6 +44,6 @@ impl Client {
 fn extended(result: v1::ExtendLeaseResult) -> Member<Timestamp> {
     match result.error {
         Some(error) => Err(Error::of_member(&error)),
-        None => Ok(result.lease_expires_at.map_or(Timestamp::MAX, spans::time_from_proto)),
+        None => Ok(result.lease_expires_at.map_or(Timestamp::MAX, durations::time_from_proto)),
     }
 }

@@ -5,5 +5,5 @@ pub(crate) mod active_topics;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;
 pub(crate) mod extend_lease;
+mod member_results;
 pub(crate) mod nack;
-mod tally;

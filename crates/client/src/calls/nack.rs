@@ -1,4 +1,4 @@
-//! Nack: may be repeated; an item that is where it should be after an unknown outcome is done.
+//! Nack. It is retried: after an attempt of unknown outcome, an item in the requested state counts as nacked.
 
 use std::time::Duration;
 
@@ -6,30 +6,34 @@ use bytes::Bytes;
 use forebay_proto::v1;
 use forebay_types::Fate;
 
-use super::{ack::settled, tally::repeat_members};
-use crate::{Client, Error, client::Grpc, spans};
+use super::{ack::settled, member_results::retry_members};
+use crate::{
+    client::{Client, Grpc},
+    durations,
+    error::Error,
+};
 
-/// One delivery to give back.
+/// A delivery that failed or is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nack {
-    /// The delivery.
+    /// Identifies the delivery.
     pub receipt: String,
-    /// What is to become of the item.
+    /// What happens to the item.
     pub action: NackAction,
-    /// New metadata.
+    /// Replaces the item's metadata.
     pub metadata: Option<Bytes>,
-    /// Why, for people; kept with a dead letter. At most 1 KiB.
+    /// Why, for people. Stored with a dead letter. At most 1 KiB.
     pub reason: String,
 }
 
-/// What is to become of an item that is given back.
+/// What happens to a nacked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NackAction {
-    /// It failed; ready again after the delay.
+    /// It failed. It is ready again after the delay.
     Fail(Duration),
-    /// It did not fail; ready again after the delay.
+    /// It did not fail. It is ready again after the delay.
     Release(Duration),
-    /// To the dead letters at once.
+    /// It becomes a dead letter at once.
     DeadLetter,
 }
 
@@ -51,7 +55,7 @@ impl Nack {
         };
         v1::Nack {
             receipt: self.receipt,
-            delay: delay.map(spans::to_proto),
+            delay: delay.map(durations::to_proto),
             metadata: self.metadata,
             dead_letter: self.action == NackAction::DeadLetter,
             reason: self.reason,
@@ -59,7 +63,7 @@ impl Nack {
         }
     }
 
-    /// Whether an item that is now at `fate` is where this nack was to send it.
+    /// Whether this nack would have left the item in the state `fate`.
     fn is_done(&self, fate: Fate) -> bool {
         match self.action {
             NackAction::DeadLetter => fate == Fate::Dead,
@@ -71,9 +75,9 @@ impl Nack {
 }
 
 impl Client {
-    /// Gives up to 1,000 deliveries back. One result per member.
+    /// Nacks up to 1,000 deliveries. One result per member.
     pub async fn nack(&self, nacks: Vec<Nack>) -> Result<Vec<Result<(), Error>>, Error> {
-        repeat_members(
+        retry_members(
             self,
             self.attempts(Duration::ZERO),
             nacks,
@@ -86,7 +90,9 @@ impl Client {
                 let answer = self.attempt(Duration::ZERO, until, request, call).await?;
                 Ok(answer.results.into_iter().map(settled).collect())
             },
-            |nack, open, error| (open && error.fate().is_some_and(|fate| nack.is_done(fate))).then_some(()),
+            |nack, unknown, error| {
+                (unknown && error.fate().is_some_and(|fate| nack.is_done(fate))).then_some(())
+            },
         )
         .await
     }
@@ -97,10 +103,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_ways_back_on_the_wire() {
-        let span = Duration::from_secs(2);
-        let failed = Nack::new("r", NackAction::Fail(span)).into_proto();
-        assert_eq!((failed.delay, failed.release), (Some(spans::to_proto(span)), false));
+    fn each_action_has_its_encoding() {
+        let delay = Duration::from_secs(2);
+        let failed = Nack::new("r", NackAction::Fail(delay)).into_proto();
+        assert_eq!((failed.delay, failed.release), (Some(durations::to_proto(delay)), false));
         let released = Nack::new("r", NackAction::Release(Duration::ZERO)).into_proto();
         assert_eq!((released.delay, released.release, released.dead_letter), (None, true, false));
         let dead = Nack::new("r", NackAction::DeadLetter).reason("bad").into_proto();
@@ -108,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_that_ended_among_the_dead_was_not_this_one() {
+    fn a_dead_letter_is_not_the_result_of_a_release() {
         assert!(!Nack::new("r", NackAction::Release(Duration::ZERO)).is_done(Fate::Dead));
         assert!(Nack::new("r", NackAction::Fail(Duration::ZERO)).is_done(Fate::Dead));
         assert!(!Nack::new("r", NackAction::DeadLetter).is_done(Fate::Waiting));

@@ -1,71 +1,72 @@
-//! What a handler gets and what it answers.
+//! What a handler receives and returns.
 
 use std::{future::Future, time::Duration};
 
 use tokio::sync::watch;
 
-use crate::Dequeued;
+use crate::calls::dequeue::Dequeued;
 
-/// An item in a handler's hands.
+/// An item for a handler.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// The item.
     pub item: Dequeued,
+    /// Becomes true when the lease is lost.
     pub(super) lost: watch::Receiver<bool>,
 }
 
 impl Delivery {
-    /// The lease could not be kept: another consumer may have the item already, and the outcome won't count.
+    /// Whether the lease is lost: another consumer may have the item, and this outcome has no effect.
     pub fn is_lost(&self) -> bool {
         *self.lost.borrow()
     }
 
-    /// Waits until the lease is lost; for a long handler that wants to stop then.
+    /// Waits until the lease is lost, so that a long handler can stop then.
     pub async fn lost(&mut self) {
         if self.lost.wait_for(|lost| *lost).await.is_err() {
-            // Nobody watches any more, so nobody will say it.
+            // The delivery is settled; its lease is no longer watched.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// What a handler makes of an item.
+/// The result of a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done; it never comes back.
+    /// Done. The item is never delivered again.
     Ack,
-    /// It failed; it comes back after the delay, until its attempts are used up.
+    /// Failed. The item is delivered again after the delay, until its attempts are used up.
     Retry {
-        /// How long it stays away.
+        /// How long the item is not delivered.
         delay: Duration,
         /// Why, for people.
         reason: String,
     },
-    /// It will never succeed: to the dead letters.
+    /// Failed for good. The item becomes a dead letter.
     Reject {
         /// Why, for people.
         reason: String,
     },
-    /// Not handled; ready again at once, and no failure.
+    /// Not handled. The item is ready again at once, without a failure.
     Release,
 }
 
 impl Outcome {
-    /// It failed; it comes back after `delay`.
+    /// Failed; the item is delivered again after `delay`.
     pub fn retry(delay: Duration, reason: impl Into<String>) -> Self {
         Self::Retry { delay, reason: reason.into() }
     }
 
-    /// It will never succeed.
+    /// Failed for good.
     pub fn reject(reason: impl Into<String>) -> Self {
         Self::Reject { reason: reason.into() }
     }
 }
 
-/// Handles items; every async closure from a [`Delivery`] to an [`Outcome`] does.
+/// Handles items. Async closures from a [`Delivery`] to an [`Outcome`] implement it.
 ///
-/// An item may be handed out more than once (its lease ran out, an ack was lost), so handling it twice
-/// must do no harm. A handler that panics counts as [`Outcome::Retry`] without a delay.
+/// An item may be delivered more than once (its lease ended, an ack was lost), so handling it twice must do
+/// no harm. A handler that panics counts as [`Outcome::Retry`] without a delay.
 pub trait Handler: Send + Sync + 'static {
     /// Handles one item.
     fn handle(&self, delivery: Delivery) -> impl Future<Output = Outcome> + Send;

@@ -1,90 +1,34 @@
-//! A consumer that runs a handler over what topics hold.
+//! A consumer that runs a handler on the items of its topics.
 
+mod config;
 mod delivery;
-mod in_hand;
+mod handlers;
+mod open_deliveries;
 mod poll;
+mod report;
 mod settle;
-mod work;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::watch, task::JoinHandle};
 use tonic::Code;
 
-use crate::{Client, Error};
+use crate::{client::Client, error::Error};
+pub use config::ConsumerConfig;
 pub use delivery::{Delivery, Handler, Outcome};
+pub use report::ConsumerReport;
 
-/// What a consumer takes and how much at a time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConsumerConfig {
-    /// The topics; at most 100 of them. Each asks for an equal share of the free places.
-    pub topics: Vec<String>,
-    /// Handlers that run at a time. With several topics up to one item less than there are topics may be
-    /// held beyond it; their leases are kept alive too.
-    pub concurrency: usize,
-    /// How long a poll waits for items; at most 20 s.
-    pub wait: Duration,
-    /// The lease of every delivery, whatever the item says; extended at a third of it for as long as its
-    /// handler runs. A consumer that dies leaves its items to others after this time.
-    pub lease: Duration,
-    /// Who asks, for operators; may be empty.
-    pub name: String,
-    /// How long handlers may still run after [`Consumer::stop`]; then they are cut off and their items
-    /// released.
-    pub stop_grace: Duration,
-}
-
-impl ConsumerConfig {
-    /// 16 handlers at a time, leases of 30 s.
-    pub fn new<T: Into<String>>(topics: impl IntoIterator<Item = T>) -> Self {
-        Self {
-            topics: topics.into_iter().map(Into::into).collect(),
-            concurrency: 16,
-            wait: Duration::from_secs(20),
-            lease: Duration::from_secs(30),
-            name: String::new(),
-            stop_grace: Duration::from_secs(10),
-        }
-    }
-
-    /// The same with another number of handlers at a time.
-    pub fn concurrency(self, concurrency: usize) -> Self {
-        Self { concurrency, ..self }
-    }
-
-    /// The same with another lease.
-    pub fn lease(self, lease: Duration) -> Self {
-        Self { lease, ..self }
-    }
-}
-
-/// What a consumer did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ConsumerReport {
-    /// Items that are done: acked, or handled at most once.
-    pub acked: u64,
-    /// Items that failed and come back.
-    pub retried: u64,
-    /// Items sent to the dead letters.
-    pub rejected: u64,
-    /// Items given back unhandled.
-    pub released: u64,
-    /// Deliveries that were over before they were settled: their items may be handled again.
-    pub lost: u64,
-    /// Deliveries whose end could not be told to the server: their items come back when the lease ends,
-    /// unless it was told after all.
-    pub unsettled: u64,
-}
-
-/// A running consumer. Dropping it stops it too, in the background.
+/// A running consumer. Dropping it stops it in the background.
 #[derive(Debug)]
 pub struct Consumer {
+    /// Becomes true to stop the consumer.
     stop: watch::Sender<bool>,
+    /// Ends with the report.
     task: JoinHandle<Result<ConsumerReport, Error>>,
 }
 
 impl Consumer {
-    /// Starts one; must be called inside a Tokio runtime.
+    /// Starts a consumer. Must be called inside a Tokio runtime.
     pub fn start(client: Client, config: ConsumerConfig, handler: impl Handler) -> Self {
         let (stop, stopped) = watch::channel(false);
         let config = ConsumerConfig {
@@ -95,19 +39,19 @@ impl Consumer {
         Self { stop, task: tokio::spawn(poll::run(client, config, Arc::new(handler), stopped)) }
     }
 
-    /// Takes no more items, lets the handlers at work finish, releases what had not begun, tells the server,
-    /// and says what was done. Fails if the consumer had ended by itself ([`Consumer::ended`]).
+    /// Dequeues no more items, waits for running handlers, releases items that were not started, settles all
+    /// deliveries, and reports what was done. Fails if the consumer ended before ([`Consumer::ended`]).
     pub async fn stop(self) -> Result<ConsumerReport, Error> {
         self.stop.send_replace(true);
         self.ended().await
     }
 
-    /// Waits until the consumer ends by itself, which it does only when the server refuses its polls for good
-    /// (a wrong topic, no access).
+    /// Waits until the consumer ends by itself. It does so only if the server refuses a dequeue with an error
+    /// that is not transient (an invalid topic, no access).
     pub async fn ended(self) -> Result<ConsumerReport, Error> {
         match self.task.await {
             Ok(end) => end,
-            Err(error) => Err(Error::local(Code::Internal, format!("the consumer broke: {error}"))),
+            Err(error) => Err(Error::local(Code::Internal, format!("the consumer's task failed: {error}"))),
         }
     }
 }

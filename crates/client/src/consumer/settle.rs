@@ -1,102 +1,73 @@
-//! Tells the server how deliveries ended, in batches.
+//! Settles deliveries in batches: acks and nacks them.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use forebay_types::Reason;
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
 };
 
-use super::{ConsumerReport, Outcome, in_hand::InHand};
-use crate::{Client, Error, Nack, NackAction, Reason};
+use super::{delivery::Outcome, open_deliveries::OpenDeliveries, report::ReportCounters};
+use crate::{
+    calls::nack::{Nack, NackAction},
+    client::Client,
+    error::Error,
+};
 
 /// Members of one call.
-const MEMBERS: usize = 1_000;
-/// Calls under way at a time.
-const CALLS: usize = 4;
-/// Bytes of a reason that the server takes.
-const REASON_BYTES: usize = 1 << 10;
+const CALL_MEMBERS_MAX: usize = 1_000;
+/// Batches that are settled at a time.
+const BATCHES_IN_FLIGHT_MAX: usize = 4;
+/// Bytes of a reason that the server accepts.
+const REASON_BYTES_MAX: usize = 1 << 10;
 
 /// How one delivery ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct Settlement {
+    /// Identifies the delivery.
     pub(super) receipt: String,
+    /// Decides between ack and nack.
     pub(super) outcome: Outcome,
 }
 
-/// What a consumer did so far.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    acked: AtomicU64,
-    retried: AtomicU64,
-    rejected: AtomicU64,
-    released: AtomicU64,
-    lost: AtomicU64,
-    unsettled: AtomicU64,
-}
-
-impl Counts {
-    pub(super) fn report(&self) -> ConsumerReport {
-        ConsumerReport {
-            acked: self.acked.load(Relaxed),
-            retried: self.retried.load(Relaxed),
-            rejected: self.rejected.load(Relaxed),
-            released: self.released.load(Relaxed),
-            lost: self.lost.load(Relaxed),
-            unsettled: self.unsettled.load(Relaxed),
-        }
-    }
-
-    /// Counts an end that the server knows of, or needs not know of.
-    pub(super) fn count(&self, outcome: &Outcome) {
-        let counter = match outcome {
-            Outcome::Ack => &self.acked,
-            Outcome::Retry { .. } => &self.retried,
-            Outcome::Reject { .. } => &self.rejected,
-            Outcome::Release => &self.released,
-        };
-        counter.fetch_add(1, Relaxed);
-    }
-}
-
-/// Settles until every sender is gone and everything is told.
+/// Runs until every sender is dropped and everything is settled.
 pub(super) async fn settle(
     client: Client,
-    mut ends: mpsc::Receiver<Ended>,
-    in_hand: Arc<InHand>,
-    counts: Arc<Counts>,
+    mut settlements: mpsc::Receiver<Settlement>,
+    deliveries: Arc<OpenDeliveries>,
+    counters: Arc<ReportCounters>,
 ) {
-    let calls = Arc::new(Semaphore::new(CALLS));
-    let mut under_way = JoinSet::new();
+    let in_flight = Arc::new(Semaphore::new(BATCHES_IN_FLIGHT_MAX));
+    let mut tasks = JoinSet::new();
     loop {
-        let Ok(call) = calls.clone().acquire_owned().await else { break };
+        let Ok(permit) = in_flight.clone().acquire_owned().await else { break };
         let mut batch = Vec::new();
-        if ends.recv_many(&mut batch, MEMBERS).await == 0 {
+        if settlements.recv_many(&mut batch, CALL_MEMBERS_MAX).await == 0 {
             break;
         }
-        while under_way.try_join_next().is_some() {}
-        let (client, in_hand, counts) = (client.clone(), in_hand.clone(), counts.clone());
-        under_way.spawn(async move {
-            tell(&client, batch, &in_hand, &counts).await;
-            drop(call);
+        while tasks.try_join_next().is_some() {}
+        let (client, deliveries, counters) = (client.clone(), deliveries.clone(), counters.clone());
+        tasks.spawn(async move {
+            settle_batch(&client, batch, &deliveries, &counters).await;
+            drop(permit);
         });
     }
-    while under_way.join_next().await.is_some() {}
+    while tasks.join_next().await.is_some() {}
 }
 
-async fn tell(client: &Client, batch: Vec<Ended>, in_hand: &InHand, counts: &Counts) {
-    let (acks, nacks): (Vec<_>, Vec<_>) = batch.into_iter().partition(|end| end.outcome == Outcome::Ack);
-    let told = tokio::join!(
+async fn settle_batch(
+    client: &Client,
+    batch: Vec<Settlement>,
+    deliveries: &OpenDeliveries,
+    counters: &ReportCounters,
+) {
+    let (acks, nacks): (Vec<_>, Vec<_>) = batch.into_iter().partition(|one| one.outcome == Outcome::Ack);
+    let (acked, nacked) = tokio::join!(
         async {
             match acks.len() {
                 0 => Ok(Vec::new()),
-                _ => client.ack(acks.iter().map(|end| end.receipt.clone()).collect()).await,
+                _ => client.ack(acks.iter().map(|one| one.receipt.clone()).collect()).await,
             }
         },
         async {
@@ -106,40 +77,39 @@ async fn tell(client: &Client, batch: Vec<Ended>, in_hand: &InHand, counts: &Cou
             }
         },
     );
-    for (ends, told) in [(acks, told.0), (nacks, told.1)] {
-        let results = match told {
+    for (settlements, answer) in [(acks, acked), (nacks, nacked)] {
+        let results = match answer {
             Ok(results) => results,
             Err(error) => {
-                tracing::warn!(%error, items = ends.len(), "deliveries were not settled");
-                vec![Err(error); ends.len()]
+                let count = settlements.len();
+                tracing::warn!(%error, count, "cannot settle {count} deliveries; their leases will end");
+                vec![Err(error); count]
             }
         };
-        for (end, result) in ends.into_iter().zip(results) {
-            in_hand.let_go(&end.receipt);
-            note(&end, result, counts);
+        for (settlement, result) in settlements.into_iter().zip(results) {
+            deliveries.remove(&settlement.receipt);
+            count(&settlement, result, counters);
         }
     }
 }
 
-fn note(end: &Ended, result: Result<(), Error>, counts: &Counts) {
+fn count(settlement: &Settlement, result: Result<(), Error>, counters: &ReportCounters) {
     match result {
-        Ok(()) => counts.count(&end.outcome),
+        Ok(()) => counters.count_settled(&settlement.outcome),
         Err(error) if error.reason() == Some(Reason::LeaseLost) => {
-            tracing::debug!(%error, "a delivery was over before it was settled");
-            counts.lost.fetch_add(1, Relaxed);
+            tracing::debug!(%error, "delivery ended before it was settled");
+            counters.count_lost();
         }
-        Err(_) => {
-            counts.unsettled.fetch_add(1, Relaxed);
-        }
+        Err(_) => counters.count_unsettled(),
     }
 }
 
-fn nack(end: &Ended) -> Nack {
-    let (action, reason) = match &end.outcome {
+fn nack(settlement: &Settlement) -> Nack {
+    let (action, reason) = match &settlement.outcome {
         Outcome::Retry { delay, reason } => (NackAction::Fail(*delay), reason.as_str()),
         Outcome::Reject { reason } => (NackAction::DeadLetter, reason.as_str()),
         Outcome::Ack | Outcome::Release => (NackAction::Release(Duration::ZERO), ""),
     };
-    let cut = reason.floor_char_boundary(REASON_BYTES);
-    Nack::new(end.receipt.as_str(), action).reason(&reason[..cut])
+    let end = reason.floor_char_boundary(REASON_BYTES_MAX);
+    Nack::new(settlement.receipt.as_str(), action).reason(&reason[..end])
 }

@@ -1,3 +1,5 @@
+//! Outcomes, leases and the stop of a consumer, against a scripted server.
+
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use forebay_proto::v1;
@@ -11,7 +13,7 @@ fn items(numbers: std::ops::Range<usize>) -> v1::DequeueResponse {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_outcome_is_told_and_acks_go_together() {
+async fn each_outcome_is_settled_and_acks_are_batched() {
     let (fake, client) = Fake::start().await;
     fake.dequeue.answer(items(0..10));
     let consumer = Consumer::start(client, ConsumerConfig::new(["a"]), |delivery: Delivery| async move {
@@ -79,7 +81,7 @@ async fn a_lease_is_extended_at_a_third() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_hears_of_its_lost_lease() {
+async fn a_handler_learns_that_its_lease_is_lost() {
     let (fake, client) = Fake::start().await;
     fake.dequeue.answer(items(0..1));
     let gone = v1::ExtendLeaseResult { error: Some(lease_lost("waiting")), ..Default::default() };
@@ -97,7 +99,7 @@ async fn a_handler_hears_of_its_lost_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_finishes_what_runs_and_releases_what_does_not_end() {
+async fn a_stop_waits_for_handlers_and_releases_those_that_do_not_end() {
     let (fake, client) = Fake::start().await;
     fake.dequeue.answer(items(0..2));
     let begun = Arc::new(Notify::new());
@@ -124,7 +126,7 @@ async fn a_stop_finishes_what_runs_and_releases_what_does_not_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_arrives_after_the_stop_is_released() {
+async fn items_that_arrive_after_the_stop_are_released() {
     let (fake, client) = Fake::start().await;
     fake.dequeue.hold(true);
     fake.dequeue.answer(items(0..3));
@@ -137,7 +139,7 @@ async fn what_arrives_after_the_stop_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_poll_ends_the_consumer() {
+async fn a_refused_dequeue_ends_the_consumer() {
     let (fake, client) = Fake::start().await;
     fake.dequeue.fail(Code::InvalidArgument, Some("INVALID_FIELD"), 1);
     let consumer = Consumer::start(client, ConsumerConfig::new(["?"]), |_: Delivery| async { Outcome::Ack });

@@ -1,88 +1,88 @@
-//! The task behind a producer: takes what waits, sends it, hands out the answers.
+//! The task behind a producer: batches queued items, sends them, distributes the answers.
 
 use std::sync::Arc;
 
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use super::{
-    ProducerConfig,
-    gather::{Gather, Waiting},
+    batcher::{Batcher, QueuedItem},
+    config::ProducerConfig,
 };
-use crate::Client;
+use crate::client::Client;
 
-/// Runs until every handle is gone and everything is sent.
+/// Runs until every handle is dropped and everything is sent.
 pub(super) async fn run(
     client: Client,
     config: ProducerConfig,
-    mut queue: mpsc::UnboundedReceiver<Waiting>,
-    hurry: Arc<Notify>,
+    mut queue: mpsc::UnboundedReceiver<QueuedItem>,
+    flush: Arc<Notify>,
 ) {
     let calls = Arc::new(Semaphore::new(config.calls));
-    let mut gather = Gather::default();
+    let mut batcher = Batcher::default();
     loop {
-        // The permit comes before the cut, so that a batch fills while all calls are under way.
-        let Ok(call) = calls.clone().acquire_owned().await else { return };
-        if gather.is_empty() {
+        // The permit is acquired first, so that a batch fills while all calls are in flight.
+        let Ok(permit) = calls.clone().acquire_owned().await else { return };
+        if batcher.is_empty() {
             let Some(first) = queue.recv().await else { return };
-            gather.push(first);
+            batcher.push(first);
         }
-        drain(&mut queue, &mut gather, &config);
-        linger(&mut queue, &mut gather, &config, &hurry).await;
-        let batch = gather.cut(&config);
+        drain(&mut queue, &mut batcher, &config);
+        linger(&mut queue, &mut batcher, &config, &flush).await;
+        let batch = batcher.next_batch(&config);
         let client = client.clone();
         tokio::spawn(async move {
             send(&client, batch).await;
-            drop(call);
+            drop(permit);
         });
     }
 }
 
-/// Takes what is there already, up to a full batch.
-fn drain(queue: &mut mpsc::UnboundedReceiver<Waiting>, gather: &mut Gather, config: &ProducerConfig) {
-    while !gather.is_full(config) {
+/// Takes items that are queued already, until a batch is full.
+fn drain(queue: &mut mpsc::UnboundedReceiver<QueuedItem>, batcher: &mut Batcher, config: &ProducerConfig) {
+    while !batcher.is_full(config) {
         match queue.try_recv() {
-            Ok(next) => gather.push(next),
+            Ok(next) => batcher.push(next),
             Err(_) => break,
         }
     }
 }
 
-/// Waits for company, if asked to, until a batch is full or somebody flushes.
+/// Waits for more items until the linger ends, a batch is full, or a flush.
 async fn linger(
-    queue: &mut mpsc::UnboundedReceiver<Waiting>,
-    gather: &mut Gather,
+    queue: &mut mpsc::UnboundedReceiver<QueuedItem>,
+    batcher: &mut Batcher,
     config: &ProducerConfig,
-    hurry: &Notify,
+    flush: &Notify,
 ) {
     if config.linger.is_zero() {
         return;
     }
     let mut end = std::pin::pin!(tokio::time::sleep(config.linger));
-    while !gather.is_full(config) {
+    while !batcher.is_full(config) {
         tokio::select! {
             biased;
             () = &mut end => return,
             next = queue.recv() => match next {
-                Some(next) => gather.push(next),
+                Some(next) => batcher.push(next),
                 None => return,
             },
-            () = hurry.notified() => return,
+            () = flush.notified() => return,
         }
     }
 }
 
-async fn send(client: &Client, batch: Vec<Waiting>) {
-    let items = batch.iter().map(|waiting| waiting.item.clone()).collect();
-    // A receiver that is gone did not want the answer.
+async fn send(client: &Client, batch: Vec<QueuedItem>) {
+    let items = batch.iter().map(|queued| queued.item.clone()).collect();
+    // A dropped receiver did not want the answer.
     match client.enqueue(items).await {
         Ok(results) => {
-            for (waiting, result) in batch.into_iter().zip(results) {
-                let _ = waiting.answer.send(result);
+            for (queued, result) in batch.into_iter().zip(results) {
+                let _ = queued.answer.send(result);
             }
         }
         Err(error) => {
-            for waiting in batch {
-                let _ = waiting.answer.send(Err(error.clone()));
+            for queued in batch {
+                let _ = queued.answer.send(Err(error.clone()));
             }
         }
     }

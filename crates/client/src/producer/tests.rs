@@ -1,8 +1,10 @@
+//! Batching, buffering and flushing of a producer, against a scripted server.
+
 use super::*;
 use crate::testing::Fake;
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_while_a_call_is_out_goes_together() {
+async fn items_queued_during_a_call_are_batched() {
     let (fake, client) = Fake::start().await;
     fake.enqueue.hold(true);
     let config = ProducerConfig { calls: 1, ..ProducerConfig::default() };
@@ -23,7 +25,7 @@ async fn what_waits_while_a_call_is_out_goes_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_stays_under_its_bytes() {
+async fn a_request_respects_the_byte_limit() {
     let (fake, client) = Fake::start().await;
     fake.enqueue.hold(true);
     let producer = Producer::start(client, ProducerConfig { calls: 1, ..ProducerConfig::default() });
@@ -64,7 +66,7 @@ async fn send_waits_for_room_and_close_for_the_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flush_cuts_the_linger_short() {
+async fn a_flush_ends_the_linger() {
     let (fake, client) = Fake::start().await;
     let config = ProducerConfig { linger: Duration::from_secs(3_600), ..ProducerConfig::default() };
     let producer = Producer::start(client, config);
@@ -78,7 +80,7 @@ async fn a_flush_cuts_the_linger_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_call_fails_each_of_its_items() {
+async fn a_failed_call_fails_each_of_its_items() {
     let (fake, client) = Fake::start().await;
     fake.enqueue.fail(Code::PermissionDenied, Some("NOT_ALLOWED"), 1);
     let producer = Producer::start(client, ProducerConfig::default());

@@ -8,17 +8,18 @@ use crate::failure::Failure;
 /// The flags.
 #[derive(Args)]
 pub struct Ack {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
-    /// The receipts of the deliveries
+    /// Receipts of the deliveries
     #[arg(required = true, value_name = "RECEIPT")]
     receipts: Vec<String>,
 }
 
 impl Ack {
-    /// Ends the deliveries.
+    /// Acknowledges the deliveries.
     pub async fn run(self) -> Result<(), Failure> {
         let results = self.connection.client()?.ack(self.receipts.clone()).await?;
-        settled::tell(self.connection.output, &self.receipts, results)
+        settled::print(self.connection.output, &self.receipts, results)
     }
 }

@@ -10,18 +10,18 @@ use crate::failure::Failure;
 /// The flags.
 #[derive(Args)]
 pub struct CheckConfig {
-    /// The configuration
+    /// The configuration file
     #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]
     config: PathBuf,
 }
 
 impl CheckConfig {
-    /// Says everything that is wrong, or that nothing is. Connects to nothing.
+    /// Prints every error, or that the file is valid. Does not connect to any shard.
     pub fn run(self) -> Result<(), Failure> {
         let config = Config::load(&self.config, Vec::new())?;
         shards::open(&config).map_err(Failure::from_all)?;
         let (path, count) = (self.config.display(), config.shards.len());
-        writeln!(std::io::stdout().lock(), "{path} is right: {count} shards, gRPC on {}", config.grpc)?;
+        writeln!(std::io::stdout().lock(), "{path} is valid: {count} shards, gRPC on {}", config.grpc)?;
         Ok(())
     }
 }

@@ -14,29 +14,30 @@ use crate::{
 };
 
 /// The longest long poll of one call.
-const POLL: Duration = Duration::from_secs(20);
+const POLL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The flags.
 #[derive(Args)]
 pub struct Dequeue {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
-    /// Where the items wait
+    /// The topic to dequeue from
     #[arg(long)]
     topic: String,
-    /// At most so many items
+    /// The most items to dequeue
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max: u32,
-    /// Wait for an item so long if there is none, as in 10s
+    /// How long to wait for an item if none is ready, as in 10s
     #[arg(long, value_parser = humantime::parse_duration, default_value = "0s")]
     wait: Duration,
-    /// Acknowledge what was printed
+    /// Acknowledge the items after they are printed
     #[arg(long)]
     ack: bool,
 }
 
 impl Dequeue {
-    /// Takes items, prints them, and acknowledges them if asked to.
+    /// Dequeues items, prints them, and acknowledges them if asked to.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client()?;
         let items = self.take(&client).await?;
@@ -44,7 +45,7 @@ impl Dequeue {
         if !self.ack {
             return Ok(());
         }
-        // Acknowledged only now: what could not be printed comes back.
+        // Acknowledged after printing, so that an item that could not be printed is delivered again.
         let receipts: Vec<_> =
             items.into_iter().map(|item| item.receipt).filter(|receipt| !receipt.is_empty()).collect();
         if receipts.is_empty() {
@@ -53,11 +54,11 @@ impl Dequeue {
         settled::first_failure(client.ack(receipts).await?)
     }
 
-    /// A wait that is longer than one long poll takes several.
+    /// Dequeues, with several long polls if the wait is longer than one.
     async fn take(&self, client: &Client) -> Result<Vec<Dequeued>, Error> {
         let end = Instant::now() + self.wait;
         loop {
-            let wait = end.saturating_duration_since(Instant::now()).min(POLL);
+            let wait = end.saturating_duration_since(Instant::now()).min(POLL_TIMEOUT);
             let items = client.dequeue(DequeueCall::topic(&self.topic, self.max).wait(wait)).await?;
             if !items.is_empty() || Instant::now() >= end {
                 return Ok(items);
@@ -72,7 +73,7 @@ impl Dequeue {
                 output::json(&json!({ "items": items }))
             }
             Output::Table if items.is_empty() => {
-                eprintln!("nothing to deliver");
+                eprintln!("no item is ready");
                 Ok(())
             }
             Output::Table => {

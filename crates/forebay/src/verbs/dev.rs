@@ -3,41 +3,41 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_node::{Node, config::Config, shards};
+use forebay_node::{config::Config, shards};
 
 use super::{
     demo::Demo,
-    run::{self, Ending, Meanwhile},
+    run::{self, ShutdownSignals},
 };
 use crate::{failure::Failure, log};
 
 /// The flags.
 #[derive(Args)]
 pub struct Dev {
-    /// Where the shards are kept; made if it is not there
+    /// The folder of the shards; created if missing
     #[arg(long, default_value = "./forebay-data", value_name = "FOLDER")]
     data_dir: PathBuf,
-    /// How many shards; a folder that has more already keeps them
+    /// How many shards; existing shards of the folder are always served
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     shards: u32,
-    /// Where gRPC is served [default: 127.0.0.1:7420]
+    /// Where to serve gRPC [default: 127.0.0.1:7420]
     #[arg(long, value_name = "HOST:PORT")]
     grpc: Option<String>,
-    /// Where HTTP is served [default: 127.0.0.1:7421]
+    /// Where to serve HTTP [default: 127.0.0.1:7421]
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
-    /// Also run a producer and a consumer, so that there is something to see
+    /// Also run a producer and a consumer that show a queue at work
     #[arg(long)]
     demo: bool,
 }
 
 impl Dev {
-    /// Makes the shards and serves until a signal.
+    /// Creates the shards and serves until a signal.
     pub async fn run(self) -> Result<(), Failure> {
-        let ending = Ending::listen()?;
+        let signals = ShutdownSignals::listen()?;
         let folder = &self.data_dir;
         std::fs::create_dir_all(folder)
-            .map_err(|error| Failure::new(format!("{} can't be made: {error}", folder.display())))?;
+            .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
         let shards = self.shards.max(highest_shard(folder)?);
         let given = [("grpc", self.grpc), ("http", self.http)];
         let flags = given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?))));
@@ -47,13 +47,22 @@ impl Dev {
             let failed = |error| Failure::new(format!("shard {id} in {}: {error}", folder.display()));
             shard.migrate().await.map_err(failed)?;
         }
-        run::run(config, ending, WithDemo(self.demo)).await
+        if !self.demo {
+            return run::run(config, signals, run::until_signal).await;
+        }
+        run::run(config, signals, async |node, signals| {
+            let demo = Demo::start(node.grpc(), node.http())?;
+            signals.wait().await;
+            demo.stop().await;
+            Ok(())
+        })
+        .await
     }
 }
 
-/// The highest number of a shard that the folder has: items in it must not be left out.
+/// The highest shard number in the folder. Shards beyond `--shards` may still hold items.
 fn highest_shard(folder: &Path) -> Result<u32, Failure> {
-    let unreadable = |error| Failure::new(format!("{} can't be read: {error}", folder.display()));
+    let unreadable = |error| Failure::new(format!("cannot read {}: {error}", folder.display()));
     let mut highest = 0;
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
@@ -61,20 +70,4 @@ fn highest_shard(folder: &Path) -> Result<u32, Failure> {
         highest = highest.max(number.unwrap_or(0));
     }
     Ok(highest)
-}
-
-struct WithDemo(bool);
-
-impl Meanwhile for WithDemo {
-    type Running = Option<Demo>;
-
-    fn start(self, node: &Node) -> Result<Option<Demo>, Failure> {
-        self.0.then(|| Demo::start(node.grpc(), node.http())).transpose()
-    }
-
-    async fn end(running: Option<Demo>) {
-        if let Some(demo) = running {
-            demo.stop().await;
-        }
-    }
 }

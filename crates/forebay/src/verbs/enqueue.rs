@@ -14,37 +14,38 @@ use crate::{
 };
 
 /// Items of one call.
-const BATCH_ITEMS: usize = 1_000;
-/// Bytes of one call, with room for what goes beside the payloads.
-const BATCH_BYTES: usize = 3 << 20;
+const CALL_ITEMS_MAX: usize = 1_000;
+/// Payload bytes of one call, below the limit of 4 MiB for a whole request.
+const CALL_BYTES_MAX: usize = 3 << 20;
 
 /// The flags.
 #[derive(Args)]
 pub struct Enqueue {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
-    /// Where the items wait
+    /// The topic to enqueue to
     #[arg(long)]
     topic: String,
-    /// The smaller number goes first
+    /// Smaller numbers are delivered first
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
-    /// Not delivered before this span has passed, as in 5s or 2h
+    /// Deliver the item only after this time, as in 5s or 2h
     #[arg(long, value_parser = humantime::parse_duration)]
     delay: Option<Duration>,
-    /// Not delivered after this span has passed
+    /// Remove the item after this time, as in 1h [default: never]
     #[arg(long, value_parser = humantime::parse_duration)]
     ttl: Option<Duration>,
-    /// A second item with this key inside the window is not stored
+    /// Do not store the item if one with this key was enqueued before, within the dedupe window
     #[arg(long, value_name = "KEY")]
     dedupe_key: Option<String>,
-    /// Store so many copies
+    /// How many copies to enqueue
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
     /// Read the payload from this file
     #[arg(long, conflicts_with = "payload")]
     file: Option<PathBuf>,
-    /// The payload; without it and without --file it is read from stdin
+    /// The payload; without it and without --file the payload is read from stdin
     payload: Option<String>,
 }
 
@@ -62,20 +63,20 @@ impl Enqueue {
             None => item,
         };
         let client = self.connection.client()?;
-        let batch = BATCH_ITEMS.min(BATCH_BYTES / item.payload.len().max(1)).max(1);
+        let batch = CALL_ITEMS_MAX.min(CALL_BYTES_MAX / item.payload.len().max(1)).max(1);
         let (mut results, mut left) = (Vec::new(), self.count as usize);
-        let mut broken = None;
-        while left > 0 && broken.is_none() {
+        let mut failed = None;
+        while left > 0 && failed.is_none() {
             let size = left.min(batch);
             match client.enqueue(vec![item.clone(); size]).await {
                 Ok(answers) => results.extend(answers),
-                Err(error) => broken = Some(error),
+                Err(error) => failed = Some(error),
             }
             left -= size;
         }
-        // What was stored before a call failed is told all the same.
+        // Items that were stored before a call failed are printed too.
         self.print(&results)?;
-        match broken.or_else(|| results.into_iter().find_map(Result::err)) {
+        match failed.or_else(|| results.into_iter().find_map(Result::err)) {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }
@@ -88,7 +89,7 @@ impl Enqueue {
         let mut bytes = Vec::new();
         match &self.file {
             Some(path) => {
-                let unreadable = |error| Failure::new(format!("{} can't be read: {error}", path.display()));
+                let unreadable = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
                 bytes = std::fs::read(path).map_err(unreadable)?;
             }
             None => drop(std::io::stdin().lock().read_to_end(&mut bytes)?),

@@ -10,13 +10,13 @@ use crate::{failure::Failure, log};
 /// The flags.
 #[derive(Args)]
 pub struct Migrate {
-    /// The configuration
+    /// The configuration file
     #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]
     config: PathBuf,
 }
 
 impl Migrate {
-    /// Creates or upgrades the schema of every shard; one that fails does not keep the others from it.
+    /// Creates or upgrades the schema of every shard. If one fails, the others are still migrated.
     pub async fn run(self) -> Result<(), Failure> {
         let config = Config::load(&self.config, Vec::new())?;
         log::start(&config)?;

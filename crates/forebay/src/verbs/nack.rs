@@ -11,24 +11,25 @@ use crate::failure::Failure;
 /// The flags.
 #[derive(Args)]
 pub struct Nack {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
-    /// The items are ready again after this span, as in 5s
+    /// Deliver the items again after this time, as in 5s [default: at once]
     #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "dead_letter")]
     delay: Option<Duration>,
     /// Send the items to the dead letters at once
     #[arg(long)]
     dead_letter: bool,
-    /// Why; kept with a dead letter
+    /// The reason; stored with a dead letter
     #[arg(long, default_value = "")]
     reason: String,
-    /// The receipts of the deliveries
+    /// Receipts of the deliveries
     #[arg(required = true, value_name = "RECEIPT")]
     receipts: Vec<String>,
 }
 
 impl Nack {
-    /// Gives the items back.
+    /// Returns the items.
     pub async fn run(self) -> Result<(), Failure> {
         let action = match self.dead_letter {
             true => NackAction::DeadLetter,
@@ -37,6 +38,6 @@ impl Nack {
         let nack = |receipt: &String| forebay_client::Nack::new(receipt, action).reason(&self.reason);
         let nacks = self.receipts.iter().map(nack).collect();
         let results = self.connection.client()?.nack(nacks).await?;
-        settled::tell(self.connection.output, &self.receipts, results)
+        settled::print(self.connection.output, &self.receipts, results)
     }
 }

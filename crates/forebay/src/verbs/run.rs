@@ -1,4 +1,4 @@
-//! A node from its start to its end, as `dev` and `serve` run it.
+//! Runs a node from start to stop, for `dev` and `serve`.
 
 use std::io::Write as _;
 
@@ -7,13 +7,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// The signals that end a node.
-pub struct Ending {
+/// The signals that stop a node.
+pub struct ShutdownSignals {
+    /// SIGTERM, from supervisors.
     terminate: Signal,
+    /// SIGINT, from a terminal.
     interrupt: Signal,
 }
 
-impl Ending {
+impl ShutdownSignals {
     /// Listens from now on.
     pub fn listen() -> Result<Self, Failure> {
         let terminate = signal(SignalKind::terminate())?;
@@ -30,47 +32,35 @@ impl Ending {
     }
 }
 
-/// Starts a node, says when it can serve, and stops it when told to. `meanwhile` runs from the ready line to
-/// the signal.
-pub async fn run<M: Meanwhile>(config: Config, mut ending: Ending, meanwhile: M) -> Result<(), Failure> {
+/// Starts a node, prints the ready line, and stops the node.
+///
+/// `serve` runs from the ready line on and returns when the node is to stop. A signal before the ready line
+/// stops the node without it.
+pub async fn run(
+    config: Config,
+    mut signals: ShutdownSignals,
+    serve: impl AsyncFnOnce(&Node, &mut ShutdownSignals) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let node = start::start(config).await.map_err(Failure::from_display)?;
-    tokio::select! {
-        () = node.ready() => {
-            ready_line(&node)?;
-            let running = meanwhile.start(&node)?;
-            ending.wait().await;
-            M::end(running).await;
-        }
-        () = ending.wait() => {}
+    let ready = tokio::select! {
+        () = node.ready() => true,
+        () = signals.wait() => false,
+    };
+    if ready {
+        print_ready_line(&node)?;
+        serve(&node, &mut signals).await?;
     }
     stop::stop(node).await;
     Ok(())
 }
 
-/// What goes on while a node serves.
-pub trait Meanwhile {
-    /// It, once it runs.
-    type Running;
-    /// Starts it.
-    fn start(self, node: &Node) -> Result<Self::Running, Failure>;
-    /// Ends it, before the node stops.
-    fn end(running: Self::Running) -> impl Future<Output = ()>;
+/// Does nothing but wait for a signal.
+pub async fn until_signal(_: &Node, signals: &mut ShutdownSignals) -> Result<(), Failure> {
+    signals.wait().await;
+    Ok(())
 }
 
-/// Nothing but serving.
-pub struct Serving;
-
-impl Meanwhile for Serving {
-    type Running = ();
-
-    fn start(self, _: &Node) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    async fn end((): ()) {}
-}
-
-fn ready_line(node: &Node) -> std::io::Result<()> {
+fn print_ready_line(node: &Node) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "forebay ready grpc={} http={}", node.grpc(), node.http())?;
     out.flush()

@@ -5,25 +5,25 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay_node::config::Config;
 
-use super::run::{self, Ending};
+use super::run::{self, ShutdownSignals};
 use crate::{failure::Failure, log};
 
 /// The flags.
 #[derive(Args)]
 pub struct Serve {
-    /// The configuration
+    /// The configuration file
     #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]
     config: PathBuf,
-    /// Where gRPC is served; overrides node.grpc
+    /// Where to serve gRPC; overrides node.grpc
     #[arg(long, value_name = "HOST:PORT")]
     grpc: Option<String>,
-    /// Where HTTP is served; overrides node.http
+    /// Where to serve HTTP; overrides node.http
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
     /// Where other nodes reach this one; overrides node.advertise
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
-    /// Serve even where the database may lose an answered commit
+    /// Serve even on a database that may lose answered commits
     #[arg(long)]
     allow_not_durable: bool,
 }
@@ -31,7 +31,7 @@ pub struct Serve {
 impl Serve {
     /// Serves until a signal.
     pub async fn run(self) -> Result<(), Failure> {
-        let ending = Ending::listen()?;
+        let signals = ShutdownSignals::listen()?;
         let given = [("grpc", self.grpc), ("http", self.http), ("advertise", self.advertise)];
         let mut flags: Vec<_> =
             given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?)))).collect();
@@ -40,6 +40,6 @@ impl Serve {
         }
         let config = Config::load(&self.config, flags)?;
         log::start(&config)?;
-        run::run(config, ending, run::Serving).await
+        run::run(config, signals, run::until_signal).await
     }
 }

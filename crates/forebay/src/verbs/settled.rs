@@ -1,4 +1,4 @@
-//! What `ack` and `nack` print: one line a receipt.
+//! Prints the results of `ack` and `nack`, one line a receipt.
 
 use forebay_client::Error;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use crate::{
     output::{self, Output},
 };
 
-/// Prints how it went with each receipt; fails if one of them failed.
-pub fn tell(output: Output, receipts: &[String], results: Vec<Result<(), Error>>) -> Result<(), Failure> {
+/// Prints the result of each receipt. Fails if one of them failed.
+pub fn print(output: Output, receipts: &[String], results: Vec<Result<(), Error>>) -> Result<(), Failure> {
     match output {
         Output::Json => {
             let to_json = |(receipt, result): (&String, &Result<(), Error>)| match result {
@@ -34,7 +34,7 @@ pub fn tell(output: Output, receipts: &[String], results: Vec<Result<(), Error>>
     first_failure(results)
 }
 
-/// Fails as the first member that failed.
+/// The error of the first member that failed.
 pub fn first_failure(results: Vec<Result<(), Error>>) -> Result<(), Failure> {
     match results.into_iter().find_map(Result::err) {
         Some(error) => Err(error.into()),

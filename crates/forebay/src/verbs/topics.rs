@@ -10,18 +10,19 @@ use crate::{
     output::{self, Output},
 };
 
-/// Topics of one call.
-const PAGE: u32 = 1_000;
+/// Topics of one page.
+const PAGE_TOPICS_MAX: u32 = 1_000;
 
 /// The flags.
 #[derive(Args)]
 pub struct Topics {
+    /// Server, namespace and output format.
     #[command(flatten)]
     connection: Connection,
-    /// Only topics whose names begin so
+    /// List only topics whose names begin with this text
     #[arg(long, default_value = "")]
     prefix: String,
-    /// At most so many
+    /// The most topics to list
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
@@ -37,7 +38,8 @@ impl Topics {
             if left == 0 {
                 break;
             }
-            let query = TopicQuery { page_size: left.min(PAGE), page_token, prefix: self.prefix.clone() };
+            let query =
+                TopicQuery { page_size: left.min(PAGE_TOPICS_MAX), page_token, prefix: self.prefix.clone() };
             let page = client.active_topics(query).await?;
             topics.extend(page.topics);
             token = page.next;

@@ -1,4 +1,4 @@
-//! What must hold between the values of a configuration, and the defaults of what is absent.
+//! Checks the values of a configuration, and fills in defaults.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,21 +10,21 @@ use forebay_engine::Settings;
 use forebay_types::{Limits, ShardId};
 
 use super::{
-    Config, LogFormat, Place, Secret, ShardConfig,
     file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Shard},
+    values::{Config, LogFormat, Secret, ShardConfig, ShardUrl},
 };
-use crate::grpc::{LoadLimits, Rules};
+use crate::grpc::{LoadLimits, RequestRules};
 
-/// How long balancers get to notice that a node stops.
-const DRAIN: Duration = Duration::from_secs(5);
-/// A stopping node must have time left to commit and answer within 25 s.
+/// How long load balancers have to notice that a node stops.
+const DRAIN_DEFAULT: Duration = Duration::from_secs(5);
+/// A stopping node needs the rest of its 25 s to commit and answer.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
 /// Names are stored in columns of 255 bytes.
-const NAME_MAX: usize = 255;
-/// gRPC answers carry at most 16 MiB.
-const ANSWER_MAX: usize = 15 << 20;
+const NAME_BYTES_MAX: usize = 255;
+/// gRPC responses carry at most 16 MiB.
+const ANSWER_BYTES_MAX: usize = 15 << 20;
 
-/// Puts together what the file says; what is wrong is added to `errors`.
+/// Checks what was read and returns the configuration. Everything that is wrong is added to `errors`.
 pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> Config {
     let limits = limits(file.limits, errors);
     let mut load = LoadLimits::default();
@@ -36,7 +36,7 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
     settings.dedupe_windows = windows(file.namespaces, errors);
 
     let node = file.node;
-    let drain = node.drain_ms.map_or(DRAIN, Duration::from_millis);
+    let drain = node.drain_ms.map_or(DRAIN_DEFAULT, Duration::from_millis);
     if drain > DRAIN_MAX {
         errors.push(format!("node.drain_ms must be at most {}", DRAIN_MAX.as_millis()));
     }
@@ -51,7 +51,7 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
         mysql_password: password.or_else(|| password_file(node.mysql_password_file?, errors)),
         mysql_tls_ca: node.mysql_tls_ca_file.map(PathBuf::from),
         shards: shards(file.shards, errors),
-        rules: Rules { limits, namespaces },
+        rules: RequestRules { limits, namespaces },
         load,
         settings,
     }
@@ -90,7 +90,7 @@ fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
         (limits.request_bytes == 0, "request_bytes must not be 0"),
         (limits.metadata_bytes > u16::MAX.into(), "metadata_bytes must be at most 65535"),
         (limits.header_bytes > 32 << 10, "header_bytes must be at most 32 KiB"),
-        (!(1..=NAME_MAX).contains(&limits.name_bytes), "name_bytes must be from 1 to 255"),
+        (!(1..=NAME_BYTES_MAX).contains(&limits.name_bytes), "name_bytes must be from 1 to 255"),
         (limits.key_bytes > 1 << 10, "key_bytes must be at most 1 KiB"),
         (limits.reason_bytes > u16::MAX.into(), "reason_bytes must be at most 65535"),
         (!(1..=10_000).contains(&limits.members), "members must be from 1 to 10000"),
@@ -98,7 +98,7 @@ fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
         (limits.leased_per_topic == 0, "leased_per_topic must not be 0"),
         (limits.leased_per_shard == 0, "leased_per_shard must not be 0"),
         (limits.topics_per_namespace == 0, "topics_per_namespace must not be 0"),
-        (limits.span.is_zero() || limits.span > days, "span_ms must be from 1 to 366 days"),
+        (limits.span.is_zero() || limits.span > days, "span_ms must be from 1 ms to 366 days"),
         (lease_min.is_zero(), "lease_min_ms must not be 0"),
         (lease_default < lease_min, "lease_default_ms must be at least lease_min_ms"),
         (lease_default > lease_max, "lease_default_ms must be at most lease_max_ms"),
@@ -106,11 +106,11 @@ fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
         (lease_max.as_millis() > u32::MAX.into(), "lease_max_ms must be at most 4294967295"),
         (limits.attempts_default == 0, "attempts_default must not be 0"),
         (limits.attempts_default > limits.attempts_max, "attempts_default must be at most attempts_max"),
-        // Calls end after 30 s, whatever they wait for.
+        // A call takes at most 30 s, including its long poll.
         (limits.wait_max > Duration::from_secs(29), "wait_max_ms must be at most 29000"),
         (limits.answer_bytes == 0, "answer_bytes must not be 0"),
         (limits.answer_bytes > limits.answer_bytes_max, "answer_bytes must be at most answer_max_bytes"),
-        (limits.answer_bytes_max > ANSWER_MAX, "answer_max_bytes must be at most 15 MiB"),
+        (limits.answer_bytes_max > ANSWER_BYTES_MAX, "answer_max_bytes must be at most 15 MiB"),
     ] {
         if wrong {
             errors.push(format!("limits.{message}"));
@@ -150,20 +150,26 @@ fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     set(&mut settings.admit_shard_bytes, keys.admit_shard_bytes);
     set(&mut settings.admit_tenant_bytes, keys.admit_tenant_bytes);
     set(&mut load.request_bytes, keys.request_bytes);
-    set(&mut load.unsent_bytes, keys.unsent_bytes);
-    set(&mut load.unsent_bytes_per_connection, keys.unsent_bytes_per_connection);
+    set(&mut load.unread_bytes, keys.unsent_bytes);
+    set(&mut load.unread_bytes_per_connection, keys.unsent_bytes_per_connection);
     let request = settings.limits.request_bytes;
-    for (name, bytes, least) in [
-        ("index_bytes", settings.index_bytes, 1 << 20),
-        ("admit_bytes", settings.admit_bytes, settings.admit_shard_bytes),
-        ("admit_shard_bytes", settings.admit_shard_bytes, settings.admit_tenant_bytes),
-        ("admit_tenant_bytes", settings.admit_tenant_bytes, request),
-        ("request_bytes", load.request_bytes, request * 2),
-        ("unsent_bytes", load.unsent_bytes, load.unsent_bytes_per_connection),
-        ("unsent_bytes_per_connection", load.unsent_bytes_per_connection, 1),
+    let connection = load.unread_bytes_per_connection;
+    for (name, bytes, min, bound) in [
+        ("index_bytes", settings.index_bytes, 1 << 20, "1 MiB"),
+        ("admit_bytes", settings.admit_bytes, settings.admit_shard_bytes, "memory.admit_shard_bytes"),
+        (
+            "admit_shard_bytes",
+            settings.admit_shard_bytes,
+            settings.admit_tenant_bytes,
+            "memory.admit_tenant_bytes",
+        ),
+        ("admit_tenant_bytes", settings.admit_tenant_bytes, request, "limits.request_bytes"),
+        ("request_bytes", load.request_bytes, request * 2, "twice limits.request_bytes"),
+        ("unsent_bytes", load.unread_bytes, connection, "memory.unsent_bytes_per_connection"),
+        ("unsent_bytes_per_connection", connection, 1, "1 byte"),
     ] {
-        if bytes < least {
-            errors.push(format!("memory.{name} must be at least {least} with what else is set"));
+        if bytes < min {
+            errors.push(format!("memory.{name} is {bytes}; it must be at least {bound} ({min})"));
         }
     }
 }
@@ -185,51 +191,51 @@ fn windows(
 
 fn shards(listed: Vec<Shard>, errors: &mut Vec<String>) -> Vec<ShardConfig> {
     if listed.is_empty() {
-        errors.push("there is no [[shard]]".to_owned());
+        errors.push("no [[shard]] is configured; add at least one".to_owned());
     }
-    let (mut ids, mut places) = (BTreeSet::new(), BTreeSet::new());
+    let (mut ids, mut databases) = (BTreeSet::new(), BTreeSet::new());
     let mut shards = Vec::with_capacity(listed.len());
     for (index, shard) in listed.into_iter().enumerate() {
         let mut wrong = |message: &str| errors.push(format!("shard[{index}].{message}"));
         let Some(id) = shard.id.filter(|id| *id > 0) else {
-            wrong("id must be a number from 1");
+            wrong("id must be a number of at least 1");
             continue;
         };
         if !ids.insert(id) {
-            wrong(&format!("id {id} is there twice"));
+            wrong(&format!("id {id} is used by another shard"));
         }
         let Some(url) = shard.url else {
             wrong("url is missing");
             continue;
         };
-        // Without its password: an account is no place.
-        let place = url.rsplit_once('@').map_or(url.as_str(), |(_, place)| place).to_owned();
-        if !places.insert(place) {
-            wrong("url names the same place as another shard's");
+        // Without user and password: two accounts may name one database.
+        let database = url.rsplit_once('@').map_or(url.as_str(), |(_, database)| database).to_owned();
+        if !databases.insert(database) {
+            wrong("url names a database that another shard uses");
         }
-        match place_of(&url) {
-            Ok(place) => shards.push(ShardConfig { id: ShardId(id), place }),
+        match shard_url(&url) {
+            Ok(url) => shards.push(ShardConfig { id: ShardId(id), url }),
             Err(message) => wrong(message),
         }
     }
     shards
 }
 
-/// The messages never repeat the URL, which may hold a password.
-fn place_of(url: &str) -> Result<Place, &'static str> {
+/// Parses a shard's URL. The messages never repeat it, because it may hold a password.
+fn shard_url(url: &str) -> Result<ShardUrl, &'static str> {
     if let Some(path) = url.strip_prefix("sqlite://") {
         return match path {
-            "" => Err("url names no file: sqlite:///var/lib/forebay/0001.db"),
-            path => Ok(Place::Sqlite(path.into())),
+            "" => Err("url must name a file, as in sqlite:///var/lib/forebay/0001.db"),
+            path => Ok(ShardUrl::Sqlite(path.into())),
         };
     }
     let rest = url.strip_prefix("mysql://").or_else(|| url.strip_prefix("mariadb://"));
     let Some(rest) = rest else { return Err("url must begin with mysql:// or sqlite://") };
     match rest.split_once('/') {
         Some((server, schema)) if !server.is_empty() && !schema.is_empty() => {
-            Ok(Place::MySql(url.to_owned()))
+            Ok(ShardUrl::MySql(url.to_owned()))
         }
-        _ => Err("url must name a server and a schema: mysql://forebay@db1:3306/forebay_0001"),
+        _ => Err("url must name a server and a schema, as in mysql://forebay@db1:3306/forebay_0001"),
     }
 }
 
@@ -237,8 +243,8 @@ fn address(key: &str, given: Option<String>, default: &str, errors: &mut Vec<Str
     let Some(text) = given else { return default.to_owned() };
     let parts = text.rsplit_once(':');
     let valid = parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-    if !valid || text.len() > NAME_MAX {
-        errors.push(format!("{key} must be host:port, as in {}", "0.0.0.0:7420"));
+    if !valid || text.len() > NAME_BYTES_MAX {
+        errors.push(format!("{key} must be host:port, as in 0.0.0.0:7420"));
     }
     text
 }
@@ -258,7 +264,7 @@ fn password_file(path: String, errors: &mut Vec<String>) -> Option<Secret> {
     match std::fs::read_to_string(&path) {
         Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
         Err(error) => {
-            errors.push(format!("node.mysql_password_file: {path} can't be read: {error}"));
+            errors.push(format!("node.mysql_password_file: cannot read {path}: {error}"));
             None
         }
     }

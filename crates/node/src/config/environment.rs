@@ -1,16 +1,17 @@
-//! Variables that override the file: `FOREBAY_GRPC` for `node.grpc`, `FOREBAY_LIMITS_PAYLOAD_BYTES` for
-//! `limits.payload_bytes`, and so on for `ENGINE` and `MEMORY`.
+//! Environment variables that override the file: `FOREBAY_GRPC` for `node.grpc`,
+//! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `ENGINE` and `MEMORY`.
 
 use std::ffi::OsString;
 
 use toml::{Table, Value};
 
-use super::Secret;
+use super::values::Secret;
 
+/// Starts the name of every variable that is read.
 const PREFIX: &str = "FOREBAY_";
 
-/// The variables that stand for keys of `[node]`.
-const NODE: [&str; 10] = [
+/// The keys of `[node]` that variables set.
+const NODE_KEYS: [&str; 10] = [
     "grpc",
     "http",
     "advertise",
@@ -23,14 +24,14 @@ const NODE: [&str; 10] = [
     "mysql_tls_ca_file",
 ];
 
-/// A variable that is text; others can't be ours.
+/// A variable whose name and value are text. All of ours are.
 pub fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
     Some((name.into_string().ok()?, value.into_string().ok()?))
 }
 
-/// Sets what the variables say; returns the password, which has no key.
+/// Sets the keys that variables name. Returns the password, which has no key.
 ///
-/// Variables of other names that begin with `FOREBAY_` belong to other programs or to the command line.
+/// Other variables that begin with `FOREBAY_` belong to other programs or to the command line.
 pub fn overlay(
     table: &mut Table,
     variables: impl IntoIterator<Item = (String, String)>,
@@ -41,7 +42,7 @@ pub fn overlay(
         let Some(name) = name.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else { continue };
         if name == "mysql_password" {
             password = Some(Secret::new(text));
-        } else if NODE.contains(&name.as_str()) {
+        } else if NODE_KEYS.contains(&name.as_str()) {
             set(table, "node", [(name.as_str(), value(&text))], errors);
         } else if let Some((section @ ("limits" | "engine" | "memory"), key)) = name.split_once('_') {
             set(table, section, [(key, value(&text))], errors);
@@ -65,11 +66,11 @@ pub fn set<'a>(
     }
 }
 
-/// A number or a truth where the text is one, else a text.
+/// An integer or a boolean if the text is one, else a string.
 fn value(text: &str) -> Value {
     match (text.parse(), text.parse()) {
         (Ok(number), _) => Value::Integer(number),
-        (_, Ok(truth)) => Value::Boolean(truth),
+        (_, Ok(boolean)) => Value::Boolean(boolean),
         _ => Value::String(text.to_owned()),
     }
 }

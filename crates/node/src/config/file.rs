@@ -1,115 +1,166 @@
-//! The keys of `forebay.toml`, as they stand there.
+//! The keys of `forebay.toml`, as written.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::{Table, Value};
 
-/// The whole file. What is absent has its default, which [`super::check`] knows.
+/// The whole file. `check.rs` fills in the defaults of absent keys.
 #[derive(Debug, Default)]
 pub struct File {
-    /// `[node]`
+    /// `[node]`: the process.
     pub node: Node,
-    /// `[[shard]]`
+    /// `[[shard]]`: one entry a shard.
     pub shards: Vec<Shard>,
-    /// `[limits]`
+    /// `[limits]`: what one request may have.
     pub limits: LimitKeys,
-    /// `[engine]`
+    /// `[engine]`: batches, leases and calls.
     pub engine: EngineKeys,
-    /// `[memory]`
+    /// `[memory]`: what memory is used for.
     pub memory: MemoryKeys,
-    /// `[namespace.NAME]`
+    /// `[namespace.NAME]`: what differs for one namespace.
     pub namespaces: BTreeMap<String, NamespaceKeys>,
 }
 
-/// What concerns the process.
+/// `[node]`: the process.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Node {
+    /// Where to serve gRPC, `host:port`.
     pub grpc: Option<String>,
+    /// Where to serve HTTP, `host:port`.
     pub http: Option<String>,
+    /// Where other nodes reach this one, `host:port`.
     pub advertise: Option<String>,
+    /// Serve even on a database that may lose answered commits.
     pub allow_not_durable: Option<bool>,
+    /// The log filter, as in `info,forebay_engine=debug`.
     pub log: Option<String>,
+    /// `text` or `json`.
     pub log_format: Option<String>,
+    /// How long a stopping node still serves while load balancers notice.
     pub drain_ms: Option<u64>,
+    /// Allow only the namespaces that have a section.
     pub strict_namespaces: Option<bool>,
+    /// Holds the password of the MySQL accounts.
     pub mysql_password_file: Option<String>,
+    /// CA certificates for connections to MySQL.
     pub mysql_tls_ca_file: Option<String>,
 }
 
-/// One shard.
+/// `[[shard]]`: one shard.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Shard {
+    /// Part of every item's id, so it must never change.
     pub id: Option<u32>,
+    /// The database, as in `mysql://forebay@db1:3306/forebay_0001`.
     pub url: Option<String>,
 }
 
-/// What is allowed in calls.
+/// `[limits]`: what one request may have.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitKeys {
+    /// The most bytes of a payload.
     pub payload_bytes: Option<usize>,
+    /// The most bytes of an item's metadata.
     pub metadata_bytes: Option<usize>,
+    /// The most headers of an item.
     pub headers: Option<usize>,
+    /// The most bytes of an item's headers together.
     pub header_bytes: Option<usize>,
+    /// The most bytes of a topic or namespace.
     pub name_bytes: Option<usize>,
+    /// The most bytes of a dedupe key, request id or consumer.
     pub key_bytes: Option<usize>,
+    /// The most bytes of a nack's reason.
     pub reason_bytes: Option<usize>,
+    /// The most members of a call.
     pub members: Option<usize>,
+    /// The most bytes of a request.
     pub request_bytes: Option<usize>,
+    /// The most topics of a dequeue.
     pub demands: Option<usize>,
+    /// The most leased items of a topic in a shard.
     pub leased_per_topic: Option<usize>,
+    /// The most leased items of a shard.
     pub leased_per_shard: Option<usize>,
+    /// The most topics of a namespace.
     pub topics_per_namespace: Option<usize>,
+    /// The longest delay and ttl.
     pub span_ms: Option<u64>,
+    /// The shortest lease.
     pub lease_min_ms: Option<u64>,
+    /// The longest lease.
     pub lease_max_ms: Option<u64>,
+    /// The lease of an item that names none.
     pub lease_default_ms: Option<u64>,
+    /// The largest `max_attempts`.
     pub attempts_max: Option<u32>,
+    /// The `max_attempts` of an item that names none.
     pub attempts_default: Option<u32>,
+    /// The longest long poll.
     pub wait_max_ms: Option<u64>,
+    /// Bytes of items in an answer by default.
     pub answer_bytes: Option<usize>,
+    /// The largest `max_bytes` of a dequeue.
     pub answer_max_bytes: Option<usize>,
 }
 
-/// How the engine works.
+/// `[engine]`: batches, leases and calls.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EngineKeys {
+    /// Rows of one commit.
     pub batch_rows: Option<usize>,
+    /// Commits in flight at one database server.
     pub batches_per_server: Option<usize>,
+    /// How long dedupe keys and request ids are remembered.
     pub dedupe_window_ms: Option<u64>,
+    /// How long a silent owner keeps a shard.
     pub shard_lease_ms: Option<u64>,
+    /// How long an empty topic is kept in memory.
     pub idle_topic_ms: Option<u64>,
+    /// Long polls that may wait at the node.
     pub polls: Option<usize>,
+    /// Long polls that may wait on one connection.
     pub polls_per_connection: Option<usize>,
+    /// Calls in progress at the node.
     pub calls: Option<usize>,
+    /// Calls in progress on one connection.
     pub calls_per_connection: Option<usize>,
 }
 
-/// How much memory is used for what.
+/// `[memory]`: what memory is used for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryKeys {
+    /// The ready index and cached bodies of all shards.
     pub index_bytes: Option<usize>,
+    /// Enqueues that wait for their commit, in total.
     pub admit_bytes: Option<usize>,
+    /// The same for one shard.
     pub admit_shard_bytes: Option<usize>,
+    /// The same for one namespace in one shard.
     pub admit_tenant_bytes: Option<usize>,
+    /// Requests that are being received or handled.
     pub request_bytes: Option<usize>,
+    /// Items in answers that clients have not read yet.
     pub unsent_bytes: Option<usize>,
+    /// The same for one connection.
     pub unsent_bytes_per_connection: Option<usize>,
 }
 
-/// What one namespace has of its own.
+/// `[namespace.NAME]`: what differs for one namespace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NamespaceKeys {
+    /// Replaces `engine.dedupe_window_ms`.
     pub dedupe_window_ms: Option<u64>,
 }
 
-/// Reads the table; every key that is unknown or of a wrong type is told, not only the first.
+/// Reads the table. Every key that is unknown or of a wrong type is reported, not only the first.
 pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
     let file = File {
         node: section("node", table.remove("node"), errors),
@@ -121,7 +172,7 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
     };
     for key in table.keys() {
         errors.push(format!(
-            "unknown key {key}: there are \
+            "unknown key {key}; the sections are \
              [node], [[shard]], [limits], [engine], [memory] and [namespace.NAME]"
         ));
     }
@@ -157,7 +208,7 @@ fn namespaces(value: Option<Value>, errors: &mut Vec<String>) -> BTreeMap<String
     table.into_iter().map(read).collect()
 }
 
-/// Reads a section key by key, so that each wrong one is told.
+/// Reads a section key by key, so that each wrong one is reported.
 fn section<T: DeserializeOwned + Default>(name: &str, value: Option<Value>, errors: &mut Vec<String>) -> T {
     let mut table = match value {
         None => return T::default(),
@@ -168,8 +219,8 @@ fn section<T: DeserializeOwned + Default>(name: &str, value: Option<Value>, erro
         }
     };
     table.retain(|key, value| {
-        let alone = Table::from_iter([(key.to_string(), value.clone())]);
-        match alone.try_into::<T>() {
+        let single = Table::from_iter([(key.to_string(), value.clone())]);
+        match single.try_into::<T>() {
             Ok(_) => true,
             Err(error) => {
                 errors.push(format!("{name}.{key}: {}", error.message()));
@@ -177,6 +228,6 @@ fn section<T: DeserializeOwned + Default>(name: &str, value: Option<Value>, erro
             }
         }
     });
-    // What is left has been read once already.
+    // Each remaining key has been read once already.
     table.try_into().unwrap_or_default()
 }

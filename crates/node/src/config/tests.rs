@@ -1,6 +1,11 @@
-//! What is told about a configuration.
+//! Defaults, overrides and error messages of a configuration.
+
+use std::{path::Path, time::Duration};
+
+use forebay_engine::Settings;
 
 use super::*;
+use crate::grpc::LoadLimits;
 
 const SHARD: &str = "[[shard]]\nid = 1\nurl = \"sqlite:///tmp/1.db\"\n";
 
@@ -14,7 +19,7 @@ fn errors(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_sample_is_right() {
+fn every_sample_is_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/config");
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -30,7 +35,7 @@ fn every_sample_is_right() {
 }
 
 #[test]
-fn a_short_file_leaves_the_promised_defaults() {
+fn a_short_file_has_the_documented_defaults() {
     let config = parse(SHARD, &[], vec![]).unwrap();
     assert_eq!(config.settings, Settings::default());
     assert_eq!((config.grpc.as_str(), config.http.as_str()), ("127.0.0.1:7420", "127.0.0.1:7421"));
@@ -40,7 +45,7 @@ fn a_short_file_leaves_the_promised_defaults() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once_by_its_key() {
+fn every_wrong_key_is_reported_at_once() {
     let text = "
         colour = 1
         [node]
@@ -63,7 +68,7 @@ fn everything_wrong_is_told_at_once_by_its_key() {
         host = 'x'
     ";
     let errors = errors(text);
-    let told =
+    let reported =
         |start: &str| assert!(errors.iter().any(|error| error.starts_with(start)), "{start}: {errors:#?}");
     for start in [
         "unknown key colour",
@@ -75,17 +80,17 @@ fn everything_wrong_is_told_at_once_by_its_key() {
         "namespace.a.window: unknown field",
         "shard[0].id must be",
         "shard[1].url must begin with",
-        "shard[2].id 2 is there twice",
+        "shard[2].id 2 is used by another shard",
         "shard[2].host: unknown field",
         "shard[2].url is missing",
     ] {
-        told(start);
+        reported(start);
     }
     assert!(errors.iter().all(|error| !error.contains("hidden")), "{errors:#?}");
 }
 
 #[test]
-fn a_text_that_is_no_toml_is_told_alone() {
+fn a_file_that_is_not_toml_has_one_error() {
     let errors = errors("[node\n");
     assert_eq!(errors.len(), 1, "{errors:#?}");
     assert!(self::errors("").iter().any(|error| error.contains("[[shard]]")));
@@ -115,7 +120,7 @@ fn flags_override_the_environment_which_overrides_the_file() {
 }
 
 #[test]
-fn the_password_comes_from_the_environment_or_a_file_and_is_never_shown() {
+fn the_password_comes_from_the_environment_or_a_file_and_is_never_printed() {
     let config = parse(SHARD, &[("FOREBAY_MYSQL_PASSWORD", "hidden")], vec![]).unwrap();
     let password = config.mysql_password.unwrap();
     assert_eq!(password.reveal(), "hidden");
@@ -124,11 +129,11 @@ fn the_password_comes_from_the_environment_or_a_file_and_is_never_shown() {
         errors(&format!("[node]\nmysql_password = \"x\"\n{SHARD}"))[0].starts_with("node.mysql_password")
     );
     let missing = errors(&format!("[node]\nmysql_password_file = \"/nowhere\"\n{SHARD}"));
-    assert!(missing[0].starts_with("node.mysql_password_file: /nowhere"), "{missing:?}");
+    assert!(missing[0].starts_with("node.mysql_password_file: cannot read /nowhere"), "{missing:?}");
 }
 
 #[test]
-fn namespaces_have_windows_and_may_be_all_there_are() {
+fn namespaces_have_windows_and_may_be_the_only_ones() {
     let text = format!(
         "[node]\nstrict_namespaces = true\n[namespace.a]\ndedupe_window_ms = 5000\n[namespace.b]\n{SHARD}"
     );
@@ -136,4 +141,11 @@ fn namespaces_have_windows_and_may_be_all_there_are() {
     assert_eq!(config.settings.dedupe_windows["a"], Duration::from_secs(5));
     let known: Vec<_> = config.rules.namespaces.unwrap().into_iter().collect();
     assert_eq!(known, ["a", "b"]);
+}
+
+#[test]
+fn a_memory_limit_below_another_names_both() {
+    let errors = errors(&format!("[memory]\nadmit_bytes = 5\n{SHARD}"));
+    let expected = "memory.admit_bytes is 5; it must be at least memory.admit_shard_bytes (33554432)";
+    assert_eq!(errors, [expected]);
 }

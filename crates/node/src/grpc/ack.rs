@@ -1,13 +1,13 @@
-//! `Ack`: reads the receipts, has the engine end the deliveries, answers each.
+//! `Ack`: decodes the receipts, has the engine end the deliveries, answers each.
 
 use forebay_proto::v1::{AckRequest, AckResponse};
 use forebay_types::Refusal;
 
 use super::{
-    Queue, answered,
     fields::{self, Path},
     members::Members,
-    settle_result,
+    queue::Queue,
+    status,
 };
 
 /// Serves the call.
@@ -17,11 +17,11 @@ pub async fn ack(queue: &Queue, request: AckRequest) -> Result<AckResponse, Refu
     let checked = request.acks.iter().enumerate().map(|(index, ack)| {
         fields::receipt(&namespace, Path::of_member("acks", index, "receipt"), &ack.receipt)
     });
-    let (acks, places) = checked.collect::<Members<_>>().split();
+    let (acks, results) = checked.collect::<Members<_>>().split();
     let answers = match acks.is_empty() {
         true => Vec::new(),
         false => queue.engine.ack(acks).await?,
     };
-    let answers = answered(places.fill("acks", answers))?;
-    Ok(AckResponse { results: answers.into_iter().map(settle_result).collect() })
+    let answers = results.merge("acks", answers)?;
+    Ok(AckResponse { results: answers.into_iter().map(status::of_settled).collect() })
 }

@@ -1,15 +1,15 @@
-//! `GetActiveTopics`: reads the page token, has the engine list the topics, writes the next token.
+//! `GetActiveTopics`: decodes the page token, has the engine list the topics, encodes the next token.
 
 use forebay_engine::{ActiveTopic, ActiveTopicsCall};
 use forebay_proto::v1::{ActiveTopic as WireTopic, GetActiveTopicsRequest, GetActiveTopicsResponse};
 use forebay_types::Refusal;
 
-use super::{Queue, fields, token};
+use super::{fields, queue::Queue, token};
 
-/// Topics of a page that names no number.
-const PAGE_DEFAULT: usize = 100;
+/// Topics of a page if `page_size` is 0.
+const PAGE_TOPICS_DEFAULT: usize = 100;
 /// The most topics of a page.
-const PAGE_MAX: usize = 1_000;
+const PAGE_TOPICS_MAX: usize = 1_000;
 
 /// Serves the call.
 pub async fn active_topics(
@@ -20,8 +20,8 @@ pub async fn active_topics(
     let prefix = request.topic_prefix;
     fields::prefix(&queue.rules.limits, "topic_prefix", &prefix)?;
     let limit = match request.page_size as usize {
-        0 => PAGE_DEFAULT,
-        number => fields::within("page_size", number, 1, PAGE_MAX)?,
+        0 => PAGE_TOPICS_DEFAULT,
+        number => fields::within("page_size", number, 1, PAGE_TOPICS_MAX)?,
     };
     let after = token::decode(&namespace, &prefix, &request.page_token)?;
 

@@ -1,4 +1,5 @@
-//! `Dequeue`: checks the demands, has the engine lease items, waiting outside of the limit on calls at work.
+//! `Dequeue`: checks the demands and has the engine lease items. A long poll does not count as a call in
+//! progress while it waits.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -10,9 +11,9 @@ use forebay_proto::v1::{
 use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal};
 
 use super::{
-    Queue,
-    call::Call,
+    admission::Call,
     fields::{self, Path},
+    queue::Queue,
 };
 
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
@@ -27,7 +28,7 @@ pub async fn dequeue(
     let asked = check(queue, request)?;
     let namespace = asked.namespace.clone();
     let wait = asked.wait.min(call.left().saturating_sub(WAIT_MARGIN));
-    // Too many parked calls on one connection: this one is answered with what is there at once.
+    // Too many parked calls on one connection: this one is answered at once with what is ready.
     let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };
     let items = queue.engine.dequeue(DequeueCall { wait, ..asked }).await?;
     Ok(DequeueResponse { items: items.into_iter().map(|item| to_wire(&namespace, item)).collect() })
@@ -38,7 +39,7 @@ fn check(queue: &Queue, request: DequeueRequest) -> Result<DequeueCall, Refusal>
     let namespace = queue.rules.namespace(&request.namespace)?;
     let demands = demands(limits, request.demands)?;
     let wait = match &request.wait {
-        Some(wait) => fields::span("wait", wait)?.min(limits.wait_max),
+        Some(wait) => fields::duration("wait", wait)?.min(limits.wait_max),
         None => Duration::ZERO,
     };
     let lease = fields::lease(limits, "lease_duration", request.lease_duration.as_ref())?;
@@ -60,21 +61,21 @@ fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refu
         let topic = match demand.selector {
             Some(Selector::Topic(topic)) => fields::topic(limits, path("topic"), &topic)?,
             Some(Selector::TopicPrefix(_)) => {
-                let message = "demands by prefix are not served yet";
+                let message = "is not supported yet; name a topic";
                 let refusal = Refusal::new(Reason::Unimplemented, message);
                 return Err(Refusal { field: Some(path("topic_prefix").into()), ..refusal });
             }
             None => return Err(Refusal::field(path("topic"), "must not be empty")),
         };
         if !topics.insert(topic.clone()) {
-            return Err(Refusal::field(path("topic"), "is there twice"));
+            return Err(Refusal::field(path("topic"), "is listed twice"));
         }
         let max_items = fields::within(path("max_items"), demand.max_items as usize, 1, limits.members)?;
         sum += max_items;
         demands.push(Demand { topic, max_items });
     }
     if sum > limits.members {
-        let message = format!("ask for {sum} items together; at most {} are allowed", limits.members);
+        let message = format!("ask for {sum} items in total; at most {} are allowed", limits.members);
         return Err(Refusal::too_large("demands", message));
     }
     Ok(demands)

@@ -9,9 +9,9 @@ use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, ShardId, Timestamp};
 use prost::Message as _;
 
 use super::{
-    Queue, answered,
     fields::{self, Path},
     members::Members,
+    queue::Queue,
     status,
 };
 
@@ -23,28 +23,28 @@ pub async fn enqueue(queue: &Queue, request: EnqueueRequest) -> Result<EnqueueRe
     fields::bytes("items", request.encoded_len(), limits.request_bytes)?;
     let request_id = fields::key(limits, "request_id", request.request_id)?;
     if request_id.is_some() {
-        alone(&request.items)?;
+        check_standalone(&request.items)?;
     }
 
     let now = queue.clock.wall();
     let checked = request.items.into_iter().enumerate().map(|(index, item)| check(limits, now, index, item));
-    let (items, places) = checked.collect::<Members<_>>().split();
+    let (items, results) = checked.collect::<Members<_>>().split();
     let answers = match items.is_empty() {
         true => Vec::new(),
         false => queue.engine.enqueue(EnqueueCall { namespace, items, request_id }).await?,
     };
-    // A request id of another call refuses this one whole, although the engine says it of each item.
+    // A request id that another call used refuses this call as a whole. The engine reports it on each item.
     if let Some(Err(refusal)) = answers.first()
         && refusal.field.as_deref() == Some("request_id")
     {
         return Err(refusal.clone());
     }
-    let answers = answered(places.fill("items", answers))?;
+    let answers = results.merge("items", answers)?;
     Ok(EnqueueResponse { results: answers.into_iter().map(result).collect() })
 }
 
-/// A call with a request id is stored whole in one shard, as one unit: no item may ask for its own place.
-fn alone(items: &[EnqueueItem]) -> Result<(), Refusal> {
+/// A call with a request id is stored in one shard as a unit, so no item may choose its own shard.
+fn check_standalone(items: &[EnqueueItem]) -> Result<(), Refusal> {
     for (index, item) in items.iter().enumerate() {
         let wrong = match (item.dedupe_key.is_empty(), item.shard) {
             (false, _) => "dedupe_key",
@@ -53,7 +53,7 @@ fn alone(items: &[EnqueueItem]) -> Result<(), Refusal> {
         };
         return Err(Refusal::field(
             format!("items[{index}].{wrong}"),
-            "must be absent in a call with a request_id",
+            "must not be set in a call with a request_id",
         ));
     }
     Ok(())
@@ -79,14 +79,14 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
         Some(WireSchedule::Delay(delay)) => {
             let delay = fields::delay(limits, path("delay"), delay)?;
             if ttl.is_some_and(|ttl| delay >= ttl) {
-                return Err(Refusal::field(path("delay"), "is not shorter than the ttl"));
+                return Err(Refusal::field(path("delay"), "must be shorter than the ttl"));
             }
             if delay.is_zero() { Schedule::Now } else { Schedule::Delay(delay) }
         }
         Some(WireSchedule::DeliverAfter(time)) => {
             let time = fields::timestamp(path("deliver_after"), time)?;
             if ttl.is_some_and(|ttl| time >= now.plus(ttl)) {
-                return Err(Refusal::field(path("deliver_after"), "is not before the item's expiry"));
+                return Err(Refusal::field(path("deliver_after"), "must be before the item expires"));
             }
             Schedule::After(time)
         }
@@ -95,7 +95,7 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
     let policy = match WirePolicy::try_from(item.delivery_policy) {
         Ok(WirePolicy::Unspecified | WirePolicy::AtLeastOnce) => DeliveryPolicy::AtLeastOnce,
         Ok(WirePolicy::AtMostOnce) => DeliveryPolicy::AtMostOnce,
-        Err(_) => return Err(Refusal::field(path("delivery_policy"), "is no known policy")),
+        Err(_) => return Err(Refusal::field(path("delivery_policy"), "is not a known delivery policy")),
     };
     let max_attempts = match item.max_attempts {
         0 => limits.attempts_default,
@@ -106,7 +106,7 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
         }
     };
     if item.shard.is_some() && !item.dedupe_key.is_empty() {
-        return Err(Refusal::field(path("dedupe_key"), "must be absent where a shard is named"));
+        return Err(Refusal::field(path("dedupe_key"), "must not be set together with shard"));
     }
 
     let mut headers: Vec<_> = item.headers.into_iter().collect();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_gets_its_default() {
+    fn an_absent_field_gets_its_default() {
         let item = checked(item()).unwrap();
         assert_eq!(item.lease, Duration::from_secs(30));
         assert_eq!(item.max_attempts, 16);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_until_after_its_own_end() {
+    fn an_item_must_be_deliverable_before_it_expires() {
         let after = |micros: i64| {
             let time = Timestamp::from_micros(NOW.as_micros() + micros);
             let schedule = Some(WireSchedule::DeliverAfter(fields::to_timestamp(time)));
@@ -261,11 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_id_stands_alone() {
+    fn a_request_id_excludes_dedupe_keys_and_shards() {
         let keyed = EnqueueItem { dedupe_key: "k".to_owned(), ..item() };
-        let placed = EnqueueItem { shard: Some(1), ..item() };
-        assert!(alone(&[item(), item()]).is_ok());
-        assert_eq!(alone(&[item(), keyed]).unwrap_err().field.as_deref(), Some("items[1].dedupe_key"));
-        assert_eq!(alone(&[placed]).unwrap_err().field.as_deref(), Some("items[0].shard"));
+        let with_shard = EnqueueItem { shard: Some(1), ..item() };
+        assert!(check_standalone(&[item(), item()]).is_ok());
+        assert_eq!(
+            check_standalone(&[item(), keyed]).unwrap_err().field.as_deref(),
+            Some("items[1].dedupe_key")
+        );
+        assert_eq!(check_standalone(&[with_shard]).unwrap_err().field.as_deref(), Some("items[0].shard"));
     }
 }

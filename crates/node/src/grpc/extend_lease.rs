@@ -1,13 +1,13 @@
-//! `ExtendLease`: checks the durations, has the engine move the ends of the leases, answers each.
+//! `ExtendLease`: checks the durations, has the engine extend the leases, answers each.
 
 use forebay_engine::ExtendOf;
 use forebay_proto::v1::{ExtendLeaseRequest, ExtendLeaseResponse, ExtendLeaseResult, LeaseExtension};
 use forebay_types::{Limits, Refusal, Timestamp};
 
 use super::{
-    Queue, answered,
     fields::{self, Path},
     members::Members,
+    queue::Queue,
     status,
 };
 
@@ -21,12 +21,12 @@ pub async fn extend_lease(
     fields::members("extensions", request.extensions.len(), limits.members)?;
     let checked = request.extensions.iter().enumerate();
     let checked = checked.map(|(index, extension)| check(limits, &namespace, index, extension));
-    let (extensions, places) = checked.collect::<Members<_>>().split();
+    let (extensions, results) = checked.collect::<Members<_>>().split();
     let answers = match extensions.is_empty() {
         true => Vec::new(),
         false => queue.engine.extend_lease(extensions).await?,
     };
-    let answers = answered(places.fill("extensions", answers))?;
+    let answers = results.merge("extensions", answers)?;
     Ok(ExtendLeaseResponse { results: answers.into_iter().map(result).collect() })
 }
 

@@ -1,13 +1,15 @@
-//! Checks of single fields. Each names the field's path, and none looks at anything but its arguments.
+//! Checks of single fields. Each refusal names the field's path.
 
 use std::{fmt, time::Duration};
 
 use forebay_types::{Limits, Namespace, Reason, Receipt, ReceiptError, Refusal, Timestamp, Topic};
 
-/// Where a field stands in its request. Written out only where something is wrong with it.
+/// The path of a field in its request. It is formatted only for a refusal.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
+    /// The list and index of the member; `None` for a field of the request.
     member: Option<(&'a str, usize)>,
+    /// The field's name.
     field: &'a str,
 }
 
@@ -39,7 +41,7 @@ impl From<Path<'_>> for String {
     }
 }
 
-/// The namespace of a call: present, and of the right characters.
+/// The namespace of a call: present, and of allowed characters.
 pub fn namespace(limits: &Limits, text: &str) -> Result<Namespace, Refusal> {
     name(limits, "namespace", text)?;
     Ok(text.into())
@@ -52,7 +54,7 @@ pub fn topic<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Resu
     Ok(text.into())
 }
 
-/// What a topic's name may begin with; may be empty.
+/// A prefix of topic names; may be empty.
 pub fn prefix<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<(), Refusal> {
     let path = path.into();
     if text.is_empty() { Ok(()) } else { name(limits, path, text) }
@@ -68,62 +70,62 @@ fn name<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<()
     if text.bytes().all(allowed) {
         Ok(())
     } else {
-        Err(Refusal::field(path, "has a character other than A-Z a-z 0-9 . _ : / -"))
+        Err(Refusal::field(path, "must contain only A-Z a-z 0-9 . _ : / -"))
     }
 }
 
 /// A size against its limit.
-pub fn bytes<'a>(path: impl Into<Path<'a>>, size: usize, most: usize) -> Result<(), Refusal> {
+pub fn bytes<'a>(path: impl Into<Path<'a>>, size: usize, max: usize) -> Result<(), Refusal> {
     let path = path.into();
-    if size > most {
-        return Err(Refusal::too_large(path, format!("has {size} bytes; at most {most} are allowed")));
+    if size > max {
+        return Err(Refusal::too_large(path, format!("has {size} bytes; at most {max} are allowed")));
     }
     Ok(())
 }
 
 /// How many members a call has: at least one, and not too many.
-pub fn members<'a>(path: impl Into<Path<'a>>, count: usize, most: usize) -> Result<(), Refusal> {
+pub fn members<'a>(path: impl Into<Path<'a>>, count: usize, max: usize) -> Result<(), Refusal> {
     let path = path.into();
     if count == 0 {
         return Err(Refusal::field(path, "must not be empty"));
     }
-    if count > most {
-        return Err(Refusal::too_large(path, format!("has {count} members; at most {most} are allowed")));
+    if count > max {
+        return Err(Refusal::too_large(path, format!("has {count} members; at most {max} are allowed")));
     }
     Ok(())
 }
 
-/// A number between two others.
+/// A number in a range.
 pub fn within<'a>(
     path: impl Into<Path<'a>>,
     number: usize,
-    least: usize,
-    most: usize,
+    min: usize,
+    max: usize,
 ) -> Result<usize, Refusal> {
     let path = path.into();
-    if (least..=most).contains(&number) {
+    if (min..=max).contains(&number) {
         Ok(number)
     } else {
-        Err(Refusal::field(path, format!("is {number}; it must be from {least} to {most}")))
+        Err(Refusal::field(path, format!("is {number}; it must be from {min} to {max}")))
     }
 }
 
-/// A short text that may be empty, as in a dedupe key; empty means none.
+/// A short text such as a dedupe key. Empty means absent.
 pub fn key<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: String) -> Result<Option<String>, Refusal> {
     let path = path.into();
     bytes(path, text.len(), limits.key_bytes)?;
     Ok(if text.is_empty() { None } else { Some(text) })
 }
 
-/// A span that is not negative, rounded up to a microsecond, so that nothing comes early.
-pub fn span<'a>(path: impl Into<Path<'a>>, span: &prost_types::Duration) -> Result<Duration, Refusal> {
+/// A duration that is not negative. It is rounded up to a microsecond, so that nothing happens early.
+pub fn duration<'a>(path: impl Into<Path<'a>>, span: &prost_types::Duration) -> Result<Duration, Refusal> {
     let path = path.into();
-    // The ranges are protobuf's own: 10,000 years, and nanoseconds of the seconds' sign.
+    // Protobuf's own range: 10,000 years, and nanoseconds with the sign of the seconds.
     let in_range = span.seconds.unsigned_abs() <= 315_576_000_000
         && span.nanos.unsigned_abs() <= 999_999_999
         && span.seconds.signum() * i64::from(span.nanos.signum()) >= 0;
     if !in_range {
-        return Err(Refusal::field(path, "is no valid duration"));
+        return Err(Refusal::field(path, "is not a valid duration"));
     }
     let (Ok(seconds), Ok(nanos)) = (u64::try_from(span.seconds), u64::try_from(span.nanos)) else {
         return Err(Refusal::field(path, "must not be negative"));
@@ -138,7 +140,7 @@ pub fn delay<'a>(
     given: &prost_types::Duration,
 ) -> Result<Duration, Refusal> {
     let path = path.into();
-    let span = span(path, given)?;
+    let span = duration(path, given)?;
     at_most(path, span, limits.span)?;
     Ok(span)
 }
@@ -150,9 +152,9 @@ pub fn ttl<'a>(
     given: &prost_types::Duration,
 ) -> Result<Duration, Refusal> {
     let path = path.into();
-    let span = span(path, given)?;
+    let span = duration(path, given)?;
     if span.is_zero() {
-        return Err(Refusal::field(path, "must not be 0; leave it out for no end"));
+        return Err(Refusal::field(path, "must not be 0; omit it for an item that never expires"));
     }
     at_most(path, span, limits.span)?;
     Ok(span)
@@ -166,18 +168,18 @@ pub fn lease<'a>(
 ) -> Result<Option<Duration>, Refusal> {
     let path = path.into();
     let Some(given) = given else { return Ok(None) };
-    let span = span(path, given)?;
+    let span = duration(path, given)?;
     if span < limits.lease_min || span > limits.lease_max {
-        let (least, most) = (limits.lease_min, limits.lease_max);
-        return Err(Refusal::field(path, format!("is {span:?}; it must be from {least:?} to {most:?}")));
+        let (min, max) = (limits.lease_min, limits.lease_max);
+        return Err(Refusal::field(path, format!("is {span:?}; it must be from {min:?} to {max:?}")));
     }
     Ok(Some(span))
 }
 
-fn at_most<'a>(path: impl Into<Path<'a>>, span: Duration, most: Duration) -> Result<(), Refusal> {
+fn at_most<'a>(path: impl Into<Path<'a>>, span: Duration, max: Duration) -> Result<(), Refusal> {
     let path = path.into();
-    if span > most {
-        return Err(Refusal::field(path, format!("is {span:?}; it must be at most {most:?}")));
+    if span > max {
+        return Err(Refusal::field(path, format!("is {span:?}; it must be at most {max:?}")));
     }
     Ok(())
 }
@@ -189,13 +191,13 @@ pub fn timestamp<'a>(path: impl Into<Path<'a>>, time: &prost_types::Timestamp) -
     let in_range = (-62_135_596_800..=253_402_300_799).contains(&time.seconds)
         && (0..=999_999_999).contains(&time.nanos);
     if !in_range {
-        return Err(Refusal::field(path, "is no valid timestamp"));
+        return Err(Refusal::field(path, "is not a valid timestamp"));
     }
     let micros = i64::from(time.nanos.unsigned_abs().div_ceil(1_000));
     Ok(Timestamp::from_micros(time.seconds * 1_000_000 + micros))
 }
 
-/// A receipt for the namespace at hand. What is malformed or foreign shows from the string alone.
+/// A receipt of this namespace. Malformed and foreign receipts are detected from the string alone.
 pub fn receipt<'a>(namespace: &str, path: impl Into<Path<'a>>, text: &str) -> Result<Receipt, Refusal> {
     let path = path.into();
     Receipt::decode(namespace, text).map_err(|error| {
@@ -207,7 +209,7 @@ pub fn receipt<'a>(namespace: &str, path: impl Into<Path<'a>>, text: &str) -> Re
     })
 }
 
-/// A stored time, as protobuf has it.
+/// A stored time in protobuf.
 pub fn to_timestamp(time: Timestamp) -> prost_types::Timestamp {
     let micros = time.as_micros();
     prost_types::Timestamp {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_few_characters_and_an_end() {
+    fn names_have_allowed_characters_and_a_limit() {
         let limits = Limits::default();
         for good in ["a", "Orders.eu-1:high/low_2", &"x".repeat(200)] {
             assert_eq!(&*topic(&limits, "t", good).unwrap(), good);
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_never_negative_nor_out_of_range() {
+    fn a_duration_is_neither_negative_nor_out_of_range() {
         for (seconds, nanos) in [
             (-1, 0),
             (0, -1),
@@ -249,9 +251,9 @@ mod tests {
             (i64::MAX, 0),
             (i64::MIN, 0),
         ] {
-            assert!(span("s", &proto(seconds, nanos)).is_err(), "{seconds} {nanos}");
+            assert!(duration("s", &proto(seconds, nanos)).is_err(), "{seconds} {nanos}");
         }
-        assert_eq!(span("s", &proto(1, 1)).unwrap(), Duration::from_micros(1_000_001));
+        assert_eq!(duration("s", &proto(1, 1)).unwrap(), Duration::from_micros(1_000_001));
     }
 
     #[test]
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_reach_to_their_limits_and_no_further() {
+    fn durations_reach_their_limits() {
         let limits = Limits::default();
         let year = 366 * 86_400;
         assert!(delay(&limits, "d", &proto(year, 0)).is_ok());

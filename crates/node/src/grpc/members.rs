@@ -1,22 +1,22 @@
-//! One answer per member: a member that is refused before the engine sees it does not fail its siblings.
+//! One answer per member: a member that is refused before it reaches the engine does not fail the others.
 
-use forebay_types::Refusal;
+use forebay_types::{Reason, Refusal};
 
-/// The members of a call, sorted into those that go on and those that were refused.
+/// The members of a call, split into those for the engine and those that were refused.
 pub struct Members<T> {
-    /// What goes on to the engine, in the order of the call.
-    pub good: Vec<T>,
-    /// One a member of the call: why it was refused, or nothing if it goes on.
+    /// The members for the engine, in the order of the call.
+    accepted: Vec<T>,
+    /// One entry a member of the call: why it was refused, or `None` if the engine gets it.
     refused: Vec<Option<Refusal>>,
 }
 
 impl<T> FromIterator<Result<T, Refusal>> for Members<T> {
     fn from_iter<I: IntoIterator<Item = Result<T, Refusal>>>(checked: I) -> Self {
-        let mut members = Self { good: Vec::new(), refused: Vec::new() };
+        let mut members = Self { accepted: Vec::new(), refused: Vec::new() };
         for member in checked {
             match member {
-                Ok(good) => {
-                    members.good.push(good);
+                Ok(accepted) => {
+                    members.accepted.push(accepted);
                     members.refused.push(None);
                 }
                 Err(refusal) => members.refused.push(Some(refusal)),
@@ -27,33 +27,44 @@ impl<T> FromIterator<Result<T, Refusal>> for Members<T> {
 }
 
 impl<T> Members<T> {
-    /// Takes what goes on, and leaves what puts the engine's answers back into their places.
-    pub fn split(self) -> (Vec<T>, Places) {
-        (self.good, Places(self.refused))
+    /// The accepted members, and what merges the engine's answers with the refusals.
+    pub fn split(self) -> (Vec<T>, MemberResults) {
+        (self.accepted, MemberResults(self.refused))
     }
 }
 
-/// Where the engine's answers belong among all members of the call.
-pub struct Places(Vec<Option<Refusal>>);
+/// The refusals of a call's members, until the engine's answers fill the gaps.
+pub struct MemberResults(Vec<Option<Refusal>>);
 
-impl Places {
-    /// The answers of all members. `list` is the name of the call's field. `None` if the engine answered
-    /// another number of members than it was given.
-    pub fn fill<A>(self, list: &str, answers: Vec<Result<A, Refusal>>) -> Option<Vec<Result<A, Refusal>>> {
+impl MemberResults {
+    /// The answers of all members. `list` is the name of the call's field.
+    ///
+    /// The engine answers as many members as it was given. If it ever did not, the outcome of every member
+    /// would be unknown.
+    pub fn merge<A>(
+        self,
+        list: &str,
+        answers: Vec<Result<A, Refusal>>,
+    ) -> Result<Vec<Result<A, Refusal>>, Refusal> {
+        let miscounted = "the engine returned a different number of results than it was given members";
+        self.fill(list, answers).ok_or_else(|| Refusal::new(Reason::OutcomeUnknown, miscounted))
+    }
+
+    fn fill<A>(self, list: &str, answers: Vec<Result<A, Refusal>>) -> Option<Vec<Result<A, Refusal>>> {
         let mut answers = answers.into_iter();
         let mut all = Vec::with_capacity(self.0.len());
         for (index, refused) in self.0.into_iter().enumerate() {
             all.push(match refused {
                 Some(refusal) => Err(refusal),
-                None => answers.next()?.map_err(|refusal| at(list, index, refusal)),
+                None => answers.next()?.map_err(|refusal| with_index(list, index, refusal)),
             });
         }
         answers.next().is_none().then_some(all)
     }
 }
 
-/// The engine counts only the members that reached it: a path of its making gets the call's own index.
-fn at(list: &str, index: usize, mut refusal: Refusal) -> Refusal {
+/// The engine counts only the members that it was given, so a path from it gets the call's own index.
+fn with_index(list: &str, index: usize, mut refusal: Refusal) -> Refusal {
     if let Some(path) = &refusal.field {
         let indexed = path.strip_prefix(list).is_some_and(|rest| rest.starts_with('['));
         let inner = match path.split_once("].") {
@@ -74,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn answers_find_their_places() {
+    fn answers_are_merged_with_refusals_in_order() {
         let checked = vec![Ok(1), Err(refusal("items[1].topic")), Ok(2), Ok(3)];
-        let (good, places) = checked.into_iter().collect::<Members<_>>().split();
-        assert_eq!(good, [1, 2, 3]);
+        let (accepted, results) = checked.into_iter().collect::<Members<_>>().split();
+        assert_eq!(accepted, [1, 2, 3]);
         let answers = vec![Ok("a"), Err(refusal("items[1].shard")), Err(refusal("shard"))];
-        let all = places.fill("items", answers).unwrap();
+        let all = results.merge("items", answers).unwrap();
         let fields: Vec<_> =
             all.iter().map(|answer| answer.as_ref().map_err(|e| e.field.as_deref())).collect();
         assert_eq!(
@@ -89,10 +100,11 @@ mod tests {
     }
 
     #[test]
-    fn another_number_of_answers_is_noticed() {
+    fn a_wrong_number_of_answers_is_an_unknown_outcome() {
         for answers in [vec![], vec![Ok(1), Ok(2)]] {
-            let (_, places) = [Ok::<_, Refusal>(())].into_iter().collect::<Members<_>>().split();
-            assert!(places.fill("items", answers).is_none());
+            let (_, results) = [Ok::<_, Refusal>(())].into_iter().collect::<Members<_>>().split();
+            let refusal = results.merge("items", answers).unwrap_err();
+            assert_eq!(refusal.reason, Reason::OutcomeUnknown);
         }
     }
 }

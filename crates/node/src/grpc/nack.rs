@@ -1,4 +1,4 @@
-//! `Nack`: checks what is to become of the items, has the engine give them back, answers each.
+//! `Nack`: checks each member, has the engine return the items, answers each.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use forebay_proto::v1::{Nack, NackRequest, NackResponse};
 use forebay_types::{Limits, Refusal};
 
 use super::{
-    Queue, answered,
     fields::{self, Path},
     members::Members,
-    settle_result,
+    queue::Queue,
+    status,
 };
 
 /// Serves the call.
@@ -20,13 +20,13 @@ pub async fn nack(queue: &Queue, request: NackRequest) -> Result<NackResponse, R
     fields::members("nacks", request.nacks.len(), limits.members)?;
     let checked = request.nacks.into_iter().enumerate();
     let checked = checked.map(|(index, nack)| check(limits, &namespace, index, nack));
-    let (nacks, places) = checked.collect::<Members<_>>().split();
+    let (nacks, results) = checked.collect::<Members<_>>().split();
     let answers = match nacks.is_empty() {
         true => Vec::new(),
         false => queue.engine.nack(nacks).await?,
     };
-    let answers = answered(places.fill("nacks", answers))?;
-    Ok(NackResponse { results: answers.into_iter().map(settle_result).collect() })
+    let answers = results.merge("nacks", answers)?;
+    Ok(NackResponse { results: answers.into_iter().map(status::of_settled).collect() })
 }
 
 fn check(limits: &Limits, namespace: &str, index: usize, nack: Nack) -> Result<NackOf, Refusal> {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flags_choose_what_becomes_of_the_item() {
+    fn the_flags_choose_the_action() {
         let delay = Some(prost_types::Duration { seconds: 5, nanos: 0 });
         let five = Duration::from_secs(5);
         let action = |nack| checked(nack).unwrap().action;

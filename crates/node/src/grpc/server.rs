@@ -8,40 +8,43 @@ use tonic::transport::Server;
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use super::{
-    Queue,
-    connection::Incoming,
-    gate::{GateLayer, Load, LoadLimits},
+    admission::{AdmissionLayer, AdmissionLoad, Incoming, LoadLimits},
+    queue::Queue,
 };
 
-/// Room for what a request of legal size carries beside its items.
-const DECODE_HEADROOM: usize = 64 << 10;
-/// The largest answer: 15 MiB of items and what goes with them.
-const ENCODE_LIMIT: usize = 16 << 20;
+/// Added to the decode limit, so that the field check refuses a request that is slightly too large.
+const DECODE_HEADROOM_BYTES: usize = 64 << 10;
+/// The largest response: 15 MiB of items and their encoding.
+const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
-/// A gRPC server that runs.
+/// A running gRPC server.
 pub struct Serving {
+    /// Sets what health checks answer.
     health: HealthReporter,
-    load: Arc<Load>,
-    shut: oneshot::Sender<()>,
+    /// Read by the pages and metrics.
+    load: Arc<AdmissionLoad>,
+    /// Starts the graceful shutdown.
+    shutdown: oneshot::Sender<()>,
+    /// Ends when the port is closed and all connections have ended.
     task: JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
 /// Why the server could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("reflection can't be served: {0}")]
+#[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// Serves the queue, health and reflection on one port. Health says not serving until told otherwise.
+/// Serves the queue, health and reflection on one port. Health checks answer not serving at first.
 pub async fn serve(
     listener: TcpListener,
     queue: Queue,
     limits: LoadLimits,
 ) -> Result<Serving, ReflectionError> {
-    let load = Arc::new(Load::new(&limits));
-    let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM;
+    let load = Arc::new(AdmissionLoad::new(&limits));
+    let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
     let queue = QueueServiceServer::new(queue)
         .max_decoding_message_size(decode)
-        .max_encoding_message_size(ENCODE_LIMIT);
+        .max_encoding_message_size(RESPONSE_BYTES_MAX);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -57,38 +60,38 @@ pub async fn serve(
         .http2_max_local_error_reset_streams(Some(1_024))
         .http2_max_pending_accept_reset_streams(Some(20))
         .http2_max_header_list_size(8 << 10)
-        .layer(GateLayer { load: load.clone() })
+        .layer(AdmissionLayer { load: load.clone() })
         .add_service(queue)
         .add_service(health_service)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
-    let (shut, closed) = oneshot::channel::<()>();
+    let (shutdown, closed) = oneshot::channel::<()>();
     let incoming = Incoming::new(listener, limits);
     let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, async {
-        // A sender that is gone means the same as one that sent.
+        // A dropped sender means the same as a message.
         let _ = closed.await;
     }));
-    Ok(Serving { health, load, shut, task })
+    Ok(Serving { health, load, shutdown, task })
 }
 
 impl Serving {
-    /// What health checks answer from now on.
+    /// Sets what health checks answer.
     pub async fn set_serving(&self, serving: bool) {
         let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
         set_health(&self.health, status).await;
     }
 
-    /// What the server has taken on.
-    pub fn load(&self) -> &Arc<Load> {
+    /// What the server has taken on, for the pages and metrics.
+    pub fn load(&self) -> &Arc<AdmissionLoad> {
         &self.load
     }
 
-    /// Closes the port, lets connections end by themselves for `patience`, then cuts them.
-    pub async fn close(self, patience: Duration) {
-        let _ = self.shut.send(());
+    /// Closes the port, waits up to `timeout` for connections to end, then drops them.
+    pub async fn close(self, timeout: Duration) {
+        let _ = self.shutdown.send(());
         let mut task = self.task;
-        if tokio::time::timeout(patience, &mut task).await.is_err() {
-            // Clients that keep their connections open are cut with the process.
+        if tokio::time::timeout(timeout, &mut task).await.is_err() {
+            // Idle clients keep their connections open; those end here.
             task.abort();
         }
     }

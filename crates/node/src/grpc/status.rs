@@ -1,8 +1,9 @@
-//! The one place where a refusal becomes a gRPC status with its details.
+//! Turns refusals into gRPC statuses with error details. No other file does.
 
 use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
+use forebay_proto::v1::SettleResult;
 use forebay_types::{Reason, Refusal};
 use prost::Message;
 use prost_types::Any;
@@ -10,10 +11,10 @@ use tonic::Code;
 use tonic_types::pb;
 
 /// The domain in every `ErrorInfo`.
-pub const DOMAIN: &str = "forebay";
+const DOMAIN: &str = "forebay";
 
-/// When to try again if the refusal does not say it.
-const RETRY_DEFAULT: Duration = Duration::from_secs(1);
+/// The retry delay of a refusal that names none.
+const RETRY_DELAY_DEFAULT: Duration = Duration::from_secs(1);
 
 /// The refusal of a whole call.
 pub fn of_call(refusal: &Refusal) -> tonic::Status {
@@ -30,7 +31,7 @@ pub fn of_member(refusal: &Refusal) -> pb::Status {
         details.push(bad_request(field, refusal));
     }
     if matches!(code, Code::Unavailable | Code::ResourceExhausted) {
-        details.push(retry(refusal.retry_after.unwrap_or(RETRY_DEFAULT)));
+        details.push(retry(refusal.retry_after.unwrap_or(RETRY_DELAY_DEFAULT)));
     }
     if let Some(subject) = quota(refusal.reason) {
         details.push(quota_failure(subject, refusal));
@@ -38,7 +39,12 @@ pub fn of_member(refusal: &Refusal) -> pb::Status {
     pb::Status { code: code as i32, message: refusal.to_string(), details }
 }
 
-/// The gRPC code of a reason, as the interface's table of errors has it.
+/// The result of one ack or nack.
+pub fn of_settled(settled: Result<(), Refusal>) -> SettleResult {
+    SettleResult { error: settled.err().map(|refusal| of_member(&refusal)) }
+}
+
+/// The gRPC code of a reason, as `docs/PROTOCOL.md` lists it.
 pub const fn code(reason: Reason) -> Code {
     match reason {
         Reason::InvalidField | Reason::TooLarge | Reason::InvalidReceipt => Code::InvalidArgument,
@@ -59,7 +65,7 @@ pub const fn code(reason: Reason) -> Code {
     }
 }
 
-/// What is counted by the quota that a reason tells of.
+/// The subject of the quota that a reason reports.
 const fn quota(reason: Reason) -> Option<&'static str> {
     match reason {
         Reason::QuotaExceeded | Reason::RateLimited | Reason::TooManyTopics => Some("namespace"),
@@ -89,7 +95,7 @@ fn bad_request(field: &str, refusal: &Refusal) -> Any {
 }
 
 fn retry(after: Duration) -> Any {
-    // A span too long for protobuf never occurs; leaving it out would only mean no hint.
+    // A delay too long for protobuf does not occur; it would only lose the hint.
     any("RetryInfo", &pb::RetryInfo { retry_delay: after.try_into().ok() })
 }
 
@@ -113,33 +119,9 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Reason; 21] = [
-        Reason::InvalidField,
-        Reason::TooLarge,
-        Reason::InvalidReceipt,
-        Reason::LeaseLost,
-        Reason::TopicPaused,
-        Reason::ShardDraining,
-        Reason::WrongNamespace,
-        Reason::NotAllowed,
-        Reason::NoCredentials,
-        Reason::QuotaExceeded,
-        Reason::RateLimited,
-        Reason::Overloaded,
-        Reason::TooManyLeased,
-        Reason::TooManyTopics,
-        Reason::DiskFull,
-        Reason::ShardUnavailable,
-        Reason::NotOwner,
-        Reason::NodeDraining,
-        Reason::OutcomeUnknown,
-        Reason::Unimplemented,
-        Reason::DeadlineExceeded,
-    ];
-
     #[test]
-    fn every_refusal_names_its_reason_in_our_domain() {
-        for reason in ALL {
+    fn every_refusal_has_error_info() {
+        for reason in Reason::ALL {
             let details = of_call(&Refusal::new(reason, "no")).get_error_details();
             let info = details.error_info().unwrap();
             assert_eq!((info.domain.as_str(), info.reason.as_str()), (DOMAIN, reason.as_str()));
@@ -147,16 +129,16 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_says_when_to_try_again() {
-        for reason in ALL {
-            let passes = matches!(code(reason), Code::Unavailable | Code::ResourceExhausted);
+    fn a_retryable_refusal_has_a_retry_delay() {
+        for reason in Reason::ALL {
+            let retryable = matches!(code(reason), Code::Unavailable | Code::ResourceExhausted);
             let given = Refusal::new(reason, "no").retry_after(Duration::from_millis(250));
             for (refusal, after) in
-                [(Refusal::new(reason, "no"), RETRY_DEFAULT), (given, Duration::from_millis(250))]
+                [(Refusal::new(reason, "no"), RETRY_DELAY_DEFAULT), (given, Duration::from_millis(250))]
             {
                 let details = of_member(&refusal).get_error_details();
                 let found = details.retry_info().and_then(|info| info.retry_delay);
-                assert_eq!(found, passes.then_some(after), "{reason:?}");
+                assert_eq!(found, retryable.then_some(after), "{reason:?}");
             }
         }
     }
@@ -176,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_quota_is_named() {
-        for reason in ALL {
+        for reason in Reason::ALL {
             let details = of_member(&Refusal::new(reason, "no")).get_error_details();
             let subject = details.quota_failure().map(|failure| failure.violations[0].subject.as_str());
             assert_eq!(subject, quota(reason), "{reason:?}");

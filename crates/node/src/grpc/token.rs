@@ -4,11 +4,12 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use forebay_engine::TopicPosition;
 use forebay_types::{Refusal, Timestamp};
 
+/// The first byte, which a later layout will change.
 const VERSION: u8 = 1;
-/// version, priority, time; then the topic, then the checksum
-const HEAD: usize = 1 + 4 + 8;
+/// Version, priority, time. The topic and the checksum follow.
+const HEAD_BYTES: usize = 1 + 4 + 8;
 
-/// The token for the page behind `position`, of the listing of this namespace and prefix.
+/// The token for the page after `position`, in the listing of this namespace and prefix.
 pub fn encode(namespace: &str, prefix: &str, position: &TopicPosition) -> String {
     let mut bytes = vec![VERSION];
     bytes.extend(position.best_priority.to_be_bytes());
@@ -18,7 +19,7 @@ pub fn encode(namespace: &str, prefix: &str, position: &TopicPosition) -> String
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads what [`encode`] wrote for the same namespace and prefix; an empty token is the first page.
+/// Decodes what [`encode`] wrote for the same namespace and prefix. An empty token is the first page.
 pub fn decode(namespace: &str, prefix: &str, token: &str) -> Result<Option<TopicPosition>, Refusal> {
     if token.is_empty() {
         return Ok(None);
@@ -26,13 +27,13 @@ pub fn decode(namespace: &str, prefix: &str, token: &str) -> Result<Option<Topic
     let position = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| read(namespace, prefix, &bytes));
     match position {
         Some(position) => Ok(Some(position)),
-        None => Err(Refusal::field("page_token", "is not a token of this listing")),
+        None => Err(Refusal::field("page_token", "is not a page token of this namespace and topic_prefix")),
     }
 }
 
 fn read(namespace: &str, prefix: &str, bytes: &[u8]) -> Option<TopicPosition> {
     let (content, sum) = bytes.split_last_chunk::<4>()?;
-    let (head, topic) = content.split_first_chunk::<HEAD>()?;
+    let (head, topic) = content.split_first_chunk::<HEAD_BYTES>()?;
     if head[0] != VERSION || *sum != checksum(namespace, prefix, content) {
         return None;
     }
@@ -44,10 +45,10 @@ fn read(namespace: &str, prefix: &str, bytes: &[u8]) -> Option<TopicPosition> {
     })
 }
 
-/// Over the listing too, so that a token is of no use with another one.
+/// Covers namespace and prefix too, so that a token is invalid in another listing.
 fn checksum(namespace: &str, prefix: &str, content: &[u8]) -> [u8; 4] {
     let mut hasher = crc32fast::Hasher::new();
-    // No name has a zero byte, so the parts can't be mistaken for each other.
+    // No name has a zero byte, so the parts cannot run together.
     for part in [namespace.as_bytes(), &[0], prefix.as_bytes(), &[0], content] {
         hasher.update(part);
     }

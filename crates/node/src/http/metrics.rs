@@ -1,4 +1,4 @@
-//! The metrics, as Prometheus reads them. They name shards and calls, never tenants or topics.
+//! Prometheus metrics. Their labels name shards and calls, never tenants or topics.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -7,53 +7,55 @@ use forebay_engine::{BreakerPhase, ShardState, Status};
 use metrics::gauge;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-use super::State;
+use super::info::State;
 
-/// Bounds of durations, in seconds.
-const SECONDS: [f64; 16] =
+/// Histogram bounds of durations.
+const BUCKETS_SECONDS: [f64; 16] =
     [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0];
-/// Bounds of the rows of a batch.
-const ROWS: [f64; 11] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0];
-/// How often samples are put into their buckets.
-const UPKEEP: Duration = Duration::from_secs(5);
+/// Histogram bounds of the rows of a batch.
+const BUCKETS_ROWS: [f64; 11] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0];
+/// How often samples are moved into their buckets.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Why no metrics are kept.
+/// Why metrics could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct MetricsError(#[from] BuildError);
 
-/// The process's recorder, set up when first asked for.
+/// The process's recorder, installed on first use.
 pub fn recorder() -> Result<PrometheusHandle, MetricsError> {
     static RECORDER: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
-    // A poisoned lock would mean a panic inside the builder; the value is none or whole all the same.
+    // A panic inside the builder poisons the lock but leaves the value consistent.
     let mut recorder = RECORDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(handle) = &*recorder {
         return Ok(handle.clone());
     }
     let rows = Matcher::Full("forebay_batch_rows".to_owned());
-    let builder = PrometheusBuilder::new().set_buckets(&SECONDS)?.set_buckets_for_metric(rows, &ROWS)?;
+    let builder = PrometheusBuilder::new()
+        .set_buckets(&BUCKETS_SECONDS)?
+        .set_buckets_for_metric(rows, &BUCKETS_ROWS)?;
     let handle = builder.install_recorder()?;
     *recorder = Some(handle.clone());
     Ok(handle)
 }
 
-/// Keeps the samples from piling up between two readings.
+/// Bounds the samples that are held between two scrapes.
 pub async fn upkeep(recorder: PrometheusHandle) {
-    let mut tick = tokio::time::interval(UPKEEP);
+    let mut tick = tokio::time::interval(UPKEEP_EVERY);
     loop {
         tick.tick().await;
         recorder.run_upkeep();
     }
 }
 
-/// `/metrics`
+/// Serves `/metrics`.
 pub async fn metrics(state: State) -> impl IntoResponse {
     if let Some(status) = state.engine.status().await {
         set(&status);
     }
-    gauge!("forebay_calls_at_work").set(state.load.working.taken() as f64);
-    gauge!("forebay_request_bytes").set(state.load.request_bytes.taken() as f64);
-    gauge!("forebay_unsent_bytes").set(state.load.unsent.bytes() as f64);
+    gauge!("forebay_calls_at_work").set(state.load.calls.in_use() as f64);
+    gauge!("forebay_request_bytes").set(state.load.request_bytes.in_use() as f64);
+    gauge!("forebay_unsent_bytes").set(state.load.unread.bytes() as f64);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.recorder.render())
 }
 

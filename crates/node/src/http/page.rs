@@ -1,12 +1,13 @@
-//! The first page: what the node, its shards and its topics are doing, written on the server.
+//! The dashboard: node, shards and topics, rendered on the server.
 
 use std::fmt::{self, Display, Write as _};
 
 use axum::response::Html;
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status, TopicStatus};
 
-use super::{NodeStatus, State};
+use super::info::{NodeStatus, State};
 
+/// Everything before the first heading.
 const HEAD: &str = r#"<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Forebay</title><style>
@@ -22,7 +23,7 @@ th { font-weight: 600; background: var(--soft); } .l { text-align: left; } .wrap
 </style></head><body>
 "#;
 
-/// `/`
+/// Serves `/`.
 pub async fn page(state: State) -> Html<String> {
     let mut page = String::with_capacity(16 << 10);
     // Writing to a string never fails.
@@ -41,13 +42,13 @@ fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
         node.grpc,
         node.http,
         Escaped(node.version),
-        Span(node.uptime_seconds),
+        Uptime(node.uptime_seconds),
     )?;
     match &node.engine {
         Some(engine) => {
             writeln!(
                 page,
-                "<p class=\"facts\">{} calls at work · {} long polls · {} waiting to be stored \
+                "<p class=\"facts\">{} calls in progress · {} long polls · {} waiting to be stored \
                  · {} topics</p>",
                 node.calls,
                 engine.polls,
@@ -124,7 +125,7 @@ fn sweeps(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
 fn topics(page: &mut String, engine: &Status) -> fmt::Result {
     page.push_str("<h2>Topics</h2>");
     if engine.topics.is_empty() {
-        page.push_str("<p class=\"none\">None yet: a topic comes into being with its first item.</p>");
+        page.push_str("<p class=\"none\">No topics yet. A topic is created by its first item.</p>");
         return Ok(());
     }
     page.push_str(
@@ -151,7 +152,7 @@ const fn class(good: bool) -> &'static str {
     if good { "good" } else { "bad" }
 }
 
-/// Text that can't end the element it stands in.
+/// Text with HTML's special characters escaped.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -170,7 +171,7 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// Bytes, as people read them.
+/// A number of bytes with a unit.
 struct Bytes(usize);
 
 impl Display for Bytes {
@@ -184,10 +185,10 @@ impl Display for Bytes {
     }
 }
 
-/// Seconds, as people read them.
-struct Span(u64);
+/// A number of seconds as days and `hh:mm:ss`.
+struct Uptime(u64);
 
-impl Display for Span {
+impl Display for Uptime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, hours, minutes, seconds) =
             (self.0 / 86_400, self.0 / 3_600 % 24, self.0 / 60 % 60, self.0 % 60);
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_escaped() {
+    fn text_of_tenants_and_servers_is_escaped() {
         let evil = "<script>alert('x')</script>";
         let engine = Status {
             shards: vec![ShardStatus { last_error: evil.to_owned(), ..Default::default() }],
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_engine_is_told() {
+    fn a_stopped_engine_is_shown() {
         let mut page = String::new();
         write(&mut page, &node(None)).unwrap();
         assert!(page.contains("The engine has stopped"));

@@ -1,17 +1,17 @@
-//! What supervisors and balancers ask.
+//! Probes for supervisors and load balancers.
 
 use std::sync::atomic::Ordering;
 
 use axum::http::StatusCode;
 
-use super::State;
+use super::info::State;
 
-/// The process lives.
+/// Serves `/healthz`: the process is alive.
 pub async fn alive() -> &'static str {
     "alive\n"
 }
 
-/// The node serves.
+/// Serves `/readyz`: whether the node accepts calls.
 pub async fn ready(state: State) -> (StatusCode, &'static str) {
     if state.serving.load(Ordering::Acquire) {
         (StatusCode::OK, "ready\n")

@@ -1,19 +1,19 @@
-//! Spans and points in time on their way to and from protobuf.
+//! Converts durations and times to and from protobuf.
 
 use std::time::Duration;
 
 use forebay_types::Timestamp;
 
-/// A span as protobuf has it. Spans beyond its range become the longest one, which the server refuses.
-pub(crate) fn to_proto(span: Duration) -> prost_types::Duration {
+/// A duration in protobuf. One beyond its range becomes the longest one, which the server refuses.
+pub(crate) fn to_proto(duration: Duration) -> prost_types::Duration {
     prost_types::Duration {
-        seconds: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+        seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         // Below 10^9, so it fits.
-        nanos: span.subsec_nanos().cast_signed(),
+        nanos: duration.subsec_nanos().cast_signed(),
     }
 }
 
-/// A point in time as protobuf has it.
+/// A time in protobuf.
 pub(crate) fn time_to_proto(at: Timestamp) -> prost_types::Timestamp {
     let micros = at.as_micros();
     prost_types::Timestamp {
@@ -23,7 +23,7 @@ pub(crate) fn time_to_proto(at: Timestamp) -> prost_types::Timestamp {
     }
 }
 
-/// A point in time from the server.
+/// A time from protobuf.
 pub(crate) fn time_from_proto(at: prost_types::Timestamp) -> Timestamp {
     Timestamp::from_micros(
         at.seconds.saturating_mul(1_000_000).saturating_add(i64::from(at.nanos.div_euclid(1_000))),
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_come_back_as_they_went() {
+    fn times_survive_a_round_trip() {
         for micros in [-1_000_001, -1, 0, 1, 999_999, 1_700_000_000_123_456] {
             let at = Timestamp::from_micros(micros);
             assert_eq!(time_from_proto(time_to_proto(at)), at);

@@ -1,81 +1,89 @@
-//! What waits in a producer, and how the next batch is cut from it.
+//! The queued items of a producer, and how batches are taken from them.
 
 use std::collections::VecDeque;
 
 use prost::Message as _;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::{Enqueued, Error, NewItem, ProducerConfig};
+use super::config::ProducerConfig;
+use crate::{calls::enqueue::Enqueued, error::Error, item::NewItem};
 
 /// Bytes that the protobuf encoding adds to a member: tag and length.
-const MEMBER_BYTES: usize = 8;
+const MEMBER_OVERHEAD_BYTES: usize = 8;
 
-/// One item with what it needs to come to its answer.
+/// An item that waits for its batch.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    /// What to store.
+pub(super) struct QueuedItem {
+    /// The item.
     pub(super) item: NewItem,
-    /// Its share of a request.
+    /// Its encoded size in a request.
     pub(super) bytes: usize,
     /// Where the answer goes.
     pub(super) answer: oneshot::Sender<Result<Enqueued, Error>>,
-    /// Its place in the buffer, given back when the answer is there.
-    _room: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    /// Its share of the buffer, released after the answer.
+    _permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
-impl Waiting {
+impl QueuedItem {
+    /// An item, and where its answer arrives.
     pub(super) fn new(item: NewItem) -> (Self, oneshot::Receiver<Result<Enqueued, Error>>) {
         let (answer, pending) = oneshot::channel();
         // The payload is shared, so this clone is cheap.
-        let bytes = item.clone().into_proto().encoded_len() + MEMBER_BYTES;
-        (Self { item, bytes, answer, _room: None }, pending)
+        let bytes = item.clone().into_proto().encoded_len() + MEMBER_OVERHEAD_BYTES;
+        (Self { item, bytes, answer, _permits: None }, pending)
     }
 
-    pub(super) fn with_room(self, room: (OwnedSemaphorePermit, OwnedSemaphorePermit)) -> Self {
-        Self { _room: Some(room), ..self }
+    /// The same with its share of the buffer.
+    pub(super) fn with_permits(self, permits: (OwnedSemaphorePermit, OwnedSemaphorePermit)) -> Self {
+        Self { _permits: Some(permits), ..self }
     }
 }
 
-/// Items that wait, apart by what makes their call safe to repeat: a request id holds for a whole call, so it
-/// can't be mixed with dedupe keys; an item with neither must not cost the others their repetition.
+/// Queued items, separated by what makes their call safe to retry. A request id covers a whole call, so it
+/// cannot be combined with dedupe keys. An item with neither would prevent the retry of the others.
 #[derive(Debug, Default)]
-pub(super) struct Gather {
+pub(super) struct Batcher {
+    /// With a request id, with dedupe keys, and with neither.
     queues: [Queue; 3],
+    /// Numbers the items, so that the oldest goes first.
     arrivals: u64,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// With the number of its arrival.
-    items: VecDeque<(u64, Waiting)>,
+    /// Each with its arrival number.
+    items: VecDeque<(u64, QueuedItem)>,
+    /// Encoded size of the items.
     bytes: usize,
 }
 
-impl Gather {
-    pub(super) fn push(&mut self, waiting: Waiting) {
-        let queue = match (&waiting.item.dedupe_key, &waiting.item.shard) {
+impl Batcher {
+    /// Adds an item.
+    pub(super) fn push(&mut self, queued: QueuedItem) {
+        let queue = match (&queued.item.dedupe_key, &queued.item.shard) {
             (None, None) => 0,
             (Some(_), _) => 1,
             (None, Some(_)) => 2,
         };
         self.arrivals += 1;
-        self.queues[queue].bytes += waiting.bytes;
-        self.queues[queue].items.push_back((self.arrivals, waiting));
+        self.queues[queue].bytes += queued.bytes;
+        self.queues[queue].items.push_back((self.arrivals, queued));
     }
 
+    /// Whether no item is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.queues.iter().all(|queue| queue.items.is_empty())
     }
 
-    /// Whether a batch can't grow any more.
+    /// Whether some batch is full.
     pub(super) fn is_full(&self, config: &ProducerConfig) -> bool {
         self.queues
             .iter()
             .any(|queue| queue.items.len() >= config.batch_items || queue.bytes >= config.batch_bytes)
     }
 
-    /// The next batch: of the queue whose first item came first, as many as fit, at least one.
-    pub(super) fn cut(&mut self, config: &ProducerConfig) -> Vec<Waiting> {
+    /// Takes the next batch from the queue with the oldest item: as many items as fit, at least one.
+    pub(super) fn next_batch(&mut self, config: &ProducerConfig) -> Vec<QueuedItem> {
         let first = |queue: &Queue| queue.items.front().map_or(u64::MAX, |(arrival, _)| *arrival);
         let mut batch = Vec::new();
         let mut bytes = 0;
@@ -104,27 +112,27 @@ mod tests {
         ProducerConfig { batch_items, batch_bytes, ..ProducerConfig::default() }
     }
 
-    fn gather(items: Vec<NewItem>) -> Gather {
-        let mut gather = Gather::default();
-        items.into_iter().for_each(|item| gather.push(Waiting::new(item).0));
-        gather
+    fn batcher(items: Vec<NewItem>) -> Batcher {
+        let mut batcher = Batcher::default();
+        items.into_iter().for_each(|item| batcher.push(QueuedItem::new(item).0));
+        batcher
     }
 
     #[test]
-    fn a_batch_keeps_both_limits() {
+    fn a_batch_respects_both_limits() {
         let items = (0..10).map(|_| NewItem::new("a", vec![0; 1_000])).collect();
-        let mut gather = gather(items);
-        assert_eq!(gather.cut(&config(4, 1 << 20)).len(), 4);
-        assert_eq!(gather.cut(&config(100, 3_100)).len(), 3);
-        assert_eq!(gather.cut(&config(100, 10)).len(), 1, "an item over the limit goes alone");
-        assert_eq!(gather.cut(&config(100, 1 << 20)).len(), 2);
-        assert!(gather.is_empty() && gather.queues[0].bytes == 0);
+        let mut batcher = batcher(items);
+        assert_eq!(batcher.next_batch(&config(4, 1 << 20)).len(), 4);
+        assert_eq!(batcher.next_batch(&config(100, 3_100)).len(), 3);
+        assert_eq!(batcher.next_batch(&config(100, 10)).len(), 1, "an item over the limit goes alone");
+        assert_eq!(batcher.next_batch(&config(100, 1 << 20)).len(), 2);
+        assert!(batcher.is_empty() && batcher.queues[0].bytes == 0);
     }
 
     #[test]
     fn a_batch_is_of_one_kind_and_the_oldest_goes_first() {
         let plain = || NewItem::new("a", "");
-        let mut gather = gather(vec![
+        let mut batcher = batcher(vec![
             plain().dedupe_key("k"),
             plain(),
             NewItem { shard: Some(1), ..plain() },
@@ -133,7 +141,7 @@ mod tests {
         ]);
         let config = config(100, 1 << 20);
         let kinds: Vec<Vec<_>> = std::iter::from_fn(|| {
-            let batch = gather.cut(&config);
+            let batch = batcher.next_batch(&config);
             (!batch.is_empty()).then(|| {
                 batch.iter().map(|one| (one.item.dedupe_key.is_some(), one.item.shard.is_some())).collect()
             })

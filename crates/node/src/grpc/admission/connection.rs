@@ -1,4 +1,4 @@
-//! Connections, each with a load of its own that its calls can see.
+//! Connections, each with its own load counters, which its calls share.
 
 use std::{
     io,
@@ -16,50 +16,23 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
-use super::{
-    gate::{LoadLimits, Seats},
-    unsent::Unsent,
-};
+use super::load::{ConnectionLoad, LoadLimits};
 
-/// How long to wait after a connection could not be accepted: most often the process is out of files.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// What the calls of one connection take up.
-pub struct ConnectionLoad {
-    /// Calls at work.
-    pub working: Seats,
-    /// Calls that wait for an item.
-    pub parked: Seats,
-    /// Answers that wait to be read.
-    pub unsent: Arc<Unsent>,
-}
-
-impl ConnectionLoad {
-    /// Nothing yet.
-    pub fn new(limits: &LoadLimits) -> Self {
-        Self {
-            working: Seats::new(limits.calls_per_connection),
-            parked: Seats::new(limits.parked_per_connection),
-            unsent: Arc::default(),
-        }
-    }
-}
-
-impl Default for ConnectionLoad {
-    fn default() -> Self {
-        Self::new(&LoadLimits::default())
-    }
-}
+/// Pause after a connection could not be accepted: most often the process is out of file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Accepts connections.
 pub struct Incoming {
+    /// The bound port.
     listener: TcpListener,
+    /// The limits of each connection.
     limits: LoadLimits,
+    /// Runs after a failed accept.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Incoming {
-    /// From a listener that is bound.
+    /// Accepts from a bound listener.
     pub fn new(listener: TcpListener, limits: LoadLimits) -> Self {
         Self { listener, limits, pause: None }
     }
@@ -76,14 +49,14 @@ impl Stream for Incoming {
             }
             match std::task::ready!(self.listener.poll_accept(context)) {
                 Ok((stream, _)) => {
-                    // Small answers must not wait for more; if that can't be had, the connection still works.
+                    // Send small responses at once. Without this option the connection still works.
                     let _ = stream.set_nodelay(true);
                     let load = Arc::new(ConnectionLoad::new(&self.limits));
                     return Poll::Ready(Some(Ok(Connection { stream, load })));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    self.pause = Some(Box::pin(sleep(PAUSE)));
+                    tracing::warn!(%error, "cannot accept a connection; retrying in {ACCEPT_RETRY_DELAY:?}");
+                    self.pause = Some(Box::pin(sleep(ACCEPT_RETRY_DELAY)));
                 }
             }
         }
@@ -92,7 +65,9 @@ impl Stream for Incoming {
 
 /// One connection.
 pub struct Connection {
+    /// The socket.
     stream: TcpStream,
+    /// Shared by the calls of this connection.
     load: Arc<ConnectionLoad>,
 }
 

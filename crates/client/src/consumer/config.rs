@@ -1,0 +1,47 @@
+//! How a consumer is configured.
+
+use std::time::Duration;
+
+/// What a consumer dequeues, and how much at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerConfig {
+    /// The topics, at most 100. Each is asked for an equal share of the free handler slots.
+    pub topics: Vec<String>,
+    /// Handlers that run at a time. With n topics the consumer may hold up to n - 1 more items, whose leases
+    /// it extends too.
+    pub concurrency: usize,
+    /// How long a poll waits for items; at most 20 s.
+    pub wait: Duration,
+    /// The lease of every delivery; it replaces the items' own. It is extended after a third of it, for as
+    /// long as the handler runs. If the consumer dies, others get its items after this time.
+    pub lease: Duration,
+    /// The consumer's name, for operators; may be empty.
+    pub name: String,
+    /// How long handlers may still run after `Consumer::stop`. Then they are aborted and their items are
+    /// released.
+    pub stop_grace: Duration,
+}
+
+impl ConsumerConfig {
+    /// 16 handlers at a time, leases of 30 s.
+    pub fn new<T: Into<String>>(topics: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            topics: topics.into_iter().map(Into::into).collect(),
+            concurrency: 16,
+            wait: Duration::from_secs(20),
+            lease: Duration::from_secs(30),
+            name: String::new(),
+            stop_grace: Duration::from_secs(10),
+        }
+    }
+
+    /// The same with another number of handlers at a time.
+    pub fn concurrency(self, concurrency: usize) -> Self {
+        Self { concurrency, ..self }
+    }
+
+    /// The same with another lease.
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+}

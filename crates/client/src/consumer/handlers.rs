@@ -1,0 +1,143 @@
+//! Runs the handler on items, each in a task of its own.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    task::JoinSet,
+};
+
+use super::{
+    delivery::{Delivery, Handler, Outcome},
+    report::ReportCounters,
+    settle::Settlement,
+};
+use crate::calls::dequeue::Dequeued;
+
+/// The running handlers.
+pub(super) struct Handlers<H> {
+    /// Runs on every item.
+    handler: Arc<H>,
+    /// One permit a running handler.
+    slots: Arc<Semaphore>,
+    /// Passes outcomes on to be acked or nacked.
+    settlements: mpsc::Sender<Settlement>,
+    /// Counts items that need no settlement.
+    counters: Arc<ReportCounters>,
+    /// No further handler starts once this is true.
+    stop: watch::Receiver<bool>,
+    /// Running handlers are aborted once this is true.
+    abort: watch::Sender<bool>,
+    /// The running handlers, to be waited for at the stop.
+    tasks: JoinSet<()>,
+}
+
+impl<H: Handler> Handlers<H> {
+    /// None running yet.
+    pub(super) fn new(
+        handler: Arc<H>,
+        slots: Arc<Semaphore>,
+        settlements: mpsc::Sender<Settlement>,
+        counters: Arc<ReportCounters>,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        let (abort, tasks) = (watch::Sender::new(false), JoinSet::new());
+        Self { handler, slots, settlements, counters, stop, abort, tasks }
+    }
+
+    /// Handles an item once it has a slot. If the consumer stops before, the item is released.
+    pub(super) fn start(
+        &mut self,
+        item: Dequeued,
+        lost: watch::Receiver<bool>,
+        slot: Option<OwnedSemaphorePermit>,
+    ) {
+        while self.tasks.try_join_next().is_some() {}
+        let receipt = item.receipt.clone();
+        let (handler, slots) = (self.handler.clone(), self.slots.clone());
+        let (settlements, counters) = (self.settlements.clone(), self.counters.clone());
+        let (stop, abort) = (self.stop.clone(), self.abort.subscribe());
+        self.tasks.spawn(async move {
+            let (outcome, slot) = match acquire_slot(slot, slots, stop).await {
+                None => (Outcome::Release, None),
+                Some(slot) => (run(handler, Delivery { item, lost }, abort).await, Some(slot)),
+            };
+            if receipt.is_empty() {
+                // An at-most-once item is gone from the server already.
+                counters.count_settled(&outcome);
+            } else {
+                // The receiver outlives all senders. The slot is held until the settlement is queued, so that
+                // a server that does not accept acks gets no more dequeues.
+                let _ = settlements.send(Settlement { receipt, outcome }).await;
+            }
+            drop(slot);
+        });
+    }
+
+    /// Waits for the handlers, and aborts them after `grace`.
+    pub(super) async fn finish(mut self, grace: Duration) {
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, all).await.is_err() {
+            self.abort.send_replace(true);
+            while self.tasks.join_next().await.is_some() {}
+        }
+    }
+}
+
+/// Waits for a slot; `None` if the consumer stops first.
+async fn acquire_slot(
+    slot: Option<OwnedSemaphorePermit>,
+    slots: Arc<Semaphore>,
+    mut stop: watch::Receiver<bool>,
+) -> Option<OwnedSemaphorePermit> {
+    if stopped(&stop) {
+        return None;
+    }
+    match slot {
+        Some(slot) => Some(slot),
+        None => tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => None,
+            slot = slots.acquire_owned() => slot.ok(),
+        },
+    }
+}
+
+/// Whether the consumer stops: `stop` was called, or its handle was dropped.
+pub(super) fn stopped(stop: &watch::Receiver<bool>) -> bool {
+    *stop.borrow() || stop.has_changed().is_err()
+}
+
+/// Runs the handler in a task of its own, so that a panic becomes an outcome.
+async fn run<H: Handler>(handler: Arc<H>, delivery: Delivery, mut abort: watch::Receiver<bool>) -> Outcome {
+    let mut task = JoinSet::new();
+    task.spawn(async move { handler.handle(delivery).await });
+    tokio::select! {
+        biased;
+        end = task.join_next() => match end {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(error)) if error.is_panic() => {
+                tracing::error!("handler panicked; its item is retried");
+                Outcome::retry(Duration::ZERO, "the handler panicked")
+            }
+            // The task is aborted only below, and the set holds only this one.
+            Some(Err(_)) | None => Outcome::Release,
+        },
+        () = aborted(&mut abort) => {
+            task.shutdown().await;
+            Outcome::Release
+        }
+    }
+}
+
+async fn aborted(abort: &mut watch::Receiver<bool>) {
+    if abort.wait_for(|abort| *abort).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until the consumer is to stop.
+pub(super) async fn stopping(mut stop: watch::Receiver<bool>) {
+    // A dropped handle means the same.
+    let _ = stop.wait_for(|stop| *stop).await;
+}

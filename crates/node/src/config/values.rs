@@ -1,0 +1,103 @@
+//! The values of a checked configuration.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use forebay_engine::Settings;
+use forebay_types::ShardId;
+
+use crate::grpc::{LoadLimits, RequestRules};
+
+/// A checked configuration.
+#[derive(Clone)]
+pub struct Config {
+    /// Where to serve gRPC, `host:port`.
+    pub grpc: String,
+    /// Where to serve HTTP, `host:port`.
+    pub http: String,
+    /// Where other nodes reach this one; `None`: the bound gRPC address.
+    pub advertise: Option<String>,
+    /// Serve even on a database that may lose answered commits.
+    pub allow_not_durable: bool,
+    /// The log filter, as in `info,forebay_engine=debug`.
+    pub log: String,
+    /// How log lines are written.
+    pub log_format: LogFormat,
+    /// How long a stopping node still serves while load balancers notice.
+    pub drain: Duration,
+    /// The password of the MySQL accounts.
+    pub mysql_password: Option<Secret>,
+    /// A file of CA certificates that the MySQL servers' certificates must chain to.
+    pub mysql_tls_ca: Option<PathBuf>,
+    /// The shards to serve.
+    pub shards: Vec<ShardConfig>,
+    /// What requests are checked against.
+    pub rules: RequestRules,
+    /// How many calls and bytes the node takes on at once.
+    pub load: LoadLimits,
+    /// The engine's settings.
+    pub settings: Settings,
+}
+
+/// One shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardConfig {
+    /// Its number. It is part of every item's id, so it must never change.
+    pub id: ShardId,
+    /// Its database.
+    pub url: ShardUrl,
+}
+
+/// A shard's database.
+#[derive(Clone, PartialEq, Eq)]
+pub enum ShardUrl {
+    /// A schema of a MySQL or MariaDB server. The URL may hold a password.
+    MySql(String),
+    /// A SQLite file.
+    Sqlite(PathBuf),
+}
+
+impl fmt::Debug for ShardUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MySql(_) => f.write_str("MySql"),
+            Self::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
+        }
+    }
+}
+
+/// The format of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A text that is never printed or logged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// From the text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, to log in with.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Everything that is wrong with a configuration, one message each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct ConfigError(pub Vec<String>);

@@ -1,0 +1,180 @@
+//! One call in progress: its deadline, and the permits that it holds on its connection and on the node.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use forebay_types::{Reason, Refusal};
+use http::HeaderMap;
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::load::{AdmissionLoad, ConnectionLoad};
+use crate::grpc::status;
+
+/// The longest that a call may take, whatever deadline its caller sets.
+const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
+/// A call with less time than this cannot complete and is refused.
+const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(5);
+
+/// A call. Dropping the last clone releases its permits.
+#[derive(Clone)]
+pub struct Call {
+    /// When the answer must be sent.
+    deadline: Instant,
+    /// Shared by the clones; released with the last one.
+    permit: Arc<Permit>,
+}
+
+/// The permits of one call: in progress until it parks, parked from then on.
+struct Permit {
+    node: Arc<AdmissionLoad>,
+    connection: Arc<ConnectionLoad>,
+    parked: AtomicBool,
+}
+
+impl Call {
+    /// Admits a call, or refuses it.
+    pub fn admit(
+        headers: &HeaderMap,
+        node: &Arc<AdmissionLoad>,
+        connection: &Arc<ConnectionLoad>,
+    ) -> Result<Self, Refusal> {
+        let allowed = timeout(headers).unwrap_or(CALL_TIMEOUT_MAX).min(CALL_TIMEOUT_MAX);
+        if allowed < CALL_TIMEOUT_MIN {
+            let message = format!("the deadline is less than {CALL_TIMEOUT_MIN:?} away; allow more time");
+            return Err(Refusal::new(Reason::DeadlineExceeded, message));
+        }
+        let overloaded = |message: &str| Err(Refusal::new(Reason::Overloaded, message));
+        if !connection.calls.try_acquire() {
+            return overloaded("too many calls are in progress on this connection; retry later");
+        }
+        if !node.calls.try_acquire() {
+            connection.calls.release();
+            return overloaded("too many calls are in progress on this node; retry later");
+        }
+        let (node, connection) = (node.clone(), connection.clone());
+        let permit = Arc::new(Permit { node, connection, parked: AtomicBool::new(false) });
+        Ok(Self { deadline: Instant::now() + allowed, permit })
+    }
+
+    /// The call that a request belongs to. The admission layer attached it.
+    pub fn of<T>(request: &tonic::Request<T>) -> Result<Self, Status> {
+        let missing =
+            || status::of_call(&Refusal::new(Reason::Overloaded, "the call bypassed admission control"));
+        request.extensions().get().cloned().ok_or_else(missing)
+    }
+
+    /// When the answer must be sent.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Time left until the deadline.
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Exchanges the in-progress permits for a parked one. `false`: too many calls are parked on its
+    /// connection.
+    pub fn park(&self) -> bool {
+        let Permit { node, connection, parked } = &*self.permit;
+        if !connection.parked.try_acquire() {
+            return false;
+        }
+        if parked.swap(true, Ordering::AcqRel) {
+            connection.parked.release();
+        } else {
+            connection.calls.release();
+            node.calls.release();
+        }
+        true
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if *self.parked.get_mut() {
+            self.connection.parked.release();
+        } else {
+            self.connection.calls.release();
+            self.node.calls.release();
+        }
+    }
+}
+
+/// The header `grpc-timeout`: up to 8 digits and a unit. A malformed one counts as absent.
+fn timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let valid = (1..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = digits.parse().ok().filter(|_| valid)?;
+    Some(match unit {
+        "H" => Duration::from_secs(number * 3_600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grpc::admission::load::LoadLimits;
+
+    fn headers(timeout: &str) -> HeaderMap {
+        HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), timeout.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_timeout_has_digits_and_a_unit() {
+        for (text, expected) in [
+            ("5m", Some(Duration::from_millis(5))),
+            ("99999999H", Some(Duration::from_secs(99_999_999 * 3_600))),
+            ("1S", Some(Duration::from_secs(1))),
+            ("123456789S", None),
+            ("S", None),
+            ("+1S", None),
+            ("1", None),
+            ("1x", None),
+        ] {
+            assert_eq!(timeout(&headers(text)), expected, "{text}");
+        }
+        assert_eq!(timeout(&HeaderMap::new()), None);
+    }
+
+    #[tokio::test]
+    async fn a_call_releases_its_permits_whether_parked_or_not() {
+        let limits =
+            LoadLimits { calls: 2, calls_per_connection: 1, parked_per_connection: 1, ..Default::default() };
+        let node = Arc::new(AdmissionLoad::new(&limits));
+        let one = Arc::new(ConnectionLoad::new(&limits));
+        let none = HeaderMap::new();
+
+        let first = Call::admit(&none, &node, &one).unwrap();
+        assert_eq!(Call::admit(&none, &node, &one).err().unwrap().reason, Reason::Overloaded);
+        assert!(first.park());
+        let second = Call::admit(&none, &node, &one).unwrap();
+        assert!(!second.park(), "one call may park");
+        assert_eq!((node.calls.in_use(), one.calls.in_use(), one.parked.in_use()), (1, 1, 1));
+        drop((first, second));
+        assert_eq!((node.calls.in_use(), one.calls.in_use(), one.parked.in_use()), (0, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_call_with_too_little_time_is_refused() {
+        let limits = LoadLimits::default();
+        let (node, one) = (Arc::new(AdmissionLoad::new(&limits)), Arc::new(ConnectionLoad::new(&limits)));
+        let refused = Call::admit(&headers("4m"), &node, &one).err().unwrap();
+        assert_eq!(refused.reason, Reason::DeadlineExceeded);
+        assert!(Call::admit(&headers("50m"), &node, &one).unwrap().left() <= Duration::from_millis(50));
+        assert!(Call::admit(&headers("1H"), &node, &one).unwrap().left() <= CALL_TIMEOUT_MAX);
+    }
+}

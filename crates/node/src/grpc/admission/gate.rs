@@ -1,0 +1,160 @@
+//! Middleware around every call: its deadline, the limits on calls and on bytes in memory, and the metrics.
+//! A refusal that tonic made by itself gets its error details here.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use forebay_types::{Reason, Refusal};
+use http::{Request, Response};
+use tokio::time::{Instant, timeout_at};
+use tonic::{Code, Status, body::Body};
+use tower::{Layer, Service};
+
+use super::{
+    call::Call,
+    load::{AdmissionLoad, ConnectionLoad},
+    request_bytes::MeteredBody,
+    unread_bytes::{self, ResponseBytes, ResponseGuard},
+};
+use crate::grpc::status;
+
+/// Adds admission control to a service.
+#[derive(Clone)]
+pub struct AdmissionLayer {
+    /// The node's counters, shared with the pages and metrics that show them.
+    pub load: Arc<AdmissionLoad>,
+}
+
+impl<S> Layer<S> for AdmissionLayer {
+    type Service = Admission<S>;
+
+    fn layer(&self, inner: S) -> Admission<S> {
+        Admission { inner, load: self.load.clone() }
+    }
+}
+
+/// A service with admission control.
+#[derive(Clone)]
+pub struct Admission<S> {
+    /// The service that handles admitted calls.
+    inner: S,
+    /// The node's counters.
+    load: Arc<AdmissionLoad>,
+}
+
+type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
+
+impl<S> Service<Request<Body>> for Admission<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let Some(method) = method(request.uri().path()) else {
+            // Health and reflection: small, and answered from memory.
+            return Box::pin(self.inner.call(request));
+        };
+        let began = Instant::now();
+        let connection = request.extensions().get::<Arc<ConnectionLoad>>().cloned().unwrap_or_default();
+        let admitted = match method {
+            "Dequeue" => unread_bytes::admit(&self.load.unread, &connection.unread),
+            _ => Ok(()),
+        };
+        let call = match admitted.and_then(|()| Call::admit(request.headers(), &self.load, &connection)) {
+            Ok(call) => call,
+            Err(refusal) => {
+                let response = status::of_call(&refusal).into_http();
+                record(method, &response, began);
+                return Box::pin(std::future::ready(Ok(response)));
+            }
+        };
+        request.extensions_mut().insert(call.clone());
+        let request = request.map(|body| Body::new(MeteredBody::new(body, self.load.clone())));
+        let answer = self.inner.call(request);
+        let counters = [self.load.unread.clone(), connection.unread.clone()];
+        Box::pin(async move {
+            let mut response = match timeout_at(call.deadline(), answer).await {
+                Ok(response) => add_details(response?),
+                Err(_) => {
+                    let message = "the deadline passed before the call completed";
+                    status::of_call(&Refusal::new(Reason::DeadlineExceeded, message)).into_http()
+                }
+            };
+            record(method, &response, began);
+            if let Some(ResponseBytes(bytes)) = response.extensions_mut().remove() {
+                response = response.map(|body| Body::new(ResponseGuard::new(body, bytes, counters)));
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// The calls that are limited and measured, by path.
+fn method(path: &str) -> Option<&'static str> {
+    Some(match path.strip_prefix("/forebay.v1.QueueService/")? {
+        "Enqueue" => "Enqueue",
+        "Dequeue" => "Dequeue",
+        "Ack" => "Ack",
+        "Nack" => "Nack",
+        "ExtendLease" => "ExtendLease",
+        "GetActiveTopics" => "GetActiveTopics",
+        _ => "other",
+    })
+}
+
+/// Adds error details to a refusal that tonic made before a handler saw the call.
+fn add_details(response: Response<Body>) -> Response<Body> {
+    let Some(status) = Status::from_header_map(response.headers()) else { return response };
+    if !status.details().is_empty() {
+        return response;
+    }
+    let message = status.message();
+    let refusal = match status.code() {
+        Code::OutOfRange => Refusal::new(Reason::TooLarge, message),
+        // A body that is not protobuf, is truncated, or has invalid framing.
+        Code::Internal => Refusal::new(Reason::InvalidField, format!("cannot decode the request: {message}")),
+        Code::Unimplemented => Refusal::new(Reason::Unimplemented, message),
+        Code::ResourceExhausted => Refusal::new(Reason::Overloaded, message),
+        _ => return response,
+    };
+    status::of_call(&refusal).into_http()
+}
+
+fn record(method: &'static str, response: &Response<Body>, began: Instant) {
+    let code = response.headers().get("grpc-status").and_then(|code| code.to_str().ok());
+    let code = code.and_then(|code| code.parse().ok()).map_or(Code::Ok, Code::from_i32);
+    metrics::counter!("forebay_calls_total", "method" => method, "code" => format!("{code:?}")).increment(1);
+    metrics::histogram!("forebay_call_seconds", "method" => method).record(began.elapsed());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_tonic_gets_details() {
+        use tonic_types::StatusExt as _;
+        for (status, code, reason) in [
+            (Status::out_of_range("big"), Code::InvalidArgument, "TOO_LARGE"),
+            (Status::internal("cut"), Code::InvalidArgument, "INVALID_FIELD"),
+            (Status::unimplemented("what"), Code::Unimplemented, "UNIMPLEMENTED"),
+        ] {
+            let response = add_details(status.into_http());
+            let status = Status::from_header_map(response.headers()).unwrap();
+            assert_eq!(status.code(), code);
+            assert_eq!(status.get_details_error_info().unwrap().reason, reason);
+        }
+    }
+}

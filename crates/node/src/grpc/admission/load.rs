@@ -1,0 +1,179 @@
+//! The limits of admission control, and the counters that are held against them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// How much a node takes on at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadLimits {
+    /// Calls in progress on the node; parked long polls are not counted.
+    pub calls: usize,
+    /// The same for one connection, so that one client cannot use up the node's calls.
+    pub calls_per_connection: usize,
+    /// Long polls that one connection may park; one more is answered at once.
+    pub parked_per_connection: usize,
+    /// Bytes of requests that are being received or handled; bounds the node's memory.
+    pub request_bytes: usize,
+    /// Bytes of dequeued items that clients have not read yet; beyond it dequeues are refused.
+    pub unread_bytes: usize,
+    /// The same for one connection, so that one slow reader cannot block the others.
+    pub unread_bytes_per_connection: usize,
+}
+
+impl Default for LoadLimits {
+    fn default() -> Self {
+        Self {
+            calls: 4_096,
+            calls_per_connection: 256,
+            parked_per_connection: 768,
+            request_bytes: 256 << 20,
+            unread_bytes: 256 << 20,
+            unread_bytes_per_connection: 32 << 20,
+        }
+    }
+}
+
+/// What the node has taken on.
+pub struct AdmissionLoad {
+    /// Calls in progress.
+    pub calls: Permits,
+    /// Bytes of requests in memory.
+    pub request_bytes: Permits,
+    /// Response bytes that clients have not read yet.
+    pub unread: Arc<UnreadBytes>,
+}
+
+impl AdmissionLoad {
+    /// Nothing yet.
+    pub fn new(limits: &LoadLimits) -> Self {
+        Self {
+            calls: Permits::new(limits.calls),
+            request_bytes: Permits::new(limits.request_bytes),
+            unread: Arc::new(UnreadBytes::new(limits.unread_bytes)),
+        }
+    }
+}
+
+/// What one connection's calls have taken on.
+pub struct ConnectionLoad {
+    /// Calls in progress.
+    pub calls: Permits,
+    /// Long polls that wait for an item.
+    pub parked: Permits,
+    /// Response bytes that the client has not read yet.
+    pub unread: Arc<UnreadBytes>,
+}
+
+impl ConnectionLoad {
+    /// Nothing yet.
+    pub fn new(limits: &LoadLimits) -> Self {
+        Self {
+            calls: Permits::new(limits.calls_per_connection),
+            parked: Permits::new(limits.parked_per_connection),
+            unread: Arc::new(UnreadBytes::new(limits.unread_bytes_per_connection)),
+        }
+    }
+}
+
+impl Default for ConnectionLoad {
+    fn default() -> Self {
+        Self::new(&LoadLimits::default())
+    }
+}
+
+/// A counter that never exceeds its maximum.
+pub struct Permits {
+    /// Permits that were acquired and not released.
+    in_use: AtomicUsize,
+    /// The limit.
+    max: usize,
+}
+
+impl Permits {
+    /// None in use.
+    pub fn new(max: usize) -> Self {
+        Self { in_use: AtomicUsize::new(0), max }
+    }
+
+    /// Acquires one permit; `false` if none is free.
+    pub fn try_acquire(&self) -> bool {
+        self.try_acquire_many(1)
+    }
+
+    /// Acquires `count` permits, or none and returns `false`.
+    pub fn try_acquire_many(&self, count: usize) -> bool {
+        let add = |in_use: usize| in_use.checked_add(count).filter(|sum| *sum <= self.max);
+        self.in_use.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
+    }
+
+    /// Returns one permit.
+    pub fn release(&self) {
+        self.release_many(1);
+    }
+
+    /// Returns `count` permits.
+    pub fn release_many(&self, count: usize) {
+        self.in_use.fetch_sub(count, Ordering::AcqRel);
+    }
+
+    /// How many permits are in use.
+    pub fn in_use(&self) -> usize {
+        self.in_use.load(Ordering::Acquire)
+    }
+}
+
+/// Counts response bytes until the client has read them.
+///
+/// The size of a response is known only after its items are leased, so a response may exceed the maximum;
+/// the next dequeue is refused then.
+#[derive(Debug)]
+pub struct UnreadBytes {
+    /// Bytes that clients have not read yet.
+    bytes: AtomicUsize,
+    /// The limit.
+    max: usize,
+}
+
+impl UnreadBytes {
+    /// Nothing unread.
+    pub fn new(max: usize) -> Self {
+        Self { bytes: AtomicUsize::new(0), max }
+    }
+
+    /// Counts a response.
+    pub fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    /// The response was read, or its client is gone.
+    pub fn remove(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+
+    /// How many bytes are unread.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Whether no further response may be started.
+    pub fn is_full(&self) -> bool {
+        self.bytes() >= self.max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permits_never_exceed_their_maximum() {
+        let permits = Permits::new(10);
+        assert!(permits.try_acquire_many(9) && permits.try_acquire() && !permits.try_acquire());
+        permits.release_many(4);
+        assert!(!permits.try_acquire_many(5) && permits.try_acquire_many(4));
+        assert!(!permits.try_acquire_many(usize::MAX));
+        assert_eq!(permits.in_use(), 10);
+    }
+}

@@ -1,0 +1,14 @@
+//! Admission control: how many calls and bytes the node takes on, and what it answers beyond that.
+
+mod call;
+mod connection;
+mod gate;
+mod load;
+mod request_bytes;
+mod unread_bytes;
+
+pub use call::Call;
+pub use connection::Incoming;
+pub use gate::AdmissionLayer;
+pub use load::{AdmissionLoad, LoadLimits};
+pub use unread_bytes::ResponseBytes;

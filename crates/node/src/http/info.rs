@@ -1,0 +1,84 @@
+//! What the pages, the probes and `/status.json` show of a node.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use forebay_engine::{Engine, Status};
+use forebay_types::{Clock, Timestamp};
+use metrics_exporter_prometheus::PrometheusHandle;
+use serde::Serialize;
+
+use crate::grpc::AdmissionLoad;
+
+/// What every request handler reads.
+pub type State = axum::extract::State<Arc<NodeInfo>>;
+
+/// A node's addresses, its state, and where its figures come from.
+pub struct NodeInfo {
+    /// Reports shards and topics.
+    pub engine: Engine,
+    /// Reports calls and bytes in memory.
+    pub load: Arc<AdmissionLoad>,
+    /// The bound gRPC address.
+    pub grpc: SocketAddr,
+    /// The bound HTTP address.
+    pub http: SocketAddr,
+    /// The address at which other nodes reach this one.
+    pub address: String,
+    /// When the node started.
+    pub started: Timestamp,
+    /// Computes the uptime.
+    pub clock: Arc<dyn Clock>,
+    /// Ready, and not stopping. `/readyz` answers this.
+    pub serving: AtomicBool,
+    /// Renders the metrics.
+    pub recorder: PrometheusHandle,
+}
+
+/// The document at `/status.json`.
+#[derive(Serialize)]
+pub struct NodeStatus {
+    /// The program's version.
+    pub version: &'static str,
+    /// The address at which other nodes reach this one.
+    pub address: String,
+    /// The bound gRPC address.
+    pub grpc: SocketAddr,
+    /// The bound HTTP address.
+    pub http: SocketAddr,
+    /// Ready, and not stopping.
+    pub serving: bool,
+    /// When the node started, in microseconds since the Unix epoch.
+    pub started_micros: i64,
+    /// How long ago that was, in seconds.
+    pub uptime_seconds: u64,
+    /// Calls in progress.
+    pub calls: usize,
+    /// Bytes of requests in memory.
+    pub request_bytes: usize,
+    /// Shards and topics; `None` once the engine has stopped.
+    pub engine: Option<Status>,
+}
+
+impl NodeInfo {
+    /// The status as of now.
+    pub async fn status(&self) -> NodeStatus {
+        NodeStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            address: self.address.clone(),
+            grpc: self.grpc,
+            http: self.http,
+            serving: self.serving.load(Ordering::Acquire),
+            started_micros: self.started.as_micros(),
+            uptime_seconds: self.clock.wall().since(self.started).as_secs(),
+            calls: self.load.calls.in_use(),
+            request_bytes: self.load.request_bytes.in_use(),
+            engine: self.engine.status().await,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What the tests with faults have in common.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::history::{Counts, History};
+
+/// A queue must make progress again within this time after a fault.
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// How often a test injects its fault: `FOREBAY_E2E_ROUNDS`, or the test's default.
+pub fn rounds(default: u32) -> u32 {
+    std::env::var("FOREBAY_E2E_ROUNDS").ok().map_or(default, |rounds| rounds.parse().unwrap())
+}
+
+/// Waits until `more` further items have been stored, delivered and acked.
+pub async fn progress(history: &Arc<History>, what: &str, more: u64) -> Counts {
+    let then = history.counts();
+    let enough = |now: &Counts| {
+        now.enqueued >= then.enqueued + more
+            && now.delivered >= then.delivered + more
+            && now.acked >= then.acked + more
+    };
+    history.wait(what, PROGRESS_TIMEOUT, enough).await
+}
