@@ -87,7 +87,8 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// When the clock will have passed `time`. A microsecond later, since times are compared in whole microseconds.
+    /// When the clock will have passed `time`. A microsecond later, since times are compared in whole
+    /// microseconds.
     pub fn when(self, time: Timestamp) -> Monotonic {
         self.at.plus(time.since(self.now)).plus(Duration::from_micros(1))
     }

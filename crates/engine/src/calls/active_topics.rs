@@ -11,7 +11,7 @@ use crate::{
         active_index::{ActiveIndex, WaitingPage},
         timers::Timer,
     },
-    dispatch::{merge::head, prefetch},
+    dispatch::{head::head, prefetch},
     messages::event::Reply,
 };
 

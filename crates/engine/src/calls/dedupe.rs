@@ -1,5 +1,5 @@
-//! Looks dedupe keys and request ids up before their items are stored: at their earlier homes first, if they have any,
-//! then at their home shard. One key is in flight once at a time.
+//! Looks dedupe keys and request ids up before their items are stored: at their earlier homes first, if they
+//! have any, then at their home shard. One key is in flight once at a time.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -26,7 +26,8 @@ enum LookupPlan {
     Unavailable,
 }
 
-/// Queues an enqueue for the next batch, after a lookup where a key or a request id asks for one. It was charged.
+/// Queues an enqueue for the next batch, after a lookup where a key or a request id asks for one. It was
+/// charged.
 pub(crate) fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
     loop {
         // A second item with the same key in one call is a part of its own, behind the first.

@@ -1,5 +1,5 @@
-//! Enqueue: each item gets a rank and a shard, is looked up where a key or a request id makes it repeatable, and waits for
-//! the shard's next batch.
+//! Enqueue: each item gets a rank and a shard, is looked up where a key or a request id makes it repeatable,
+//! and waits for the shard's next batch.
 
 use std::collections::BTreeMap;
 

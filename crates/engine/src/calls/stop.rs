@@ -1,5 +1,5 @@
-//! The engine's part of an orderly stop: no new work, what was accepted is committed and answered, the shards are given
-//! up.
+//! The engine's part of an orderly stop: no new work, what was accepted is committed and answered, the
+//! shards are given up.
 
 use tokio::sync::oneshot;
 
@@ -19,7 +19,8 @@ pub(crate) fn serve(core: &mut Core, reply: oneshot::Sender<()>) {
     }
 }
 
-/// Gives the shards up once everything accepted is committed and answered, and tells who waits when that is done.
+/// Gives the shards up once everything accepted is committed and answered, and tells who waits when that is
+/// done.
 pub(crate) fn advance(core: &mut Core) {
     if !core.stopping.is_stopping() {
         return;

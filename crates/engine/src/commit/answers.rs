@@ -141,8 +141,8 @@ fn refuse_enqueue(core: &mut Core, part: &ShardEnqueue, refusal: &Refusal) {
     }
 }
 
-/// The shard is lost: everything that waited for it is answered, or goes to another shard. `sent`: COMMIT of the batch in
-/// flight was sent, so its outcome is unknown.
+/// The shard is lost: everything that waited for it is answered, or goes to another shard. `sent`: COMMIT of
+/// the batch in flight was sent, so its outcome is unknown.
 pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned, sent: bool) {
     let refusal = core.slots[index].refusal();
     let sent = sent && !on(Bug::UnknownAsFailed);

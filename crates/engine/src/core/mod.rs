@@ -1,5 +1,5 @@
-//! The node's memory, parts only: each file is one part with private fields and the operations on it. What is done with
-//! them is in `calls`, `dispatch`, `commit` and `ownership`.
+//! The node's memory, parts only: each file is one part with private fields and the operations on it. What
+//! is done with them is in `calls`, `dispatch`, `commit` and `ownership`.
 
 pub(crate) mod active_index;
 pub(crate) mod breaker;

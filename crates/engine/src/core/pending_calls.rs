@@ -1,5 +1,5 @@
-//! Calls whose members are answered one by one: enqueue, ack, nack, lease extension. A call is answered when its last
-//! member is.
+//! Calls whose members are answered one by one: enqueue, ack, nack, lease extension. A call is answered when
+//! its last member is.
 
 use std::sync::{
     Arc,

@@ -55,7 +55,8 @@ pub(crate) struct LeasesUnderWay {
     pub at_most_once: usize,
     /// What is leased so far.
     pub ready: Vec<Ready>,
-    /// Something that was reserved expired before it could be leased. What comes behind it may be deliverable.
+    /// Something that was reserved expired before it could be leased. What comes behind it may be
+    /// deliverable.
     pub expired: bool,
     /// When the rest is not waited for any more. Set by the first shard that answers with items.
     pub late_at: Option<Monotonic>,

@@ -1,4 +1,5 @@
-//! From committed leases to one answer. A poll is answered when every shard has answered, or when the rest is late.
+//! From committed leases to one answer. A poll is answered when every shard has answered, or when the rest
+//! is late.
 
 use forebay_store::StoreError;
 use forebay_types::{Body, ItemId, Receipt, Seq, ShardId, Timestamp};
@@ -165,8 +166,8 @@ fn share_ended(core: &mut Core, id: u64, share: Share) {
     answer_with_ready(core, id);
 }
 
-/// Nothing came of a poll's leases: it waits on, at its old place. With `again` it is served at once if there is something
-/// else, even if it would not wait.
+/// Nothing came of a poll's leases: it waits on, at its old place. With `again` it is served at once if
+/// there is something else, even if it would not wait.
 fn wait_again(core: &mut Core, id: u64, again: bool) {
     let (at, stopping) = (core.time.monotonic(), core.stopping.is_stopping());
     core.polls.set_leases(id, None);

@@ -1,34 +1,25 @@
-//! The k-way merge over the shards' ready indexes, through a heap of their heads: exact priority order within the node.
+//! The k-way merge over the shards' ready indexes, through a heap of their heads: exact priority order
+//! within the node.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap},
 };
 
-use forebay_types::{ItemId, Monotonic, TopicName};
+use forebay_types::{Monotonic, TopicName};
 
-use super::prefetch;
+use super::{
+    head::{Head, head},
+    prefetch,
+};
 use crate::{
     api::{Demand, DequeueCall},
     clock::Moment,
-    core::{Core, HEAD_TIMEOUT, slot::Slots, timers::Timer, topics::TopicPart},
+    core::{Core, HEAD_TIMEOUT, timers::Timer},
     index::ShardIndex,
     planted::{Bug, on},
     shard::work::ReservedItem,
 };
-
-/// The best item of a topic in one shard. Heads are ordered as items are delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Head {
-    /// The smaller number goes first.
-    pub priority: i32,
-    /// Then the smaller rank.
-    pub rank: i64,
-    /// Then the smaller id.
-    pub item: ItemId,
-    /// Where it is.
-    pub part: TopicPart,
-}
 
 /// What one look at a poll's topics came to.
 pub(crate) enum Pick {
@@ -120,14 +111,6 @@ fn pick_topic(
             None => {}
         }
     }
-}
-
-/// The best deliverable item of a topic in one shard that takes part in the merge.
-pub(crate) fn head(slots: &mut Slots, part: TopicPart, moment: Moment) -> Option<Head> {
-    let id = slots[part.shard].id;
-    let key = slots.merged_mut(part.shard)?.shard.head(part.topic, moment)?;
-    let item = ItemId { shard: id, seq: key.seq };
-    Some(Head { priority: key.priority, rank: key.rank, item, part })
 }
 
 /// Whether a shard's head has to be waited for. Begins to read it.

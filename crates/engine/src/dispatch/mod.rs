@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod delivery;
+pub(crate) mod head;
 pub(crate) mod merge;
 pub(crate) mod prefetch;
 pub(crate) mod serve;

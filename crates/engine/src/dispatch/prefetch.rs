@@ -2,7 +2,7 @@
 
 use forebay_types::TopicName;
 
-use super::merge::head;
+use super::head::head;
 use crate::{
     core::{Core, Ids, slot::Slots, topics::TopicPart},
     index::ShardIndex,
@@ -34,7 +34,8 @@ pub(crate) fn top_up(core: &mut Core, name: &TopicName) {
     }
 }
 
-/// Whether some shard's head of this topic is not known yet. Begins to read it, unless many reads are under way.
+/// Whether some shard's head of this topic is not known yet. Begins to read it, unless many reads are under
+/// way.
 pub(crate) fn is_head_unknown(core: &mut Core, name: &TopicName) -> bool {
     let moment = core.time.moment();
     let mut unknown = false;

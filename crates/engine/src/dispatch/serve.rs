@@ -27,7 +27,8 @@ pub(crate) fn serve_woken(core: &mut Core) {
     }
 }
 
-/// Tries to find items for a poll. Returns whether it waits no more: its leases are under way, or it was answered.
+/// Tries to find items for a poll. Returns whether it waits no more: its leases are under way, or it was
+/// answered.
 pub(crate) fn serve(core: &mut Core, id: u64, at: Monotonic) -> bool {
     let Some(poll) = core.polls.get(id) else { return true };
     if poll.reply.is_closed() {

@@ -44,7 +44,8 @@ pub(crate) fn return_lease(core: &mut Core, shard: ShardIndex, part: ShardLease,
     }
 }
 
-/// Ends a delivery without a failure. The item keeps its place. In a shard that was lost, the lease times out.
+/// Ends a delivery without a failure. The item keeps its place. In a shard that was lost, the lease times
+/// out.
 pub(crate) fn release(core: &mut Core, shard: ShardIndex, receipt: Receipt) {
     if let Some(owned) = core.slots.owned_mut(shard) {
         let action = NackAction::Release(Duration::ZERO);

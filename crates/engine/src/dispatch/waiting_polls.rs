@@ -2,7 +2,7 @@
 
 use forebay_types::TopicName;
 
-use super::merge::head;
+use super::head::head;
 use crate::{
     clock::Moment,
     core::{Core, slot::Slots, topics::TopicPart},
@@ -43,8 +43,8 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
     waiting
 }
 
-/// Whether a shard has, or may have, something of a topic that could be delivered. Near the limits on leases the usual path
-/// decides.
+/// Whether a shard has, or may have, something of a topic that could be delivered. Near the limits on leases
+/// the usual path decides.
 fn may_be_ready(slots: &mut Slots, part: TopicPart, margin: usize, moment: Moment) -> bool {
     if head(slots, part, moment).is_some() {
         return true;

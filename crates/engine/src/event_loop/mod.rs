@@ -1,8 +1,8 @@
-//! The engine's one task: the only writer of everything the node knows of its shards. It reads no database and waits for
-//! nothing but its next event. This file is the index: which event goes to which verb.
+//! The engine's one task: the only writer of everything the node knows of its shards. It reads no database
+//! and waits for nothing but its next event. This file is the index: which event goes to which verb.
 //!
-//! Exact priority order over a node's shards needs all their heads in one place. That is why one task owns the memory of
-//! all of them, and a shard's own task only its connections.
+//! Exact priority order over a node's shards needs all their heads in one place. That is why one task owns
+//! the memory of all of them, and a shard's own task only its connections.
 
 mod maintain;
 mod shard_events;

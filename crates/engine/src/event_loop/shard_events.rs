@@ -1,5 +1,5 @@
-//! One function for each thing that a shard's task reports. This is the only place where what an earlier term reports is
-//! dropped.
+//! One function for each thing that a shard's task reports. This is the only place where what an earlier
+//! term reports is dropped.
 
 use forebay_store::{ReadyRow, ShardList, StoreError, Sweep};
 use forebay_types::{Monotonic, Seq, Timestamp, TopicId};

@@ -1,5 +1,6 @@
-//! Finds the rows of a batch that can't be stored, where the batch must not be cut. Parts of it are tried under a batch
-//! number that can't pass the fence: what gets as far as the fence can be stored, and nothing is committed.
+//! Finds the rows of a batch that can't be stored, where the batch must not be cut. Parts of it are tried
+//! under a batch number that can't pass the fence: what gets as far as the fence can be stored, and nothing
+//! is committed.
 
 use forebay_store::{Batch, CommitError, ErrorClass, Writer};
 use forebay_types::Seq;

@@ -1,5 +1,5 @@
-//! Commits a batch: repeats it as often as it takes, and finds out its outcome where that is unknown. This is the one
-//! place that retries.
+//! Commits a batch: repeats it as often as it takes, and finds out its outcome where that is unknown. This
+//! is the one place that retries.
 
 use forebay_store::{Batch, CommitError, ErrorClass, Outcome, StoreError, Writer};
 use forebay_types::Seq;
@@ -72,8 +72,8 @@ pub(super) async fn commit(
         match resolve(task, writer, batch.number).await {
             Outcome::Committed => return confirm(task, writer, batch).await,
             Outcome::NotCommitted if behind > 1 => {
-                // The fence is ours and behind us: the server has lost what it had committed, so what is in memory
-                // is wrong. The shard is loaded anew.
+                // The fence is ours and behind us: the server has lost what it had committed, so what is in
+                // memory is wrong. The shard is loaded anew.
                 tracing::error!(
                     shard.id = task.id.0,
                     batch = batch.number,
@@ -82,7 +82,8 @@ pub(super) async fn commit(
                 return Verdict::Foreign { sent };
             }
             Outcome::NotCommitted => {
-                // The old connection is dead and the fence has not moved: the COMMIT that was sent did not happen.
+                // The old connection is dead and the fence has not moved: the COMMIT that was sent did not
+                // happen.
                 sent = false;
                 backoff.pause(&mut task.rng).await;
             }

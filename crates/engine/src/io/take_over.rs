@@ -2,23 +2,24 @@
 //!
 //! # Why no two nodes commit to one shard
 //!
-//! **The store decides, and nothing else.** A take-over moves the fence to the next epoch by compare-and-set against what
-//! the candidate observed. Every batch ends in an update of that same row, which succeeds only under the owner's epoch and
-//! incarnation, and only from the batch before. Whatever clocks, networks and processes do, a batch of an old epoch fails
-//! at the fence.
+//! **The store decides, and nothing else.** A take-over moves the fence to the next epoch by compare-and-set
+//! against what the candidate observed. Every batch ends in an update of that same row, which succeeds only
+//! under the owner's epoch and incarnation, and only from the batch before. Whatever clocks, networks and
+//! processes do, a batch of an old epoch fails at the fence.
 //!
-//! **A delayed COMMIT does no harm.** The take-over kills the old owner's connections first. A COMMIT that was on its way
-//! either is through before the fence moves, so the new owner loads what it wrote, or finds the fence moved and is rolled
-//! back. The update of the fence waits for a COMMIT that holds the row's lock.
+//! **A delayed COMMIT does no harm.** The take-over kills the old owner's connections first. A COMMIT that
+//! was on its way either is through before the fence moves, so the new owner loads what it wrote, or finds
+//! the fence moved and is rolled back. The update of the fence waits for a COMMIT that holds the row's lock.
 //!
-//! **Time only shortens the wait.** A candidate waits until heartbeat and batch number have not moved for a whole shard
-//! lease *of its own clock*, so that a living owner is not disturbed. If that wait is too short, an owner loses its shard
-//! early; nothing is lost with it.
+//! **Time only shortens the wait.** A candidate waits until heartbeat and batch number have not moved for a
+//! whole shard lease *of its own clock*, so that a living owner is not disturbed. If that wait is too short,
+//! an owner loses its shard early; nothing is lost with it.
 //!
-//! **Answers that write nothing need the clock.** "Your lease is lost" and "this is a duplicate" come from memory. The
-//! owner gives them only until `trusted_until`, which is the *start* of its last successful renewal or batch plus four
-//! fifths of the shard lease. A candidate saw that renewal no earlier than it began, and waits a whole lease after that.
-//! The fifth in between covers clocks that run at different speeds.
+//! **Answers that write nothing need the clock.** "Your lease is lost" and "this is a duplicate" come from
+//! memory. The owner gives them only until `trusted_until`, which is the *start* of its last successful
+//! renewal or batch plus four fifths of the shard lease. A candidate saw that renewal no earlier than it
+//! began, and waits a whole lease after that. The fifth in between covers clocks that run at different
+//! speeds.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Rendezvous hashing: each key ranks the shards by a hash over key and shard, so a changed set of shards moves as few
-//! keys as possible.
+//! Rendezvous hashing: each key ranks the shards by a hash over key and shard, so a changed set of shards
+//! moves as few keys as possible.
 
 use std::{cmp::Reverse, hash::Hasher as _};
 

@@ -1,5 +1,5 @@
-//! Counts without counting rows: exact in memory, one row of changes a batch in the store. Old changes are folded
-//! into the topics' own rows.
+//! Counts without counting rows: exact in memory, one row of changes a batch in the store. Old changes are
+//! folded into the topics' own rows.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ const FOLDS_MAX: usize = 64;
 const FOLDS_BEHIND_MAX: usize = 512;
 
 impl TopicTable {
-    /// Writes the counts of topics that changed long ago into their rows, so that old deltas can be deleted. Returns the
-    /// topics.
+    /// Writes the counts of topics that changed long ago into their rows, so that old deltas can be deleted.
+    /// Returns the topics.
     pub fn fold(&self, batch: &mut Batch, deltas: &BTreeMap<TopicId, TopicCounts>) -> Vec<TopicId> {
         let since = |id: &TopicId| self.get(*id).and_then(|topic| topic.dirty_since);
         let oldest = self.dirty.iter().find_map(&since).unwrap_or(batch.number);

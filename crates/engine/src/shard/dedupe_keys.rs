@@ -1,5 +1,5 @@
-//! Dedupe keys and request ids on their way through a shard. One key is in flight once at a time: an enqueue whose
-//! key another one holds waits for it.
+//! Dedupe keys and request ids on their way through a shard. One key is in flight once at a time: an enqueue
+//! whose key another one holds waits for it.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -17,7 +17,8 @@ use crate::{
 pub(super) struct DedupeKeys {
     /// Keys of enqueues that are looked up, wait for a batch, or are in one.
     in_flight: HashSet<KeyHash>,
-    /// Enqueues that wait because another one holds one of their keys, or because no generation takes keys yet.
+    /// Enqueues that wait because another one holds one of their keys, or because no generation takes keys
+    /// yet.
     waiting: VecDeque<ShardEnqueue>,
     /// Enqueues whose keys are being looked up, by read.
     lookups: BTreeMap<u64, DedupeLookup>,

@@ -23,7 +23,8 @@ impl OwnedShard {
         while self.topics.index_bytes() > target {
             let Some(((_, id), len)) = by_cost.pop_last() else { return };
             if len <= 1 {
-                // A head stays, without its body: else the heads of many topics would be read again and again.
+                // A head stays, without its body: else the heads of many topics would be read again and
+                // again.
                 self.topics.with_window(id, |window| window.drop_bodies());
                 continue;
             }

@@ -1,8 +1,9 @@
 //! One shard's whole memory, and everything that may change it.
 //!
-//! [`OwnedShard`] is what a node knows of a shard that it owns: to have one is to own the shard. It is as of the last
-//! resolved batch; what the batch in flight will change is in [`in_flight::InFlight`] until that is resolved. Its parts are
-//! private to this folder. It knows no other shard, no caller and no connection, and takes time as an argument.
+//! [`OwnedShard`] is what a node knows of a shard that it owns: to have one is to own the shard. It is as of
+//! the last resolved batch; what the batch in flight will change is in [`in_flight::InFlight`] until that is
+//! resolved. Its parts are private to this folder. It knows no other shard, no caller and no connection, and
+//! takes time as an argument.
 
 mod batch;
 mod budget;
@@ -16,6 +17,7 @@ pub(crate) mod in_flight;
 mod leases;
 mod next_wake;
 pub(crate) mod prefetch;
+mod prefetches;
 mod queues;
 pub(crate) mod ready;
 mod reserve;
@@ -46,7 +48,7 @@ pub(crate) use self::{
 };
 use self::{
     budget::Budget, dedupe_keys::DedupeKeys, enqueue_queue::EnqueueQueue, generations::Generations,
-    in_flight::InFlight, leases::Leases, prefetch::Prefetches, sweeper::Sweeps, tenure::Tenure,
+    in_flight::InFlight, leases::Leases, prefetches::Prefetches, sweeper::Sweeps, tenure::Tenure,
     topics::TopicTable,
 };
 use crate::{

@@ -7,7 +7,8 @@ use forebay_types::Monotonic;
 use super::{OwnedShard, generations::GenerationChange, work::ScanRequest};
 use crate::clock::Moment;
 
-/// How long a batch in flight counts as one that its server is busy with. It may be stuck with its shard alone.
+/// How long a batch in flight counts as one that its server is busy with. It may be stuck with its shard
+/// alone.
 const STALL_AFTER: Duration = Duration::from_millis(100);
 
 impl OwnedShard {
@@ -17,7 +18,8 @@ impl OwnedShard {
         (at < until).then_some(until)
     }
 
-    /// How long the shard's turn at its server will take, if it has something to do, by what its last commit took.
+    /// How long the shard's turn at its server will take, if it has something to do, by what its last commit
+    /// took.
     pub fn turn_takes(&self) -> Duration {
         let busy = self.in_flight.is_some() || self.waiting_rows() > 0;
         if busy { self.tenure.commit_took } else { Duration::ZERO }
@@ -48,8 +50,9 @@ impl OwnedShard {
         self.generations.begin_change(&self.settings, now, at)
     }
 
-    /// When something is due without an event. `slow_after`: how long a batch is in flight before that is noticed.
-    /// `deferred`: what is due waits for the shard's turn, which comes with an event or when a server's batch stalls.
+    /// When something is due without an event. `slow_after`: how long a batch is in flight before that is
+    /// noticed. `deferred`: what is due waits for the shard's turn, which comes with an event or when a
+    /// server's batch stalls.
     pub fn next_wake(&mut self, node: Moment, slow_after: Duration, deferred: bool) -> Option<Monotonic> {
         let moment = self.time.moment(node);
         let batch = match &self.in_flight {

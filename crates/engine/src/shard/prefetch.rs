@@ -1,36 +1,14 @@
 //! Fills windows from the store as demand needs it, inside the memory budget.
 
-use std::collections::VecDeque;
-
-use forebay_store::{ReadyRow, TopicRow};
+use forebay_store::ReadyRow;
 use forebay_types::{Monotonic, TopicId, TopicName};
 
-use super::{OwnedShard, ready::item::ENTRY_BYTES, work::PrefetchRequest};
+use super::{OwnedShard, prefetches::CompletedRead, ready::item::ENTRY_BYTES, work::PrefetchRequest};
 
 /// A read asks for so many items, however little memory there is.
 const READ_MIN: usize = 16;
 /// Reads of one shard that the background may add to.
 const BACKGROUND_READS_MAX: usize = 16;
-
-/// Reads of one shard's windows.
-#[derive(Debug, Default)]
-pub(super) struct Prefetches {
-    /// Reads that are under way, or wait to be applied.
-    under_way: usize,
-    /// Results that wait for the batch in flight: it was in flight while they were read.
-    completed: Vec<CompletedRead>,
-    /// Topics that the shard had when it was taken over, whose heads are to be read in the background.
-    heads: VecDeque<TopicId>,
-}
-
-/// The result of a read.
-#[derive(Debug)]
-struct CompletedRead {
-    topic: TopicId,
-    read: u64,
-    /// `None`: it failed.
-    rows: Option<Vec<ReadyRow>>,
-}
 
 /// Whether there is more to fetch of a topic.
 pub(crate) enum Fetch {
@@ -40,15 +18,6 @@ pub(crate) enum Fetch {
     UnderWay,
     /// Yes, by this read.
     Begin(PrefetchRequest),
-}
-
-impl Prefetches {
-    /// A topic that the store had when the shard was taken over.
-    pub fn add_head(&mut self, topic: &TopicRow) {
-        if topic.counts.ready > 0 {
-            self.heads.push_back(topic.id);
-        }
-    }
 }
 
 impl OwnedShard {

@@ -28,8 +28,8 @@ impl OwnedShard {
         self.enqueues.push(part);
     }
 
-    /// An enqueue has its answer: its charge and its keys are free again. Returns whether others may have waited for one
-    /// of the keys.
+    /// An enqueue has its answer: its charge and its keys are free again. Returns whether others may have
+    /// waited for one of the keys.
     pub fn release(&mut self, part: &ShardEnqueue) -> bool {
         self.budget.release(&part.namespace, part.charge());
         self.keys.release(&part.keys())
@@ -46,7 +46,8 @@ impl OwnedShard {
         self.restores.push(reserved);
     }
 
-    /// Reserved items wait for their lease. Returns the items whose bodies have to be read first, by the read `read`.
+    /// Reserved items wait for their lease. Returns the items whose bodies have to be read first, by the read
+    /// `read`.
     pub fn lease(&mut self, part: ShardLease, read: u64) -> Vec<Seq> {
         let bodyless = part.items.iter().filter(|reserved| reserved.item.body.is_none());
         let missing: Vec<Seq> = bodyless.map(|reserved| reserved.key.seq).collect();
@@ -95,7 +96,8 @@ impl OwnedShard {
         self.keys.begin_lookup(read, lookup);
     }
 
-    /// Whether an enqueue with these keys has to wait: another one holds one of them, or no generation takes keys yet.
+    /// Whether an enqueue with these keys has to wait: another one holds one of them, or no generation takes
+    /// keys yet.
     pub fn must_wait_for_keys(&self, keys: &[KeyHash], node_now: Timestamp) -> bool {
         self.keys.is_held(keys) || self.generations.current(self.key_time(node_now)).is_none()
     }
@@ -110,8 +112,8 @@ impl OwnedShard {
         self.generations.end_change(live, retry_at);
     }
 
-    /// The configured set of shards is about to be recorded. Until that is committed, keys whose earlier home this shard is
-    /// have to wait.
+    /// The configured set of shards is about to be recorded. Until that is committed, keys whose earlier home
+    /// this shard is have to wait.
     pub fn is_recording_topology(&self) -> bool {
         self.new_topology.is_some()
     }

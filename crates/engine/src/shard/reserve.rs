@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl OwnedShard {
-    /// The best deliverable item of a topic, as far as it is known. Expired items leave the window; the expiry sweep takes
-    /// them out of the store.
+    /// The best deliverable item of a topic, as far as it is known. Expired items leave the window; the
+    /// expiry sweep takes them out of the store.
     pub fn head(&mut self, topic: TopicId, node: Moment) -> Option<Key> {
         let now = self.time.moment(node).now;
         loop {

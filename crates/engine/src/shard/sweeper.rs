@@ -58,8 +58,8 @@ impl Sweeper {
         Self { sweep, checkpoint, next: checkpoint, not_before: Monotonic::default(), scan: None, moved: 0 }
     }
 
-    /// Begins a scan if one is due. `in_flight_min`: the earliest time of a row that the batch in flight adds,
-    /// which a scan must not pass.
+    /// Begins a scan if one is due. `in_flight_min`: the earliest time of a row that the batch in flight
+    /// adds, which a scan must not pass.
     fn begin(&mut self, id: u64, moment: Moment, in_flight_min: Timestamp) -> Option<ScanRequest> {
         let Moment { now, at } = moment;
         let now = if on(Bug::DueEarly) { now.plus(Duration::from_secs(1)) } else { now };
@@ -245,7 +245,8 @@ impl Sweeps {
         self.get_mut(sweep).committed(checkpoint, moved, left_some, at);
     }
 
-    /// When [`Sweeps::begin`] has something to do. `None`: a scan is under way, or nothing waits for its time.
+    /// When [`Sweeps::begin`] has something to do. `None`: a scan is under way, or nothing waits for its
+    /// time.
     pub fn next_wake(&self, moment: Moment) -> Option<Monotonic> {
         if self.is_scanning() {
             return None;

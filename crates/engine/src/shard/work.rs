@@ -84,7 +84,8 @@ impl AdmittedItem {
         ReadyItem { attributes: self.attributes, bytes, body: Some(self.body.clone()) }
     }
 
-    /// As the ready index keeps it. The body is copied: as it came it may hold on to the whole request's memory.
+    /// As the ready index keeps it. The body is copied: as it came it may hold on to the whole request's
+    /// memory.
     pub fn cached_item(&self) -> ReadyItem {
         let mut item = self.ready_item();
         if let Some(body) = &mut item.body {

@@ -37,8 +37,8 @@ pub const ENGINE: Table = Table {
                 "api",
             ],
         ),
-        ("ownership", &["commit", "calls", "core", "dispatch", "messages", "shard", "routing"]),
-        ("commit", &["calls", "dispatch", "core", "messages", "shard"]),
+        ("ownership", &["commit", "calls", "core", "messages", "shard", "io::reads", "api"]),
+        ("commit", &["calls", "dispatch", "core", "messages", "shard", "api"]),
         ("calls", &["dispatch", "core", "routing", "shard", "messages", "api", "io::reads"]),
         // Never `calls`.
         ("dispatch", &["core", "shard", "messages", "api", "io::reads"]),

@@ -1,5 +1,5 @@
-//! Applies a committed batch to the shard's memory, and returns what it did. Nobody is answered before the whole batch is
-//! in memory.
+//! Applies a committed batch to the shard's memory, and returns what it did. Nobody is answered before the
+//! whole batch is in memory.
 
 use std::time::Duration;
 

@@ -7,7 +7,6 @@ use forebay_types::{Seq, Timestamp, TopicId, TopicName};
 use rand::rngs::StdRng;
 use rustc_hash::FxHashSet;
 
-use super::Built;
 use crate::{
     clock::Moment,
     shard::{
@@ -56,6 +55,20 @@ pub(super) struct BatchBuilder<'a> {
     schedule_min: Timestamp,
     /// The earliest `expiry` row that it adds.
     expiry_min: Timestamp,
+}
+
+/// What came of building.
+pub(crate) struct Built {
+    /// The batch, if anything waited.
+    pub batch: Option<Batch>,
+    /// It must not be cut: see [`InFlight::is_atomic`].
+    pub atomic: bool,
+    /// How many rows it has.
+    pub rows: usize,
+    /// Settlements of deliveries that are over.
+    pub stale: Vec<SettleRequest>,
+    /// Polls that wait no more: they get something of this batch.
+    pub handed_off: BTreeSet<u64>,
 }
 
 impl<'a> BatchBuilder<'a> {
@@ -176,8 +189,8 @@ impl<'a> BatchBuilder<'a> {
         Built { batch: Some(self.batch), atomic, rows, stale: self.stale, handed_off }
     }
 
-    /// Moves the checkpoints of sweeps with the page, or back to a row that is added below them. Returns those that go
-    /// back.
+    /// Moves the checkpoints of sweeps with the page, or back to a row that is added below them. Returns
+    /// those that go back.
     fn move_checkpoints(&mut self) -> Vec<(Sweep, Timestamp)> {
         let mut lowered = Vec::new();
         for sweep in Sweep::ALL {

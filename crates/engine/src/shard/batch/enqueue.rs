@@ -15,8 +15,8 @@ const ROW_BYTES: usize = 256;
 /// How many topics a namespace has on this node.
 type TopicsOf<'a> = &'a dyn Fn(&str) -> usize;
 
-/// Adds the enqueues that wait, in turn by namespace. A quarter of the batch is theirs, however many settlements
-/// wait.
+/// Adds the enqueues that wait, in turn by namespace. A quarter of the batch is theirs, however many
+/// settlements wait.
 pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, topics_of: TopicsOf<'_>) {
     let rows_max = match builder.is_bisecting() {
         true => builder.rows_max,
@@ -73,8 +73,8 @@ fn add(builder: &mut BatchBuilder<'_>, part: ShardEnqueue, topics_of: TopicsOf<'
     builder.planned.push(Planned::Enqueue { part, results });
 }
 
-/// The positions of a call's items by delivery order: items that are delivered together then lie together in the primary
-/// key. Items of one topic and priority stay in the order of the call.
+/// The positions of a call's items by delivery order: items that are delivered together then lie together in
+/// the primary key. Items of one topic and priority stay in the order of the call.
 fn delivery_order(items: &[AdmittedItem]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|index| (&items[*index].topic, items[*index].priority));

@@ -1,10 +1,10 @@
-//! Direct hand-off: new items are inserted and leased to a waiting poll in one transaction, so that such a delivery takes
-//! one commit instead of two.
+//! Direct hand-off: new items are inserted and leased to a waiting poll in one transaction, so that such a
+//! delivery takes one commit instead of two.
 //!
-//! A poll waits only while nothing of its topics is ready. What this batch makes ready may be handed to it if that still
-//! holds for the whole node when the batch is built (`dispatch/waiting_polls.rs`), and if the batch makes no other item of
-//! the topic ready that the poll should be given first. The poll stops waiting when the batch is built. If the batch does
-//! not happen, it waits again at its old place.
+//! A poll waits only while nothing of its topics is ready. What this batch makes ready may be handed to it
+//! if that still holds for the whole node when the batch is built (`dispatch/waiting_polls.rs`), and if the
+//! batch makes no other item of the topic ready that the poll should be given first. The poll stops waiting
+//! when the batch is built. If the batch does not happen, it waits again at its old place.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -15,17 +15,12 @@ mod sweep_due;
 mod sweep_expiry;
 pub(crate) mod undo;
 
-use std::collections::BTreeSet;
-
-use forebay_store::Batch;
 use rand::rngs::StdRng;
 
 use self::builder::BatchBuilder;
+pub(crate) use self::builder::Built;
 pub(crate) use self::remembered_answer::decode as decode_answer;
-use super::{
-    OwnedShard,
-    work::{SettleRequest, WaitingPolls},
-};
+use super::{OwnedShard, work::WaitingPolls};
 use crate::clock::Moment;
 
 /// What building needs to know beside the shard.
@@ -40,23 +35,9 @@ pub(crate) struct BuildContext<'a> {
     pub waiting: WaitingPolls,
 }
 
-/// What came of building.
-pub(crate) struct Built {
-    /// The batch, if anything waited.
-    pub batch: Option<Batch>,
-    /// It must not be cut: see [`InFlight::is_atomic`](super::in_flight::InFlight::is_atomic).
-    pub atomic: bool,
-    /// How many rows it has.
-    pub rows: usize,
-    /// Settlements of deliveries that are over.
-    pub stale: Vec<SettleRequest>,
-    /// Polls that wait no more: they get something of this batch.
-    pub handed_off: BTreeSet<u64>,
-}
-
 impl OwnedShard {
-    /// Builds the next batch, if anything waits: settlements first, then leases, then enqueues in turn by namespace, then a
-    /// page of a sweep. No batch is in flight.
+    /// Builds the next batch, if anything waits: settlements first, then leases, then enqueues in turn by
+    /// namespace, then a page of a sweep. No batch is in flight.
     pub fn build(&mut self, context: BuildContext<'_>) -> Built {
         debug_assert!(self.in_flight.is_none(), "one batch is in flight at a time");
         let BuildContext { moment, rng, topics_of, waiting } = context;

@@ -1,5 +1,5 @@
-//! The end of a delivery, and what it does to the item. `lifecycle.rs` in `types` decides between again, dead and
-//! expired.
+//! The end of a delivery, and what it does to the item. `lifecycle.rs` in `types` decides between again,
+//! dead and expired.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The sweep of expired items: they are deleted. A leased one only loses its expiry row; its lease entry carries the
-//! expiry, and the end of the lease is the end of the item.
+//! The sweep of expired items: they are deleted. A leased one only loses its expiry row; its lease entry
+//! carries the expiry, and the end of the lease is the end of the item.
 
 use forebay_types::Timestamp;
 

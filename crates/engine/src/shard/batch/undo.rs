@@ -1,5 +1,5 @@
-//! Undoes a batch that did not happen: what was in it waits again, or is refused. And what is left of a shard that is
-//! lost.
+//! Undoes a batch that did not happen: what was in it waits again, or is refused. And what is left of a
+//! shard that is lost.
 
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ pub(crate) struct Abandoned {
 }
 
 impl OwnedShard {
-    /// One of the batch's rows can't be stored. The next batch is half as long, until the row is alone and is refused.
-    /// `bad`: the items that can't be stored, where the batch must not be cut.
+    /// One of the batch's rows can't be stored. The next batch is half as long, until the row is alone and is
+    /// refused. `bad`: the items that can't be stored, where the batch must not be cut.
     pub fn unstorable(&mut self, why: &str, bad: &[Seq]) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
         let rows = batch.rows;
@@ -116,7 +116,8 @@ impl OwnedShard {
         Undone { handoffs_cancelled, refused, refused_waiting: Vec::new(), refusal, fetched, keys_released }
     }
 
-    /// Puts everything that was in a batch back where it waited. Returns the polls that were to be handed something.
+    /// Puts everything that was in a batch back where it waited. Returns the polls that were to be handed
+    /// something.
     fn requeue(&mut self, batch: InFlight) -> Vec<u64> {
         let mut handoffs = Vec::new();
         for planned in batch.planned.into_iter().rev() {

@@ -1,7 +1,8 @@
 //! The ready index of one topic in one shard: its deliverable items up to a horizon.
 //!
 //! Invariant: the window holds *every* ready item at or below its horizon that is neither leased nor
-//! reserved. What lies above the horizon is only in the store, and [`Window::begin_read`] reads on from there.
+//! reserved. What lies above the horizon is only in the store, and [`Window::begin_read`] reads on from
+//! there.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +121,8 @@ impl Window {
         }
     }
 
-    /// Begins to read on. Returns the key to read after, or `None` if a read is under way or there is no need.
+    /// Begins to read on. Returns the key to read after, or `None` if a read is under way or there is no
+    /// need.
     pub fn begin_read(&mut self, id: u64, limit: usize) -> Option<Key> {
         let Horizon::Through(after) = self.horizon else { return None };
         if self.read.is_some() {
