@@ -14,21 +14,21 @@ CREATE TABLE IF NOT EXISTS fence (
 ) ENGINE=InnoDB COMMENT='one row; every batch moves it on by compare-and-set as its last statement';
 INSERT IGNORE INTO fence VALUES (1, 0, REPEAT(X'00', 16), 0, 0, 0, 0, 0);
 
-CREATE TABLE IF NOT EXISTS shard_list (
+CREATE TABLE IF NOT EXISTS topology_history (
     id TINYINT NOT NULL COMMENT 'always 1',
-    lists MEDIUMBLOB NOT NULL COMMENT 'packed: the lists of shards among which keys had their homes, with their times; empty before the first',
+    topologies MEDIUMBLOB NOT NULL COMMENT 'packed: the lists of shards among which keys had their homes, with their times; empty before the first',
     PRIMARY KEY (id)
 ) ENGINE=InnoDB COMMENT='one row, changed under the fence: which shards there were, and since when';
-INSERT IGNORE INTO shard_list VALUES (1, '');
+INSERT IGNORE INTO topology_history VALUES (1, '');
 
 CREATE TABLE IF NOT EXISTS heartbeat (
     id TINYINT NOT NULL COMMENT 'always 1',
     epoch BIGINT NOT NULL COMMENT 'epoch of the owner that renews',
     incarnation BINARY(16) NOT NULL COMMENT 'random name of the owner that renews',
-    beat BIGINT NOT NULL COMMENT 'counts renewals; never starts anew',
+    renewals BIGINT NOT NULL COMMENT 'counts renewals; never starts anew',
     address VARBINARY(255) NOT NULL COMMENT 'host:port of the owner; empty when the shard was given up',
     writer_lock VARBINARY(64) NOT NULL COMMENT 'GET_LOCK name held by the connection that writes',
-    heart_lock VARBINARY(64) NOT NULL COMMENT 'GET_LOCK name held by the connection that renews',
+    heartbeat_lock VARBINARY(64) NOT NULL COMMENT 'GET_LOCK name held by the connection that renews',
     PRIMARY KEY (id)
 ) ENGINE=InnoDB COMMENT='one row; renewed apart from the batches by the owner';
 INSERT IGNORE INTO heartbeat VALUES (1, 0, REPEAT(X'00', 16), 0, '', '', '');

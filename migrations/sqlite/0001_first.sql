@@ -12,17 +12,17 @@ CREATE TABLE fence (
 );
 INSERT INTO fence VALUES (1, 0, zeroblob(16), 0, 0, 0, 0, 0);
 
-CREATE TABLE shard_list (
+CREATE TABLE topology_history (
     id INTEGER PRIMARY KEY,
-    lists BLOB NOT NULL
+    topologies BLOB NOT NULL
 );
-INSERT INTO shard_list VALUES (1, X'');
+INSERT INTO topology_history VALUES (1, X'');
 
 CREATE TABLE heartbeat (
     id INTEGER PRIMARY KEY,
     epoch INTEGER NOT NULL,
     incarnation BLOB NOT NULL,
-    beat INTEGER NOT NULL,
+    renewals INTEGER NOT NULL,
     address BLOB NOT NULL
 );
 INSERT INTO heartbeat VALUES (1, 0, zeroblob(16), 0, X'');

@@ -2,7 +2,7 @@
 
 use forebay_types::{Body, DeliveryPolicy, Key, Seq, State, Timestamp, TopicId};
 
-use crate::{FenceStamp, LeaseChange, LeaseEntry, ShardList, Sweep, TopicCounts, TopicRow};
+use crate::{HighWaterMarks, LeaseChange, LeaseEntry, ShardTopology, Sweep, TopicCounts, TopicRow};
 
 /// What one transaction changes. It is applied whole or not at all; its last statement moves the fence
 /// from `number - 1` to `number`.
@@ -13,7 +13,7 @@ pub struct Batch {
     /// One more than the last committed batch's.
     pub number: u64,
     /// The highest values given out, this batch included.
-    pub stamp: Option<FenceStamp>,
+    pub marks: Option<HighWaterMarks>,
     /// Topics that have their first item in this batch.
     pub new_topics: Vec<TopicRow>,
     /// Items that are new, or come back after an at-most-once delivery that could not be handed over.
@@ -25,16 +25,16 @@ pub struct Batch {
     /// Items that go back after a delivery.
     pub requeues: Vec<Requeue>,
     /// Items that go to the dead letters: copied there, then removed.
-    pub buries: Vec<DeadLetter>,
+    pub dead_letters: Vec<DeadLetter>,
     /// Items that are removed.
     pub deletes: Vec<Seq>,
     /// `schedule` rows that go with items removed while they waited for their time.
-    pub unschedules: Vec<(Timestamp, Seq)>,
+    pub schedule_deletes: Vec<(Timestamp, Seq)>,
     /// `expiry` rows that go. One that is gone already is no error: the expiry sweep takes a leased item's row.
-    pub unexpires: Vec<(Timestamp, Seq)>,
+    pub expiry_deletes: Vec<(Timestamp, Seq)>,
     /// Lease rows some of whose deliveries ended; a row with nothing open any more goes whole.
     pub lease_changes: Vec<LeaseChange>,
-    /// Dedupe keys: generation, hash, answer to repeat. Stored with the stamp's time; one that is there already is
+    /// Dedupe keys: generation, hash, answer to repeat. Stored with the marks's time; one that is there already is
     /// replaced (its window was over).
     pub dedupes: Vec<(u64, [u8; 16], Vec<u8>)>,
     /// Topics that go: they hold nothing any more.
@@ -46,7 +46,7 @@ pub struct Batch {
     /// `count_delta` rows of batches before this one go: every topic they name was folded since.
     pub deltas_before: Option<u64>,
     /// The lists of shards, all that are to be remembered: they replace what was recorded.
-    pub shard_lists: Option<Vec<ShardList>>,
+    pub topology_history: Option<Vec<ShardTopology>>,
     /// Sweeps move on, or back.
     pub checkpoints: Vec<(Sweep, Timestamp)>,
 }

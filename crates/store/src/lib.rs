@@ -16,8 +16,8 @@ pub use batch::{Batch, DeadLetter, ItemRow, Requeue};
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use mysql::{MySqlOptions, MySqlShard};
 pub use rows::{
-    DedupeHit, DueRow, Fence, FenceStamp, Image, LeaseChange, LeaseEntry, LeaseRow, Observation, ReadyRow,
-    Settings, ShardList, Sweep, TopicCounts, TopicRow,
+    DedupeHit, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow, Observation, ReadyRow,
+    Settings, ShardSnapshot, ShardTopology, Sweep, TopicCounts, TopicRow,
 };
-pub use shard::{Claim, Heart, Outcome, Owned, Reader, Shard, Writer};
+pub use shard::{Claim, Heartbeat, Outcome, Reader, Shard, ShardConnections, Writer};
 pub use sqlite::SqliteShard;

@@ -13,12 +13,12 @@ pub struct Fence {
     /// The number of the last committed batch. Never starts anew, not even at a take-over.
     pub batch: u64,
     /// The highest values given out so far.
-    pub stamp: FenceStamp,
+    pub marks: HighWaterMarks,
 }
 
 /// The highest values that a shard has given out; none of them ever goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FenceStamp {
+pub struct HighWaterMarks {
     /// The highest item number.
     pub seq: Seq,
     /// The highest topic number.
@@ -31,7 +31,7 @@ pub struct FenceStamp {
 
 /// Among which shards keys had their homes, and since when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardList {
+pub struct ShardTopology {
     /// The first batch under this list.
     pub batch: u64,
     /// That batch's time.
@@ -48,11 +48,11 @@ pub struct Observation {
     /// The number of the last committed batch.
     pub batch: u64,
     /// Counts the owner's renewals.
-    pub beat: u64,
+    pub renewals: u64,
     /// Where the owner can be asked, `host:port`; empty after it gave the shard up, and before the first owner.
     pub address: String,
     /// The lists of shards that this shard has recorded, oldest first.
-    pub shard_lists: Vec<ShardList>,
+    pub topology_history: Vec<ShardTopology>,
     /// The store itself knows that no owner lives (SQLite: the file's lock is free), so there is no need
     /// to wait for a lease to lapse.
     pub orphaned: bool,
@@ -208,7 +208,7 @@ pub struct DedupeHit {
 
 /// All that a new owner has to know before it serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Image {
+pub struct ShardSnapshot {
     /// Every topic, with its counts as of the last batch.
     pub topics: Vec<TopicRow>,
     /// Every lease row that has something open.

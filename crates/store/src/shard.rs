@@ -1,13 +1,13 @@
 //! The traits behind which the kinds of store stand. `testkit` runs one contract suite against them all.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use forebay_types::{Body, Incarnation, Key, Seq, Timestamp, TopicId};
 
 use crate::{
-    Batch, CommitError, DedupeHit, DueRow, Fence, Image, MigrateError, Observation, ReadyRow, Settings,
-    StoreError, Sweep,
+    Batch, CommitError, DedupeHit, DueRow, Fence, MigrateError, Observation, ReadyRow, Settings,
+    ShardSnapshot, StoreError, Sweep,
 };
 
 /// One shard, as anybody may reach it. Cheap to make: it connects when first used.
@@ -29,7 +29,11 @@ pub trait Shard: Send + Sync + 'static {
     /// Takes the shard over: kills the old owner's connections, then moves the fence to the next epoch and
     /// writes the heartbeat in one transaction. `seen` is what the caller saw before: if the epoch or the
     /// batch number has moved since, the claim fails with `Ok(None)` and nothing is changed.
-    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError>;
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        seen: &Observation,
+    ) -> Result<Option<ShardConnections>, StoreError>;
 }
 
 /// Who wants to own a shard.
@@ -42,13 +46,13 @@ pub struct Claim {
 }
 
 /// A shard that was taken over. Dropping it closes its connections and gives nothing up.
-pub struct Owned {
+pub struct ShardConnections {
     /// The fence as the take-over left it.
     pub fence: Fence,
     /// Writes batches.
     pub writer: Box<dyn Writer>,
     /// Renews the heartbeat, on a connection of its own.
-    pub heart: Box<dyn Heart>,
+    pub heartbeat: Box<dyn Heartbeat>,
     /// Reads, on connections of its own.
     pub reader: Arc<dyn Reader>,
 }
@@ -80,7 +84,7 @@ pub trait Writer: Send {
 
 /// Renews the claim on a shard.
 #[async_trait]
-pub trait Heart: Send {
+pub trait Heartbeat: Send {
     /// Moves the heartbeat's counter on by compare-and-set on epoch and incarnation. `Ok(None)`: the shard
     /// has another owner. `Ok(Some(clock))`: renewed; the server's clock, if it has one of its own.
     async fn renew(&mut self) -> Result<Option<Option<Timestamp>>, StoreError>;
@@ -96,7 +100,7 @@ pub trait Heart: Send {
 #[async_trait]
 pub trait Reader: Send + Sync + 'static {
     /// What a new owner needs to know.
-    async fn load(&self) -> Result<Image, StoreError>;
+    async fn load(&self) -> Result<ShardSnapshot, StoreError>;
 
     /// The first `limit` ready items of a topic after `after`, in delivery order. With `bodies`, the payloads
     /// come along.
@@ -127,8 +131,5 @@ pub trait Reader: Send + Sync + 'static {
     async fn dedupe(&self, generations: &[u64], hashes: &[[u8; 16]]) -> Result<Vec<DedupeHit>, StoreError>;
 
     /// Where an item is that is not leased: waiting (`Some(false)`), dead (`Some(true)`) or gone (`None`).
-    async fn fate(&self, seq: Seq) -> Result<Option<bool>, StoreError>;
-
-    /// How long a trivial question takes to be answered, for the breaker's probes.
-    async fn ping(&self) -> Result<Duration, StoreError>;
+    async fn locate(&self, seq: Seq) -> Result<Option<bool>, StoreError>;
 }

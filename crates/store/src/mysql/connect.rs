@@ -56,7 +56,7 @@ async fn prepare(connection: &mut MySqlConnection, role: Role) -> Result<(), sql
         }
     };
     connection.execute(sqlx::raw_sql(sql)).await?;
-    if role == Role::Writer && !small_binary_log(connection).await? {
+    if role == Role::Writer && !minimize_binlog(connection).await? {
         tracing::debug!("binlog_row_image can't be set for the session");
     }
     Ok(())
@@ -65,7 +65,7 @@ async fn prepare(connection: &mut MySqlConnection, role: Role) -> Result<(), sql
 /// With the whole rows in the binary log a delete writes every payload once more, and MariaDB writes the text of
 /// every statement, payloads included, beside the rows that it changed. Not every account may change that; `false`:
 /// this one may not keep whole rows out.
-pub(super) async fn small_binary_log(connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
+pub(super) async fn minimize_binlog(connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
     let rows_and_text =
         "SET SESSION binlog_row_image = MINIMAL /*M!100204 , binlog_annotate_row_events = OFF */";
     for sql in [rows_and_text, "SET SESSION binlog_row_image = MINIMAL"] {

@@ -17,15 +17,15 @@ use crate::{
 const DYING: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Names that are used by one owner only, each by one connection only.
+/// LockNames that are used by one owner only, each by one connection only.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(super) struct LockNames {
     incarnation: Incarnation,
     kind: char,
     given: u32,
 }
 
-impl Names {
+impl LockNames {
     /// `kind` tells the owner's connections apart.
     pub(super) fn new(incarnation: Incarnation, kind: char) -> Self {
         Self { incarnation, kind, given: 0 }
@@ -55,7 +55,7 @@ pub(super) async fn kill_holder(session: &mut MySqlSession, name: &str) -> Resul
     tracing::info!(connection = id, "killing a connection of the shard's old owner");
     match session.run(format!("KILL CONNECTION {id}")).await {
         // Where it could not be killed, its row locks make us wait.
-        Err(error) if session.is_whole() => tracing::debug!(%error, "KILL"),
+        Err(error) if session.is_usable() => tracing::debug!(%error, "KILL"),
         done => done?,
     }
     // A connection's named locks go after its transaction is rolled back.

@@ -11,16 +11,16 @@ use sqlx::{
 use super::{
     connect,
     error::classify,
-    session::{PATIENCE, bind, decode},
+    session::{STATEMENT_TIMEOUT, bind, decode},
 };
 use crate::{
     ErrorClass, StoreError,
-    sql::{Dialect, Row, Source, Statement},
+    sql::{Dialect, ReadConnection, Row, Statement},
 };
 
-pub(super) struct MySqlSource(MySqlPool);
+pub(super) struct MySqlReadPool(MySqlPool);
 
-impl MySqlSource {
+impl MySqlReadPool {
     /// Connects when first asked. Every question is a transaction by itself, so nothing is open on a
     /// connection that goes back.
     pub(super) fn new(options: &MySqlConnectOptions) -> Self {
@@ -35,7 +35,7 @@ impl MySqlSource {
 }
 
 #[async_trait]
-impl Source for MySqlSource {
+impl ReadConnection for MySqlReadPool {
     fn dialect(&self) -> Dialect {
         Dialect::MySql
     }
@@ -44,7 +44,7 @@ impl Source for MySqlSource {
         let (sql, arguments) = bind(statement)?;
         let mut connection = self.0.acquire().await.map_err(classify)?;
         let asking = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
-        match tokio::time::timeout(PATIENCE, asking).await {
+        match tokio::time::timeout(STATEMENT_TIMEOUT, asking).await {
             Ok(rows) => rows.map_err(classify)?.iter().map(decode).collect(),
             Err(_) => {
                 // Its answer may still come: nobody else must read that for the answer to another question.

@@ -37,11 +37,11 @@ pub(super) async fn look(session: &mut MySqlSession) -> Result<Settings, StoreEr
     for row in session.fetch(Statement::new(sql, vec![])).await? {
         variables.insert(row.text(0)?, row.text(1)?);
     }
-    let minimal = session.patiently(async |connection| connect::small_binary_log(connection).await).await?;
-    Ok(judge(&variables, minimal))
+    let minimal = session.with_timeout(async |connection| connect::minimize_binlog(connection).await).await?;
+    Ok(assess_durability(&variables, minimal))
 }
 
-fn judge(variables: &BTreeMap<String, String>, minimal_row_images: bool) -> Settings {
+fn assess_durability(variables: &BTreeMap<String, String>, minimal_row_images: bool) -> Settings {
     let value = |name: &str| variables.get(name).map_or("", String::as_str);
     let on = |name: &str| matches!(value(name), "ON" | "1");
     let mut not_durable = Vec::new();
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_server_as_it_should_be() {
-        let settings = judge(&variables(&[]), true);
+        let settings = assess_durability(&variables(&[]), true);
         assert_eq!(settings.server, "MariaDB 10.11.14");
         assert_eq!((settings.not_durable.len(), settings.slow.len()), (0, 0));
         assert_eq!(settings.batch_bytes, 4 << 20);
@@ -153,26 +153,26 @@ mod tests {
             ("innodb_doublewrite", "OFF"),
             ("wsrep_on", "ON"),
         ] {
-            let settings = judge(&variables(&[(name, value)]), true);
+            let settings = assess_durability(&variables(&[(name, value)]), true);
             assert_eq!(settings.not_durable.len(), 1, "{name}");
             assert!(settings.not_durable[0].starts_with(name), "{name}");
         }
         let falls_back = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "10000")];
-        assert_eq!(judge(&variables(&falls_back), true).not_durable.len(), 1);
+        assert_eq!(assess_durability(&variables(&falls_back), true).not_durable.len(), 1);
         let waits = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "4294967295")];
-        assert_eq!(judge(&variables(&waits), true).not_durable.len(), 0);
+        assert_eq!(assess_durability(&variables(&waits), true).not_durable.len(), 0);
         let without_log = [("log_bin", "OFF"), ("sync_binlog", "0")];
-        assert_eq!(judge(&variables(&without_log), true).not_durable.len(), 0);
+        assert_eq!(assess_durability(&variables(&without_log), true).not_durable.len(), 0);
     }
 
     #[test]
     fn whole_row_images_are_slow_where_they_can_not_be_helped() {
         let full = variables(&[("binlog_row_image", "FULL"), ("version", "9.7.0")]);
-        assert_eq!(judge(&full, true).slow.len(), 0);
-        assert_eq!(judge(&full, false).slow.len(), 1);
-        assert_eq!(judge(&full, false).server, "MySQL 9.7.0");
+        assert_eq!(assess_durability(&full, true).slow.len(), 0);
+        assert_eq!(assess_durability(&full, false).slow.len(), 1);
+        assert_eq!(assess_durability(&full, false).server, "MySQL 9.7.0");
         let text = variables(&[("binlog_annotate_row_events", "ON")]);
-        assert_eq!(judge(&text, true).slow.len(), 0);
-        assert!(judge(&text, false).slow[0].starts_with("binlog_annotate_row_events is ON"));
+        assert_eq!(assess_durability(&text, true).slow.len(), 0);
+        assert!(assess_durability(&text, false).slow[0].starts_with("binlog_annotate_row_events is ON"));
     }
 }

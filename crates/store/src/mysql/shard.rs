@@ -13,7 +13,7 @@ use super::{
     settings, take_over,
 };
 use crate::{
-    Claim, ErrorClass, MigrateError, Observation, Owned, Settings, Shard, StoreError,
+    Claim, ErrorClass, MigrateError, Observation, Settings, Shard, ShardConnections, StoreError,
     sql::{Session as _, fence, version},
 };
 
@@ -79,7 +79,11 @@ impl Shard for MySqlShard {
         fence::decode_observation(rows)
     }
 
-    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError> {
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        seen: &Observation,
+    ) -> Result<Option<ShardConnections>, StoreError> {
         take_over::take_over(&self.options, claim, seen).await
     }
 }

@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 use super::{
     connect::{Role, connect},
-    heart::MySqlHeart,
-    lock::{self, Names},
-    reader::MySqlSource,
+    heartbeat::MySqlHeartbeat,
+    lock::{self, LockNames},
+    reader::MySqlReadPool,
     session::MySqlSession,
     writer::MySqlWriter,
 };
 use crate::{
-    Claim, Observation, Owned, StoreError,
+    Claim, Observation, ShardConnections, StoreError,
     sql::{Session as _, Statement, commit, fence, read::SqlReader, scalar},
 };
 
@@ -24,16 +24,16 @@ pub(super) async fn take_over(
     options: &MySqlConnectOptions,
     claim: &Claim,
     seen: &Observation,
-) -> Result<Option<Owned>, StoreError> {
+) -> Result<Option<ShardConnections>, StoreError> {
     let mut session = connect(options, Role::Writer).await?;
     // Nobody who has lost already may kill: the names would be the winner's.
     let Some(old) = names_of_owner(&mut session, seen).await? else { return Ok(None) };
-    let mut writer_names = Names::new(claim.incarnation, 'w');
-    let mut heart_names = Names::new(claim.incarnation, 'h');
-    let (writer_name, heart_name) = (writer_names.next(), heart_names.next());
+    let mut writer_names = LockNames::new(claim.incarnation, 'w');
+    let mut heartbeat_names = LockNames::new(claim.incarnation, 'h');
+    let (writer_name, heartbeat_name) = (writer_names.next(), heartbeat_names.next());
     lock::take(&mut session, &writer_name).await?;
-    let mut beating = connect(options, Role::Single).await?;
-    lock::take(&mut beating, &heart_name).await?;
+    let mut renewing = connect(options, Role::Single).await?;
+    lock::take(&mut renewing, &heartbeat_name).await?;
     for name in &old {
         lock::kill_holder(&mut session, name).await?;
     }
@@ -42,8 +42,8 @@ pub(super) async fn take_over(
         false => packet(&mut session).await? / 4,
     };
     let locks = |_| {
-        let values = vec![writer_name.as_str().into(), heart_name.as_str().into()];
-        let sql = "UPDATE heartbeat SET writer_lock = ?, heart_lock = ? WHERE id = 1";
+        let values = vec![writer_name.as_str().into(), heartbeat_name.as_str().into()];
+        let sql = "UPDATE heartbeat SET writer_lock = ?, heartbeat_lock = ? WHERE id = 1";
         Some(Statement::new(sql, values))
     };
     let Some(fence) = commit::take_over(&mut session, claim, seen, locks).await? else { return Ok(None) };
@@ -57,15 +57,15 @@ pub(super) async fn take_over(
         used: Instant::now(),
         statement_bytes,
     };
-    let heart = MySqlHeart {
+    let heartbeat = MySqlHeartbeat {
         options: options.clone(),
         owner,
-        session: beating,
-        names: heart_names,
-        name: heart_name,
+        session: renewing,
+        names: heartbeat_names,
+        name: heartbeat_name,
     };
-    let reader = Arc::new(SqlReader(MySqlSource::new(options)));
-    Ok(Some(Owned { fence, writer: Box::new(writer), heart: Box::new(heart), reader }))
+    let reader = Arc::new(SqlReader(MySqlReadPool::new(options)));
+    Ok(Some(ShardConnections { fence, writer: Box::new(writer), heartbeat: Box::new(heartbeat), reader }))
 }
 
 /// The names that the owner's connections hold. `None`: the fence is not where it was seen.
@@ -73,7 +73,7 @@ async fn names_of_owner(
     session: &mut MySqlSession,
     seen: &Observation,
 ) -> Result<Option<[String; 2]>, StoreError> {
-    let sql = "SELECT f.epoch, f.batch, h.writer_lock, h.heart_lock \
+    let sql = "SELECT f.epoch, f.batch, h.writer_lock, h.heartbeat_lock \
                FROM fence f, heartbeat h WHERE f.id = 1 AND h.id = 1";
     let row = scalar(session.fetch(Statement::new(sql, vec![])).await?, "the fence and the heartbeat")?;
     session.rollback().await?;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{
     connect::{Role, connect},
-    lock::{self, Names},
+    lock::{self, LockNames},
     session::MySqlSession,
 };
 use crate::{
@@ -26,8 +26,8 @@ pub(super) struct MySqlWriter {
     pub(super) options: MySqlConnectOptions,
     pub(super) owner: fence::Owner,
     pub(super) session: MySqlSession,
-    pub(super) names: Names,
-    /// Names that connections of this writer hold or held, the present one's last.
+    pub(super) names: LockNames,
+    /// LockNames that connections of this writer hold or held, the present one's last.
     pub(super) held: Vec<String>,
     pub(super) used: Instant,
     /// What one statement may carry.
@@ -63,13 +63,13 @@ impl MySqlWriter {
     }
 
     async fn ensure_live(&mut self) -> Result<(), StoreError> {
-        if self.session.is_whole() && self.used.elapsed() > IDLE {
+        if self.session.is_usable() && self.used.elapsed() > IDLE {
             // Nothing of a batch was sent yet, so that a lost connection costs nothing but a new one.
             if let Err(error) = self.session.ping().await {
                 tracing::debug!(%error, "the writer's connection was closed while idle");
             }
         }
-        if self.session.is_whole() { Ok(()) } else { self.connect_anew().await }
+        if self.session.is_usable() { Ok(()) } else { self.connect_anew().await }
     }
 
     /// Waits for whoever holds the fence row, then reads what is committed.

@@ -4,7 +4,7 @@
 use forebay_types::{DeliveryPolicy, Headers, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Value, nonsense, pack};
+use super::{Value, corrupt, pack};
 use crate::{ItemRow, StoreError};
 
 /// The column `attributes` of `item` and `dead_letter`.
@@ -43,7 +43,7 @@ impl Attributes {
     pub(crate) fn unpack(bytes: &[u8]) -> Result<Self, StoreError> {
         match postcard::from_bytes(bytes) {
             Ok(Versions::V1(attributes)) => Ok(attributes),
-            Err(error) => Err(nonsense(format!("an item's attributes: {error}"))),
+            Err(error) => Err(corrupt(format!("an item's attributes: {error}"))),
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn take_over(
         }
         let fence = fence::decode(session.fetch(fence::read()).await?)?;
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
-        session.execute(fence::first_beat(owner, &claim.address)).await?;
+        session.execute(fence::first_renewal(owner, &claim.address)).await?;
         if let Some(statement) = extra(owner) {
             session.execute(statement).await?;
         }

@@ -17,7 +17,7 @@ impl Dialect {
         }
     }
 
-    /// Names the index that a SELECT from `item` walks along, so that no statistics lead it astray.
+    /// LockNames the index that a SELECT from `item` walks along, so that no statistics lead it astray.
     pub(crate) fn item_in_delivery_order(self) -> &'static str {
         match self {
             Self::MySql => "item i FORCE INDEX (delivery)",
@@ -33,7 +33,7 @@ impl Dialect {
         }
     }
 
-    /// Names the generations of the dedupe table.
+    /// LockNames the generations of the dedupe table.
     pub(crate) fn generations(self) -> &'static str {
         match self {
             Self::MySql => {

@@ -3,7 +3,7 @@
 use forebay_types::Incarnation;
 
 use super::{Row, Statement, pack, scalar};
-use crate::{Batch, Fence, FenceStamp, Observation, Outcome, StoreError};
+use crate::{Batch, Fence, HighWaterMarks, Observation, Outcome, StoreError};
 
 /// Who owns the shard: what the fence must say for a batch to pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +21,15 @@ pub(crate) fn pass(batch: &Batch, owner: Owner) -> Statement {
         batch.number.wrapping_sub(1).into(),
         batch.number.into(),
     ];
-    let stamp = match batch.stamp {
-        Some(FenceStamp { seq, topic, rank, time }) => {
+    let marks = match batch.marks {
+        Some(HighWaterMarks { seq, topic, rank, time }) => {
             values.extend([seq.into(), topic.into(), rank.into(), time.into()]);
             ", last_seq = ?, last_topic = ?, last_rank_us = ?, last_time = ?"
         }
         None => "",
     };
     let sql = format!(
-        "UPDATE fence SET batch = CASE WHEN epoch = ? AND incarnation = ? AND batch = ? THEN ? END{stamp} WHERE id = 1"
+        "UPDATE fence SET batch = CASE WHEN epoch = ? AND incarnation = ? AND batch = ? THEN ? END{marks} WHERE id = 1"
     );
     Statement::new(sql, values)
 }
@@ -60,7 +60,12 @@ pub(crate) fn decode(rows: Vec<Row>) -> Result<Fence, StoreError> {
         epoch: row.u64(0)?,
         incarnation: Incarnation(row.hash(1)?),
         batch: row.u64(2)?,
-        stamp: FenceStamp { seq: row.seq(3)?, topic: row.topic(4)?, rank: row.int(5)?, time: row.time(6)? },
+        marks: HighWaterMarks {
+            seq: row.seq(3)?,
+            topic: row.topic(4)?,
+            rank: row.int(5)?,
+            time: row.time(6)?,
+        },
     })
 }
 
@@ -78,8 +83,8 @@ pub(crate) fn outcome(fence: &Fence, owner: Owner, number: u64) -> Outcome {
 /// What a bystander sees.
 pub(crate) fn observe() -> Statement {
     Statement::new(
-        "SELECT f.epoch, f.batch, h.beat, h.address, l.lists FROM fence f, heartbeat h, shard_list l \
-         WHERE f.id = 1 AND h.id = 1 AND l.id = 1",
+        "SELECT f.epoch, f.batch, h.renewals, h.address, t.topologies FROM fence f, heartbeat h, topology_history t \
+         WHERE f.id = 1 AND h.id = 1 AND t.id = 1",
         vec![],
     )
 }
@@ -89,25 +94,25 @@ pub(crate) fn decode_observation(rows: Vec<Row>) -> Result<Observation, StoreErr
     Ok(Observation {
         epoch: row.u64(0)?,
         batch: row.u64(1)?,
-        beat: row.u64(2)?,
+        renewals: row.u64(2)?,
         address: row.text(3)?,
-        shard_lists: pack::unpack_lists(&row.bytes(4)?)?,
+        topology_history: pack::unpack_topologies(&row.bytes(4)?)?,
         orphaned: false,
     })
 }
 
 /// Writes the heartbeat in the transaction of a take-over.
-pub(crate) fn first_beat(owner: Owner, address: &str) -> Statement {
+pub(crate) fn first_renewal(owner: Owner, address: &str) -> Statement {
     Statement::new(
-        "UPDATE heartbeat SET epoch = ?, incarnation = ?, address = ?, beat = beat + 1 WHERE id = 1",
+        "UPDATE heartbeat SET epoch = ?, incarnation = ?, address = ?, renewals = renewals + 1 WHERE id = 1",
         vec![owner.epoch.into(), owner.incarnation.0.as_slice().into(), address.into()],
     )
 }
 
 /// Moves the heartbeat on, if it is still ours.
-pub(crate) fn beat(owner: Owner) -> Statement {
+pub(crate) fn renew(owner: Owner) -> Statement {
     Statement::new(
-        "UPDATE heartbeat SET beat = beat + 1 WHERE id = 1 AND epoch = ? AND incarnation = ?",
+        "UPDATE heartbeat SET renewals = renewals + 1 WHERE id = 1 AND epoch = ? AND incarnation = ?",
         vec![owner.epoch.into(), owner.incarnation.0.as_slice().into()],
     )
 }
@@ -115,7 +120,7 @@ pub(crate) fn beat(owner: Owner) -> Statement {
 /// Gives the shard up, if it is still ours.
 pub(crate) fn release(owner: Owner) -> Statement {
     Statement::new(
-        "UPDATE heartbeat SET beat = beat + 1, address = ? WHERE id = 1 AND epoch = ? AND incarnation = ?",
+        "UPDATE heartbeat SET renewals = renewals + 1, address = ? WHERE id = 1 AND epoch = ? AND incarnation = ?",
         vec!["".into(), owner.epoch.into(), owner.incarnation.0.as_slice().into()],
     )
 }

@@ -6,7 +6,7 @@ mod dialect;
 pub(crate) mod fence;
 mod pack;
 pub(crate) mod read;
-mod shape;
+mod row_counts;
 mod statement;
 mod value;
 pub(crate) mod version;
@@ -14,5 +14,5 @@ mod write;
 
 pub(crate) use attributes::Attributes;
 pub(crate) use dialect::Dialect;
-pub(crate) use statement::{Session, Source, Statement, int_of, scalar};
-pub(crate) use value::{Row, Value, nonsense};
+pub(crate) use statement::{ReadConnection, Session, Statement, int_of, scalar};
+pub(crate) use value::{Row, Value, corrupt};

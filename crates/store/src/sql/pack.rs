@@ -2,15 +2,15 @@
 
 use forebay_types::TopicId;
 
-use super::{Value, nonsense};
-use crate::{ErrorClass, LeaseEntry, ShardList, StoreError, TopicCounts};
+use super::{Value, corrupt};
+use crate::{ErrorClass, LeaseEntry, ShardTopology, StoreError, TopicCounts};
 
 pub(crate) fn entries(entries: &[LeaseEntry]) -> Result<Value, StoreError> {
     pack(entries)
 }
 
 pub(crate) fn unpack_entries(bytes: &[u8]) -> Result<Vec<LeaseEntry>, StoreError> {
-    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("lease entries: {error}")))
+    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("lease entries: {error}")))
 }
 
 pub(crate) fn deltas(deltas: &[(TopicId, TopicCounts)]) -> Result<Value, StoreError> {
@@ -18,18 +18,18 @@ pub(crate) fn deltas(deltas: &[(TopicId, TopicCounts)]) -> Result<Value, StoreEr
 }
 
 pub(crate) fn unpack_deltas(bytes: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>, StoreError> {
-    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("count deltas: {error}")))
+    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("count deltas: {error}")))
 }
 
-pub(crate) fn lists(lists: &[ShardList]) -> Result<Value, StoreError> {
-    pack(lists)
+pub(crate) fn topologies(history: &[ShardTopology]) -> Result<Value, StoreError> {
+    pack(history)
 }
 
-pub(crate) fn unpack_lists(bytes: &[u8]) -> Result<Vec<ShardList>, StoreError> {
+pub(crate) fn unpack_topologies(bytes: &[u8]) -> Result<Vec<ShardTopology>, StoreError> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
-    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("lists of shards: {error}")))
+    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("topology history: {error}")))
 }
 
 /// Bit k is the lowest but k of byte k / 8.
@@ -40,7 +40,7 @@ pub(crate) fn bits(open: &[bool]) -> Value {
 
 pub(crate) fn unpack_bits(bytes: &[u8], count: usize) -> Result<Vec<bool>, StoreError> {
     if bytes.len() != count.div_ceil(8) {
-        return Err(nonsense(format!("a bitmap of {} bytes for {count} deliveries", bytes.len())));
+        return Err(corrupt(format!("a bitmap of {} bytes for {count} deliveries", bytes.len())));
     }
     Ok((0..count).map(|bit| bytes[bit / 8] >> (bit % 8) & 1 == 1).collect())
 }

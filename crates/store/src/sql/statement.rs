@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use async_trait::async_trait;
 
-use super::{Dialect, Row, Value, nonsense};
+use super::{Dialect, Row, Value, corrupt};
 use crate::{CommitError, StoreError};
 
 /// SQL text with its values. The text never holds what users gave.
@@ -20,13 +20,13 @@ impl Statement {
     }
 
     /// About how many bytes its values take.
-    pub(crate) fn weight(&self) -> usize {
-        self.values.iter().map(Value::weight).sum()
+    pub(crate) fn encoded_len(&self) -> usize {
+        self.values.iter().map(Value::encoded_len).sum()
     }
 
     /// About how long it is as text.
     pub(crate) fn text_len(&self) -> usize {
-        self.sql.len() + 2 * self.weight()
+        self.sql.len() + 2 * self.encoded_len()
     }
 
     /// Appends the text with its values written into it: numbers, and bytes in hexadecimal, so that nothing that users
@@ -87,7 +87,7 @@ pub(crate) trait Session: Send {
 
 /// What can be asked, from many places at once.
 #[async_trait]
-pub(crate) trait Source: Send + Sync + 'static {
+pub(crate) trait ReadConnection: Send + Sync + 'static {
     fn dialect(&self) -> Dialect;
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError>;
 }
@@ -102,7 +102,7 @@ pub(crate) fn int_of(rows: &[Row]) -> Result<Option<i64>, StoreError> {
 
 /// The only row.
 pub(crate) fn scalar(rows: Vec<Row>, what: &str) -> Result<Row, StoreError> {
-    rows.into_iter().next().ok_or_else(|| nonsense(format!("no row: {what}")))
+    rows.into_iter().next().ok_or_else(|| corrupt(format!("no row: {what}")))
 }
 
 #[cfg(test)]

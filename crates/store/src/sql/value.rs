@@ -15,7 +15,7 @@ pub(crate) enum Value {
 
 impl Value {
     /// About how many bytes it takes on its way.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn encoded_len(&self) -> usize {
         match self {
             Self::Null => 1,
             Self::Int(_) => 8,
@@ -123,7 +123,7 @@ impl Row {
     pub(crate) fn int(&self, column: usize) -> Result<i64, StoreError> {
         match self.0.get(column) {
             Some(Value::Int(number)) => Ok(*number),
-            other => Err(nonsense(format!("column {column} should be a number and is {other:?}"))),
+            other => Err(corrupt(format!("column {column} should be a number and is {other:?}"))),
         }
     }
 
@@ -146,7 +146,7 @@ impl Row {
 
     pub(crate) fn i32(&self, column: usize) -> Result<i32, StoreError> {
         let number = self.int(column)?;
-        number.try_into().map_err(|_| nonsense(format!("column {column} is out of range: {number}")))
+        number.try_into().map_err(|_| corrupt(format!("column {column} is out of range: {number}")))
     }
 
     pub(crate) fn seq(&self, column: usize) -> Result<Seq, StoreError> {
@@ -164,7 +164,7 @@ impl Row {
     pub(crate) fn bytes(&self, column: usize) -> Result<Bytes, StoreError> {
         match self.0.get(column) {
             Some(Value::Bytes(bytes)) => Ok(bytes.clone()),
-            other => Err(nonsense(format!("column {column} should be bytes and is {other:?}"))),
+            other => Err(corrupt(format!("column {column} should be bytes and is {other:?}"))),
         }
     }
 
@@ -177,16 +177,16 @@ impl Row {
 
     pub(crate) fn hash(&self, column: usize) -> Result<[u8; 16], StoreError> {
         let bytes = self.bytes(column)?;
-        bytes.as_ref().try_into().map_err(|_| nonsense(format!("column {column} should be 16 bytes")))
+        bytes.as_ref().try_into().map_err(|_| corrupt(format!("column {column} should be 16 bytes")))
     }
 
     pub(crate) fn text(&self, column: usize) -> Result<String, StoreError> {
         String::from_utf8(self.bytes(column)?.into())
-            .map_err(|_| nonsense(format!("column {column} should be UTF-8")))
+            .map_err(|_| corrupt(format!("column {column} should be UTF-8")))
     }
 }
 
 /// The shard's rows say something that this program never writes.
-pub(crate) fn nonsense(message: impl Into<String>) -> StoreError {
+pub(crate) fn corrupt(message: impl Into<String>) -> StoreError {
     StoreError::new(ErrorClass::Schema, message)
 }

@@ -1,7 +1,7 @@
 //! A shard in a SQLite file: what `forebay dev` runs on, without any server.
 
 mod error;
-mod heart;
+mod heartbeat;
 mod lock;
 mod migrate;
 mod open;

@@ -34,7 +34,7 @@ pub(super) async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {
 }
 
 /// Opens a file that is there, for what may be lost with the machine: the heartbeat.
-pub(super) async fn open_for_beats(path: &Path) -> Result<SqliteConnection, StoreError> {
+pub(super) async fn open_for_renewals(path: &Path) -> Result<SqliteConnection, StoreError> {
     connect(&options(path).synchronous(SqliteSynchronous::Normal), path).await
 }
 

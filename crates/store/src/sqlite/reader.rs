@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{
     StoreError,
-    sql::{Dialect, Row, Source, Statement},
+    sql::{Dialect, ReadConnection, Row, Statement},
 };
 
-pub(super) struct SqliteSource(SqlitePool);
+pub(super) struct SqliteReadPool(SqlitePool);
 
-impl SqliteSource {
+impl SqliteReadPool {
     pub(super) fn new(path: &Path) -> Self {
         let options = SqlitePoolOptions::new()
             .max_connections(4)
@@ -28,7 +28,7 @@ impl SqliteSource {
 }
 
 #[async_trait]
-impl Source for SqliteSource {
+impl ReadConnection for SqliteReadPool {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
     }

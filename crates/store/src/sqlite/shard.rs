@@ -7,11 +7,11 @@ use forebay_types::ShardId;
 use sqlx::Connection as _;
 
 use super::{
-    BATCH_BYTES, heart::SqliteHeart, lock::OwnerLock, migrate, open, reader::SqliteSource,
+    BATCH_BYTES, heartbeat::SqliteHeartbeat, lock::OwnerLock, migrate, open, reader::SqliteReadPool,
     session::SqliteSession, writer::SqliteWriter,
 };
 use crate::{
-    Claim, MigrateError, Observation, Owned, Settings, Shard, StoreError,
+    Claim, MigrateError, Observation, Settings, Shard, ShardConnections, StoreError,
     sql::{Session as _, Statement, commit, fence, read::SqlReader, scalar, version},
 };
 
@@ -61,7 +61,11 @@ impl Shard for SqliteShard {
         Ok(observation)
     }
 
-    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError> {
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        seen: &Observation,
+    ) -> Result<Option<ShardConnections>, StoreError> {
         // Nobody can kill another process's connection here: who holds the lock can't be pushed aside.
         let Some(lock) = OwnerLock::acquire(&self.path).await? else { return Ok(None) };
         let lock = Arc::new(lock);
@@ -71,8 +75,8 @@ impl Shard for SqliteShard {
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
         let path = self.path.clone();
         let writer = SqliteWriter { path: path.clone(), owner, session: Some(session), _lock: lock.clone() };
-        let heart = SqliteHeart { path, owner, session: None, _lock: lock };
-        let reader = Arc::new(SqlReader(SqliteSource::new(&self.path)));
-        Ok(Some(Owned { fence, writer: Box::new(writer), heart: Box::new(heart), reader }))
+        let heartbeat = SqliteHeartbeat { path, owner, session: None, _lock: lock };
+        let reader = Arc::new(SqlReader(SqliteReadPool::new(&self.path)));
+        Ok(Some(ShardConnections { fence, writer: Box::new(writer), heartbeat: Box::new(heartbeat), reader }))
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use forebay_store::{
-    Batch, Claim, CommitError, FenceStamp, Heart, Image, ItemRow, LeaseEntry, Observation, Owned, Reader,
-    ReadyRow, Shard, TopicCounts, TopicRow, Writer,
+    Batch, Claim, CommitError, Heartbeat, HighWaterMarks, ItemRow, LeaseEntry, Observation, Reader, ReadyRow,
+    Shard, ShardConnections, ShardSnapshot, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{Body, DeliveryPolicy, Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -25,7 +25,7 @@ pub(super) struct Bench {
 pub(super) struct Owner {
     pub(super) fence: forebay_store::Fence,
     pub(super) writer: Box<dyn Writer>,
-    pub(super) heart: Box<dyn Heart>,
+    pub(super) heartbeat: Box<dyn Heartbeat>,
     pub(super) reader: Arc<dyn Reader>,
 }
 
@@ -77,7 +77,7 @@ impl Owner {
         self.try_commit(&batch).await.expect("commits");
     }
 
-    pub(super) async fn load(&self) -> Image {
+    pub(super) async fn load(&self) -> ShardSnapshot {
         self.reader.load().await.expect("loads")
     }
 
@@ -91,9 +91,9 @@ impl Owner {
     }
 }
 
-impl From<Owned> for Owner {
-    fn from(Owned { fence, writer, heart, reader }: Owned) -> Self {
-        Self { fence, writer, heart, reader }
+impl From<ShardConnections> for Owner {
+    fn from(ShardConnections { fence, writer, heartbeat, reader }: ShardConnections) -> Self {
+        Self { fence, writer, heartbeat, reader }
     }
 }
 
@@ -179,6 +179,6 @@ pub(super) fn entry(seq: u64, deadline: Timestamp) -> LeaseEntry {
     }
 }
 
-pub(super) fn stamp(seq: u64) -> FenceStamp {
-    FenceStamp { seq: Seq(seq), topic: TopicId(9), rank: NOW + 7, time: at(11) }
+pub(super) fn marks(seq: u64) -> HighWaterMarks {
+    HighWaterMarks { seq: Seq(seq), topic: TopicId(9), rank: NOW + 7, time: at(11) }
 }

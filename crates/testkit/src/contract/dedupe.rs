@@ -1,11 +1,11 @@
 //! Dedupe keys and request ids.
 
-use forebay_store::{DedupeHit, ShardList};
+use forebay_store::{DedupeHit, ShardTopology};
 use forebay_types::ShardId;
 
 use super::{
     Subject,
-    bench::{Bench, at, stamp},
+    bench::{Bench, at, marks},
 };
 
 fn hash(number: u64) -> [u8; 16] {
@@ -16,14 +16,14 @@ fn hash(number: u64) -> [u8; 16] {
 /// Making one twice and dropping one twice is no error.
 pub async fn generations_come_and_go(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    let heart = &mut bench.owner.heart;
+    let heartbeat = &mut bench.owner.heartbeat;
     for number in [1_780_000_600, 1_780_000_000, 1_780_000_600, 7] {
-        heart.create_generation(number).await.expect("creates");
+        heartbeat.create_generation(number).await.expect("creates");
     }
     assert_eq!(bench.owner.load().await.generations, [7, 1_780_000_000, 1_780_000_600]);
-    let heart = &mut bench.owner.heart;
+    let heartbeat = &mut bench.owner.heartbeat;
     for number in [7, 7, 9] {
-        heart.drop_generation(number).await.expect("drops");
+        heartbeat.drop_generation(number).await.expect("drops");
     }
     assert_eq!(bench.owner.load().await.generations, [1_780_000_000, 1_780_000_600]);
 }
@@ -32,13 +32,13 @@ pub async fn generations_come_and_go(subject: Subject) {
 pub async fn a_key_is_found_again(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     for number in [1, 2] {
-        bench.owner.heart.create_generation(number).await.expect("creates");
+        bench.owner.heartbeat.create_generation(number).await.expect("creates");
     }
     let answer = vec![0, 255, 7];
     bench
         .owner
         .commit(|batch| {
-            batch.stamp = Some(stamp(1));
+            batch.marks = Some(marks(1));
             batch.dedupes.extend([(1, hash(1), answer.clone()), (2, hash(2), vec![])]);
         })
         .await;
@@ -57,12 +57,12 @@ pub async fn a_key_is_found_again(subject: Subject) {
 /// A key whose window is over may come again inside its generation.
 pub async fn a_key_is_replaced(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    bench.owner.heart.create_generation(1).await.expect("creates");
+    bench.owner.heartbeat.create_generation(1).await.expect("creates");
     for (time, answer) in [(11, b"first"), (12, b"later")] {
         bench
             .owner
             .commit(|batch| {
-                batch.stamp = Some(forebay_store::FenceStamp { time: at(time), ..stamp(1) });
+                batch.marks = Some(forebay_store::HighWaterMarks { time: at(time), ..marks(1) });
                 batch.dedupes.push((1, hash(1), answer.to_vec()));
             })
             .await;
@@ -74,11 +74,11 @@ pub async fn a_key_is_replaced(subject: Subject) {
 /// A full batch of keys, and one large answer.
 pub async fn many_keys_are_asked(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    bench.owner.heart.create_generation(1).await.expect("creates");
+    bench.owner.heartbeat.create_generation(1).await.expect("creates");
     bench
         .owner
         .commit(|batch| {
-            batch.stamp = Some(stamp(1));
+            batch.marks = Some(marks(1));
             batch.dedupes.extend((0..1_000).map(|number| (1, hash(number), number.to_be_bytes().to_vec())));
             batch.dedupes.push((1, hash(5_000), vec![7; 200_000]));
         })
@@ -97,14 +97,17 @@ pub async fn many_keys_are_asked(subject: Subject) {
 /// All that are to be remembered, as the last batch that named any left them.
 pub async fn lists_of_shards_are_kept(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    assert_eq!(bench.observe().await.shard_lists, []);
-    let list = |batch, shards: &[u32]| ShardList {
+    assert_eq!(bench.observe().await.topology_history, []);
+    let list = |batch, shards: &[u32]| ShardTopology {
         batch,
         since: at(i64::try_from(batch).expect("small")),
         shards: shards.iter().copied().map(ShardId).collect(),
     };
-    bench.owner.commit(|batch| batch.shard_lists = Some(vec![list(1, &[1, 2])])).await;
-    bench.owner.commit(|batch| batch.shard_lists = Some(vec![list(1, &[1, 2]), list(2, &[1, 2, 3])])).await;
-    bench.owner.commit(|batch| batch.shard_lists = None).await;
-    assert_eq!(bench.observe().await.shard_lists, [list(1, &[1, 2]), list(2, &[1, 2, 3])]);
+    bench.owner.commit(|batch| batch.topology_history = Some(vec![list(1, &[1, 2])])).await;
+    bench
+        .owner
+        .commit(|batch| batch.topology_history = Some(vec![list(1, &[1, 2]), list(2, &[1, 2, 3])]))
+        .await;
+    bench.owner.commit(|batch| batch.topology_history = None).await;
+    assert_eq!(bench.observe().await.topology_history, [list(1, &[1, 2]), list(2, &[1, 2, 3])]);
 }

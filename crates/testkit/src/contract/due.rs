@@ -49,9 +49,9 @@ pub async fn a_removed_item_is_no_longer_due(subject: Subject) {
         .owner
         .commit(|batch| {
             batch.deletes.push(Seq(1));
-            batch.unschedules.push((at(30), Seq(1)));
+            batch.schedule_deletes.push((at(30), Seq(1)));
             // Rows that are not there are no error.
-            batch.unexpires.extend([(at(40), Seq(1)), (at(41), Seq(7))]);
+            batch.expiry_deletes.extend([(at(40), Seq(1)), (at(41), Seq(7))]);
         })
         .await;
     let left = bench.owner.reader.due(Sweep::Due, at(0), at(99), 10).await.expect("reads");
@@ -69,7 +69,7 @@ pub async fn expiries_are_found(subject: Subject) {
     let read: Vec<_> = rows.iter().map(|row| (row.at, row.item.key.seq.0, row.scheduled)).collect();
     assert_eq!(read, [(at(7), 1, false), (at(9), 2, true)]);
     assert_eq!(rows[0].item.expires_at, Some(at(7)));
-    bench.owner.commit(|batch| batch.unexpires.push((at(7), Seq(1)))).await;
+    bench.owner.commit(|batch| batch.expiry_deletes.push((at(7), Seq(1)))).await;
     assert_eq!(bench.owner.reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), Some(at(9)));
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [1, 3], "only the row of the expiry goes");
 }

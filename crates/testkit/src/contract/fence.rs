@@ -1,11 +1,11 @@
 //! The fence: batches are applied whole, in order, by their owner alone.
 
-use forebay_store::{CommitError, FenceStamp, Outcome, Sweep, TopicCounts};
+use forebay_store::{CommitError, HighWaterMarks, Outcome, Sweep, TopicCounts};
 use forebay_types::{Seq, TopicId};
 
 use super::{
     Subject,
-    bench::{Bench, Owner, TOPIC, at, entry, item, scheduled, stamp, topic},
+    bench::{Bench, Owner, TOPIC, at, entry, item, marks, scheduled, topic},
 };
 
 /// A number that is not the next one: nothing of the batch is there.
@@ -16,7 +16,7 @@ pub async fn a_wrong_number_changes_nothing(subject: Subject) {
     for number in [1, 3, 9] {
         let mut batch = bench.owner.batch();
         batch.number = number;
-        batch.stamp = Some(stamp(50));
+        batch.marks = Some(marks(50));
         batch.new_topics.push(topic(5));
         batch.inserts.extend([item(2), scheduled(3, at(5))]);
         batch.leases.push(entry(1, at(9)));
@@ -36,16 +36,16 @@ pub async fn a_wrong_number_changes_nothing(subject: Subject) {
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [1, 2]);
 }
 
-/// Number and stamp; without a stamp the old one stays.
+/// Number and marks; without a marks the old one stays.
 pub async fn a_batch_moves_the_fence(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    let stamp = FenceStamp { seq: Seq(77), topic: TopicId(u32::MAX), rank: i64::MAX - 3, time: at(-4) };
-    bench.owner.commit(|batch| batch.stamp = Some(stamp)).await;
+    let marks = HighWaterMarks { seq: Seq(77), topic: TopicId(u32::MAX), rank: i64::MAX - 3, time: at(-4) };
+    bench.owner.commit(|batch| batch.marks = Some(marks)).await;
     assert_eq!(bench.observe().await.batch, 1);
     bench.owner.commit(|_| {}).await;
     assert_eq!(bench.observe().await.batch, 2);
     let bench = bench.succeed().await;
-    assert_eq!(bench.owner.fence.stamp, stamp);
+    assert_eq!(bench.owner.fence.marks, marks);
     assert_eq!(bench.owner.fence.batch, 2);
 }
 
@@ -84,14 +84,14 @@ pub async fn an_unknown_batch_is_resolved(subject: Subject) {
     bench.owner.commit(|batch| batch.inserts.push(item(2))).await;
     assert_eq!(bench.owner.writer.resolve(1).await.expect("answers"), Outcome::Committed);
     bench.owner.commit(|batch| batch.inserts.push(item(3))).await;
-    assert!(bench.owner.heart.renew().await.expect("renews").is_some());
+    assert!(bench.owner.heartbeat.renew().await.expect("renews").is_some());
 }
 
 /// Only an embedded store has no clock of its own.
 pub async fn a_renewal_tells_the_servers_time(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    let first = bench.owner.heart.renew().await.expect("renews").expect("ours");
-    let second = bench.owner.heart.renew().await.expect("renews").expect("ours");
+    let first = bench.owner.heartbeat.renew().await.expect("renews").expect("ours");
+    let second = bench.owner.heartbeat.renew().await.expect("renews").expect("ours");
     assert_eq!((first.is_some(), second.is_some()), (bench.subject.steals, bench.subject.steals));
     assert!(first <= second, "{first:?}, {second:?}");
 }

@@ -156,8 +156,8 @@ pub async fn items_are_removed(subject: Subject) {
     bench.owner.commit(|batch| batch.inserts.extend((1..=5).map(item))).await;
     bench.owner.commit(|batch| batch.deletes.extend([Seq(4), Seq(1), Seq(3)])).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2, 5]);
-    assert_eq!(bench.owner.reader.fate(Seq(3)).await.expect("reads"), None);
-    assert_eq!(bench.owner.reader.fate(Seq(2)).await.expect("reads"), Some(false));
+    assert_eq!(bench.owner.reader.locate(Seq(3)).await.expect("reads"), None);
+    assert_eq!(bench.owner.reader.locate(Seq(2)).await.expect("reads"), Some(false));
 }
 
 /// The ends of every range.

@@ -55,7 +55,7 @@ macro_rules! store_contract {
                 versions: a_migration_is_done_once, a_shard_without_schema_says_so, settings_bound_a_batch;
                 take_over: the_first_owner_finds_a_clean_shard, the_next_owner_goes_on, an_owner_that_lives_is_pushed_aside_or_stays,
                     what_was_seen_must_still_hold, of_two_candidates_one_wins, of_many_candidates_one_wins, a_release_clears_the_address,
-                    a_beat_is_seen, a_release_by_an_old_owner_does_nothing;
+                    a_renewal_is_seen, a_release_by_an_old_owner_does_nothing;
                 fence: a_wrong_number_changes_nothing, a_batch_moves_the_fence, an_empty_batch_is_a_batch, a_renewal_tells_the_servers_time,
                     a_failed_batch_changes_nothing, an_unknown_batch_is_resolved, a_lost_fence_is_foreign;
                 items: an_item_is_read_as_it_was_written, items_come_in_delivery_order, pages_miss_nothing,

@@ -88,13 +88,16 @@ pub async fn an_item_is_buried(subject: Subject) {
         died_at: at(4),
         metadata,
     };
-    bench.owner.commit(|batch| batch.buries.extend([dead(1, None), dead(3, Some(b"new".to_vec()))])).await;
+    bench
+        .owner
+        .commit(|batch| batch.dead_letters.extend([dead(1, None), dead(3, Some(b"new".to_vec()))]))
+        .await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2]);
     let reader = &bench.owner.reader;
-    assert_eq!(reader.fate(Seq(1)).await.expect("reads"), Some(true));
-    assert_eq!(reader.fate(Seq(2)).await.expect("reads"), Some(false));
-    assert_eq!(reader.fate(Seq(3)).await.expect("reads"), Some(true));
-    assert_eq!(reader.fate(Seq(4)).await.expect("reads"), None);
+    assert_eq!(reader.locate(Seq(1)).await.expect("reads"), Some(true));
+    assert_eq!(reader.locate(Seq(2)).await.expect("reads"), Some(false));
+    assert_eq!(reader.locate(Seq(3)).await.expect("reads"), Some(true));
+    assert_eq!(reader.locate(Seq(4)).await.expect("reads"), None);
     assert_eq!(reader.bodies(&[Seq(1), Seq(3)]).await.expect("reads"), []);
 }
 
@@ -107,7 +110,7 @@ pub async fn an_item_comes_back_after_its_removal(subject: Subject) {
         .owner
         .commit(|batch| {
             batch.deletes.push(Seq(1));
-            batch.unexpires.push((at(50), Seq(1)));
+            batch.expiry_deletes.push((at(50), Seq(1)));
         })
         .await;
     let back = ItemRow { deliveries: 1, ..mortal };

@@ -5,7 +5,7 @@ use forebay_types::Seq;
 
 use super::{
     Subject,
-    bench::{Bench, Owner, TOPIC, claim, item, stamp, topic},
+    bench::{Bench, Owner, TOPIC, claim, item, marks, topic},
 };
 
 /// Nothing is there, and the fence stands at its beginning.
@@ -18,27 +18,26 @@ pub async fn the_first_owner_finds_a_clean_shard(subject: Subject) {
     assert_eq!(owned.fence.epoch, 1);
     assert_eq!(owned.fence.batch, 0);
     assert_eq!(owned.fence.incarnation, claim.incarnation);
-    assert_eq!(owned.fence.stamp.seq, Seq(0));
-    assert_eq!(owned.reader.load().await.expect("loads"), forebay_store::Image::default());
+    assert_eq!(owned.fence.marks.seq, Seq(0));
+    assert_eq!(owned.reader.load().await.expect("loads"), forebay_store::ShardSnapshot::default());
     let seen = subject.shard.observe().await.expect("observes");
     assert_eq!((seen.epoch, seen.batch, seen.address), (1, 0, claim.address));
-    owned.reader.ping().await.expect("answers");
 }
 
-/// Epoch + 1; batch numbers and stamp go on; everything is there.
+/// Epoch + 1; batch numbers and marks go on; everything is there.
 pub async fn the_next_owner_goes_on(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench
         .owner
         .commit(|batch| {
-            batch.stamp = Some(stamp(3));
+            batch.marks = Some(marks(3));
             batch.new_topics.push(topic(1));
             batch.inserts.push(item(3));
         })
         .await;
     let mut bench = bench.succeed().await;
     assert_eq!((bench.owner.fence.epoch, bench.owner.fence.batch), (2, 1));
-    assert_eq!(bench.owner.fence.stamp, stamp(3));
+    assert_eq!(bench.owner.fence.marks, marks(3));
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [3]);
     bench.owner.commit(|batch| batch.inserts.push(item(4))).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [3, 4]);
@@ -53,7 +52,7 @@ pub async fn an_owner_that_lives_is_pushed_aside_or_stays(subject: Subject) {
         assert!(!seen.orphaned);
         assert!(bench.shard().take_over(&claim(), &seen).await.expect("answers").is_none());
         bench.owner.commit(|batch| batch.inserts.push(item(1))).await;
-        assert_eq!(bench.owner.heart.renew().await.expect("renews"), Some(None));
+        assert_eq!(bench.owner.heartbeat.renew().await.expect("renews"), Some(None));
         drop(bench.owner);
         let seen = bench.subject.shard.observe().await.expect("observes");
         assert!(seen.orphaned);
@@ -145,13 +144,13 @@ pub async fn a_release_clears_the_address(subject: Subject) {
 }
 
 /// Each renewal is one beat.
-pub async fn a_beat_is_seen(subject: Subject) {
+pub async fn a_renewal_is_seen(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let before = bench.observe().await;
     assert_eq!(bench.observe().await, before, "nothing moved");
-    for beats in 1..=3 {
+    for renewals in 1..=3 {
         assert!(renewed(&mut bench.owner).await.is_some());
-        assert_eq!(bench.observe().await.beat, before.beat + beats);
+        assert_eq!(bench.observe().await.renewals, before.renewals + renewals);
     }
 }
 
@@ -173,8 +172,8 @@ pub async fn a_release_by_an_old_owner_does_nothing(subject: Subject) {
 
 /// Renews, and once more where the connection was killed.
 async fn renewed(owner: &mut Owner) -> Option<Option<forebay_types::Timestamp>> {
-    match owner.heart.renew().await {
+    match owner.heartbeat.renew().await {
         Ok(renewed) => renewed,
-        Err(_) => owner.heart.renew().await.expect("connects anew"),
+        Err(_) => owner.heartbeat.renew().await.expect("connects anew"),
     }
 }

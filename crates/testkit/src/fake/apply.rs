@@ -61,7 +61,7 @@ impl Tables {
     /// Applies a batch in the order of its fields, the fence last.
     pub(super) fn apply(&mut self, batch: &Batch) -> Applied {
         let mut done = Applied::default();
-        self.stamp(batch, &mut done);
+        self.marks(batch, &mut done);
         for topic in &batch.new_topics {
             let entry = TopicEntry {
                 name: topic.name.clone(),
@@ -85,7 +85,7 @@ impl Tables {
         for requeue in &batch.requeues {
             self.requeue(requeue, &mut done);
         }
-        for letter in &batch.buries {
+        for letter in &batch.dead_letters {
             self.bury(letter, &mut done);
         }
         for seq in &batch.deletes {
@@ -95,13 +95,13 @@ impl Tables {
             }
             done.touched.insert(*seq);
         }
-        for (at, seq) in &batch.unschedules {
+        for (at, seq) in &batch.schedule_deletes {
             if !self.schedule.remove(&(*at, *seq)) {
                 done.wrong("CONSERVATION", format!("unschedule of item {} that does not wait", seq.0));
             }
             done.touched.insert(*seq);
         }
-        for (at, seq) in &batch.unexpires {
+        for (at, seq) in &batch.expiry_deletes {
             // One that is gone already is no error: the expiry sweep took a leased item's row.
             self.expiry.remove(&(*at, *seq));
             done.touched.insert(*seq);
@@ -113,54 +113,54 @@ impl Tables {
         for (generation, hash, answer) in &batch.dedupes {
             match self.generations.get_mut(generation) {
                 Some(keys) => {
-                    let at = batch.stamp.map_or(self.fence.stamp.time, |stamp| stamp.time);
+                    let at = batch.marks.map_or(self.fence.marks.time, |marks| marks.time);
                     keys.insert(*hash, (at, answer.clone()));
                 }
                 None => done.wrong("IDEMPOTENT-ENQUEUE", format!("no dedupe generation {generation}")),
             }
         }
         self.count(batch, &mut done);
-        if let Some(lists) = &batch.shard_lists {
-            self.shard_lists.clone_from(lists);
+        if let Some(lists) = &batch.topology_history {
+            self.topology_history.clone_from(lists);
         }
         for (sweep, at) in &batch.checkpoints {
             self.checkpoints.insert(*sweep, *at);
         }
         self.look(&mut done);
         self.fence.batch = batch.number;
-        if let Some(stamp) = batch.stamp {
-            self.fence.stamp = stamp;
+        if let Some(marks) = batch.marks {
+            self.fence.marks = marks;
         }
         done
     }
 
-    fn stamp(&self, batch: &Batch, done: &mut Applied) {
-        let old = self.fence.stamp;
-        let Some(new) = batch.stamp else { return };
+    fn marks(&self, batch: &Batch, done: &mut Applied) {
+        let old = self.fence.marks;
+        let Some(new) = batch.marks else { return };
         let back = new.seq < old.seq || new.topic < old.topic || new.rank < old.rank || new.time < old.time;
         if back {
-            done.wrong("ONE-OWNER", format!("the stamp goes back from {old:?} to {new:?}"));
+            done.wrong("ONE-OWNER", format!("the marks goes back from {old:?} to {new:?}"));
         }
     }
 
     fn insert(&mut self, batch: &Batch, done: &mut Applied) {
-        let new = batch.stamp.unwrap_or(self.fence.stamp);
+        let new = batch.marks.unwrap_or(self.fence.marks);
         for row in &batch.inserts {
             let seq = row.key.seq;
             let comes_back = row.policy == DeliveryPolicy::AtMostOnce && row.deliveries > 0;
             if self.items.contains_key(&seq) || self.dead.contains_key(&seq) {
                 done.wrong("NO-PHANTOM", format!("item {} inserted twice", seq.0));
             }
-            if !comes_back && seq <= self.fence.stamp.seq {
+            if !comes_back && seq <= self.fence.marks.seq {
                 done.wrong("NO-PHANTOM", format!("number {} of an item given out before", seq.0));
             }
             if seq > new.seq {
-                done.wrong("NO-PHANTOM", format!("item {} above the stamp's {}", seq.0, new.seq.0));
+                done.wrong("NO-PHANTOM", format!("item {} above the marks's {}", seq.0, new.seq.0));
             }
             // The rank of an item that became due on its way is its due time.
             let highest = new.rank.max(new.time.as_micros());
             if !comes_back && row.state == State::Ready && row.key.rank > highest {
-                done.wrong("PRIORITY", format!("rank {} above the stamp's {highest}", row.key.rank));
+                done.wrong("PRIORITY", format!("rank {} above the marks's {highest}", row.key.rank));
             }
             if !self.topics.contains_key(&row.topic) {
                 done.wrong(

@@ -34,7 +34,7 @@ pub struct Faults {
     /// How often a read fails.
     pub read_fails: u32,
     /// How often a renewal fails.
-    pub heart_fails: u32,
+    pub renewal_fails: u32,
     /// How often a take-over fails.
     pub take_over_fails: u32,
     /// How often a take-over does not find the old owner's connections to kill.
@@ -61,7 +61,7 @@ impl Faults {
             hangs: 0,
             resolve_fails: 0,
             read_fails: 0,
-            heart_fails: 0,
+            renewal_fails: 0,
             take_over_fails: 0,
             unkilled: 0,
             disk_full: false,

@@ -7,7 +7,7 @@ mod apply;
 mod db;
 mod dice;
 mod faults;
-mod heart;
+mod heartbeat;
 mod journal;
 mod lie;
 mod process;
@@ -18,7 +18,9 @@ mod writer;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use forebay_store::{Claim, ErrorClass, MigrateError, Observation, Owned, Settings, Shard, StoreError};
+use forebay_store::{
+    Claim, ErrorClass, MigrateError, Observation, Settings, Shard, ShardConnections, StoreError,
+};
 
 pub use apply::{Change, Wrong};
 pub use db::{Committed, Db, POISON, Sights, State, TakenOver};
@@ -79,14 +81,18 @@ impl Shard for FakeShard {
         Ok(Observation {
             epoch: tables.fence.epoch,
             batch: tables.fence.batch,
-            beat: tables.beat,
+            renewals: tables.renewals,
             address: tables.address.clone(),
-            shard_lists: tables.shard_lists.clone(),
+            topology_history: tables.topology_history.clone(),
             orphaned: false,
         })
     }
 
-    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError> {
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        seen: &Observation,
+    ) -> Result<Option<ShardConnections>, StoreError> {
         self.db.operate(&self.process, "take-over", |faults| faults.take_over_fails).await?;
         let (fence, connection) = {
             let state = &mut *self.db.lock();
@@ -108,7 +114,7 @@ impl Shard for FakeShard {
             fence.epoch += 1;
             fence.incarnation = claim.incarnation;
             let fence = *fence;
-            state.tables.beat += 1;
+            state.tables.renewals += 1;
             state.tables.address.clone_from(&claim.address);
             state.sights.take_over_in_flight += u64::from(in_flight);
             let done = self.db.note(&self.process, format_args!("take-over, epoch {}", fence.epoch));
@@ -118,7 +124,7 @@ impl Shard for FakeShard {
         };
         let (db, process) = (self.db.clone(), self.process.clone());
         let author = Author { process: process.number, epoch: fence.epoch, incarnation: fence.incarnation };
-        Ok(Some(Owned {
+        Ok(Some(ShardConnections {
             fence,
             writer: Box::new(writer::FakeWriter {
                 db: db.clone(),
@@ -126,7 +132,11 @@ impl Shard for FakeShard {
                 author,
                 connection,
             }),
-            heart: Box::new(heart::FakeHeart { db: db.clone(), process: process.clone(), author }),
+            heartbeat: Box::new(heartbeat::FakeHeartbeat {
+                db: db.clone(),
+                process: process.clone(),
+                author,
+            }),
             reader: Arc::new(reader::FakeReader { db, process }),
         }))
     }

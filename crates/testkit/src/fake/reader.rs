@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_store::{DedupeHit, DueRow, Image, Reader, ReadyRow, StoreError, Sweep};
+use forebay_store::{DedupeHit, DueRow, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep};
 use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
 
 use super::{Db, Lie, Process, Tables};
@@ -33,7 +33,7 @@ impl FakeReader {
 
 #[async_trait]
 impl Reader for FakeReader {
-    async fn load(&self) -> Result<Image, StoreError> {
+    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
         let mut image = self.see("load", Tables::image).await?;
         if self.lies(Lie::LeaseForgottenAtLoad, 1_000) {
             image.leases.pop();
@@ -123,18 +123,12 @@ impl Reader for FakeReader {
         Ok(if self.lies(Lie::DedupeForgotten, 500) { Vec::new() } else { hits })
     }
 
-    async fn fate(&self, seq: Seq) -> Result<Option<bool>, StoreError> {
+    async fn locate(&self, seq: Seq) -> Result<Option<bool>, StoreError> {
         let look = |tables: &Tables| {
             let waits = tables.items.contains_key(&seq).then_some(false);
             waits.or_else(|| tables.dead.contains_key(&seq).then_some(true))
         };
         self.see("read of a fate", look).await
-    }
-
-    async fn ping(&self) -> Result<Duration, StoreError> {
-        let start = self.db.journal.elapsed();
-        self.db.operate(&self.process, "ping", |faults| faults.read_fails).await?;
-        Ok(self.db.journal.elapsed().saturating_sub(start))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_store::{
-    DeadLetter, DueRow, Fence, FenceStamp, Image, ItemRow, LeaseRow, ReadyRow, ShardList, Sweep, TopicCounts,
-    TopicRow,
+    DeadLetter, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow, ReadyRow, ShardSnapshot, ShardTopology,
+    Sweep, TopicCounts, TopicRow,
 };
 use forebay_types::{Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -30,7 +30,7 @@ pub struct Tables {
     /// The fence.
     pub fence: Fence,
     /// The heartbeat's counter.
-    pub beat: u64,
+    pub renewals: u64,
     /// The owner's address.
     pub address: String,
     /// Topics by number.
@@ -52,7 +52,7 @@ pub struct Tables {
     /// Dedupe keys by generation.
     pub generations: BTreeMap<u64, Keys>,
     /// Among which shards keys had their homes.
-    pub shard_lists: Vec<ShardList>,
+    pub topology_history: Vec<ShardTopology>,
     /// Where sweeps go on.
     pub checkpoints: BTreeMap<Sweep, Timestamp>,
 }
@@ -65,14 +65,14 @@ impl Tables {
                 epoch: 0,
                 incarnation: Incarnation([0; 16]),
                 batch: 0,
-                stamp: FenceStamp {
+                marks: HighWaterMarks {
                     seq: Seq(0),
                     topic: TopicId(0),
                     rank: 0,
                     time: Timestamp::from_micros(0),
                 },
             },
-            beat: 0,
+            renewals: 0,
             address: String::new(),
             topics: BTreeMap::new(),
             deltas: BTreeMap::new(),
@@ -83,7 +83,7 @@ impl Tables {
             leases: BTreeMap::new(),
             dead: BTreeMap::new(),
             generations: BTreeMap::new(),
-            shard_lists: Vec::new(),
+            topology_history: Vec::new(),
             checkpoints: BTreeMap::new(),
         }
     }
@@ -101,13 +101,13 @@ impl Tables {
     }
 
     /// What a new owner loads.
-    pub fn image(&self) -> Image {
+    pub fn image(&self) -> ShardSnapshot {
         let topics = self.topics.iter().map(|(id, entry)| TopicRow {
             id: *id,
             name: entry.name.clone(),
             counts: self.counts(*id),
         });
-        Image {
+        ShardSnapshot {
             topics: topics.collect(),
             leases: self.leases.values().cloned().collect(),
             checkpoints: self.checkpoints.iter().map(|(sweep, at)| (*sweep, *at)).collect(),

@@ -164,8 +164,8 @@ impl FakeWriter {
         let mut changed = batch.clone();
         match state.lie? {
             Lie::CommitNotDone if state.dice.chance(30) => {
-                // Everything but the fence and the stamp is forgotten.
-                changed = Batch { number: batch.number, stamp: batch.stamp, ..Batch::default() };
+                // Everything but the fence and the marks is forgotten.
+                changed = Batch { number: batch.number, marks: batch.marks, ..Batch::default() };
                 changed.new_topics.clone_from(&batch.new_topics);
             }
             Lie::RollbackNotDone if state.dice.chance(50) && !batch.inserts.is_empty() => {
@@ -196,7 +196,7 @@ fn other_number(row: &ItemRow) -> forebay_types::Key {
 /// Rows that the server refuses: marked ones, and, as in MySQL, metadata that is too long for its column.
 fn poisoned(batch: &Batch) -> bool {
     let metadata = batch.requeues.iter().filter_map(|requeue| requeue.metadata.as_deref());
-    let letters = batch.buries.iter().filter_map(|letter| letter.metadata.as_deref());
+    let letters = batch.dead_letters.iter().filter_map(|letter| letter.metadata.as_deref());
     let rows = batch.inserts.iter();
     let marked = rows.clone().any(|row| row.body.payload.starts_with(POISON));
     let mut all = metadata.chain(letters).chain(rows.map(|row| row.body.metadata.as_ref()));

@@ -166,7 +166,7 @@ impl Plan {
         }
         if matches!(self.kind, Kind::TakeOvers | Kind::Everything) {
             faults.unkilled = 500;
-            faults.heart_fails = 10 * much;
+            faults.renewal_fails = 10 * much;
             faults.take_over_fails = 100;
             faults.lost_after = faults.lost_after.max(20);
             faults.hangs = faults.hangs.max(30);

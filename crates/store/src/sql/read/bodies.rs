@@ -2,14 +2,18 @@
 
 use forebay_types::{Body, Seq};
 
-use super::{Attributes, Source, Statement};
-use crate::{StoreError, sql::shape};
+use super::{Attributes, ReadConnection, Statement};
+use crate::{StoreError, sql::row_counts};
 
-pub(super) async fn bodies(source: &dyn Source, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {
+pub(super) async fn bodies(
+    source: &dyn ReadConnection,
+    seqs: &[Seq],
+) -> Result<Vec<(Seq, Body)>, StoreError> {
     let mut found = Vec::with_capacity(seqs.len());
-    for keys in shape::key_lists(seqs.to_vec()) {
-        let marks = shape::marks(keys.len());
-        let sql = format!("SELECT seq, payload, metadata, attributes FROM item WHERE seq IN ({marks})");
+    for keys in row_counts::key_lists(seqs.to_vec()) {
+        let placeholders = row_counts::placeholders(keys.len());
+        let sql =
+            format!("SELECT seq, payload, metadata, attributes FROM item WHERE seq IN ({placeholders})");
         let values = keys.into_iter().map(Into::into).collect();
         for row in source.fetch(Statement::new(sql, values)).await? {
             let headers = Attributes::unpack(&row.bytes(3)?)?.headers;

@@ -1,19 +1,20 @@
 //! What is stored under dedupe keys and request ids.
 
-use super::{Source, Statement, Value};
-use crate::{DedupeHit, StoreError, sql::shape};
+use super::{ReadConnection, Statement, Value};
+use crate::{DedupeHit, StoreError, sql::row_counts};
 
 pub(super) async fn dedupe(
-    source: &dyn Source,
+    source: &dyn ReadConnection,
     generations: &[u64],
     hashes: &[[u8; 16]],
 ) -> Result<Vec<DedupeHit>, StoreError> {
-    let lists = shape::key_lists(hashes.to_vec());
+    let lists = row_counts::key_lists(hashes.to_vec());
     let mut hits = Vec::new();
     for generation in generations {
         for keys in &lists {
-            let marks = shape::marks(keys.len());
-            let sql = format!("SELECT hash, at, answer FROM dedupe_{generation} WHERE hash IN ({marks})");
+            let placeholders = row_counts::placeholders(keys.len());
+            let sql =
+                format!("SELECT hash, at, answer FROM dedupe_{generation} WHERE hash IN ({placeholders})");
             let values = keys.iter().map(|hash| Value::from(hash.as_slice())).collect();
             for row in source.fetch(Statement::new(sql, values)).await? {
                 let answer = row.bytes(2)?.into();

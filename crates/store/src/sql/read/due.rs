@@ -2,14 +2,14 @@
 
 use forebay_types::Timestamp;
 
-use super::{ITEM, ITEM_COLUMNS, Source, Statement, item};
+use super::{ITEM, ITEM_COLUMNS, ReadConnection, Statement, item};
 use crate::{
     DueRow, StoreError, Sweep,
-    sql::{int_of, nonsense},
+    sql::{corrupt, int_of},
 };
 
 pub(super) async fn due(
-    source: &dyn Source,
+    source: &dyn ReadConnection,
     sweep: Sweep,
     from: Timestamp,
     to: Timestamp,
@@ -27,7 +27,7 @@ pub(super) async fn due(
         let scheduled = match row.int(ITEM_COLUMNS + 1)? {
             0 => false,
             1 => true,
-            other => return Err(nonsense(format!("no such state: {other}"))),
+            other => return Err(corrupt(format!("no such state: {other}"))),
         };
         let topic = row.topic(ITEM_COLUMNS)?;
         Ok(DueRow { at: row.time(ITEM_COLUMNS + 2)?, topic, scheduled, item: item(row, false)? })
@@ -36,7 +36,7 @@ pub(super) async fn due(
 }
 
 pub(super) async fn next_due(
-    source: &dyn Source,
+    source: &dyn ReadConnection,
     sweep: Sweep,
     from: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {

@@ -4,11 +4,11 @@ use std::{collections::HashMap, sync::Arc};
 
 use forebay_types::{TopicId, TopicName};
 
-use super::{Row, Source, Statement, pack};
-use crate::{Image, LeaseRow, StoreError, Sweep, TopicCounts, TopicRow};
+use super::{ReadConnection, Row, Statement, pack};
+use crate::{LeaseRow, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow};
 
-pub(super) async fn load(source: &dyn Source) -> Result<Image, StoreError> {
-    Ok(Image {
+pub(super) async fn load(source: &dyn ReadConnection) -> Result<ShardSnapshot, StoreError> {
+    Ok(ShardSnapshot {
         topics: topics(source).await?,
         leases: leases(source).await?,
         checkpoints: checkpoints(source).await?,
@@ -17,7 +17,7 @@ pub(super) async fn load(source: &dyn Source) -> Result<Image, StoreError> {
 }
 
 /// Each topic's own counts, and the deltas of the batches since.
-async fn topics(source: &dyn Source) -> Result<Vec<TopicRow>, StoreError> {
+async fn topics(source: &dyn ReadConnection) -> Result<Vec<TopicRow>, StoreError> {
     let sql = "SELECT id, namespace, name, ready, scheduled, dead, counted_at FROM topic ORDER BY id";
     let rows = source.fetch(Statement::new(sql, vec![])).await?;
     let mut namespaces = HashMap::<String, Arc<str>>::new();
@@ -48,7 +48,7 @@ async fn topics(source: &dyn Source) -> Result<Vec<TopicRow>, StoreError> {
     Ok(topics)
 }
 
-async fn leases(source: &dyn Source) -> Result<Vec<LeaseRow>, StoreError> {
+async fn leases(source: &dyn ReadConnection) -> Result<Vec<LeaseRow>, StoreError> {
     let sql = "SELECT l.id, l.entries, o.open_bits FROM lease l LEFT JOIN lease_open o ON o.id = l.id ORDER BY l.id";
     let rows = source.fetch(Statement::new(sql, vec![])).await?;
     let decode = |row: &Row| {
@@ -62,7 +62,9 @@ async fn leases(source: &dyn Source) -> Result<Vec<LeaseRow>, StoreError> {
     rows.iter().map(decode).collect()
 }
 
-async fn checkpoints(source: &dyn Source) -> Result<Vec<(Sweep, forebay_types::Timestamp)>, StoreError> {
+async fn checkpoints(
+    source: &dyn ReadConnection,
+) -> Result<Vec<(Sweep, forebay_types::Timestamp)>, StoreError> {
     let rows = source.fetch(Statement::new("SELECT sweep, at FROM checkpoint", vec![])).await?;
     let mut checkpoints = Vec::new();
     for row in &rows {
@@ -76,7 +78,7 @@ async fn checkpoints(source: &dyn Source) -> Result<Vec<(Sweep, forebay_types::T
     Ok(checkpoints)
 }
 
-async fn generations(source: &dyn Source) -> Result<Vec<u64>, StoreError> {
+async fn generations(source: &dyn ReadConnection) -> Result<Vec<u64>, StoreError> {
     let rows = source.fetch(Statement::new(source.dialect().generations(), vec![])).await?;
     let mut generations = Vec::new();
     for row in &rows {

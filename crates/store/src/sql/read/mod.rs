@@ -3,24 +3,22 @@
 mod bodies;
 mod dedupe;
 mod due;
-mod fate;
 mod load;
+mod locate;
 mod ready;
-
-use std::time::Duration;
 
 use async_trait::async_trait;
 use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
 
-use super::{Attributes, Row, Source, Statement, Value, pack, scalar};
-use crate::{DedupeHit, DueRow, Image, Reader, ReadyRow, StoreError, Sweep};
+use super::{Attributes, ReadConnection, Row, Statement, Value, pack};
+use crate::{DedupeHit, DueRow, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep};
 
 /// Reads a shard of either kind.
 pub(crate) struct SqlReader<S>(pub(crate) S);
 
 #[async_trait]
-impl<S: Source> Reader for SqlReader<S> {
-    async fn load(&self) -> Result<Image, StoreError> {
+impl<S: ReadConnection> Reader for SqlReader<S> {
+    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
         load::load(&self.0).await
     }
 
@@ -56,14 +54,8 @@ impl<S: Source> Reader for SqlReader<S> {
         dedupe::dedupe(&self.0, generations, hashes).await
     }
 
-    async fn fate(&self, seq: Seq) -> Result<Option<bool>, StoreError> {
-        fate::fate(&self.0, seq).await
-    }
-
-    async fn ping(&self) -> Result<Duration, StoreError> {
-        let start = tokio::time::Instant::now();
-        scalar(self.0.fetch(Statement::new("SELECT 1", vec![])).await?, "ping")?;
-        Ok(start.elapsed())
+    async fn locate(&self, seq: Seq) -> Result<Option<bool>, StoreError> {
+        locate::locate(&self.0, seq).await
     }
 }
 

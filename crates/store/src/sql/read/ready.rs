@@ -2,13 +2,13 @@
 
 use forebay_types::{Key, Seq, TopicId};
 
-use super::{ITEM, Source, Statement, item};
+use super::{ITEM, ReadConnection, Statement, item};
 use crate::{ReadyRow, StoreError};
 
 /// Everything after a key is three tight ranges of the index, read one after the other until there is
 /// enough. What a commit moves from one range to another meanwhile, the caller sees in that commit.
 pub(super) async fn ready(
-    source: &dyn Source,
+    source: &dyn ReadConnection,
     topic: TopicId,
     after: Key,
     limit: usize,

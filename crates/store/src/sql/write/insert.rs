@@ -4,7 +4,7 @@ use forebay_types::{Seq, State, Timestamp};
 
 use crate::{
     ErrorClass, ItemRow, StoreError,
-    sql::{Attributes, Statement, Value, shape},
+    sql::{Attributes, Statement, Value, row_counts},
 };
 
 const COLUMNS: [&str; 10] = [
@@ -25,13 +25,13 @@ pub(super) fn items(items: &[ItemRow], statement_bytes: usize) -> Result<Vec<Sta
     sorted.sort_unstable_by_key(|item| item.key.seq);
     let (plain, others): (Vec<&ItemRow>, Vec<&ItemRow>) = sorted.into_iter().partition(|item| is_plain(item));
     let head = format!("INSERT INTO item ({}) VALUES ", COLUMNS.join(","));
-    let mut values = Vec::with_capacity(plain.len() * PLAIN_MARKS);
+    let mut values = Vec::with_capacity(plain.len() * PLAIN_VALUES);
     for item in plain {
         values.extend(plain_row(item)?);
     }
-    let mut statements = shape::insert_tuples(&head, PLAIN, PLAIN_MARKS, values, statement_bytes);
+    let mut statements = row_counts::insert_tuples(&head, PLAIN, PLAIN_VALUES, values, statement_bytes);
     let rows = others.into_iter().map(row).collect::<Result<_, _>>()?;
-    statements.extend(shape::insert("INSERT", "item", &COLUMNS, rows, statement_bytes));
+    statements.extend(row_counts::insert("INSERT", "item", &COLUMNS, rows, statement_bytes));
     let due = |item: &ItemRow| Some((Timestamp::from_micros(item.key.rank), item.key.seq));
     let waiting = items.iter().filter(|item| item.state == State::Scheduled).filter_map(due);
     statements.extend(schedule(waiting.collect(), statement_bytes));
@@ -53,19 +53,19 @@ fn times(
 ) -> Vec<Statement> {
     times.sort_unstable();
     let rows = times.into_iter().map(|(at, seq)| vec![at.into(), seq.into()]).collect();
-    shape::insert("INSERT", table, &[column, "seq"], rows, statement_bytes)
+    row_counts::insert("INSERT", table, &[column, "seq"], rows, statement_bytes)
 }
 
 /// A new item that is ready and has no metadata. What is alike in nearly all items stands in the statement itself: a value
 /// that a server is sent costs it more than a constant.
 const PLAIN: &str = "(?,?,0,?,?,0,0,?,X'',?)";
-const PLAIN_MARKS: usize = 6;
+const PLAIN_VALUES: usize = 6;
 
 fn is_plain(item: &ItemRow) -> bool {
     item.state == State::Ready && (item.deliveries, item.failures) == (0, 0) && item.body.metadata.is_empty()
 }
 
-fn plain_row(item: &ItemRow) -> Result<[Value; PLAIN_MARKS], StoreError> {
+fn plain_row(item: &ItemRow) -> Result<[Value; PLAIN_VALUES], StoreError> {
     check(item)?;
     Ok([
         item.key.seq.into(),

@@ -2,7 +2,7 @@
 
 use crate::{
     Batch, LeaseChange, StoreError,
-    sql::{Dialect, Statement, pack, shape},
+    sql::{Dialect, Statement, pack, row_counts},
 };
 
 pub(super) fn begin(batch: &Batch) -> Result<Vec<Statement>, StoreError> {
@@ -19,11 +19,12 @@ pub(super) fn end(batch: &Batch, dialect: Dialect, statement_bytes: usize) -> Ve
     let (open, over): (Vec<&LeaseChange>, Vec<&LeaseChange>) =
         batch.lease_changes.iter().partition(|row| row.open.contains(&true));
     let bits = open.into_iter().map(|row| vec![row.id.into(), pack::bits(&row.open)]).collect();
-    let mut statements = shape::insert("REPLACE", "lease_open", &["id", "open_bits"], bits, statement_bytes);
+    let mut statements =
+        row_counts::insert("REPLACE", "lease_open", &["id", "open_bits"], bits, statement_bytes);
     let noted: Vec<u64> = over.iter().filter(|row| row.partly).map(|row| row.id).collect();
     let over: Vec<u64> = over.into_iter().map(|row| row.id).collect();
-    statements.extend(shape::by_keys(dialect, "DELETE FROM lease", "id", over));
-    statements.extend(shape::by_keys(dialect, "DELETE FROM lease_open", "id", noted));
+    statements.extend(row_counts::by_keys(dialect, "DELETE FROM lease", "id", over));
+    statements.extend(row_counts::by_keys(dialect, "DELETE FROM lease_open", "id", noted));
     statements
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn statements(
     all.extend(dedupe::remember(batch, statement_bytes)?);
     all.extend(counts::drop_topics(batch, dialect));
     all.extend(counts::count(batch, dialect)?);
-    all.extend(dedupe::shard_lists(batch)?);
+    all.extend(dedupe::topology_history(batch)?);
     all.extend(counts::checkpoints(batch, statement_bytes));
     Ok(all)
 }

@@ -4,13 +4,13 @@ use forebay_types::{Seq, Timestamp};
 
 use crate::{
     Batch,
-    sql::{Dialect, Statement, shape},
+    sql::{Dialect, Statement, row_counts},
 };
 
 /// State scheduled → ready.
 pub(super) fn promote(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     let seqs: Vec<Seq> = batch.promotes.iter().map(|(_, seq)| *seq).collect();
-    let mut statements = shape::by_keys(dialect, "UPDATE item SET state = 0", "seq", seqs);
+    let mut statements = row_counts::by_keys(dialect, "UPDATE item SET state = 0", "seq", seqs);
     statements.extend(unschedule(&batch.promotes, dialect));
     statements
 }
@@ -18,7 +18,7 @@ pub(super) fn promote(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
 /// Copies to the dead letters, then removes.
 pub(super) fn bury(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     let mut statements = Vec::new();
-    for dead in &batch.buries {
+    for dead in &batch.dead_letters {
         let mut values = vec![
             dead.deliveries.into(),
             dead.failures.into(),
@@ -42,20 +42,20 @@ pub(super) fn bury(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
         );
         statements.push(Statement::new(sql, values));
     }
-    let seqs = batch.buries.iter().map(|dead| dead.seq).collect();
-    statements.extend(shape::by_keys(dialect, "DELETE FROM item", "seq", seqs));
+    let seqs = batch.dead_letters.iter().map(|dead| dead.seq).collect();
+    statements.extend(row_counts::by_keys(dialect, "DELETE FROM item", "seq", seqs));
     statements
 }
 
 /// Items, and the rows that go with them.
 pub(super) fn delete(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
-    let mut statements = shape::by_keys(dialect, "DELETE FROM item", "seq", batch.deletes.clone());
-    statements.extend(unschedule(&batch.unschedules, dialect));
-    let unexpires = batch.unexpires.clone();
-    statements.extend(shape::delete_pairs(dialect, "expiry", ["expires_at", "seq"], unexpires));
+    let mut statements = row_counts::by_keys(dialect, "DELETE FROM item", "seq", batch.deletes.clone());
+    statements.extend(unschedule(&batch.schedule_deletes, dialect));
+    let expiry_deletes = batch.expiry_deletes.clone();
+    statements.extend(row_counts::delete_pairs(dialect, "expiry", ["expires_at", "seq"], expiry_deletes));
     statements
 }
 
 fn unschedule(rows: &[(Timestamp, Seq)], dialect: Dialect) -> Vec<Statement> {
-    shape::delete_pairs(dialect, "schedule", ["deliver_at", "seq"], rows.to_vec())
+    row_counts::delete_pairs(dialect, "schedule", ["deliver_at", "seq"], rows.to_vec())
 }

@@ -5,7 +5,7 @@ use forebay_types::{State, Timestamp};
 use super::insert;
 use crate::{
     Batch, Requeue,
-    sql::{Dialect, Statement, Value, shape},
+    sql::{Dialect, Statement, Value, row_counts},
 };
 
 const COLUMNS: [&str; 4] = ["state", "rank_us", "deliveries", "failures"];
@@ -17,7 +17,7 @@ pub(super) fn requeue(batch: &Batch, dialect: Dialect, statement_bytes: usize) -
     let (altered, same): (Vec<&Requeue>, Vec<&Requeue>) =
         batch.requeues.iter().partition(|back| back.metadata.is_some());
     let rows = same.iter().map(|back| (back.seq.0.cast_signed(), values(back))).collect();
-    let mut statements = shape::update_each(dialect, "item", "seq", &COLUMNS, rows);
+    let mut statements = row_counts::update_each(dialect, "item", "seq", &COLUMNS, rows);
     for back in altered {
         let metadata = back.metadata.as_deref().unwrap_or_default();
         let mut values = values(back);

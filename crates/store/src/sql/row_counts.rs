@@ -22,17 +22,17 @@ pub(crate) fn insert(
     bytes_max: usize,
 ) -> Vec<Statement> {
     let head = format!("{verb} INTO {table} ({}) VALUES ", columns.join(","));
-    let tuple = format!("({})", marks(columns.len()));
+    let tuple = format!("({})", placeholders(columns.len()));
     let values = rows.into_iter().flatten().collect();
     insert_tuples(&head, &tuple, columns.len(), values, bytes_max)
 }
 
-/// `head tuple,tuple,…`: a tuple may name values that all rows share, and has a mark for each of the `marks` others,
+/// `head tuple,tuple,…`: a tuple may name values that all rows share, and has a mark for each of the `values_per_row` others,
 /// which stand in `values` row after row.
 pub(crate) fn insert_tuples(
     head: &str,
     tuple: &str,
-    marks: usize,
+    values_per_row: usize,
     values: Vec<Value>,
     bytes_max: usize,
 ) -> Vec<Statement> {
@@ -41,15 +41,15 @@ pub(crate) fn insert_tuples(
     while values.len() > 0 {
         let mut bytes = 0;
         let fits = |row: &&[Value]| {
-            bytes += row.iter().map(Value::weight).sum::<usize>();
+            bytes += row.iter().map(Value::encoded_len).sum::<usize>();
             bytes <= bytes_max
         };
-        let rows = values.as_slice().chunks(marks).take(ROWS_MAX).take_while(fits).count().max(1);
+        let rows = values.as_slice().chunks(values_per_row).take(ROWS_MAX).take_while(fits).count().max(1);
         let mut left = rows;
         while left > 0 {
             let count = round_down(left);
             let sql = format!("{head}{}", vec![tuple; count].join(","));
-            statements.push(Statement::new(sql, values.by_ref().take(count * marks).collect()));
+            statements.push(Statement::new(sql, values.by_ref().take(count * values_per_row).collect()));
             left -= count;
         }
     }
@@ -72,7 +72,7 @@ pub(crate) fn by_keys<K: Ord + Copy + Into<Value>>(
 ) -> Vec<Statement> {
     let statement = |keys: Vec<K>| {
         let bound = dialect.bound(key, keys.len());
-        let sql = format!("{head} WHERE {key} IN ({}){bound}", marks(keys.len()));
+        let sql = format!("{head} WHERE {key} IN ({}){bound}", placeholders(keys.len()));
         Statement::new(sql, keys.into_iter().map(Into::into).collect())
     };
     key_lists(keys).into_iter().map(statement).collect()
@@ -114,8 +114,11 @@ pub(crate) fn update_each(
         let sets: Vec<_> =
             columns.iter().map(|column| format!("{column} = CASE {key} {whens} END")).collect();
         let bound = dialect.bound(key, rows.len());
-        let sql =
-            format!("UPDATE {table} SET {} WHERE {key} IN ({}){bound}", sets.join(", "), marks(rows.len()));
+        let sql = format!(
+            "UPDATE {table} SET {} WHERE {key} IN ({}){bound}",
+            sets.join(", "),
+            placeholders(rows.len())
+        );
         let mut values = Vec::with_capacity(rows.len() * (2 * columns.len() + 1));
         for column in 0..columns.len() {
             for (key, row) in &rows {
@@ -129,7 +132,7 @@ pub(crate) fn update_each(
 }
 
 /// `?,?,…`
-pub(crate) fn marks(count: usize) -> String {
+pub(crate) fn placeholders(count: usize) -> String {
     vec!["?"; count].join(",")
 }
 
@@ -189,7 +192,7 @@ mod tests {
     #[test]
     fn a_statement_stays_below_its_bytes() {
         let statements = insert("INSERT", "t", &["a", "b"], rows(10), 400);
-        assert!(statements.iter().all(|s| s.values.iter().map(Value::weight).sum::<usize>() <= 400));
+        assert!(statements.iter().all(|s| s.values.iter().map(Value::encoded_len).sum::<usize>() <= 400));
         assert_eq!(statements.iter().map(|s| s.values.len()).sum::<usize>(), 20);
         // A row that is too large alone still goes, and the server may say no.
         assert_eq!(insert("INSERT", "t", &["a", "b"], rows(2), 1).len(), 2);

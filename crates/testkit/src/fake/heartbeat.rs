@@ -1,39 +1,39 @@
 //! The connection that renews the claim on a fake shard.
 
 use async_trait::async_trait;
-use forebay_store::{Heart, StoreError};
+use forebay_store::{Heartbeat, StoreError};
 use forebay_types::Timestamp;
 
 use super::{Db, Process, db::Author};
 
-pub(super) struct FakeHeart {
+pub(super) struct FakeHeartbeat {
     pub db: Db,
     pub process: Process,
     pub author: Author,
 }
 
 #[async_trait]
-impl Heart for FakeHeart {
+impl Heartbeat for FakeHeartbeat {
     async fn renew(&mut self) -> Result<Option<Option<Timestamp>>, StoreError> {
-        self.db.operate(&self.process, "renewal", |faults| faults.heart_fails).await?;
+        self.db.operate(&self.process, "renewal", |faults| faults.renewal_fails).await?;
         let renewed = {
             let tables = &mut self.db.lock().tables;
             let fence = tables.fence;
             let ours = (fence.epoch, fence.incarnation) == (self.author.epoch, self.author.incarnation);
-            tables.beat += u64::from(ours);
+            tables.renewals += u64::from(ours);
             ours
         };
         Ok(renewed.then(|| Some(self.db.server_clock())))
     }
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {
-        self.db.operate(&self.process, "new generation", |faults| faults.heart_fails).await?;
+        self.db.operate(&self.process, "new generation", |faults| faults.renewal_fails).await?;
         self.db.lock().tables.generations.entry(number).or_default();
         Ok(())
     }
 
     async fn drop_generation(&mut self, number: u64) -> Result<(), StoreError> {
-        self.db.operate(&self.process, "drop of a generation", |faults| faults.heart_fails).await?;
+        self.db.operate(&self.process, "drop of a generation", |faults| faults.renewal_fails).await?;
         self.db.lock().tables.generations.remove(&number);
         Ok(())
     }

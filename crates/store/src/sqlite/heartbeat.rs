@@ -7,22 +7,22 @@ use forebay_types::Timestamp;
 
 use super::{lock::OwnerLock, open, session::SqliteSession};
 use crate::{
-    Heart, StoreError,
+    Heartbeat, StoreError,
     sql::{Session as _, Statement, fence},
 };
 
-pub(super) struct SqliteHeart {
+pub(super) struct SqliteHeartbeat {
     pub(super) path: PathBuf,
     pub(super) owner: fence::Owner,
     pub(super) session: Option<SqliteSession>,
     pub(super) _lock: Arc<OwnerLock>,
 }
 
-impl SqliteHeart {
+impl SqliteHeartbeat {
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError> {
         let mut session = match self.session.take() {
             Some(session) => session,
-            None => SqliteSession(open::open_for_beats(&self.path).await?),
+            None => SqliteSession(open::open_for_renewals(&self.path).await?),
         };
         let done = session.execute(statement).await?;
         self.session = Some(session);
@@ -31,10 +31,10 @@ impl SqliteHeart {
 }
 
 #[async_trait]
-impl Heart for SqliteHeart {
+impl Heartbeat for SqliteHeartbeat {
     async fn renew(&mut self) -> Result<Option<Option<Timestamp>>, StoreError> {
         // The file has no clock of its own.
-        let renewed = self.execute(fence::beat(self.owner)).await? == 1;
+        let renewed = self.execute(fence::renew(self.owner)).await? == 1;
         Ok(renewed.then_some(None))
     }
 

@@ -7,26 +7,26 @@ use sqlx::mysql::MySqlConnectOptions;
 use super::{
     connect::{Role, connect},
     generation,
-    lock::{self, Names},
+    lock::{self, LockNames},
     session::MySqlSession,
 };
 use crate::{
-    Heart, StoreError,
+    Heartbeat, StoreError,
     sql::{Session as _, Statement, fence, int_of},
 };
 
-pub(super) struct MySqlHeart {
+pub(super) struct MySqlHeartbeat {
     pub(super) options: MySqlConnectOptions,
     pub(super) owner: fence::Owner,
     pub(super) session: MySqlSession,
-    pub(super) names: Names,
+    pub(super) names: LockNames,
     /// The name that the connection holds.
     pub(super) name: String,
 }
 
 const CLOCK: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
-impl MySqlHeart {
+impl MySqlHeartbeat {
     /// Replaces a lost connection. The new one is of use only once its name stands in the heartbeat.
     /// `false`: the shard has another owner.
     async fn connect_anew(&mut self) -> Result<bool, StoreError> {
@@ -36,7 +36,7 @@ impl MySqlHeart {
         lock::take(&mut session, &name).await?;
         let ours = session
             .execute(Statement::new(
-                "UPDATE heartbeat SET heart_lock = ? WHERE id = 1 AND epoch = ? AND incarnation = ?",
+                "UPDATE heartbeat SET heartbeat_lock = ? WHERE id = 1 AND epoch = ? AND incarnation = ?",
                 vec![
                     name.as_str().into(),
                     self.owner.epoch.into(),
@@ -50,18 +50,18 @@ impl MySqlHeart {
 }
 
 #[async_trait]
-impl Heart for MySqlHeart {
+impl Heartbeat for MySqlHeartbeat {
     async fn renew(&mut self) -> Result<Option<Option<Timestamp>>, StoreError> {
-        if !self.session.is_whole() && !self.connect_anew().await? {
+        if !self.session.is_usable() && !self.connect_anew().await? {
             return Ok(None);
         }
-        let (ours, clock) = match self.session.execute_and_fetch(fence::beat(self.owner), CLOCK).await {
+        let (ours, clock) = match self.session.execute_and_fetch(fence::renew(self.owner), CLOCK).await {
             // The server closes what is idle for 15 s. A beat may be counted twice, so it may be repeated.
-            Err(_) if !self.session.is_whole() => {
+            Err(_) if !self.session.is_usable() => {
                 if !self.connect_anew().await? {
                     return Ok(None);
                 }
-                self.session.execute_and_fetch(fence::beat(self.owner), CLOCK).await?
+                self.session.execute_and_fetch(fence::renew(self.owner), CLOCK).await?
             }
             beat => beat?,
         };
