@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_store::{DedupeHit, DueRow, Fence, Image, Reader, ReadyRow, ShardList, StoreError, Sweep};
+use forebay_store::{DedupeHit, DueRow, Fence, ShardSnapshot, Reader, ReadyRow, ShardTopology, StoreError, Sweep};
 use forebay_types::{Body, Monotonic, Receipt, Refusal, Seq, Timestamp, TopicId};
 use tokio::sync::oneshot;
 
@@ -64,7 +64,7 @@ pub(crate) enum ShardEvent {
     },
     /// Which lists of shards it has recorded.
     Seen {
-        lists: Vec<ShardList>,
+        lists: Vec<ShardTopology>,
     },
     Owned(Box<Taken>),
     /// A batch is committed. `last` is its number, or that of the empty batch that confirmed it.
@@ -121,8 +121,8 @@ pub(crate) enum ShardEvent {
 /// A shard was taken over.
 pub(crate) struct Taken {
     pub fence: Fence,
-    pub image: Image,
-    pub lists: Vec<ShardList>,
+    pub image: ShardSnapshot,
+    pub lists: Vec<ShardTopology>,
     pub reader: Arc<dyn Reader>,
     pub batch_bytes: usize,
     /// Before the take-over was sent.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::{Batch, FenceStamp, ItemRow, LeaseEntry, Sweep, TopicCounts, TopicRow};
+use forebay_store::{Batch, HighWaterMarks, ItemRow, LeaseEntry, Sweep, TopicCounts, TopicRow};
 use forebay_types::{
     DeliveryPolicy, ItemId, Key, Monotonic, Reason, Receipt, Refusal, Seq, ShardId, State, Timestamp,
     TopicId, TopicName,
@@ -40,7 +40,7 @@ pub(crate) struct InFlight {
     /// It is out for too long; the breaker was told.
     pub slow: bool,
     pub rows: usize,
-    pub stamp: FenceStamp,
+    pub stamp: HighWaterMarks,
     pub new_topics: Vec<TopicRow>,
     pub dropped: Vec<TopicId>,
     pub deltas: Vec<(TopicId, TopicCounts)>,
@@ -188,14 +188,14 @@ pub(crate) struct Former<'a, 'c> {
     pub formed: Vec<Formed>,
     pub formed_page: Option<FormedPage>,
     misses: Vec<Settle>,
-    stamp: FenceStamp,
+    stamp: HighWaterMarks,
     schedule_min: Timestamp,
     expiry_min: Timestamp,
 }
 
 impl<'a, 'c> Former<'a, 'c> {
     fn new(owned: &'a mut Owned, context: &'a mut Context<'c>, limit: usize) -> Self {
-        let stamp = FenceStamp { time: owned.stamp.time.max(context.now), ..owned.stamp };
+        let stamp = HighWaterMarks { time: owned.stamp.time.max(context.now), ..owned.stamp };
         let batch = Batch { number: owned.batch + 1, ..Batch::default() };
         Self {
             owned,
@@ -220,8 +220,8 @@ impl<'a, 'c> Former<'a, 'c> {
 
     /// The first batch of an owner with a new list of shards records it.
     fn shard_lists(&mut self) {
-        self.batch.shard_lists = self.owned.shard_lists.clone();
-        self.rows += usize::from(self.batch.shard_lists.is_some());
+        self.batch.topology_history = self.owned.shard_lists.clone();
+        self.rows += usize::from(self.batch.topology_history.is_some());
     }
 
     fn settles(&mut self) {
@@ -509,7 +509,7 @@ impl<'a, 'c> Former<'a, 'c> {
     pub fn delete(&mut self, topic: TopicId, seq: Seq, expires_at: Option<Timestamp>) {
         self.batch.deletes.push(seq);
         if let Some(at) = expires_at {
-            self.batch.unexpires.push((at, seq));
+            self.batch.expiry_deletes.push((at, seq));
         }
         self.count(topic, -1, 0, 0);
     }
@@ -607,7 +607,7 @@ impl<'a, 'c> Former<'a, 'c> {
         self.deltas.retain(|_, delta| *delta != TopicCounts::default());
         let folds = fold(self.owned, &mut self.batch, &self.deltas);
         self.batch.count_deltas = self.deltas.iter().map(|(id, delta)| (*id, *delta)).collect();
-        self.batch.stamp = Some(self.stamp);
+        self.batch.marks = Some(self.stamp);
         self.owned.in_flight = Some(InFlight {
             number,
             sent_at: self.context.at,

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::{
-    Batch, Claim, CommitError, ErrorClass, Heart, Observation, Outcome, Owned, Shard, StoreError, Sweep,
+    Batch, Claim, CommitError, ErrorClass, Heartbeat, Observation, Outcome, ShardConnections, Shard, StoreError, Sweep,
     Writer,
 };
 use forebay_types::{Clock, Incarnation, Key, Monotonic, Seq, ShardId, Timestamp, TopicId};
@@ -101,7 +101,7 @@ async fn released(tasks: &mut UnboundedReceiver<Task>) {
 }
 
 /// Takes the shard over once its owner, if it has one, has lapsed.
-async fn acquire(keeper: &mut Keeper) -> Owned {
+async fn acquire(keeper: &mut Keeper) -> ShardConnections {
     let mut pause = RETRY_MIN;
     let mut watch: Option<(Observation, Monotonic)> = None;
     let mut said = String::new();
@@ -134,10 +134,10 @@ async fn acquire(keeper: &mut Keeper) -> Owned {
 async fn attempt(
     keeper: &mut Keeper,
     watch: &mut Option<(Observation, Monotonic)>,
-) -> Result<Option<Owned>, StoreError> {
+) -> Result<Option<ShardConnections>, StoreError> {
     let settings = keeper.shard.check().await?;
     let seen = keeper.shard.observe().await?;
-    keeper.line.send(ShardEvent::Seen { lists: seen.shard_lists.clone() });
+    keeper.line.send(ShardEvent::Seen { lists: seen.topology_history.clone() });
     let now = keeper.clock.monotonic();
     let outage = match watch {
         Some((before, since)) if *before == seen => now.since(*since),
@@ -160,7 +160,7 @@ async fn attempt(
     let taken = Taken {
         fence: owned.fence,
         image,
-        lists: seen.shard_lists,
+        lists: seen.topology_history,
         reader: owned.reader.clone(),
         batch_bytes: settings.batch_bytes,
         began,
@@ -184,12 +184,12 @@ async fn lapsed(keeper: &Keeper, seen: &Observation, still: Duration) -> bool {
 }
 
 /// Serves a shard. Returns whether it was released (or the engine is gone), rather than lost.
-async fn serve(keeper: &mut Keeper, owned: Owned, tasks: &mut UnboundedReceiver<Task>) -> bool {
-    let Owned { mut writer, heart, reader: _, .. } = owned;
+async fn serve(keeper: &mut Keeper, owned: ShardConnections, tasks: &mut UnboundedReceiver<Task>) -> bool {
+    let ShardConnections { mut writer, heartbeat, reader: _, .. } = owned;
     let (orders, inbox) = unbounded_channel();
     let (stopped, mut heart_lost) = tokio::sync::oneshot::channel();
     let beat = tokio::spawn(beat(
-        heart,
+        heartbeat,
         keeper.line.clone(),
         keeper.clock.clone(),
         keeper.shard_lease / 4,
@@ -326,7 +326,7 @@ async fn resolve(keeper: &mut Keeper, writer: &mut dyn Writer, number: u64) -> O
 
 /// A row that a read-back saw may not be on disk yet: it is answered only after a further fenced write.
 async fn confirm(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch) -> Verdict {
-    let mut empty = Batch { number: batch.number + 1, stamp: batch.stamp, ..Batch::default() };
+    let mut empty = Batch { number: batch.number + 1, marks: batch.marks, ..Batch::default() };
     let mut pause = RETRY_MIN;
     loop {
         match writer.commit(&empty).await {
@@ -354,7 +354,7 @@ async fn confirm(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch) ->
 
 /// Renews the heartbeat, and makes and drops generations on the same connection.
 async fn beat(
-    mut heart: Box<dyn Heart>,
+    mut heartbeat: Box<dyn Heartbeat>,
     line: Line,
     clock: Arc<dyn Clock>,
     every: Duration,
@@ -363,7 +363,7 @@ async fn beat(
 ) {
     loop {
         let began = clock.monotonic();
-        match heart.renew().await {
+        match heartbeat.renew().await {
             Ok(Some(clock)) => line.send(ShardEvent::Renewed { began, clock }),
             Ok(None) => {
                 let _ = stopped.send(());
@@ -379,7 +379,7 @@ async fn beat(
                 () = &mut next => break,
                 order = orders.recv() => match order {
                     Some(Task::Generations { live, create, drop, .. }) => {
-                        let live = generations(heart.as_mut(), live, create, drop).await;
+                        let live = generations(heartbeat.as_mut(), live, create, drop).await;
                         line.send(ShardEvent::Generations { live });
                     }
                     Some(_) => {}
@@ -391,17 +391,17 @@ async fn beat(
 }
 
 async fn generations(
-    heart: &mut dyn Heart,
+    heartbeat: &mut dyn Heartbeat,
     mut live: Vec<u64>,
     create: Vec<u64>,
     drop: Vec<u64>,
 ) -> Result<Vec<u64>, StoreError> {
     for number in create {
-        heart.create_generation(number).await?;
+        heartbeat.create_generation(number).await?;
         live.push(number);
     }
     for number in drop {
-        heart.drop_generation(number).await?;
+        heartbeat.drop_generation(number).await?;
         live.retain(|other| *other != number);
     }
     live.sort_unstable();
@@ -466,7 +466,7 @@ impl Reads {
     pub fn fate(&self, settle: Box<Settle>) {
         let Self { reader, line } = self.clone();
         tokio::spawn(async move {
-            let fate = reader.fate(settle.receipt.item.seq).await;
+            let fate = reader.locate(settle.receipt.item.seq).await;
             line.send(ShardEvent::Fate { settle, fate });
         });
     }

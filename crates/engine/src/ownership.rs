@@ -31,10 +31,10 @@ impl Core {
             taken.outage.min(Duration::from_secs(5)),
         );
         // A fence far ahead of node time raises this shard's ranks alone.
-        if fence.stamp.rank > now.plus(Duration::from_secs(1)).as_micros() {
-            owned.rank_floor = fence.stamp.rank;
+        if fence.marks.rank > now.plus(Duration::from_secs(1)).as_micros() {
+            owned.rank_floor = fence.marks.rank;
         } else {
-            self.rank = self.rank.max(fence.stamp.rank);
+            self.rank = self.rank.max(fence.marks.rank);
         }
         owned.shard_lists = self.homes.record(&taken.lists, fence.batch + 1, now);
         let shard = &mut self.shards[place];

@@ -123,7 +123,7 @@ impl Former<'_, '_> {
         last_error: &str,
         metadata: Option<&[u8]>,
     ) -> Effect {
-        self.batch.buries.push(DeadLetter {
+        self.batch.dead_letters.push(DeadLetter {
             seq: lease.seq,
             deliveries: lease.delivery,
             failures,
@@ -133,7 +133,7 @@ impl Former<'_, '_> {
             metadata: metadata.map(<[u8]>::to_vec),
         });
         if let Some(at) = lease.expires_at {
-            self.batch.unexpires.push((at, lease.seq));
+            self.batch.expiry_deletes.push((at, lease.seq));
         }
         self.count(lease.topic, -1, 0, 1);
         Effect::Dead

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::{Fence, FenceStamp, Image, Reader, ShardList, Sweep, TopicCounts};
+use forebay_store::{Fence, HighWaterMarks, ShardSnapshot, Reader, ShardTopology, Sweep, TopicCounts};
 use forebay_types::{Monotonic, Namespace, Seq, Timestamp, TopicId, TopicName};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -158,7 +158,7 @@ pub(crate) struct Owned {
     pub epoch: u64,
     /// The last resolved batch.
     pub batch: u64,
-    pub stamp: FenceStamp,
+    pub stamp: HighWaterMarks,
     /// Below it ranks of this shard are raised, because the fence's rank was far ahead of node time.
     pub rank_floor: i64,
     pub time: ShardTime,
@@ -179,7 +179,7 @@ pub(crate) struct Owned {
     pub page: Option<Page>,
     pub keyed: Keyed,
     /// The lists of shards, until they are recorded: the next batch does that.
-    pub shard_lists: Option<Vec<ShardList>>,
+    pub shard_lists: Option<Vec<ShardTopology>>,
     pub generations: Generations,
     pub in_flight: Option<InFlight>,
     /// Results of reads that wait for the batch under way: it was open while they ran.
@@ -215,7 +215,7 @@ pub(crate) struct Owned {
 impl Owned {
     pub fn new(
         fence: Fence,
-        image: Image,
+        image: ShardSnapshot,
         reader: Arc<dyn Reader>,
         at: Monotonic,
         trusted_until: Monotonic,
@@ -235,9 +235,9 @@ impl Owned {
             reader,
             epoch: fence.epoch,
             batch: fence.batch,
-            stamp: fence.stamp,
+            stamp: fence.marks,
             rank_floor: i64::MIN,
-            time: ShardTime::new(fence.stamp.time, at),
+            time: ShardTime::new(fence.marks.time, at),
             topics: FxHashMap::default(),
             names: HashMap::new(),
             leases,

@@ -14,7 +14,7 @@ pub(crate) async fn sift(writer: &mut dyn Writer, batch: &Batch) -> Option<Vec<S
     while let Some(rows) = suspects.pop() {
         let trial = Batch {
             number: batch.number + NEVER,
-            stamp: batch.stamp,
+            marks: batch.marks,
             new_topics: batch.new_topics.clone(),
             inserts: rows.to_vec(),
             ..Batch::default()

@@ -19,14 +19,14 @@ impl Former<'_, '_> {
                 continue;
             }
             done.push(true);
-            self.batch.unexpires.push((row.at, seq));
+            self.batch.expiry_deletes.push((row.at, seq));
             if self.owned.leases.get(seq).is_some() {
                 continue;
             }
             self.batch.deletes.push(seq);
             self.busy.insert(seq);
             if row.scheduled {
-                self.batch.unschedules.push((Timestamp::from_micros(row.item.key.rank), seq));
+                self.batch.schedule_deletes.push((Timestamp::from_micros(row.item.key.rank), seq));
                 self.count(row.topic, 0, -1, 0);
             } else {
                 self.count(row.topic, -1, 0, 0);
