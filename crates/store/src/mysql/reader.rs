@@ -1,4 +1,4 @@
-//! A few connections that only read.
+//! A small pool of connections that only read.
 
 use std::time::Duration;
 
@@ -14,15 +14,16 @@ use super::{
     session::{STATEMENT_TIMEOUT, bind, decode},
 };
 use crate::{
-    ErrorClass, StoreError,
+    error::{ErrorClass, StoreError},
     sql::{Dialect, ReadConnection, Row, Statement},
 };
 
+/// The connections of a reader.
 pub(super) struct MySqlReadPool(MySqlPool);
 
 impl MySqlReadPool {
-    /// Connects when first asked. Every question is a transaction by itself, so nothing is open on a
-    /// connection that goes back.
+    /// Creates the pool. It connects when first used. Each query is a transaction of its own, so a connection
+    /// returns to the pool without one.
     pub(super) fn new(options: &MySqlConnectOptions) -> Self {
         let pool = MySqlPoolOptions::new()
             .max_connections(4)
@@ -43,13 +44,13 @@ impl ReadConnection for MySqlReadPool {
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let (sql, arguments) = bind(statement)?;
         let mut connection = self.0.acquire().await.map_err(classify)?;
-        let asking = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
-        match tokio::time::timeout(STATEMENT_TIMEOUT, asking).await {
+        let query = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
+        match tokio::time::timeout(STATEMENT_TIMEOUT, query).await {
             Ok(rows) => rows.map_err(classify)?.iter().map(decode).collect(),
             Err(_) => {
-                // Its answer may still come: nobody else must read that for the answer to another question.
+                // The answer may still arrive. The next user of this connection would take it for its own.
                 drop(connection.detach());
-                Err(StoreError::new(ErrorClass::Disconnected, "the server does not answer"))
+                Err(StoreError::new(ErrorClass::Disconnected, "the server did not answer within 10 s"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! One connection, which is thrown away by its first failure that leaves it in doubt.
+//! One connection. It is dropped after the first failure that leaves its state in doubt.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -11,23 +11,25 @@ use sqlx::{
 
 use super::error::classify;
 use crate::{
-    CommitError, ErrorClass, StoreError,
+    error::{CommitError, ErrorClass, StoreError},
     sql::{Row, Session, Statement, Value, corrupt},
 };
 
-/// No statement of ours takes as long on a server that can be reached. TCP alone would wait for minutes.
+/// No statement of this crate takes as long on a reachable server. TCP alone would wait for minutes.
 pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A statement whose values are no larger than this goes as text, pipeline with its neighbours, in one round trip. Larger
-/// ones, which are the INSERTs of many items, are prepared: MySQL 9.7 takes a fifth longer to read those as text.
+/// A statement whose values are no larger is sent as text, in one round trip with its neighbours. Larger ones,
+/// the INSERTs of many items, are prepared: MySQL 9.7 needs a fifth more time to parse those as text.
 const TEXT_BYTES: usize = 8 << 10;
-/// Text that goes at once.
+/// The most text of one round trip.
 const PIPELINE_BYTES: usize = 64 << 10;
 
-/// Statements that go in one round trip.
+/// Statements for one round trip.
 #[derive(Default)]
 struct Pipeline {
+    /// The statements, with their values, separated by semicolons.
     text: String,
+    /// The number of statements.
     count: usize,
 }
 
@@ -41,28 +43,31 @@ impl Pipeline {
     }
 }
 
+/// One connection to a schema.
 pub(super) struct MySqlSession {
+    /// Absent after a failure that left its state in doubt.
     connection: Option<MySqlConnection>,
 }
 
 impl MySqlSession {
+    /// A session on an open connection.
     pub(super) fn new(connection: MySqlConnection) -> Self {
         Self { connection: Some(connection) }
     }
 
-    /// Whether it may still work.
+    /// Whether the connection was not dropped.
     pub(super) fn is_usable(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// Runs text as it stands, which may be several statements.
+    /// Runs text that may contain several statements.
     pub(super) async fn run(&mut self, sql: impl Into<Cow<'static, str>>) -> Result<(), StoreError> {
         let sql = AssertSqlSafe(sql.into());
         self.with_timeout(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
     }
 
-    /// Runs statements in one round trip, up to the first that fails. Notes how many rows each of those before it matched;
-    /// returns the rows that came.
+    /// Runs statements in one round trip, up to the first that fails. For each one before it, adds to `matched`
+    /// how many rows it matched. Returns all rows that the statements produced.
     async fn run_pipeline(
         &mut self,
         sql: String,
@@ -83,7 +88,7 @@ impl MySqlSession {
         .await
     }
 
-    /// Runs what was gathered, if anything was.
+    /// Runs the collected statements, if there are any.
     async fn send(&mut self, pipeline: &mut Pipeline) -> Result<(), StoreError> {
         let pipeline = std::mem::take(pipeline);
         if pipeline.count > 0 {
@@ -92,7 +97,8 @@ impl MySqlSession {
         Ok(())
     }
 
-    /// Runs a statement and a query in one round trip. Returns how many rows the statement matched, and those of the query.
+    /// Runs a statement and a query in one round trip. Returns how many rows the statement matched, and the
+    /// query's rows.
     pub(super) async fn execute_and_fetch(
         &mut self,
         statement: Statement,
@@ -107,12 +113,12 @@ impl MySqlSession {
         Ok((matched.first().copied().unwrap_or_default(), rows))
     }
 
-    /// Whether the server still answers.
+    /// Checks that the server still answers.
     pub(super) async fn ping(&mut self) -> Result<(), StoreError> {
         self.with_timeout(async |connection| connection.ping().await).await
     }
 
-    /// Passes the connection to `work`, and keeps it only if it came to no harm.
+    /// Passes the connection to `work`, and drops it if an error leaves its state in doubt.
     pub(super) async fn with_timeout<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut MySqlConnection) -> Result<T, sqlx::Error>,
@@ -122,10 +128,9 @@ impl MySqlSession {
         };
         let done = match tokio::time::timeout(STATEMENT_TIMEOUT, work(&mut connection)).await {
             Ok(done) => done.map_err(classify),
-            Err(_) => Err(StoreError::new(ErrorClass::Disconnected, "the server does not answer")),
+            Err(_) => Err(StoreError::new(ErrorClass::Disconnected, "the server did not answer within 10 s")),
         };
-        let broken = |class| matches!(class, ErrorClass::Disconnected | ErrorClass::Other);
-        if !done.as_ref().is_err_and(|error| broken(error.class)) {
+        if !done.as_ref().is_err_and(|error| error.class == ErrorClass::Disconnected) {
             self.connection = Some(connection);
         }
         done
@@ -168,12 +173,12 @@ impl Session for MySqlSession {
         }
         let before_fence = pipeline.count;
         pipeline.push(&fence);
-        pipeline.push(&Statement::new("COMMIT", vec![]));
+        pipeline.push(&Statement::new("/* forebay batch */ COMMIT", vec![]));
         let mut matched = Vec::new();
         match self.run_pipeline(pipeline.text, &mut matched).await {
             Ok(_) if matched.get(before_fence) == Some(&1) => Ok(()),
             Ok(_) => Err(CommitError::Unknown(corrupt("no row: the fence"))),
-            // The server said no to a statement, and then it does not come to those behind it.
+            // A server stops at the first failure, so it did not reach the fence.
             Err(error) if self.is_usable() && matched.len() < before_fence => {
                 Err(CommitError::RolledBack(error))
             }
@@ -181,7 +186,7 @@ impl Session for MySqlSession {
                 Err(CommitError::at_the_fence(error))
             }
             Err(error) => {
-                // Whatever the server said: only the fence row tells what became of COMMIT.
+                // Whatever the server reported, only the fence row tells the outcome of COMMIT.
                 self.connection = None;
                 Err(CommitError::Unknown(error))
             }
@@ -199,7 +204,7 @@ impl Session for MySqlSession {
     async fn commit(&mut self) -> Result<(), StoreError> {
         let done = self.run("COMMIT").await;
         if done.is_err() {
-            // Whatever the server said: only the fence row tells what became of it.
+            // Whatever the server reported, only the fence row tells the outcome.
             self.connection = None;
         }
         done
@@ -214,6 +219,7 @@ impl Session for MySqlSession {
     }
 }
 
+/// A statement in the driver's form.
 pub(super) fn bind(
     statement: Statement,
 ) -> Result<(AssertSqlSafe<Cow<'static, str>>, MySqlArguments), StoreError> {
@@ -232,18 +238,19 @@ pub(super) fn bind(
     Ok((AssertSqlSafe(statement.sql), arguments))
 }
 
+/// A row in this crate's form.
 pub(super) fn decode(row: &MySqlRow) -> Result<Row, StoreError> {
     let mut values = Vec::with_capacity(row.len());
     for column in row.columns() {
-        let place = column.ordinal();
-        let raw = row.try_get_raw(place).map_err(classify)?;
+        let position = column.ordinal();
+        let raw = row.try_get_raw(position).map_err(classify)?;
         let kind = raw.type_info();
         let number =
             <i64 as sqlx::Type<MySql>>::compatible(&kind) || <u64 as sqlx::Type<MySql>>::compatible(&kind);
         values.push(match () {
             () if raw.is_null() => Value::Null,
-            () if number => Value::Int(row.try_get_unchecked(place).map_err(classify)?),
-            () => Value::from(row.try_get_unchecked::<&[u8], _>(place).map_err(classify)?),
+            () if number => Value::Int(row.try_get_unchecked(position).map_err(classify)?),
+            () => Value::from(row.try_get_unchecked::<&[u8], _>(position).map_err(classify)?),
         });
     }
     Ok(Row(values))

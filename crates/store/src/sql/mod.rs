@@ -1,4 +1,4 @@
-//! What MySQL and SQLite share: the statements of a batch, the questions of a reader, and how rows are packed.
+//! What MySQL and SQLite share: a batch's statements, a reader's queries, and the packed columns.
 
 mod attributes;
 pub(crate) mod commit;
@@ -12,7 +12,6 @@ mod value;
 pub(crate) mod version;
 mod write;
 
-pub(crate) use attributes::Attributes;
 pub(crate) use dialect::Dialect;
 pub(crate) use statement::{ReadConnection, Session, Statement, int_of, scalar};
 pub(crate) use value::{Row, Value, corrupt};

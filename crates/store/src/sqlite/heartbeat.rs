@@ -1,20 +1,25 @@
-//! Renews the heartbeat, and makes and drops generations of the dedupe table.
+//! Renews the claim, and creates and drops generations of the dedupe table.
 
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use forebay_types::Timestamp;
 
 use super::{lock::OwnerLock, open, session::SqliteSession};
 use crate::{
-    Heartbeat, StoreError,
+    error::StoreError,
+    shard::{Heartbeat, Renewal},
     sql::{Session as _, Statement, fence},
 };
 
+/// The connection that renews a claim.
 pub(super) struct SqliteHeartbeat {
+    /// The database file.
     pub(super) path: PathBuf,
+    /// The owner whose claim it renews.
     pub(super) owner: fence::Owner,
+    /// The connection. Absent before its first use and after a failure.
     pub(super) session: Option<SqliteSession>,
+    /// Held as long as the owner lives.
     pub(super) _lock: Arc<OwnerLock>,
 }
 
@@ -32,10 +37,11 @@ impl SqliteHeartbeat {
 
 #[async_trait]
 impl Heartbeat for SqliteHeartbeat {
-    async fn renew(&mut self) -> Result<Option<Option<Timestamp>>, StoreError> {
-        // The file has no clock of its own.
-        let renewed = self.execute(fence::renew(self.owner)).await? == 1;
-        Ok(renewed.then_some(None))
+    async fn renew(&mut self) -> Result<Renewal, StoreError> {
+        Ok(match self.execute(fence::renew(self.owner)).await? {
+            1 => Renewal::Renewed { server_time: None },
+            _ => Renewal::Lost,
+        })
     }
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {

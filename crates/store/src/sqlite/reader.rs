@@ -1,4 +1,4 @@
-//! A few connections that only read.
+//! A small pool of connections that only read.
 
 use std::{path::Path, time::Duration};
 
@@ -11,13 +11,15 @@ use super::{
     session::{bind, decode},
 };
 use crate::{
-    StoreError,
+    error::StoreError,
     sql::{Dialect, ReadConnection, Row, Statement},
 };
 
+/// The connections of a reader.
 pub(super) struct SqliteReadPool(SqlitePool);
 
 impl SqliteReadPool {
+    /// Creates the pool. It connects when first used.
     pub(super) fn new(path: &Path) -> Self {
         let options = SqlitePoolOptions::new()
             .max_connections(4)

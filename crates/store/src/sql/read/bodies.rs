@@ -1,12 +1,18 @@
-//! What items carry.
+//! Reads the bodies of items.
 
 use forebay_types::{Body, Seq};
 
-use super::{Attributes, ReadConnection, Statement};
-use crate::{StoreError, sql::row_counts};
+use crate::{
+    error::StoreError,
+    sql::{
+        attributes::PackedAttributes,
+        row_counts,
+        statement::{ReadConnection, Statement},
+    },
+};
 
 pub(super) async fn bodies(
-    source: &dyn ReadConnection,
+    connection: &dyn ReadConnection,
     seqs: &[Seq],
 ) -> Result<Vec<(Seq, Body)>, StoreError> {
     let mut found = Vec::with_capacity(seqs.len());
@@ -15,8 +21,8 @@ pub(super) async fn bodies(
         let sql =
             format!("SELECT seq, payload, metadata, attributes FROM item WHERE seq IN ({placeholders})");
         let values = keys.into_iter().map(Into::into).collect();
-        for row in source.fetch(Statement::new(sql, values)).await? {
-            let headers = Attributes::unpack(&row.bytes(3)?)?.headers;
+        for row in connection.fetch(Statement::new(sql, values)).await? {
+            let headers = PackedAttributes::unpack(&row.bytes(3)?)?.headers;
             found.push((row.seq(0)?, Body { payload: row.bytes(1)?, metadata: row.bytes(2)?, headers }));
         }
     }

@@ -1,10 +1,17 @@
-//! What is stored under dedupe keys and request ids.
+//! Reads the stored answers of dedupe keys and request ids.
 
-use super::{ReadConnection, Statement, Value};
-use crate::{DedupeHit, StoreError, sql::row_counts};
+use crate::{
+    error::StoreError,
+    rows::DedupeHit,
+    sql::{
+        row_counts,
+        statement::{ReadConnection, Statement},
+        value::Value,
+    },
+};
 
 pub(super) async fn dedupe(
-    source: &dyn ReadConnection,
+    connection: &dyn ReadConnection,
     generations: &[u64],
     hashes: &[[u8; 16]],
 ) -> Result<Vec<DedupeHit>, StoreError> {
@@ -16,7 +23,7 @@ pub(super) async fn dedupe(
             let sql =
                 format!("SELECT hash, at, answer FROM dedupe_{generation} WHERE hash IN ({placeholders})");
             let values = keys.iter().map(|hash| Value::from(hash.as_slice())).collect();
-            for row in source.fetch(Statement::new(sql, values)).await? {
+            for row in connection.fetch(Statement::new(sql, values)).await? {
                 let answer = row.bytes(2)?.into();
                 hits.push(DedupeHit { hash: row.hash(0)?, at: row.time(1)?, answer });
             }

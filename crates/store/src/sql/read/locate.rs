@@ -1,12 +1,19 @@
-//! Where an item is that is not leased.
+//! Finds an item that has no lease.
 
 use forebay_types::Seq;
 
-use super::{ReadConnection, Statement};
-use crate::{StoreError, sql::int_of};
+use crate::{
+    error::StoreError,
+    shard::ItemLocation,
+    sql::statement::{ReadConnection, Statement, int_of},
+};
 
-pub(super) async fn locate(source: &dyn ReadConnection, seq: Seq) -> Result<Option<bool>, StoreError> {
+pub(super) async fn locate(connection: &dyn ReadConnection, seq: Seq) -> Result<ItemLocation, StoreError> {
     let sql = "SELECT 0 FROM item WHERE seq = ? UNION ALL SELECT 1 FROM dead_letter WHERE seq = ?";
-    let rows = source.fetch(Statement::new(sql, vec![seq.into(), seq.into()])).await?;
-    Ok(int_of(&rows)?.map(|dead| dead == 1))
+    let rows = connection.fetch(Statement::new(sql, vec![seq.into(), seq.into()])).await?;
+    Ok(match int_of(&rows)? {
+        Some(1) => ItemLocation::DeadLetter,
+        Some(_) => ItemLocation::Waiting,
+        None => ItemLocation::Gone,
+    })
 }

@@ -1,15 +1,17 @@
-//! Topics with their counts, and the sweeps' checkpoints.
+//! Writes topics with their counts, and the sweeps' checkpoints.
 
 use forebay_types::TopicId;
 
 use crate::{
-    Batch, StoreError, TopicCounts,
-    sql::{Dialect, Statement, Value, pack, row_counts},
+    batch::Batch,
+    error::StoreError,
+    rows::{Checkpoint, TopicCounts, TopicRow},
+    sql::{dialect::Dialect, pack, row_counts, statement::Statement, value::Value},
 };
 
-/// A new topic's own counts are those of before this batch; the batch's deltas come on top.
+/// Inserts topics. A new topic's own counts are as of the previous batch: the batch's deltas are added.
 pub(super) fn new_topics(batch: &Batch, statement_bytes: usize) -> Vec<Statement> {
-    let row = |topic: &crate::TopicRow| -> Vec<Value> {
+    let row = |topic: &TopicRow| -> Vec<Value> {
         let TopicCounts { ready, scheduled, dead } = topic.counts;
         vec![
             topic.id.into(),
@@ -22,13 +24,8 @@ pub(super) fn new_topics(batch: &Batch, statement_bytes: usize) -> Vec<Statement
         ]
     };
     let columns = ["id", "namespace", "name", "ready", "scheduled", "dead", "counted_at"];
-    row_counts::insert(
-        "INSERT",
-        "topic",
-        &columns,
-        batch.new_topics.iter().map(row).collect(),
-        statement_bytes,
-    )
+    let rows = batch.new_topics.iter().map(row).collect();
+    row_counts::insert("INSERT", "topic", &columns, rows, statement_bytes)
 }
 
 pub(super) fn drop_topics(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
@@ -57,6 +54,9 @@ pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, S
 }
 
 pub(super) fn checkpoints(batch: &Batch, statement_bytes: usize) -> Vec<Statement> {
-    let rows = batch.checkpoints.iter().map(|(sweep, at)| vec![sweep.name().into(), (*at).into()]).collect();
+    let row = |checkpoint: &Checkpoint| -> Vec<Value> {
+        vec![checkpoint.sweep.name().into(), checkpoint.at.into()]
+    };
+    let rows = batch.checkpoints.iter().map(row).collect();
     row_counts::insert("REPLACE", "checkpoint", &["sweep", "at"], rows, statement_bytes)
 }
