@@ -1,4 +1,4 @@
--- The tables of a shard in SQLite. The comments stand in ../mysql/0001_first.sql.
+-- The tables of a shard in SQLite. ../mysql/0001_first.sql documents the columns.
 
 CREATE TABLE fence (
     id INTEGER PRIMARY KEY,
@@ -42,7 +42,7 @@ CREATE TABLE count_delta (
     deltas BLOB NOT NULL
 );
 
--- The sizes are those that MySQL's types have.
+-- The size limits are those of MySQL's types.
 CREATE TABLE item (
     seq INTEGER PRIMARY KEY,
     topic INTEGER NOT NULL,
