@@ -1,6 +1,6 @@
 //! Dedupe keys and request ids.
 
-use forebay_store::{DedupeHit, ShardTopology};
+use forebay_store::{DedupeEntry, DedupeHit, HighWaterMarks, ShardTopology};
 use forebay_types::ShardId;
 
 use super::{
@@ -9,11 +9,15 @@ use super::{
 };
 
 fn hash(number: u64) -> [u8; 16] {
-    // Spread over the whole range, as hashes are.
+    // Spread over the whole range, like real hashes.
     u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes()
 }
 
-/// Making one twice and dropping one twice is no error.
+fn entry(generation: u64, key: u64, answer: &[u8]) -> DedupeEntry {
+    DedupeEntry { generation, hash: hash(key), answer: answer.to_vec() }
+}
+
+/// Creating or dropping one twice is no error.
 pub async fn generations_come_and_go(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let heartbeat = &mut bench.owner.heartbeat;
@@ -28,7 +32,7 @@ pub async fn generations_come_and_go(subject: Subject) {
     assert_eq!(bench.owner.load().await.generations, [1_780_000_000, 1_780_000_600]);
 }
 
-/// With its answer and the time of its batch.
+/// A key is stored with its answer and the time of its batch.
 pub async fn a_key_is_found_again(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     for number in [1, 2] {
@@ -39,7 +43,7 @@ pub async fn a_key_is_found_again(subject: Subject) {
         .owner
         .commit(|batch| {
             batch.marks = Some(marks(1));
-            batch.dedupes.extend([(1, hash(1), answer.clone()), (2, hash(2), vec![])]);
+            batch.dedupes.extend([entry(1, 1, &answer), entry(2, 2, b"")]);
         })
         .await;
     let reader = bench.owner.reader.clone();
@@ -54,7 +58,7 @@ pub async fn a_key_is_found_again(subject: Subject) {
     assert_eq!(reader.dedupe(&[1], &[]).await.expect("reads"), []);
 }
 
-/// A key whose window is over may come again inside its generation.
+/// A key may be stored again in its generation after its window.
 pub async fn a_key_is_replaced(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench.owner.heartbeat.create_generation(1).await.expect("creates");
@@ -62,8 +66,8 @@ pub async fn a_key_is_replaced(subject: Subject) {
         bench
             .owner
             .commit(|batch| {
-                batch.marks = Some(forebay_store::HighWaterMarks { time: at(time), ..marks(1) });
-                batch.dedupes.push((1, hash(1), answer.to_vec()));
+                batch.marks = Some(HighWaterMarks { time: at(time), ..marks(1) });
+                batch.dedupes.push(entry(1, 1, answer));
             })
             .await;
     }
@@ -71,7 +75,7 @@ pub async fn a_key_is_replaced(subject: Subject) {
     assert_eq!(hits, [DedupeHit { hash: hash(1), at: at(12), answer: b"later".to_vec() }]);
 }
 
-/// A full batch of keys, and one large answer.
+/// With a full batch of keys and one large answer.
 pub async fn many_keys_are_asked(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench.owner.heartbeat.create_generation(1).await.expect("creates");
@@ -79,8 +83,8 @@ pub async fn many_keys_are_asked(subject: Subject) {
         .owner
         .commit(|batch| {
             batch.marks = Some(marks(1));
-            batch.dedupes.extend((0..1_000).map(|number| (1, hash(number), number.to_be_bytes().to_vec())));
-            batch.dedupes.push((1, hash(5_000), vec![7; 200_000]));
+            batch.dedupes.extend((0..1_000).map(|number: u64| entry(1, number, &number.to_be_bytes())));
+            batch.dedupes.push(entry(1, 5_000, &[7; 200_000]));
         })
         .await;
     let hashes: Vec<_> = (500..2_000).chain([5_000]).map(hash).collect();
@@ -94,8 +98,8 @@ pub async fn many_keys_are_asked(subject: Subject) {
     }
 }
 
-/// All that are to be remembered, as the last batch that named any left them.
-pub async fn lists_of_shards_are_kept(subject: Subject) {
+/// The last batch with a topology history replaces all earlier ones.
+pub async fn the_topology_history_is_kept(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     assert_eq!(bench.observe().await.topology_history, []);
     let list = |batch, shards: &[u32]| ShardTopology {

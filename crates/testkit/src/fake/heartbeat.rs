@@ -1,20 +1,26 @@
 //! The connection that renews the claim on a fake shard.
 
 use async_trait::async_trait;
-use forebay_store::{Heartbeat, StoreError};
-use forebay_types::Timestamp;
+use forebay_store::{Heartbeat, Renewal, StoreError};
 
-use super::{Db, Process, db::Author};
+use super::{
+    db::{Author, Db},
+    process::Process,
+};
 
+/// Renews a claim.
 pub(super) struct FakeHeartbeat {
+    /// The shard.
     pub db: Db,
+    /// The process that renews.
     pub process: Process,
+    /// The owner whose claim it renews.
     pub author: Author,
 }
 
 #[async_trait]
 impl Heartbeat for FakeHeartbeat {
-    async fn renew(&mut self) -> Result<Option<Option<Timestamp>>, StoreError> {
+    async fn renew(&mut self) -> Result<Renewal, StoreError> {
         self.db.operate(&self.process, "renewal", |faults| faults.renewal_fails).await?;
         let renewed = {
             let tables = &mut self.db.lock().tables;
@@ -23,7 +29,8 @@ impl Heartbeat for FakeHeartbeat {
             tables.renewals += u64::from(ours);
             ours
         };
-        Ok(renewed.then(|| Some(self.db.server_clock())))
+        let renewal = || Renewal::Renewed { server_time: Some(self.db.server_clock()) };
+        Ok(if renewed { renewal() } else { Renewal::Lost })
     }
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {

@@ -1,34 +1,34 @@
-//! What a fake shard may do wrong on purpose, so that the checker can be seen to notice.
+//! Planted bugs on the store's side. They show that the checker notices them.
 
-/// A planted bug on the store's side.
+/// A planted bug of a fake shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lie {
-    /// The fence is not looked at: a batch of a former owner is committed.
+pub enum StoreBug {
+    /// The fence is not checked: a batch of a former owner is committed.
     FenceNotChecked,
-    /// A batch is answered as committed, and is not there.
+    /// A batch is reported as committed and is not stored.
     CommitNotDone,
-    /// A batch is answered as rolled back, and its items are there (with numbers of their own).
+    /// A batch is reported as rolled back, and its items are stored under other numbers.
     RollbackNotDone,
-    /// A batch of unknown outcome is said to be committed.
+    /// A batch of unknown outcome is reported as committed.
     ResolvedAsCommitted,
-    /// A batch of unknown outcome is said not to be there, and is.
+    /// A batch of unknown outcome is reported as not committed although it was.
     ResolvedAsLost,
-    /// The lease row of a batch is left out.
+    /// The lease row of a batch is not stored.
     LeaseNotWritten,
     /// A checkpoint is moved past a live row.
     CheckpointTooFar,
-    /// A read of ready items leaves one out.
+    /// A read of ready items omits one.
     ReadSkipsARow,
-    /// A read of ready items gives rows that were there before.
+    /// A read of ready items returns older rows.
     ReadShowsThePast,
-    /// A new owner is not told of a lease.
+    /// A new owner does not learn of a lease.
     LeaseForgottenAtLoad,
-    /// A new owner is told that nothing is ready.
+    /// A new owner learns that no item is ready.
     CountsForgottenAtLoad,
-    /// A dedupe key is not found again.
+    /// A dedupe key is not found.
     DedupeForgotten,
-    /// A sweep's read gives a row before its time.
+    /// A sweep's read returns a row before its time.
     DueTooEarly,
-    /// A body is read with a byte changed.
+    /// A body is read with a changed byte.
     BodyChanged,
 }

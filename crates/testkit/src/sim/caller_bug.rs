@@ -2,7 +2,7 @@
 
 /// What is done to answers on purpose, so that the checker can be seen to notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tamper {
+pub enum CallerBug {
     /// An ack of a delivery that is over is answered OK.
     StaleAckOk,
     /// An ack is answered OK without having been passed on.

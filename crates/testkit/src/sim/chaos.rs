@@ -12,7 +12,7 @@ use crate::fake::{Dice, Faults, Life};
 const HOUR: u64 = 3_600_000_000;
 
 /// Makes trouble until the run is dropped.
-pub async fn reign(world: &World, mut dice: Dice) {
+pub async fn run_faults(world: &World, mut dice: Dice) {
     loop {
         let span = dice.millis((200, 2_500));
         tokio::time::sleep(span).await;

@@ -60,12 +60,12 @@ async fn enqueue(port: &mut Port<'_>, node: &Node, tenant: usize) {
             sent.shard = None;
         } else if keyed {
             sent.shard = None;
-            let mut hand = port.world.hand();
+            let mut receipts = port.world.receipts();
             let used: Vec<String> =
-                hand.keys.iter().filter(|(by, _)| *by == tenant).map(|(_, key)| key.clone()).collect();
+                receipts.keys.iter().filter(|(by, _)| *by == tenant).map(|(_, key)| key.clone()).collect();
             let again = !used.is_empty() && dice.chance(300);
             let key = if again { dice.pick(&used).clone() } else { format!("key-{}", sent.tag) };
-            hand.keys.push((tenant, key.clone()));
+            receipts.keys.push((tenant, key.clone()));
             sent.dedupe_key = Some(key);
         }
         items.push(sent);
@@ -77,9 +77,9 @@ fn item(port: &mut Port<'_>) -> Sent {
     let (world, dice) = (port.world, &mut port.dice);
     let plan = &world.plan;
     let tag = {
-        let mut hand = world.hand();
-        hand.tags += 1;
-        hand.tags
+        let mut receipts = world.receipts();
+        receipts.tags += 1;
+        receipts.tags
     };
     let schedule = match dice.below(10) {
         // Short ones are due while they are still on their way.
@@ -113,12 +113,12 @@ fn item(port: &mut Port<'_>) -> Sent {
 /// A call whose outcome is not known is made again, word for word.
 async fn repeat(port: &mut Port<'_>, node: &Node) {
     let again = {
-        let hand = &mut *port.world.hand();
-        if hand.repeatable.is_empty() {
+        let receipts = &mut *port.world.receipts();
+        if receipts.repeatable.is_empty() {
             return;
         }
-        let at = port.dice.below(hand.repeatable.len() as u64) as usize;
-        hand.repeatable.swap_remove(at)
+        let at = port.dice.below(receipts.repeatable.len() as u64) as usize;
+        receipts.repeatable.swap_remove(at)
     };
     port.enqueue(node, again.0, again.1, again.2).await;
 }
@@ -146,8 +146,8 @@ async fn dequeue(port: &mut Port<'_>, node: &Node, tenant: usize) {
 
 /// A few deliveries of one tenant.
 fn some(port: &mut Port<'_>, old: bool) -> Option<(usize, Vec<Receipt>)> {
-    let hand = port.world.hand();
-    let from = if old { &hand.old } else { &hand.held };
+    let receipts = port.world.receipts();
+    let from = if old { &receipts.old } else { &receipts.held };
     if from.is_empty() {
         return None;
     }

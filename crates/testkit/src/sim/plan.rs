@@ -5,9 +5,8 @@ use std::time::Duration;
 use forebay_engine::Settings;
 use forebay_store::ErrorClass;
 
-use crate::fake::{Dice, Faults, Lie};
-
-use super::Tamper;
+use super::caller_bug::CallerBug;
+use crate::fake::{Dice, Faults, StoreBug};
 
 /// What a run is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,9 +67,9 @@ pub struct Plan {
     /// Items that can't be stored, per mille.
     pub poison: u32,
     /// What the shards do wrong on purpose.
-    pub lie: Option<Lie>,
+    pub store_bug: Option<StoreBug>,
     /// What is done to answers on purpose.
-    pub tamper: Option<Tamper>,
+    pub caller_bug: Option<CallerBug>,
     /// Whether the trace is kept for people to read.
     pub trace: bool,
 }
@@ -114,8 +113,8 @@ impl Plan {
             settings,
             cancels: if quiet { 0 } else { 60 },
             poison: if matches!(kind, Kind::Rollbacks | Kind::Everything) { 60 } else { 0 },
-            lie: None,
-            tamper: None,
+            store_bug: None,
+            caller_bug: None,
             trace: false,
             one_server: false,
         };
@@ -147,10 +146,10 @@ impl Plan {
             faults.classes = vec![
                 ErrorClass::Replay,
                 ErrorClass::Replay,
-                ErrorClass::BackOff,
+                ErrorClass::Unavailable,
                 ErrorClass::Disconnected,
-                ErrorClass::RoleLost,
-                ErrorClass::Other,
+                ErrorClass::Unavailable,
+                ErrorClass::Disconnected,
             ];
             faults.read_fails = 20 * much;
             faults.resolve_fails = 100;

@@ -35,7 +35,7 @@ pub struct Node {
 
 /// What clients share: receipts to settle, and calls whose outcome they don't know.
 #[derive(Debug, Default)]
-pub struct Hand {
+pub struct SharedReceipts {
     /// Deliveries in progress: namespace number and receipt.
     pub held: Vec<(usize, Receipt)>,
     /// Deliveries that are over, or were settled once.
@@ -59,7 +59,7 @@ pub struct World {
     /// Every call.
     pub calls: Mutex<Vec<Call>>,
     /// What clients share.
-    pub hand: Mutex<Hand>,
+    pub receipts: Mutex<SharedReceipts>,
     /// Deaths of processes.
     pub deaths: Mutex<Vec<(usize, Moment)>>,
     /// Graceful stops over healthy shards: the process, when it was told, and when it had stopped.
@@ -67,7 +67,7 @@ pub struct World {
     /// Processes that were told to stop.
     pub told: Mutex<Vec<usize>>,
     /// What was wrong before any check.
-    pub wrong: Mutex<Vec<(&'static str, String)>>,
+    pub violations: Mutex<Vec<(&'static str, String)>>,
     nodes: Arc<Mutex<Vec<Node>>>,
 }
 
@@ -81,7 +81,7 @@ impl World {
             let shard = FakeShard::new(db.clone(), Process::new(0));
             shard.migrate().await.expect("a healthy fake shard");
             let state = &mut *db.lock();
-            state.lie = plan.lie;
+            state.bug = plan.store_bug;
             if plan.one_server {
                 state.server = "memory".to_owned();
             }
@@ -91,11 +91,11 @@ impl World {
             journal,
             dbs,
             calls: Mutex::default(),
-            hand: Mutex::default(),
+            receipts: Mutex::default(),
             deaths: Mutex::default(),
             stops: Mutex::default(),
             told: Mutex::default(),
-            wrong: Mutex::default(),
+            violations: Mutex::default(),
             nodes: Arc::default(),
         }
     }
@@ -142,15 +142,15 @@ impl World {
     }
 
     /// Clients' shared state.
-    pub fn hand(&self) -> MutexGuard<'_, Hand> {
-        self.hand.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn receipts(&self) -> MutexGuard<'_, SharedReceipts> {
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes down something that is wrong.
     pub fn blame(&self, invariant: &'static str, what: impl Into<String>) {
         let what = what.into();
         self.journal.note(format_args!("WRONG: {invariant}: {what}"));
-        self.wrong.lock().unwrap_or_else(PoisonError::into_inner).push((invariant, what));
+        self.violations.lock().unwrap_or_else(PoisonError::into_inner).push((invariant, what));
     }
 
     /// Writes down a call.

@@ -2,15 +2,15 @@
 
 use forebay_types::{Reason, Refusal};
 
-use super::{Case, Finding};
+use super::record::{Finding, RunRecord};
 use crate::{
     fake::{Moment, POISON},
     sim::history::{Answer, Call, Known, What, told},
 };
 
-pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
-    for call in &case.calls {
-        stopped(case, call, found);
+pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
+    for call in &record.calls {
+        stopped(record, call, found);
         match &call.what {
             What::Enqueue { items, answer, .. } => {
                 for (at, item) in items.iter().enumerate() {
@@ -18,7 +18,7 @@ pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
                     let stored = answer.member(at).filter(|result| !result.is_ok_and(|done| done.duplicate));
                     member(call, item.poison, stored.map(|result| result.map(drop)), found);
                 }
-                refused(case, call, answer, found);
+                refused(record, call, answer, found);
             }
             What::Nack { nacks, answer } => {
                 for (at, nack) in nacks.iter().enumerate() {
@@ -27,16 +27,16 @@ pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
                     let result = answer.member(at).map(|result| result.map(drop)).filter(Result::is_err);
                     member(call, poison, result, found);
                 }
-                refused(case, call, answer, found);
+                refused(record, call, answer, found);
             }
             What::Ack { receipts, answer } => {
                 for at in 0..receipts.len() {
                     member(call, false, answer.member(at).map(|result| result.map(drop)), found);
                 }
-                refused(case, call, answer, found);
+                refused(record, call, answer, found);
             }
-            What::Extend { answer, .. } => refused(case, call, answer, found),
-            What::Dequeue { answer, .. } => refused(case, call, answer, found),
+            What::Extend { answer, .. } => refused(record, call, answer, found),
+            What::Dequeue { answer, .. } => refused(record, call, answer, found),
         }
     }
 }
@@ -55,7 +55,7 @@ fn member(call: &Call, poison: bool, result: Option<Result<(), &Refusal>>, found
     }
 }
 
-/// Reasons that lie not in the member, but in the moment.
+/// Reasons that store_bug not in the member, but in the moment.
 fn passing(reason: Reason) -> bool {
     matches!(
         reason,
@@ -72,8 +72,8 @@ fn passing(reason: Reason) -> bool {
 }
 
 /// Where nothing goes wrong, no call is refused or left without an answer.
-fn refused<T>(case: &Case, call: &Call, answer: &Answer<T>, found: &mut Vec<Finding>) {
-    if !case.strict {
+fn refused<T>(record: &RunRecord, call: &Call, answer: &Answer<T>, found: &mut Vec<Finding>) {
+    if !record.strict {
         return;
     }
     match answer {
@@ -88,14 +88,14 @@ fn refused<T>(case: &Case, call: &Call, answer: &Answer<T>, found: &mut Vec<Find
 }
 
 /// A node that stops answers what it accepted, and knows what became of it.
-fn stopped(case: &Case, call: &Call, found: &mut Vec<Finding>) {
+fn stopped(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
     let accepted = |(process, told, done): &&(usize, Moment, Moment)| {
         *process == call.process && call.start.event < told.event && call.end.event > told.event
             // A caller may have lost interest before.
             && (call.end.event > done.event || !lost(&call.what))
     };
     let dropped = lost(&call.what) || unknown(&call.what) || sent_away(&call.what);
-    if dropped && case.stops.iter().any(|stop| accepted(&stop)) {
+    if dropped && record.stops.iter().any(|stop| accepted(&stop)) {
         found.push(("CLEAN-DRAIN", format!("call {} was dropped by a node that stopped", call.start.event)));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Case, Finding};
+use super::record::{Finding, RunRecord};
 
-pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
-    for shard in &case.shards {
+pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
+    for shard in &record.shards {
         let mut wrong = |what: String| found.push(("ONE-OWNER", format!("shard {}: {what}", shard.id)));
         let mut number = None;
         for batch in &shard.log {
