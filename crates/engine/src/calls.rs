@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use forebay_store::StoreError;
+use forebay_store::{ItemLocation, StoreError};
 use forebay_types::{Fate, Reason, Receipt, Refusal, Timestamp};
 use rustc_hash::FxHashMap;
 
@@ -190,16 +190,16 @@ impl Core {
         }
     }
 
-    pub fn fate_known(&mut self, place: usize, settle: Settle, fate: Result<Option<bool>, StoreError>) {
+    pub fn fate_known(&mut self, place: usize, settle: Settle, fate: Result<ItemLocation, StoreError>) {
         let leased = self.shards[place]
             .owned
             .as_ref()
             .is_some_and(|o| o.leases.get(settle.receipt.item.seq).is_some());
         match fate {
             _ if leased => self.lease_lost(place, &settle, Fate::Leased),
-            Ok(Some(false)) => self.lease_lost(place, &settle, Fate::Waiting),
-            Ok(Some(true)) => self.lease_lost(place, &settle, Fate::Dead),
-            Ok(None) => self.lease_lost(place, &settle, Fate::Gone),
+            Ok(ItemLocation::Waiting) => self.lease_lost(place, &settle, Fate::Waiting),
+            Ok(ItemLocation::DeadLetter) => self.lease_lost(place, &settle, Fate::Dead),
+            Ok(ItemLocation::Gone) => self.lease_lost(place, &settle, Fate::Gone),
             Err(error) => {
                 self.shards[place].last_error = error.to_string();
                 let refusal = self.shards[place].refusal();

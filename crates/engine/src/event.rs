@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_store::{DedupeHit, DueRow, Fence, ShardSnapshot, Reader, ReadyRow, ShardTopology, StoreError, Sweep};
+use forebay_store::{
+    DedupeHit, DueRow, Fence, ItemLocation, Reader, ReadyRow, ShardSnapshot, ShardTopology, StoreError, Sweep,
+};
 use forebay_types::{Body, Monotonic, Receipt, Refusal, Seq, Timestamp, TopicId};
 use tokio::sync::oneshot;
 
@@ -111,7 +113,7 @@ pub(crate) enum ShardEvent {
     },
     Fate {
         settle: Box<Settle>,
-        fate: Result<Option<bool>, StoreError>,
+        fate: Result<ItemLocation, StoreError>,
     },
     Generations {
         live: Result<Vec<u64>, StoreError>,

@@ -7,10 +7,12 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::{Batch, HighWaterMarks, ItemRow, LeaseEntry, Sweep, TopicCounts, TopicRow};
+use forebay_store::{
+    Batch, Checkpoint, DedupeEntry, DueKey, HighWaterMarks, ItemRow, LeaseEntry, Sweep, TopicCounts, TopicRow,
+};
 use forebay_types::{
-    DeliveryPolicy, ItemId, Key, Monotonic, Reason, Receipt, Refusal, Seq, ShardId, State, Timestamp,
-    TopicId, TopicName,
+    DeliveryPolicy, ItemAttributes, ItemId, Key, Monotonic, Reason, Receipt, Refusal, Seq, ShardId, State,
+    Timestamp, TopicId, TopicName,
 };
 use rand::{RngExt, rngs::StdRng};
 use rustc_hash::FxHashSet;
@@ -252,7 +254,7 @@ impl<'a, 'c> Former<'a, 'c> {
             .map(|lease| Settle {
                 receipt: Receipt {
                     item: ItemId { shard, seq: lease.seq },
-                    delivery: lease.delivery,
+                    delivery: lease.delivery(),
                     nonce: lease.nonce,
                 },
                 kind: SettleKind::Lapse,
@@ -268,7 +270,7 @@ impl<'a, 'c> Former<'a, 'c> {
         let receipt = settle.receipt;
         let lease = self.owned.leases.get(receipt.item.seq);
         let lease = lease.filter(|lease| {
-            lease.delivery == receipt.delivery && lease.nonce == receipt.nonce || on(Bug::StaleReceipt)
+            lease.delivery() == receipt.delivery && lease.nonce == receipt.nonce || on(Bug::StaleReceipt)
         });
         let Some(lease) = lease.cloned() else {
             self.misses.push(settle);
@@ -290,13 +292,7 @@ impl<'a, 'c> Former<'a, 'c> {
                 topic: picked.topic,
                 key: picked.key,
                 state: State::Ready,
-                enqueued_at: picked.entry.enqueued_at,
-                expires_at: picked.entry.expires_at,
-                lease_ms: picked.entry.lease_ms,
-                max_attempts: picked.entry.max_attempts,
-                policy: picked.entry.policy,
-                deliveries: picked.entry.deliveries,
-                failures: picked.entry.failures,
+                attributes: picked.entry.attributes(),
                 body,
             });
             self.expiry_min = self.expiry_min.min(picked.entry.expires_at.unwrap_or(Timestamp::MAX));
@@ -336,13 +332,8 @@ impl<'a, 'c> Former<'a, 'c> {
             topic: picked.topic,
             priority: picked.key.priority,
             rank: picked.key.rank,
-            enqueued_at: entry.enqueued_at,
-            expires_at: entry.expires_at,
+            attributes: ItemAttributes { deliveries: delivery, ..entry.attributes() },
             bytes: entry.bytes,
-            delivery,
-            failures: entry.failures,
-            max_attempts: entry.max_attempts,
-            lease_ms: entry.lease_ms,
             nonce,
             deadline,
             consumer: part.consumer.clone(),
@@ -410,12 +401,13 @@ impl<'a, 'c> Former<'a, 'c> {
         let results: Vec<_> = results.into_iter().map(|(_, result)| result).collect();
         let generation = self.generation();
         if let (Some(hash), Some(generation)) = (part.request, generation) {
-            self.batch.dedupes.push((generation, hash, crate::request::encode(&results)));
+            let answer = crate::request::encode(&results);
+            self.batch.dedupes.push(DedupeEntry { generation, hash, answer });
         }
         for (item, result) in part.items.iter().zip(&results) {
             if let (Some(hash), Some(generation), Ok(stored)) = (item.dedupe, generation, result) {
                 let answer = crate::request::encode(std::slice::from_ref(&Ok(stored.clone())));
-                self.batch.dedupes.push((generation, hash, answer));
+                self.batch.dedupes.push(DedupeEntry { generation, hash, answer });
             }
         }
         self.formed.push(Formed::Enqueued { part, results });
@@ -443,13 +435,15 @@ impl<'a, 'c> Former<'a, 'c> {
             topic,
             key,
             state,
-            enqueued_at: item.arrived,
-            expires_at: item.expires_at,
-            lease_ms: item.lease_ms,
-            max_attempts: item.max_attempts,
-            policy: item.policy,
-            deliveries: 0,
-            failures: 0,
+            attributes: ItemAttributes {
+                enqueued_at: item.arrived,
+                expires_at: item.expires_at,
+                lease_ms: item.lease_ms,
+                max_attempts: item.max_attempts,
+                policy: item.policy,
+                deliveries: 0,
+                failures: 0,
+            },
             body: item.body.clone(),
         });
         self.expiry_min = self.expiry_min.min(item.expires_at.unwrap_or(Timestamp::MAX));
@@ -509,7 +503,7 @@ impl<'a, 'c> Former<'a, 'c> {
     pub fn delete(&mut self, topic: TopicId, seq: Seq, expires_at: Option<Timestamp>) {
         self.batch.deletes.push(seq);
         if let Some(at) = expires_at {
-            self.batch.expiry_deletes.push((at, seq));
+            self.batch.expiry_deletes.push(DueKey { at, seq });
         }
         self.count(topic, -1, 0, 0);
     }
@@ -594,10 +588,10 @@ impl<'a, 'c> Former<'a, 'c> {
             let formed = self.formed_page.as_ref().filter(|formed| formed.page.sweep == sweeper.sweep);
             match formed {
                 Some(formed) if formed.checkpoint != sweeper.checkpoint => {
-                    checkpoints.push((sweeper.sweep, formed.checkpoint));
+                    checkpoints.push(Checkpoint { sweep: sweeper.sweep, at: formed.checkpoint });
                 }
                 None if added < sweeper.checkpoint => {
-                    checkpoints.push((sweeper.sweep, added));
+                    checkpoints.push(Checkpoint { sweep: sweeper.sweep, at: added });
                     lowered.push((sweeper.sweep, added));
                 }
                 _ => {}

@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::{
-    Batch, Claim, CommitError, ErrorClass, Heartbeat, Observation, Outcome, ShardConnections, Shard, StoreError, Sweep,
-    Writer,
+    Batch, Claim, CommitError, ErrorClass, Heartbeat, Observation, Outcome, Renewal, Shard, ShardConnections,
+    StoreError, Sweep, Writer,
 };
 use forebay_types::{Clock, Incarnation, Key, Monotonic, Seq, ShardId, Timestamp, TopicId};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -265,11 +265,7 @@ async fn commit(keeper: &mut Keeper, writer: &mut dyn Writer, batch: &Batch, unc
                     pause = (pause * 2).min(RETRY_MAX);
                     continue;
                 }
-                ErrorClass::BackOff
-                | ErrorClass::RoleLost
-                | ErrorClass::Disconnected
-                | ErrorClass::Schema
-                | ErrorClass::Other => error.to_string(),
+                ErrorClass::Schema | ErrorClass::Unavailable | ErrorClass::Disconnected => error.to_string(),
             },
             Err(CommitError::FenceMoved) => {
                 gone_back += 1;
@@ -364,8 +360,10 @@ async fn beat(
     loop {
         let began = clock.monotonic();
         match heartbeat.renew().await {
-            Ok(Some(clock)) => line.send(ShardEvent::Renewed { began, clock }),
-            Ok(None) => {
+            Ok(Renewal::Renewed { server_time }) => {
+                line.send(ShardEvent::Renewed { began, clock: server_time });
+            }
+            Ok(Renewal::Lost) => {
                 let _ = stopped.send(());
                 return;
             }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{DeadLetter, LeaseEntry, Requeue};
+use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue};
 use forebay_types::{Ending, Key, State, Timestamp, after_failure};
 
 use crate::{
@@ -42,7 +42,7 @@ impl Former<'_, '_> {
     }
 
     fn ack(&mut self, lease: &LeaseEntry) -> Effect {
-        self.delete(lease.topic, lease.seq, lease.expires_at);
+        self.delete(lease.topic, lease.seq, lease.attributes.expires_at);
         Effect::Gone
     }
 
@@ -57,27 +57,33 @@ impl Former<'_, '_> {
         let back = |delay: Duration| now.plus(delay);
         match action {
             NackAction::Fail(delay) => {
-                let failures = lease.failures + 1;
-                match after_failure(failures, lease.max_attempts, lease.expires_at, now) {
+                let failures = lease.attributes.failures + 1;
+                match after_failure(failures, lease.attributes.max_attempts, lease.attributes.expires_at, now)
+                {
                     Ending::Again => self.again(lease, failures, back(delay).as_micros(), metadata),
                     Ending::Dead => self.bury(lease, failures, "nacked", reason, metadata),
                     Ending::Expired => self.ack(lease),
                 }
             }
-            NackAction::Release(delay) if lease.expires_at.is_none_or(|end| end > now) => {
+            NackAction::Release(delay) if lease.attributes.expires_at.is_none_or(|end| end > now) => {
                 let rank = if delay.is_zero() { lease.rank } else { back(delay).as_micros() };
-                self.again(lease, lease.failures, rank, metadata)
+                self.again(lease, lease.attributes.failures, rank, metadata)
             }
-            NackAction::DeadLetter if lease.expires_at.is_none_or(|end| end > now) => {
-                self.bury(lease, lease.failures + 1, "dead-lettered", reason, metadata)
+            NackAction::DeadLetter if lease.attributes.expires_at.is_none_or(|end| end > now) => {
+                self.bury(lease, lease.attributes.failures + 1, "dead-lettered", reason, metadata)
             }
             NackAction::Release(_) | NackAction::DeadLetter => self.ack(lease),
         }
     }
 
     fn lapse(&mut self, lease: &LeaseEntry) -> Effect {
-        let failures = lease.failures + 1;
-        match after_failure(failures, lease.max_attempts, lease.expires_at, self.context.now) {
+        let failures = lease.attributes.failures + 1;
+        match after_failure(
+            failures,
+            lease.attributes.max_attempts,
+            lease.attributes.expires_at,
+            self.context.now,
+        ) {
             Ending::Again => self.again(lease, failures, lease.deadline.as_micros(), None),
             Ending::Dead => self.bury(lease, failures, "lease ended", "", None),
             Ending::Expired => self.ack(lease),
@@ -85,7 +91,7 @@ impl Former<'_, '_> {
     }
 
     fn extend(&mut self, lease: &LeaseEntry, span: Option<Duration>) -> Effect {
-        let span = span.unwrap_or(Duration::from_millis(u64::from(lease.lease_ms)));
+        let span = span.unwrap_or(Duration::from_millis(u64::from(lease.attributes.lease_ms)));
         let deadline = self.context.now.plus(span);
         self.batch.leases.push(LeaseEntry { deadline, ..lease.clone() });
         Effect::Extended(deadline)
@@ -99,7 +105,7 @@ impl Former<'_, '_> {
             seq: lease.seq,
             state,
             rank,
-            deliveries: lease.delivery - u32::from(on(Bug::DeliveryNotCounted)),
+            deliveries: lease.delivery() - u32::from(on(Bug::DeliveryNotCounted)),
             failures,
             metadata: metadata.map(<[u8]>::to_vec),
         });
@@ -125,15 +131,15 @@ impl Former<'_, '_> {
     ) -> Effect {
         self.batch.dead_letters.push(DeadLetter {
             seq: lease.seq,
-            deliveries: lease.delivery,
+            deliveries: lease.delivery(),
             failures,
             reason: why.to_owned(),
             last_error: last_error.to_owned(),
             died_at: self.context.now,
             metadata: metadata.map(<[u8]>::to_vec),
         });
-        if let Some(at) = lease.expires_at {
-            self.batch.expiry_deletes.push((at, lease.seq));
+        if let Some(at) = lease.attributes.expires_at {
+            self.batch.expiry_deletes.push(DueKey { at, seq: lease.seq });
         }
         self.count(lease.topic, -1, 0, 1);
         Effect::Dead

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::{Fence, HighWaterMarks, ShardSnapshot, Reader, ShardTopology, Sweep, TopicCounts};
+use forebay_store::{Fence, HighWaterMarks, Reader, ShardSnapshot, ShardTopology, Sweep, TopicCounts};
 use forebay_types::{Monotonic, Namespace, Seq, Timestamp, TopicId, TopicName};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -223,8 +223,8 @@ impl Owned {
         outage: Duration,
     ) -> Self {
         let checkpoint = |sweep| {
-            let stored = image.checkpoints.iter().find(|(name, _)| *name == sweep);
-            stored.map_or(Timestamp::MIN, |(_, time)| *time)
+            let stored = image.checkpoints.iter().find(|stored| stored.sweep == sweep);
+            stored.map_or(Timestamp::MIN, |stored| stored.at)
         };
         let (due, expiry) = (checkpoint(Sweep::Due), checkpoint(Sweep::Expiry));
         let mut leases = Leases::default();

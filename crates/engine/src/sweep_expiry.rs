@@ -1,6 +1,7 @@
 //! The sweep of expired items: they go. A leased one only loses its expiry row; its lease entry carries the
 //! expiry, and the end of the lease is the end of the item.
 
+use forebay_store::DueKey;
 use forebay_types::Timestamp;
 
 use crate::{form::Former, op::Page};
@@ -19,14 +20,16 @@ impl Former<'_, '_> {
                 continue;
             }
             done.push(true);
-            self.batch.expiry_deletes.push((row.at, seq));
+            self.batch.expiry_deletes.push(DueKey { at: row.at, seq });
             if self.owned.leases.get(seq).is_some() {
                 continue;
             }
             self.batch.deletes.push(seq);
             self.busy.insert(seq);
             if row.scheduled {
-                self.batch.schedule_deletes.push((Timestamp::from_micros(row.item.key.rank), seq));
+                self.batch
+                    .schedule_deletes
+                    .push(DueKey { at: Timestamp::from_micros(row.item.key.rank), seq });
                 self.count(row.topic, 0, -1, 0);
             } else {
                 self.count(row.topic, -1, 0, 0);

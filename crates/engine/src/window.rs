@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use forebay_store::{LeaseEntry, ReadyRow};
-use forebay_types::{Body, DeliveryPolicy, Horizon, Key, Seq, Timestamp};
+use forebay_types::{Body, DeliveryPolicy, Horizon, ItemAttributes, Key, Seq, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
@@ -51,33 +51,38 @@ impl Entry {
 
     /// An item that comes back from a lease: its body stayed in the store.
     pub fn from_lease(lease: &LeaseEntry, failures: u32) -> Self {
+        Self { failures, ..Self::of(lease.attributes, lease.bytes, None) }
+    }
+
+    fn of(attributes: ItemAttributes, bytes: u32, body: Option<Body>) -> Self {
         Self {
-            enqueued_at: lease.enqueued_at,
-            expires_at: lease.expires_at,
-            lease_ms: lease.lease_ms,
-            max_attempts: lease.max_attempts,
-            policy: DeliveryPolicy::AtLeastOnce,
-            deliveries: lease.delivery,
-            failures,
-            bytes: lease.bytes,
-            body: None,
+            enqueued_at: attributes.enqueued_at,
+            expires_at: attributes.expires_at,
+            lease_ms: attributes.lease_ms,
+            max_attempts: attributes.max_attempts,
+            policy: attributes.policy,
+            deliveries: attributes.deliveries,
+            failures: attributes.failures,
+            bytes,
+            body,
+        }
+    }
+
+    pub fn attributes(&self) -> ItemAttributes {
+        ItemAttributes {
+            enqueued_at: self.enqueued_at,
+            expires_at: self.expires_at,
+            lease_ms: self.lease_ms,
+            max_attempts: self.max_attempts,
+            policy: self.policy,
+            deliveries: self.deliveries,
+            failures: self.failures,
         }
     }
 
     /// An item as the store has it.
     pub fn from_row(row: ReadyRow) -> (Key, Self) {
-        let entry = Self {
-            enqueued_at: row.enqueued_at,
-            expires_at: row.expires_at,
-            lease_ms: row.lease_ms,
-            max_attempts: row.max_attempts,
-            policy: row.policy,
-            deliveries: row.deliveries,
-            failures: row.failures,
-            bytes: row.bytes,
-            body: row.body,
-        };
-        (row.key, entry)
+        (row.key, Self::of(row.attributes, row.bytes, row.body))
     }
 
     fn cost(&self) -> usize {
@@ -276,13 +281,15 @@ mod tests {
     fn row(rank: i64) -> ReadyRow {
         ReadyRow {
             key: key(rank),
-            enqueued_at: Timestamp::from_micros(rank),
-            expires_at: None,
-            lease_ms: 1_000,
-            max_attempts: 16,
-            policy: DeliveryPolicy::AtLeastOnce,
-            deliveries: 0,
-            failures: 0,
+            attributes: ItemAttributes {
+                enqueued_at: Timestamp::from_micros(rank),
+                expires_at: None,
+                lease_ms: 1_000,
+                max_attempts: 16,
+                policy: DeliveryPolicy::AtLeastOnce,
+                deliveries: 0,
+                failures: 0,
+            },
             bytes: 0,
             body: None,
         }
