@@ -1,6 +1,6 @@
 //! What can go wrong at a shard, sorted by how to handle it.
 
-/// How to handle an error. `mysql/error.rs` and `sqlite/error.rs` map the databases' error numbers to classes.
+/// How to handle an error. `mysql/error.rs` and `sqlite/error.rs` map the databases' numbers to classes.
 ///
 /// The first three classes leave the connection usable and the batch certainly rolled back. After any other
 /// class, a writer connects again and reads the fence before it repeats the batch.

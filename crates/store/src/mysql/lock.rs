@@ -62,7 +62,7 @@ pub(super) async fn kill_holder(session: &mut MySqlSession, name: &str) -> Resul
     match session.run(format!("KILL CONNECTION {id}")).await {
         // If it survives, its row locks make us wait.
         Err(error) if session.is_usable() => {
-            tracing::debug!(connection = id, %error, "KILL failed; waiting for the connection's row locks instead")
+            tracing::debug!(connection = id, %error, "KILL failed; waiting for the row locks instead");
         }
         done => done?,
     }

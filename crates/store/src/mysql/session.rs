@@ -18,8 +18,8 @@ use crate::{
 /// No statement of this crate takes as long on a reachable server. TCP alone would wait for minutes.
 pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A statement whose values are no larger is sent as text, in one round trip with its neighbours. Larger ones,
-/// the INSERTs of many items, are prepared: MySQL 9.7 needs a fifth more time to parse those as text.
+/// A statement whose values are no larger is sent as text, in one round trip with its neighbours. Larger
+/// ones, the INSERTs of many items, are prepared: MySQL 9.7 needs a fifth more time to parse those as text.
 const TEXT_BYTES: usize = 8 << 10;
 /// The most text of one round trip.
 const PIPELINE_BYTES: usize = 64 << 10;
@@ -66,8 +66,8 @@ impl MySqlSession {
         self.with_timeout(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
     }
 
-    /// Runs statements in one round trip, up to the first that fails. For each one before it, adds to `matched`
-    /// how many rows it matched. Returns all rows that the statements produced.
+    /// Runs statements in one round trip, up to the first that fails. For each one before it, adds to
+    /// `matched` how many rows it matched. Returns all rows that the statements produced.
     async fn run_pipeline(
         &mut self,
         sql: String,

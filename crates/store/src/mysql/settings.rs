@@ -114,7 +114,8 @@ impl Variables {
             let milliseconds = self.value(&format!("{prefix}_timeout"));
             if milliseconds.parse::<u64>().is_ok_and(|milliseconds| milliseconds < NEVER_MS) {
                 not_durable.push(format!(
-                    "{prefix}_timeout is {milliseconds} ms: after that a commit returns before a replica has it"
+                    "{prefix}_timeout is {milliseconds} ms: \
+                     after that a commit returns before a replica has it"
                 ));
             }
             if self.value(wait) == "OFF" {

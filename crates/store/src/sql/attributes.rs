@@ -1,7 +1,7 @@
 //! The packed column `attributes`: what no statement searches or changes of an item.
 //!
-//! A server spends time on each column of each row. With sixteen columns instead of one, an item costs MariaDB
-//! a tenth more.
+//! A server spends time on each column of each row. With sixteen columns instead of one, an item costs
+//! MariaDB a tenth more.
 
 use forebay_types::{DeliveryPolicy, Headers, ItemAttributes, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -76,9 +76,9 @@ pub(crate) trait Session: Send {
     async fn begin(&mut self) -> Result<(), StoreError>;
     /// Executes a statement. Returns how many rows matched.
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError>;
-    /// Runs a transaction: the statements in order, then the fence's, then COMMIT, up to the first failure. It
-    /// sends about `bytes_max` at once. After a failure the transaction is still open, unless the connection
-    /// is lost.
+    /// Runs a transaction: the statements in order, then the fence's, then COMMIT, up to the first failure.
+    /// It sends about `bytes_max` at once. After a failure the transaction is still open, unless the
+    /// connection is lost.
     async fn transact(
         &mut self,
         statements: Vec<Statement>,

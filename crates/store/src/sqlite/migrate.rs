@@ -35,7 +35,8 @@ pub(super) async fn migrate(path: &Path) -> Result<Vec<u32>, MigrateError> {
 
 async fn apply(session: &mut SqliteSession) -> Result<Vec<u32>, MigrateError> {
     session.execute(Statement::new("BEGIN EXCLUSIVE", vec![])).await?;
-    let table = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)";
+    let table = "CREATE TABLE IF NOT EXISTS schema_version \
+                 (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)";
     session.execute(Statement::new(table, vec![])).await?;
     let found = int_of(&session.fetch(version::read()).await?)?;
     let clock = "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000";

@@ -20,8 +20,8 @@ use crate::{
 /// The most bytes that one batch may carry. Only memory bounds it.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// A shard in a SQLite file. Its owner holds the lock of a file beside it. While it does, nobody else can take
-/// the shard over.
+/// A shard in a SQLite file. Its owner holds the lock of a file beside it. While it does, nobody else can
+/// take the shard over.
 #[derive(Debug, Clone)]
 pub struct SqliteShard {
     /// The shard's number, for logs.

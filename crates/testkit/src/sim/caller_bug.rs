@@ -1,26 +1,26 @@
-//! Planted bugs on the callers' side: answers as a wrong engine would give them.
+//! Planted bugs on the callers' side: the answers of a faulty engine.
 
-/// What is done to answers on purpose, so that the checker can be seen to notice.
+/// A planted bug that changes answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerBug {
-    /// An ack of a delivery that is over is answered OK.
+    /// An ack of an ended delivery is answered OK.
     StaleAckOk,
-    /// An ack is answered OK without having been passed on.
+    /// An ack is answered OK and never reaches the engine.
     AckForgotten,
-    /// An enqueue is answered OK without having been passed on.
+    /// An enqueue is answered OK and never reaches the engine.
     EnqueueForgotten,
-    /// An unknown outcome is told as a definite failure.
+    /// An unknown outcome is reported as a definite failure.
     UnknownTold,
-    /// A delivery that is over is said to be gone, whatever became of its item.
+    /// The item of an ended delivery is reported as gone, wherever it is.
     FateMadeUp,
-    /// One of the items of an answer is handed to two callers.
+    /// An item is delivered to two callers.
     HandedOutTwice,
-    /// The items of an answer are in another order.
+    /// The items of an answer are in the wrong order.
     OrderTurned,
-    /// A nack is answered OK without having been passed on.
+    /// A nack is answered OK and never reaches the engine.
     NackForgotten,
-    /// An extension is answered with a later end than was stored.
+    /// An extension is answered with a later end than the stored one.
     ExtensionExaggerated,
-    /// A poisoned member's error is told to its neighbour, too.
+    /// A poisoned member's error is reported for its neighbours too.
     PoisonSpreads,
 }

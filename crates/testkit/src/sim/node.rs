@@ -1,4 +1,4 @@
-//! Calls to a node, as a client makes them: written down, given up at a deadline, lost with the process.
+//! Calls to a node. They are recorded, abandoned at a deadline, and lost if the process dies.
 
 use std::{future::Future, time::Duration};
 
@@ -21,11 +21,11 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// The tenants of a run. They use the same topic names.
 pub const NAMESPACES: [&str; 2] = ["one", "two"];
 
-/// One client's way to the nodes.
+/// One client's access to the nodes.
 pub struct Port<'a> {
-    /// Where it is.
+    /// The run.
     pub world: &'a World,
-    /// Its chance.
+    /// Its randomness.
     pub dice: Dice,
 }
 
@@ -67,7 +67,7 @@ impl Port<'_> {
         self.end(node, tenant, start, What::Enqueue { items, request_id, answer });
     }
 
-    /// Leases items. They go into the clients' common hand.
+    /// Leases items, and adds their receipts to the shared ones.
     pub async fn dequeue(&mut self, node: &Node, tenant: usize, call: DequeueCall) -> usize {
         let topics: Vec<_> = call.demands.iter().map(|demand| (&*demand.topic, demand.max_items)).collect();
         let start = self.begin(node, format_args!("dequeue {topics:?} for {:?}", call.wait));
@@ -107,7 +107,7 @@ impl Port<'_> {
         known
     }
 
-    /// Gives items back.
+    /// Nacks deliveries.
     pub async fn nack(&mut self, node: &Node, tenant: usize, nacks: Vec<NackOf>) {
         let receipts: Vec<Receipt> = nacks.iter().map(|nack| nack.receipt).collect();
         let start = self.begin(node, format_args!("nack {:?} {:?}", Names(&receipts), Actions(&nacks)));
@@ -121,7 +121,7 @@ impl Port<'_> {
         self.end(node, tenant, start, What::Nack { nacks, answer });
     }
 
-    /// Moves the ends of leases.
+    /// Extends leases.
     pub async fn extend(&mut self, node: &Node, tenant: usize, extensions: Vec<ExtendOf>) {
         let receipts: Vec<Receipt> = extensions.iter().map(|extension| extension.receipt).collect();
         let start = self.begin(node, format_args!("extend {:?}", Names(&receipts)));
@@ -134,7 +134,7 @@ impl Port<'_> {
         self.end(node, tenant, start, What::Extend { extensions, answer });
     }
 
-    /// Waits for an answer until the deadline, the caller's loss of interest, or the process's death.
+    /// Waits for an answer until the deadline passes, the caller disconnects, or the process dies.
     async fn call<T>(&mut self, node: &Node, call: impl Future<Output = Result<T, Refusal>>) -> Answer<T> {
         let patience = match self.dice.chance(self.world.plan.cancels) {
             true => self.dice.millis((0, 300)),
@@ -224,7 +224,7 @@ fn new_item(sent: &Sent) -> NewItem {
     }
 }
 
-/// An answer in a few words, for the trace.
+/// A short text of an answer, for the trace.
 fn brief(what: &What) -> String {
     fn all<T>(answer: &Answer<Vec<T>>, one: impl Fn(&T) -> String) -> String {
         match answer {

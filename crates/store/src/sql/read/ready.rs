@@ -41,7 +41,8 @@ pub(super) async fn ready(
         let body = if bodies { ", i.payload, i.metadata" } else { "" };
         let table = connection.dialect().item_in_delivery_order();
         let sql = format!(
-            "SELECT {ITEM}{body} FROM {table} WHERE i.topic = ? AND i.state = 0 {range} ORDER BY {order} LIMIT ?"
+            "SELECT {ITEM}{body} FROM {table} \
+             WHERE i.topic = ? AND i.state = 0 {range} ORDER BY {order} LIMIT ?"
         );
         let mut values = vec![topic.into()];
         values.extend(bounds);

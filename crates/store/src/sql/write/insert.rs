@@ -42,8 +42,8 @@ pub(super) fn items(items: &[ItemRow], statement_bytes: usize) -> Result<Vec<Sta
     Ok(statements)
 }
 
-/// The tuple of a new item that is ready and has no metadata. Values that nearly all items share are constants
-/// in the statement's text: a server handles a constant faster than a value.
+/// The tuple of a new item that is ready and has no metadata. Values that nearly all items share are
+/// constants in the statement's text: a server handles a constant faster than a value.
 const PLAIN: &str = "(?,?,0,?,?,0,0,?,X'',?)";
 const PLAIN_VALUES: usize = 6;
 

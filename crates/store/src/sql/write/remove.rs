@@ -37,9 +37,10 @@ pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
         };
         values.push(dead.seq.into());
         let sql = format!(
-            "INSERT INTO dead_letter (seq, topic, priority, deliveries, failures, reason, last_error, died_at, \
-             attributes, metadata, payload) \
-             SELECT seq, topic, priority, ?, ?, ?, ?, ?, attributes, {metadata}, payload FROM item WHERE seq = ?"
+            "INSERT INTO dead_letter (seq, topic, priority, deliveries, failures, reason, last_error, \
+             died_at, attributes, metadata, payload) \
+             SELECT seq, topic, priority, ?, ?, ?, ?, ?, attributes, {metadata}, payload \
+             FROM item WHERE seq = ?"
         );
         statements.push(Statement::new(sql, values));
     }

@@ -22,7 +22,8 @@ pub(super) fn requeue(batch: &Batch, dialect: Dialect, statement_bytes: usize) -
         let metadata = back.metadata.as_deref().unwrap_or_default();
         let mut values = values(back);
         values.extend([metadata.into(), back.seq.into()]);
-        let sql = "UPDATE item SET state = ?, rank_us = ?, deliveries = ?, failures = ?, metadata = ? WHERE seq = ?";
+        let sql = "UPDATE item SET state = ?, rank_us = ?, deliveries = ?, failures = ?, metadata = ? \
+                   WHERE seq = ?";
         statements.push(Statement::new(sql, values));
     }
     let scheduled = batch.requeues.iter().filter(|back| back.state == State::Scheduled);

@@ -1,5 +1,5 @@
-//! NO-PHANTOM, LEASE-BEFORE-DELIVERY, LEASE-EXCLUSIVE, NO-DELIVERY-AFTER-ACK: what was handed out
-//! against what was sent and stored.
+//! NO-PHANTOM, LEASE-BEFORE-DELIVERY, LEASE-EXCLUSIVE, NO-DELIVERY-AFTER-ACK: compares deliveries with what
+//! was sent and stored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Every delivery that was handed to a caller.
+/// Every delivery that reached a caller.
 pub(super) fn all(record: &RunRecord) -> impl Iterator<Item = (&Call, &Delivered)> {
     record.calls.iter().flat_map(|call| {
         let items = match &call.what {
@@ -80,7 +80,7 @@ fn acked(record: &RunRecord) -> HashMap<ItemId, u64> {
     acked
 }
 
-/// What is handed out was sent, and not refused.
+/// A delivered item was sent and not refused.
 fn phantom(
     call: &Call,
     delivered: &Delivered,
@@ -109,7 +109,7 @@ fn phantom(
     }
 }
 
-/// A delivery's lease, or removal, is committed before the answer, after the call began, and still stands.
+/// A delivery's lease or removal is committed during the call, and the lease is still open at its end.
 fn before(
     call: &Call,
     delivered: &Delivered,
@@ -147,7 +147,7 @@ fn before(
     }
 }
 
-/// The deliveries of an item are numbered upwards.
+/// The delivery numbers of an item increase.
 fn grows(item: &Item, found: &mut Vec<Finding>) {
     let mut last = 0;
     let changes = item.phases.iter().flat_map(|phase| &phase.changes);
@@ -162,13 +162,13 @@ fn grows(item: &Item, found: &mut Vec<Finding>) {
     }
 }
 
-/// An item that is delivered at most once is handed out when it is removed, or comes back.
+/// An at-most-once item is delivered when it is removed, or it returns.
 fn at_most_once(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
     if item.policy != DeliveryPolicy::AtMostOnce {
         return;
     }
     for (at, phase) in item.phases.iter().enumerate().filter(|(_, phase)| phase.deleted()) {
-        // Its end may have come between its removal and the answer, which leaves it out then.
+        // It may have expired between its removal and the answer, which then omits it.
         let over = record.calls.iter().filter(|call| {
             let during = call.start.event < phase.done.event && phase.done.event <= call.end.event;
             during && matches!(call.what, What::Dequeue { .. })
@@ -182,7 +182,7 @@ fn at_most_once(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
         });
         let handed =
             all(record).any(|(_, delivered)| delivered.id == item.id && Some(delivered.attempt) == taken);
-        // A process that died, or lost the shard, may have taken the item with it.
+        // The item may be lost with a process that died or lost the shard.
         let died = record
             .deaths
             .iter()

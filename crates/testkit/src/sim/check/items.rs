@@ -1,4 +1,4 @@
-//! The life of every item, as the shards' logs tell it.
+//! The history of every item, from the shards' logs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,24 +18,24 @@ pub enum Location {
     Absent,
     /// In the delivery order, leased or not.
     Ready,
-    /// Waits for its time.
+    /// Scheduled.
     Scheduled,
-    /// In the dead letters.
+    /// Among the dead letters.
     Dead,
 }
 
-/// What one batch made of an item, and where it was after that.
+/// What one batch changed about an item, and where the item was afterwards.
 #[derive(Debug, Clone)]
 pub struct Phase {
     /// When the engine asked for the batch.
     pub asked: Moment,
-    /// When the batch had its effect.
+    /// When the batch took effect.
     pub done: Moment,
     /// Which process wrote it.
     pub process: usize,
     /// What it changed about the item.
     pub changes: Vec<Change>,
-    /// Where the item was then.
+    /// Where the item was afterwards.
     pub location: Location,
     /// Its open lease.
     pub lease: Option<LeaseEntry>,
@@ -60,11 +60,11 @@ pub struct Item {
     pub enqueued_at: Timestamp,
     /// How many deliveries may fail.
     pub max_attempts: u32,
-    /// Its life, in order.
+    /// Its history, in order.
     pub phases: Vec<Phase>,
 }
 
-/// One delivery, as the log tells it.
+/// One delivery, from the log.
 #[derive(Debug, Clone)]
 pub struct Lease {
     /// The phase in which it began.
@@ -143,13 +143,13 @@ impl Items {
 }
 
 impl Item {
-    /// The phases that hold at some moment between two events, the first of them from before.
+    /// The phases that were current at some moment between two events.
     pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = &Phase> {
         let first = self.phases.iter().rposition(|phase| phase.done.event <= from).unwrap_or(0);
         self.phases[first..].iter().take_while(move |phase| phase.done.event <= to)
     }
 
-    /// When its row came into being.
+    /// When its row was inserted.
     pub fn inserted(&self) -> Option<Moment> {
         self.phases.first().map(|phase| phase.done)
     }

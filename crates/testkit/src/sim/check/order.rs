@@ -1,4 +1,4 @@
-//! PRIORITY: in a quiet run, each delivery was the best that was ready, and answers are in order.
+//! PRIORITY: in a quiet run, each delivered item was the best ready one, and answers are in order.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -15,14 +15,15 @@ use crate::{
     sim::history::{Answer, Call, What},
 };
 
-/// A healthy shard's answer to a commit takes no longer.
+/// A healthy shard answers a commit within this time.
 const ANSWER: Duration = Duration::from_millis(5);
 
-/// A new owner has loaded what there is, and a commit is known to the engine, after so long.
+/// A new owner has loaded its shard after this time.
 const LOAD: Duration = Duration::from_millis(30);
+/// The engine knows of a commit after this time.
 const SETTLE: Duration = Duration::from_millis(60);
 
-/// Which call a delivery went to: by item and attempt, the event at which the call began.
+/// The call of each delivery: by item and attempt, the event at which the call began.
 type Takers = HashMap<(ItemId, u32), u64>;
 
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
@@ -49,8 +50,8 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-/// An answer is empty only if nothing was ready: what stood ready before the call, in a shard that its node
-/// had owned for a while, and went to a call that began later, was overlooked.
+/// An answer is empty only if nothing was ready. An item was overlooked if it was ready before the call, in a
+/// shard that the node had owned for a while, and a later call received it.
 pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
     let takers = deliveries::all(record);
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
@@ -74,7 +75,7 @@ pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-/// Whether the node that was asked had owned the item's shard long enough to have read what is there.
+/// Whether the node had owned the item's shard long enough to have read its items.
 fn owns(record: &RunRecord, call: &Call, id: ItemId) -> bool {
     let shard = record.shards.iter().find(|shard| shard.id == id.shard);
     let mut before = shard.into_iter().flat_map(|shard| &shard.owners);
@@ -90,7 +91,7 @@ fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
     let ready = phase.location == Location::Ready && phase.lease.is_none();
     let known = phase.done.at.plus(SETTLE) < call.start.at;
     let expired = item.expires_at.is_some_and(|end| end <= call.end.at);
-    // Who got it next must be known: it may have been in the hand of a call that was lost.
+    // The next receiver must be known: a lost call may have reserved the item.
     let later = item.phases.get(at + 1).is_some_and(|next| {
         let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery());
         let taker = takers.get(&(item.id, attempt)).copied();
@@ -118,8 +119,8 @@ fn position(item: &Item, at: usize) -> (i32, i64, ItemId) {
     (key.priority, key.rank, item.id)
 }
 
-/// Whether an item stood ready from before the call until after the other was taken, at a better position, and
-/// nobody else can have had it in hand.
+/// Whether an item was ready from before the call until after the other was taken, at a better position, and
+/// no other call can have reserved it.
 fn passed_over<'a>(
     other: &'a Item,
     call: &Call,
@@ -127,14 +128,14 @@ fn passed_over<'a>(
     key: (i32, i64, ItemId),
     takers: &Takers,
 ) -> Option<&'a Phase> {
-    // The engine hears of a commit a little after its effect.
+    // The engine learns of a commit a little after it takes effect.
     let known = |phase: &Phase| phase.done.at.plus(ANSWER) < call.start.at;
     let at = other.phases.iter().rposition(|phase| phase.done.event < call.start.event)?;
     let phase = &other.phases[at];
     let better = (phase.key.priority, phase.key.rank, other.id) < key;
     let ready = phase.location == Location::Ready && phase.lease.is_none();
     let expired = other.expires_at.is_some_and(|end| end <= taken.done.at);
-    // Taken meanwhile, if only in memory, by a call that had it in hand when this one looked, or by this one.
+    // Another call, or this one, may have reserved it in memory.
     let free = other.phases.get(at + 1).is_none_or(|next| {
         let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery());
         let taker = takers.get(&(other.id, attempt)).copied();
@@ -143,7 +144,7 @@ fn passed_over<'a>(
     (better && ready && known(phase) && !expired && free).then_some(phase)
 }
 
-/// Inside one answer, the items of a topic are in delivery order.
+/// Within one answer, the items of a topic are in delivery order.
 fn in_order(call: &Call, delivered: &[Delivered], items: &Items, found: &mut Vec<Finding>) {
     let mut last: Option<(&Delivered, (i32, i64, ItemId))> = None;
     for one in delivered {

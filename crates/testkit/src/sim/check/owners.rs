@@ -1,4 +1,4 @@
-//! ONE-OWNER: batches carry the fence that was current, without a gap; epochs belong to one owner each.
+//! ONE-OWNER: batches match the current fence, without gaps, and each epoch has one owner.
 
 use std::collections::BTreeMap;
 

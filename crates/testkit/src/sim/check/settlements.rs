@@ -1,5 +1,5 @@
-//! STALE-RECEIPT-INERT, NO-STALE-OK, NO-LOST-ENQUEUE, EVENTUAL-REDELIVERY: acks, nacks and extensions against
-//! the ends of deliveries in the log, and every end against its reason.
+//! STALE-RECEIPT-INERT, NO-STALE-OK, NO-LOST-ENQUEUE, EVENTUAL-REDELIVERY: compares acks, nacks and
+//! extensions with the ends of deliveries in the log, and every end with its reason.
 
 use std::collections::{HashMap, HashSet};
 
@@ -85,7 +85,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-/// What an OK says happened in the course of the call.
+/// An operation that was answered OK took effect during the call.
 fn done(call: &Call, receipt: Receipt, nack: Option<NackAction>, items: &Items, found: &mut Vec<Finding>) {
     let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
     let lease = items.leases.get(&(receipt.item, receipt.nonce));
@@ -108,7 +108,7 @@ fn done(call: &Call, receipt: Receipt, nack: Option<NackAction>, items: &Items, 
     }
 }
 
-/// What LEASE_LOST says was so at some moment of the call.
+/// What LEASE_LOST reports was true at some moment of the call.
 fn lost(call: &Call, receipt: Receipt, refusal: &Refusal, items: &Items, found: &mut Vec<Finding>) {
     let (Some(fate), Some(item)) = (refusal.fate, items.by_id.get(&receipt.item)) else { return };
     let fits = |phase: &Phase| {
@@ -132,7 +132,7 @@ fn lost(call: &Call, receipt: Receipt, refusal: &Refusal, items: &Items, found: 
     }
 }
 
-/// An extension that was answered OK stands in the log.
+/// An extension that was answered OK is in the log.
 fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
     let What::Extend { extensions, answer } = &call.what else { return };
     for (at, extension) in extensions.iter().enumerate() {
@@ -159,7 +159,7 @@ fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
     }
 }
 
-/// Every delivery that ended did so for a reason.
+/// Every delivery that ended had a reason to end.
 fn reason(
     record: &RunRecord,
     item: &Item,
@@ -208,7 +208,7 @@ fn reason(
     }
 }
 
-/// The deadline that held when a delivery ended.
+/// The deadline of a delivery when it ended.
 fn deadline(item: &Item, lease: &Lease, end: &Phase) -> Timestamp {
     let phases = item.phases.iter().filter(|phase| phase.done.event < end.done.event);
     let moved = phases.flat_map(|phase| &phase.changes).filter_map(|change| match change {
@@ -218,7 +218,7 @@ fn deadline(item: &Item, lease: &Lease, end: &Phase) -> Timestamp {
     moved.last().unwrap_or(lease.entry.deadline)
 }
 
-/// An item that needs an ack is removed outside of a delivery only when its time to live is over.
+/// An item that needs an ack is removed without a delivery only if it has expired.
 fn removed(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
     use forebay_types::DeliveryPolicy::AtLeastOnce;
     for (at, phase) in item.phases.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! TIME: nothing before its time, nothing after its end, leases as long as they were asked for.
+//! TIME: no delivery before an item's time or after its expiry, and leases of the requested duration.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -51,7 +51,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-/// When each item may be delivered first, and how long it is leased.
+/// The earliest delivery time and the lease duration of each item.
 fn sent(record: &RunRecord) -> (HashMap<u64, Timestamp>, HashMap<u64, Duration>) {
     let (mut earliest, mut leases) = (HashMap::new(), HashMap::new());
     for call in &record.calls {
