@@ -1,4 +1,4 @@
--- The tables of a shard in SQLite. The comments stand in ../mysql/0001_first.sql.
+-- The tables of a shard in SQLite. ../mysql/0001_first.sql documents the columns.
 
 CREATE TABLE fence (
     id INTEGER PRIMARY KEY,
@@ -12,17 +12,17 @@ CREATE TABLE fence (
 );
 INSERT INTO fence VALUES (1, 0, zeroblob(16), 0, 0, 0, 0, 0);
 
-CREATE TABLE shard_list (
+CREATE TABLE topology_history (
     id INTEGER PRIMARY KEY,
-    lists BLOB NOT NULL
+    topologies BLOB NOT NULL
 );
-INSERT INTO shard_list VALUES (1, X'');
+INSERT INTO topology_history VALUES (1, X'');
 
 CREATE TABLE heartbeat (
     id INTEGER PRIMARY KEY,
     epoch INTEGER NOT NULL,
     incarnation BLOB NOT NULL,
-    beat INTEGER NOT NULL,
+    renewals INTEGER NOT NULL,
     address BLOB NOT NULL
 );
 INSERT INTO heartbeat VALUES (1, 0, zeroblob(16), 0, X'');
@@ -42,7 +42,7 @@ CREATE TABLE count_delta (
     deltas BLOB NOT NULL
 );
 
--- The sizes are those that MySQL's types have.
+-- The size limits are those of MySQL's types.
 CREATE TABLE item (
     seq INTEGER PRIMARY KEY,
     topic INTEGER NOT NULL,

@@ -44,10 +44,10 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     };
     let id = core.slots[index].id;
     let mut shard = OwnedShard::new(id, core.settings.clone(), core.index_budget(), loaded, at);
-    if fence.stamp.rank > now.plus(RANK_AHEAD_MAX).as_micros() {
-        shard.set_rank_floor(fence.stamp.rank);
+    if fence.marks.rank > now.plus(RANK_AHEAD_MAX).as_micros() {
+        shard.set_rank_floor(fence.marks.rank);
     } else {
-        core.rank = core.rank.max(fence.stamp.rank);
+        core.rank = core.rank.max(fence.marks.rank);
     }
     for (topic, name) in shard.topics() {
         core.topics.add_part(name.clone(), TopicPart { shard: index, topic });

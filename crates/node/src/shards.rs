@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlShard, Observation, Owned, Settings, Shard,
-    SqliteShard, StoreError,
+    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlShard, Observation, Settings, Shard,
+    ShardConnections, SqliteShard, StoreError,
 };
 use forebay_types::ShardId;
 use futures_util::future::join_all;
@@ -137,7 +137,11 @@ impl Shard for DurabilityChecked {
         self.inner.observe().await
     }
 
-    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError> {
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        seen: &Observation,
+    ) -> Result<Option<ShardConnections>, StoreError> {
         let settings = self.inner.check().await?;
         match settings.not_durable.first() {
             Some(reason) if !self.allow_not_durable => {

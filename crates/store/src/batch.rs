@@ -1,54 +1,57 @@
 //! A batch: everything that one transaction changes in a shard.
 
-use forebay_types::{Body, DeliveryPolicy, Key, Seq, State, Timestamp, TopicId};
+use forebay_types::{Body, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
 
-use crate::{FenceStamp, LeaseChange, LeaseEntry, ShardList, Sweep, TopicCounts, TopicRow};
+use crate::rows::{
+    Checkpoint, HighWaterMarks, LeaseChange, LeaseEntry, ShardTopology, TopicCounts, TopicRow,
+};
 
-/// What one transaction changes. It is applied whole or not at all; its last statement moves the fence
-/// from `number - 1` to `number`.
+/// What one transaction changes. It is applied whole or not at all. Its last statement moves the fence from
+/// `number - 1` to `number`.
 ///
-/// The fields are applied in the order in which they stand here.
+/// The changes are applied in the order of these fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
-    /// One more than the last committed batch's.
+    /// The number of the last committed batch plus one.
     pub number: u64,
     /// The highest values given out, this batch included.
-    pub stamp: Option<FenceStamp>,
-    /// Topics that have their first item in this batch.
+    pub marks: Option<HighWaterMarks>,
+    /// Topics whose first item is in this batch.
     pub new_topics: Vec<TopicRow>,
-    /// Items that are new, or come back after an at-most-once delivery that could not be handed over.
+    /// Items that are new, or that return after an at-most-once delivery nobody received.
     pub inserts: Vec<ItemRow>,
-    /// The deliveries that begin. They make up the row of the lease log that has this batch's number.
+    /// The deliveries that begin. They form the row of the lease log with this batch's number.
     pub leases: Vec<LeaseEntry>,
-    /// Items that became due: state scheduled → ready, their `schedule` row goes.
-    pub promotes: Vec<(Timestamp, Seq)>,
-    /// Items that go back after a delivery.
+    /// Scheduled items that become ready. Their `schedule` rows are deleted.
+    pub promotes: Vec<DueKey>,
+    /// Items that return to their topics after a delivery.
     pub requeues: Vec<Requeue>,
-    /// Items that go to the dead letters: copied there, then removed.
-    pub buries: Vec<DeadLetter>,
-    /// Items that are removed.
+    /// Items that become dead letters: copied to that table, then deleted.
+    pub dead_letters: Vec<DeadLetter>,
+    /// Items to delete.
     pub deletes: Vec<Seq>,
-    /// `schedule` rows that go with items removed while they waited for their time.
-    pub unschedules: Vec<(Timestamp, Seq)>,
-    /// `expiry` rows that go. One that is gone already is no error: the expiry sweep takes a leased item's row.
-    pub unexpires: Vec<(Timestamp, Seq)>,
-    /// Lease rows some of whose deliveries ended; a row with nothing open any more goes whole.
+    /// `schedule` rows of deleted items.
+    pub schedule_deletes: Vec<DueKey>,
+    /// `expiry` rows to delete. A row that is missing is no error: the expiry sweep deletes the row of a
+    /// leased item early.
+    pub expiry_deletes: Vec<DueKey>,
+    /// Lease rows some of whose deliveries ended. A row without open deliveries is deleted.
     pub lease_changes: Vec<LeaseChange>,
-    /// Dedupe keys: generation, hash, answer to repeat. Stored with the stamp's time; one that is there already is
-    /// replaced (its window was over).
-    pub dedupes: Vec<(u64, [u8; 16], Vec<u8>)>,
-    /// Topics that go: they hold nothing any more.
+    /// Dedupe keys and request ids, stored with the time in `marks`. An entry with the same hash is replaced:
+    /// its window is over.
+    pub dedupes: Vec<DedupeEntry>,
+    /// Topics to delete, because they are empty.
     pub drop_topics: Vec<TopicId>,
-    /// How the counts change. Kept as one row of `count_delta`.
+    /// Changes of counts, stored as one row of `count_delta`.
     pub count_deltas: Vec<(TopicId, TopicCounts)>,
-    /// Counts, as of this batch, that are written into the topics' own rows.
+    /// Counts as of this batch, written into the topics' own rows.
     pub count_folds: Vec<(TopicId, TopicCounts)>,
-    /// `count_delta` rows of batches before this one go: every topic they name was folded since.
+    /// Deletes the `count_delta` rows of earlier batches: every topic in them was folded since.
     pub deltas_before: Option<u64>,
-    /// The lists of shards, all that are to be remembered: they replace what was recorded.
-    pub shard_lists: Option<Vec<ShardList>>,
-    /// Sweeps move on, or back.
-    pub checkpoints: Vec<(Sweep, Timestamp)>,
+    /// Replaces the recorded topologies. It holds all that are still needed.
+    pub topology_history: Option<Vec<ShardTopology>>,
+    /// New checkpoints of the sweeps. They may move forwards or backwards.
+    pub checkpoints: Vec<Checkpoint>,
 }
 
 /// A new item's row, with its rows in `schedule` and `expiry`.
@@ -56,34 +59,31 @@ pub struct Batch {
 pub struct ItemRow {
     /// Its topic.
     pub topic: TopicId,
-    /// Its place in the delivery order. The rank of a scheduled item is its due time, in microseconds.
+    /// Its position in the delivery order. The rank of a scheduled item is its due time in microseconds.
     pub key: Key,
-    /// Ready, or scheduled at the time that its rank tells.
+    /// Ready, or scheduled at the time given by its rank.
     pub state: State,
-    /// When it was enqueued.
-    pub enqueued_at: Timestamp,
-    /// When it expires.
-    pub expires_at: Option<Timestamp>,
-    /// Its own lease duration, in milliseconds.
-    pub lease_ms: u32,
-    /// How many deliveries may fail.
-    pub max_attempts: u32,
-    /// Whether it needs an ack.
-    pub policy: DeliveryPolicy,
-    /// Deliveries so far: 0 but for an item that comes back.
-    pub deliveries: u32,
-    /// Failed deliveries so far.
-    pub failures: u32,
-    /// What it carries.
+    /// Its attributes. The deliveries are 0 unless it returns.
+    pub attributes: ItemAttributes,
+    /// Its payload, metadata and headers.
     pub body: Body,
 }
 
-/// An item goes back after a delivery: its row is updated.
+/// The primary key of a row in `schedule` or `expiry`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DueKey {
+    /// When the item becomes ready or expires.
+    pub at: Timestamp,
+    /// The item.
+    pub seq: Seq,
+}
+
+/// An item that returns to its topic after a delivery: its row is updated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requeue {
     /// The item.
     pub seq: Seq,
-    /// Ready, or scheduled at the time that its rank tells (a `schedule` row is added).
+    /// Ready, or scheduled at the time given by its rank. A scheduled one gets a `schedule` row.
     pub state: State,
     /// Its new rank.
     pub rank: i64,
@@ -91,11 +91,11 @@ pub struct Requeue {
     pub deliveries: u32,
     /// Failed deliveries so far.
     pub failures: u32,
-    /// New metadata, where a nack gave some.
+    /// New metadata, if a nack sent some.
     pub metadata: Option<Vec<u8>>,
 }
 
-/// An item goes to the dead letters.
+/// An item that becomes a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
     /// The item.
@@ -106,10 +106,21 @@ pub struct DeadLetter {
     pub failures: u32,
     /// `nacked`, `lease ended` or `dead-lettered`.
     pub reason: String,
-    /// What the last nack said; may be empty.
+    /// The error text of the last nack. May be empty.
     pub last_error: String,
-    /// When it gave up.
+    /// When it became a dead letter.
     pub died_at: Timestamp,
-    /// New metadata, where the nack gave some.
+    /// New metadata, if the nack sent some.
     pub metadata: Option<Vec<u8>>,
+}
+
+/// A dedupe key or request id, with the answer to repeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DedupeEntry {
+    /// The generation of the dedupe table that stores it.
+    pub generation: u64,
+    /// Hash of the namespace and the key.
+    pub hash: [u8; 16],
+    /// The answer, opaque to the store.
+    pub answer: Vec<u8>,
 }

@@ -1,59 +1,61 @@
-//! What can go wrong at a shard, sorted by what is to be done about it.
+//! What can go wrong at a shard, sorted by how to handle it.
 
-/// What is to be done about an error. The server's numbers are sorted in `mysql/error.rs`.
+/// How to handle an error. `mysql/error.rs` and `sqlite/error.rs` map the databases' numbers to classes.
+///
+/// The first three classes leave the connection usable and the batch certainly rolled back. After any other
+/// class, a writer connects again and reads the fence before it repeats the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
-    /// Rolled back by a conflict: do the same again.
+    /// A conflict rolled the transaction back. Repeat it on the same connection.
     Replay,
-    /// The server has too much to do: do the same again later.
-    BackOff,
-    /// The server takes no writes any more: connect anew.
-    RoleLost,
-    /// The connection is gone.
-    Disconnected,
-    /// One of the rows can't be stored: find it by halving.
+    /// A row cannot be stored. Find it by halving the batch.
     Poison,
-    /// No room on the disk.
+    /// The disk is full. Refuse new items and try again later.
     DiskFull,
-    /// The schema is missing, of a version that this program does not know, or its rows make no sense.
+    /// The schema is missing, has an unsupported version, or holds rows that this program never writes. At
+    /// startup the shard is refused.
     Schema,
-    /// Anything else; treated like a lost connection.
-    Other,
+    /// The server is overloaded, read-only or shutting down. The statement had no effect, and the session
+    /// keeps its connection. Try again later.
+    Unavailable,
+    /// There is no connection, or an unrecognized error leaves its state in doubt. The session drops it.
+    Disconnected,
 }
 
-/// A statement or a read failed, and nothing was changed by it.
+/// A statement or a read that failed and changed nothing.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct StoreError {
-    /// What is to be done.
+    /// How to handle it.
     pub class: ErrorClass,
-    /// What the server said.
+    /// The message of the server or of this crate.
     pub message: String,
 }
 
 impl StoreError {
-    /// From a class and what there is to say.
+    /// An error of a class, with its message.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self { class, message: message.into() }
     }
 }
 
-/// Why a batch was not, or may not have been, committed.
+/// Why a batch was not committed, or may not have been.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
-    /// A statement failed before COMMIT was sent; everything is rolled back.
+    /// A statement failed before COMMIT was sent. Everything is rolled back.
     #[error("batch rolled back: {0}")]
     RolledBack(StoreError),
-    /// The fence stands elsewhere; everything is rolled back. Somebody else may own the shard.
+    /// The fence does not match this owner and batch. Everything is rolled back. The shard may have a new
+    /// owner.
     #[error("the fence stands elsewhere")]
     FenceMoved,
-    /// COMMIT was sent and failed: ask [`crate::Writer::resolve`] what became of it.
+    /// COMMIT was sent and failed. Call `Writer::resolve` to learn the outcome.
     #[error("outcome unknown: {0}")]
     Unknown(StoreError),
 }
 
 impl CommitError {
-    /// The fence's own statement failed. A row that it can't store is how it says no.
+    /// A constraint violation in the fence statement means that the fence has moved.
     pub(crate) fn at_the_fence(error: StoreError) -> Self {
         match error.class {
             ErrorClass::Poison => Self::FenceMoved,
@@ -65,15 +67,15 @@ impl CommitError {
 /// A migration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
-    /// The database said no.
+    /// The database reported an error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The schema was written by a newer program.
-    #[error("the schema is of version {found}, and this program knows versions up to {known}")]
+    /// A newer program has migrated the schema.
+    #[error("the schema has version {found}; this program supports versions up to {known}")]
     TooNew {
-        /// What stands in the schema.
+        /// The schema's version.
         found: u32,
-        /// What this program knows.
+        /// The newest version that this program supports.
         known: u32,
     },
 }

@@ -1,8 +1,8 @@
-//! One shard of Forebay, kept in MySQL, MariaDB or SQLite: the only crate that names SQL.
+//! One shard of Forebay, stored in MySQL, MariaDB or SQLite. No other crate contains SQL.
 //!
-//! A [`Shard`] can be observed by anybody. To write it, a process takes it over and gets a [`Writer`],
-//! whose every batch passes the fence. The store decides nothing: which rows a batch holds is worked out
-//! in the engine, which is the shard's only writer and therefore knows all that matters.
+//! Any process can observe a [`Shard`]. To write to it, a process takes it over and gets a [`Writer`]. Every
+//! batch must pass the fence. The store makes no decisions about items: the engine is the shard's only writer
+//! and decides which rows a batch changes.
 
 mod batch;
 mod error;
@@ -12,12 +12,12 @@ mod shard;
 mod sql;
 mod sqlite;
 
-pub use batch::{Batch, DeadLetter, ItemRow, Requeue};
+pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, Requeue};
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use mysql::{MySqlOptions, MySqlShard};
 pub use rows::{
-    DedupeHit, DueRow, Fence, FenceStamp, Image, LeaseChange, LeaseEntry, LeaseRow, Observation, ReadyRow,
-    Settings, ShardList, Sweep, TopicCounts, TopicRow,
+    Checkpoint, DedupeHit, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow, Observation,
+    ReadyRow, Settings, ShardSnapshot, ShardTopology, Sweep, TopicCounts, TopicRow,
 };
-pub use shard::{Claim, Heart, Outcome, Owned, Reader, Shard, Writer};
+pub use shard::{Claim, Heartbeat, ItemLocation, Outcome, Reader, Renewal, Shard, ShardConnections, Writer};
 pub use sqlite::SqliteShard;

@@ -1,38 +1,38 @@
-//! What stands in a shard's tables, in the words of the engine.
+//! What a shard's tables contain, as the engine sees it.
 
-use forebay_types::{Body, DeliveryPolicy, Incarnation, Key, Seq, ShardId, Timestamp, TopicId, TopicName};
+use forebay_types::{Body, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName};
 use serde::{Deserialize, Serialize};
 
-/// The row that every batch moves on by compare-and-set: who owns the shard, and what was committed.
+/// The row that every batch advances by compare-and-set. It records the owner and the last committed batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
-    /// Grows at each change of owner.
+    /// Incremented at each change of owner.
     pub epoch: u64,
     /// The owner's random name.
     pub incarnation: Incarnation,
-    /// The number of the last committed batch. Never starts anew, not even at a take-over.
+    /// The number of the last committed batch. A take-over does not reset it.
     pub batch: u64,
     /// The highest values given out so far.
-    pub stamp: FenceStamp,
+    pub marks: HighWaterMarks,
 }
 
-/// The highest values that a shard has given out; none of them ever goes back.
+/// The highest values that a shard has given out. None of them ever decreases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FenceStamp {
+pub struct HighWaterMarks {
     /// The highest item number.
     pub seq: Seq,
     /// The highest topic number.
     pub topic: TopicId,
-    /// The highest rank of an item that was ready at once.
+    /// The highest rank of an item that was ready when it was stored.
     pub rank: i64,
     /// The shard's time.
     pub time: Timestamp,
 }
 
-/// Among which shards keys had their homes, and since when.
+/// The set of shards that routed dedupe keys, and since when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardList {
-    /// The first batch under this list.
+pub struct ShardTopology {
+    /// The first batch under this topology.
     pub batch: u64,
     /// That batch's time.
     pub since: Timestamp,
@@ -40,30 +40,31 @@ pub struct ShardList {
     pub shards: Vec<ShardId>,
 }
 
-/// What a bystander can see of a shard's owner. Two equal observations mean that nothing moved between.
+/// What any process can see of a shard's owner. If two observations are equal, the owner did nothing visible
+/// between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// The fence's epoch.
     pub epoch: u64,
     /// The number of the last committed batch.
     pub batch: u64,
-    /// Counts the owner's renewals.
-    pub beat: u64,
-    /// Where the owner can be asked, `host:port`; empty after it gave the shard up, and before the first owner.
+    /// How often owners have renewed their claims.
+    pub renewals: u64,
+    /// The owner's `host:port`. Empty before the first owner and after a release.
     pub address: String,
-    /// The lists of shards that this shard has recorded, oldest first.
-    pub shard_lists: Vec<ShardList>,
-    /// The store itself knows that no owner lives (SQLite: the file's lock is free), so there is no need
-    /// to wait for a lease to lapse.
+    /// The topologies that this shard has recorded, oldest first.
+    pub topology_history: Vec<ShardTopology>,
+    /// The store itself knows that no owner is alive, so nobody needs to wait for its lease to end. In SQLite
+    /// this means that the file's lock is free.
     pub orphaned: bool,
 }
 
 /// The sweeps that keep a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sweep {
-    /// Items that waited for their time.
+    /// Promotes scheduled items.
     Due,
-    /// Items whose time to live is over.
+    /// Removes expired items.
     Expiry,
 }
 
@@ -71,13 +72,22 @@ impl Sweep {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Due, Self::Expiry];
 
-    /// The sweep's name in the `checkpoint` table, in metrics and on the page.
+    /// The sweep's name in the `checkpoint` table, in metrics and on the status page.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Due => "due",
             Self::Expiry => "expiry",
         }
     }
+}
+
+/// Where a sweep continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Checkpoint {
+    /// The sweep.
+    pub sweep: Sweep,
+    /// The sweep's table has no live row before this time.
+    pub at: Timestamp,
 }
 
 /// One topic of one shard.
@@ -91,7 +101,8 @@ pub struct TopicRow {
     pub counts: TopicCounts,
 }
 
-/// How many items of a topic are where. Leased ones count as ready here: the lease log tells them apart.
+/// How many items a topic has in each state. A leased item counts as ready: only the lease log knows the
+/// difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TopicCounts {
     /// Item rows in state ready, leased ones included.
@@ -102,7 +113,7 @@ pub struct TopicCounts {
     pub dead: i64,
 }
 
-/// One delivery in progress, as the lease log tells it to a new owner, which reads no item for it.
+/// One delivery in progress. A new owner restores the lease from this entry without reading the item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseEntry {
     /// The leased item.
@@ -113,26 +124,23 @@ pub struct LeaseEntry {
     pub priority: i32,
     /// Its rank in the item row.
     pub rank: i64,
-    /// When it was enqueued.
-    pub enqueued_at: Timestamp,
-    /// When it expires.
-    pub expires_at: Option<Timestamp>,
+    /// Its attributes. The deliveries include this one.
+    pub attributes: ItemAttributes,
     /// Bytes of its body.
     pub bytes: u32,
-    /// The number of this delivery, from 1.
-    pub delivery: u32,
-    /// Failed deliveries before this one.
-    pub failures: u32,
-    /// How many may fail.
-    pub max_attempts: u32,
-    /// The item's own lease duration, in milliseconds.
-    pub lease_ms: u32,
     /// Part of the receipt.
     pub nonce: u64,
     /// When the lease ends.
     pub deadline: Timestamp,
-    /// Who asked, for operators; may be empty.
+    /// The consumer's name, for operators. May be empty.
     pub consumer: String,
+}
+
+impl LeaseEntry {
+    /// The number of this delivery, from 1.
+    pub const fn delivery(&self) -> u32 {
+        self.attributes.deliveries
+    }
 }
 
 /// One row of the lease log, with its row in `lease_open` if it has one.
@@ -140,45 +148,33 @@ pub struct LeaseEntry {
 pub struct LeaseRow {
     /// The number of the batch that wrote it.
     pub id: u64,
-    /// The deliveries it began, in the order of the bitmap's bits.
+    /// The deliveries that began in this batch, in the order of the bitmap's bits.
     pub entries: Vec<LeaseEntry>,
-    /// Which of them are still open; as long as `entries`.
+    /// Which of them are still open. As long as `entries`.
     pub open: Vec<bool>,
 }
 
-/// What becomes of a row of the lease log some of whose deliveries ended.
+/// The new state of a lease row some of whose deliveries ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseChange {
     /// The row.
     pub id: u64,
-    /// Some of its deliveries ended before: it has a row in `lease_open`.
+    /// Some of its deliveries ended in an earlier batch, so it has a row in `lease_open`.
     pub partly: bool,
-    /// Which of its deliveries are still open. Without any the row goes whole.
+    /// Which of its deliveries are still open. If none is, the row is deleted.
     pub open: Vec<bool>,
 }
 
-/// An item in the delivery order, as a prefetch reads it. It may be leased: the engine knows.
+/// An item in the delivery order, as a prefetch reads it. It may be leased: only the engine knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadyRow {
-    /// Its place.
+    /// Its position in the delivery order.
     pub key: Key,
-    /// When it was enqueued.
-    pub enqueued_at: Timestamp,
-    /// When it expires.
-    pub expires_at: Option<Timestamp>,
-    /// Its own lease duration, in milliseconds.
-    pub lease_ms: u32,
-    /// How many deliveries may fail.
-    pub max_attempts: u32,
-    /// Whether it needs an ack.
-    pub policy: DeliveryPolicy,
-    /// Deliveries so far.
-    pub deliveries: u32,
-    /// Failed deliveries so far.
-    pub failures: u32,
+    /// Its attributes.
+    pub attributes: ItemAttributes,
     /// Bytes of its body, as [`Body::bytes`] counts them.
     pub bytes: u32,
-    /// The body, where it was asked for.
+    /// The body, if the caller asked for it.
     pub body: Option<Body>,
 }
 
@@ -191,43 +187,43 @@ pub struct DueRow {
     pub topic: TopicId,
     /// Whether the item row is in state scheduled.
     pub scheduled: bool,
-    /// The item, without body.
+    /// The item, without its body.
     pub item: ReadyRow,
 }
 
-/// What a dedupe key or request id was answered the first time.
+/// The stored answer to a dedupe key or request id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DedupeHit {
     /// The hash that was asked for.
     pub hash: [u8; 16],
     /// When it was stored.
     pub at: Timestamp,
-    /// What was stored with it: opaque to the store.
+    /// The first answer, opaque to the store.
     pub answer: Vec<u8>,
 }
 
-/// All that a new owner has to know before it serves.
+/// What a new owner loads before it serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Image {
+pub struct ShardSnapshot {
     /// Every topic, with its counts as of the last batch.
     pub topics: Vec<TopicRow>,
-    /// Every lease row that has something open.
+    /// Every lease row with open deliveries.
     pub leases: Vec<LeaseRow>,
-    /// Where each sweep goes on; a sweep without a row starts at [`Timestamp::MIN`].
-    pub checkpoints: Vec<(Sweep, Timestamp)>,
-    /// The generations of the dedupe table, oldest first; a generation's number is the second, since the
-    /// Unix epoch, from which on it takes keys.
+    /// Where each sweep continues. A sweep without a checkpoint starts at [`Timestamp::MIN`].
+    pub checkpoints: Vec<Checkpoint>,
+    /// The generations of the dedupe table, oldest first. A generation's number is the second, since the Unix
+    /// epoch, from which on it stores keys.
     pub generations: Vec<u64>,
 }
 
-/// What a server's settings mean for what it commits.
+/// What a server's settings imply for its commits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// Product and version, as in `MariaDB 10.11.14`.
     pub server: String,
-    /// Why an answered commit may be lost; empty is as it should be. One sentence each, naming the setting.
+    /// Settings that may lose an acknowledged commit, one sentence each. Empty if commits are durable.
     pub not_durable: Vec<String>,
-    /// What only makes commits slow.
+    /// Settings that make commits slower, one sentence each.
     pub slow: Vec<String>,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,

@@ -1,105 +1,135 @@
-//! The traits behind which the kinds of store stand. `testkit` runs one contract suite against them all.
+//! The interface of every kind of store. `testkit` runs one contract suite against all of them.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use forebay_types::{Body, Incarnation, Key, Seq, Timestamp, TopicId};
 
 use crate::{
-    Batch, CommitError, DedupeHit, DueRow, Fence, Image, MigrateError, Observation, ReadyRow, Settings,
-    StoreError, Sweep,
+    batch::Batch,
+    error::{CommitError, MigrateError, StoreError},
+    rows::{DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardSnapshot, Sweep},
 };
 
-/// One shard, as anybody may reach it. Cheap to make: it connects when first used.
+/// One shard, as any process can reach it. It is cheap to create and connects when first used.
 #[async_trait]
 pub trait Shard: Send + Sync + 'static {
-    /// Where it is kept. Shards with one answer share a server, and so its strength and its clock.
+    /// The server that stores it. Shards with the same answer share its capacity and its clock.
     fn server(&self) -> String;
 
-    /// Creates or upgrades the schema under a lock; returns the versions that were applied.
+    /// Creates or upgrades the schema under a lock. Returns the versions that were applied.
     async fn migrate(&self) -> Result<Vec<u32>, MigrateError>;
 
-    /// Looks at the schema's version ([`crate::ErrorClass::Schema`] if it is not the one that this program
-    /// knows) and at the server's settings.
+    /// Checks the schema's version and reads the server's settings. Fails with
+    /// [`ErrorClass::Schema`](crate::ErrorClass::Schema) if this program does not support the version.
     async fn check(&self) -> Result<Settings, StoreError>;
 
-    /// Who owns the shard, and whether it moved.
+    /// Reads who owns the shard, and how far its owner is.
     async fn observe(&self) -> Result<Observation, StoreError>;
 
-    /// Takes the shard over: kills the old owner's connections, then moves the fence to the next epoch and
-    /// writes the heartbeat in one transaction. `seen` is what the caller saw before: if the epoch or the
-    /// batch number has moved since, the claim fails with `Ok(None)` and nothing is changed.
-    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError>;
+    /// Takes the shard over. It kills the old owner's connections. Then one transaction moves the fence to
+    /// the next epoch and writes the heartbeat.
+    ///
+    /// `seen` is an earlier observation of the caller. If the epoch or the batch number has changed since,
+    /// the claim fails with `Ok(None)` and changes nothing.
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        seen: &Observation,
+    ) -> Result<Option<ShardConnections>, StoreError>;
 }
 
-/// Who wants to own a shard.
+/// A process that wants to own a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Random, never used before.
     pub incarnation: Incarnation,
-    /// Where this node can be asked, `host:port`.
+    /// This node's `host:port`, where other nodes check whether it is alive.
     pub address: String,
 }
 
-/// A shard that was taken over. Dropping it closes its connections and gives nothing up.
-pub struct Owned {
-    /// The fence as the take-over left it.
+/// The connections to a shard that was taken over. Dropping them closes them and does not release the shard.
+pub struct ShardConnections {
+    /// The fence after the take-over.
     pub fence: Fence,
     /// Writes batches.
     pub writer: Box<dyn Writer>,
-    /// Renews the heartbeat, on a connection of its own.
-    pub heart: Box<dyn Heart>,
+    /// Renews the claim, on a connection of its own.
+    pub heartbeat: Box<dyn Heartbeat>,
     /// Reads, on connections of its own.
     pub reader: Arc<dyn Reader>,
 }
 
-/// What became of a batch whose COMMIT failed.
+/// The outcome of a batch whose COMMIT failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is there.
+    /// It was committed.
     Committed,
-    /// It is not there, and never will be.
+    /// It was not committed and never will be.
     NotCommitted,
-    /// The shard has another owner: nobody can tell.
+    /// The shard has another owner, so nobody can tell.
     Foreign,
 }
 
-/// The one connection that writes a shard.
+/// The only connection that writes a shard.
 #[async_trait]
 pub trait Writer: Send {
-    /// Commits a batch. The caller never drops this future half way.
+    /// Commits a batch. The caller must await this future to its end.
     async fn commit(&mut self, batch: &Batch) -> Result<(), CommitError>;
 
-    /// After [`CommitError::Unknown`], [`CommitError::FenceMoved`] or a lost connection: kills the old connection where it may
-    /// live, connects anew, and reads the fence row with a lock. An error means: ask again.
+    /// Learns the outcome of a batch after [`CommitError::Unknown`], [`CommitError::FenceMoved`] or a lost
+    /// connection. It kills the old connection if it is still alive, connects again, and reads the fence row
+    /// with a lock. After an error, call it again.
     async fn resolve(&mut self, number: u64) -> Result<Outcome, StoreError>;
 
-    /// Gives the shard up: clears the address in the heartbeat, if the fence is still ours.
+    /// Releases the shard: clears the address in the heartbeat if this owner still holds it.
     async fn release(&mut self) -> Result<(), StoreError>;
+}
+
+/// The result of renewing a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// The shard is still ours.
+    Renewed {
+        /// The server's clock. An embedded store has none of its own.
+        server_time: Option<Timestamp>,
+    },
+    /// The shard has another owner.
+    Lost,
 }
 
 /// Renews the claim on a shard.
 #[async_trait]
-pub trait Heart: Send {
-    /// Moves the heartbeat's counter on by compare-and-set on epoch and incarnation. `Ok(None)`: the shard
-    /// has another owner. `Ok(Some(clock))`: renewed; the server's clock, if it has one of its own.
-    async fn renew(&mut self) -> Result<Option<Option<Timestamp>>, StoreError>;
+pub trait Heartbeat: Send {
+    /// Increments the heartbeat's counter by compare-and-set on epoch and incarnation.
+    async fn renew(&mut self) -> Result<Renewal, StoreError>;
 
-    /// Makes a generation of the dedupe table; one that is there already is left alone.
+    /// Creates a generation of the dedupe table, unless it exists.
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError>;
 
-    /// Drops a generation; one that is gone already is no error.
+    /// Drops a generation, if it exists.
     async fn drop_generation(&mut self, number: u64) -> Result<(), StoreError>;
 }
 
-/// Reads what is committed. May be called from many places at once.
+/// Where an item is that has no lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemLocation {
+    /// In its topic, ready or scheduled.
+    Waiting,
+    /// Among the dead letters.
+    DeadLetter,
+    /// Not in the shard.
+    Gone,
+}
+
+/// Reads committed data. Calls may run concurrently.
 #[async_trait]
 pub trait Reader: Send + Sync + 'static {
-    /// What a new owner needs to know.
-    async fn load(&self) -> Result<Image, StoreError>;
+    /// Loads what a new owner needs.
+    async fn load(&self) -> Result<ShardSnapshot, StoreError>;
 
-    /// The first `limit` ready items of a topic after `after`, in delivery order. With `bodies`, the payloads
-    /// come along.
+    /// Reads the first `limit` ready items of a topic after `after`, in delivery order. With `bodies`, the
+    /// rows include their bodies.
     async fn ready(
         &self,
         topic: TopicId,
@@ -108,10 +138,10 @@ pub trait Reader: Send + Sync + 'static {
         bodies: bool,
     ) -> Result<Vec<ReadyRow>, StoreError>;
 
-    /// The bodies of items; an item that is not there is left out.
+    /// Reads the bodies of items. Missing items are left out.
     async fn bodies(&self, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError>;
 
-    /// The first `limit` rows of a sweep's table with `from <= at <= to`, in order of time and seq.
+    /// Reads the first `limit` rows of a sweep's table with `from <= at <= to`, in order of time and seq.
     async fn due(
         &self,
         sweep: Sweep,
@@ -120,15 +150,12 @@ pub trait Reader: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<DueRow>, StoreError>;
 
-    /// The earliest time at or after `from` in a sweep's table.
+    /// Reads the earliest time at or after `from` in a sweep's table.
     async fn next_due(&self, sweep: Sweep, from: Timestamp) -> Result<Option<Timestamp>, StoreError>;
 
-    /// What is stored under these hashes in these generations.
+    /// Reads what is stored under these hashes in these generations.
     async fn dedupe(&self, generations: &[u64], hashes: &[[u8; 16]]) -> Result<Vec<DedupeHit>, StoreError>;
 
-    /// Where an item is that is not leased: waiting (`Some(false)`), dead (`Some(true)`) or gone (`None`).
-    async fn fate(&self, seq: Seq) -> Result<Option<bool>, StoreError>;
-
-    /// How long a trivial question takes to be answered, for the breaker's probes.
-    async fn ping(&self) -> Result<Duration, StoreError>;
+    /// Finds an item that has no lease.
+    async fn locate(&self, seq: Seq) -> Result<ItemLocation, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! testkit
+//! What Forebay's tests share: the contract of the stores, a fake store, database servers, the simulation.
 
 pub mod contract;
 pub mod fake;

@@ -6,7 +6,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// Where it is: `FOREBAY_BIN`, which `cargo xtask test` sets, else built now.
+/// The path of the program. `cargo xtask test` names it in `FOREBAY_BIN`. Otherwise this builds it.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -24,7 +24,7 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// What one of cargo's messages, a line of JSON, names as the executable.
+/// The executable that one of cargo's messages, a line of JSON, names.
 fn executable(message: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     Some(PathBuf::from(message.get("executable")?.as_str()?))

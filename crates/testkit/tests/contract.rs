@@ -1,4 +1,4 @@
-//! Every kind of store passes the one contract.
+//! Every kind of store passes the same contract.
 
 use std::{
     path::PathBuf,
@@ -47,7 +47,7 @@ async fn fresh_fake() -> Subject {
     Subject { shard: Arc::new(shard), steals: true, poisons: true, versions: true, guard: None }
 }
 
-/// A folder that goes with its test.
+/// A folder that is removed after its test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -63,7 +63,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What can't be removed lies under target/ and does no harm.
+        // A folder that cannot be removed remains under target/, where it is harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,25 +1,25 @@
-//! The checker is checked: each planted bug must be found within a number of seeds.
+//! Tests the checker: it must find each planted bug within a number of seeds.
 //!
-//! Bugs are planted at three places: in the engine (`Bug`), in the store (`Lie`), and between the engine and
-//! its callers (`Tamper`).
+//! Bugs are planted in the engine (`Bug`), in the store (`StoreBug`), and between the engine and its callers
+//! (`CallerBug`).
 
 use forebay_engine::planted::{Bug, plant};
 use forebay_testkit::{
-    fake::Lie,
-    sim::{Kind, Plan, Tamper, run},
+    fake::StoreBug,
+    sim::{CallerBug, Kind, Plan, run},
 };
 
-/// A bug must be found within so many runs.
+/// How many runs may be needed to find a bug.
 const RUNS: u64 = 400;
 
-/// Runs plans of these kinds until one of these invariants is found broken.
+/// Runs plans of these kinds until one of them breaks one of these invariants.
 fn found(name: &str, kinds: &[Kind], invariants: &[&str], plan: impl Fn(&mut Plan)) {
     let mut others = std::collections::BTreeMap::<&str, (u64, String)>::new();
     for number in 0..RUNS {
         let kind = kinds[(number % kinds.len() as u64) as usize];
         let mut next = Plan::of(kind, 1_000_000 + number);
         if number % 2 == 1 {
-            // So that sweeps and queues don't fit into one batch.
+            // Small batches, so that sweeps and queues need several.
             next.settings.batch_rows = 4;
         }
         plan(&mut next);
@@ -39,7 +39,7 @@ macro_rules! engine {
         $(
             #[test]
             fn $test() {
-                // Bugs are planted for one thread, and a run is all on one.
+                // A bug is planted for one thread, and a run uses only one.
                 plant(Some(Bug::$bug));
                 found(stringify!($bug), &[$(Kind::$kind),+], &[$($invariant),+], |_| {});
             }
@@ -48,24 +48,24 @@ macro_rules! engine {
 }
 
 macro_rules! store {
-    ($($test:ident: $lie:ident in $($kind:ident)|+ breaks $($invariant:literal)|+;)+) => {
+    ($($test:ident: $bug:ident in $($kind:ident)|+ breaks $($invariant:literal)|+;)+) => {
         $(
             #[test]
             fn $test() {
-                let plan = |plan: &mut Plan| plan.lie = Some(Lie::$lie);
-                found(stringify!($lie), &[$(Kind::$kind),+], &[$($invariant),+], plan);
+                let plan = |plan: &mut Plan| plan.store_bug = Some(StoreBug::$bug);
+                found(stringify!($bug), &[$(Kind::$kind),+], &[$($invariant),+], plan);
             }
         )+
     };
 }
 
 macro_rules! callers {
-    ($($test:ident: $tamper:ident in $($kind:ident)|+ breaks $($invariant:literal)|+;)+) => {
+    ($($test:ident: $bug:ident in $($kind:ident)|+ breaks $($invariant:literal)|+;)+) => {
         $(
             #[test]
             fn $test() {
-                let plan = |plan: &mut Plan| plan.tamper = Some(Tamper::$tamper);
-                found(stringify!($tamper), &[$(Kind::$kind),+], &[$($invariant),+], plan);
+                let plan = |plan: &mut Plan| plan.caller_bug = Some(CallerBug::$bug);
+                found(stringify!($bug), &[$(Kind::$kind),+], &[$($invariant),+], plan);
             }
         )+
     };

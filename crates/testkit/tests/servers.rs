@@ -1,9 +1,9 @@
-//! The servers that other tests stand on.
+//! Tests the servers that other tests use.
 
 use forebay_testkit::servers::{Kind, Private, mariadb, mysql};
 use sqlx::{Connection as _, Executor as _, MySqlConnection};
 
-// The settings are unsigned on one kind of server and signed on the other.
+// These settings are unsigned on one kind of server and signed on the other.
 const SYNC_BINLOG: &str = "SELECT CAST(@@sync_binlog AS SIGNED)";
 const FLUSH_LOG: &str = "SELECT CAST(@@innodb_flush_log_at_trx_commit AS SIGNED)";
 const LOG_BIN: &str = "SELECT CAST(@@log_bin AS SIGNED)";

@@ -2,7 +2,7 @@
 //!
 //! `FOREBAY_SIM_SEEDS=N` runs N seeds instead of the usual number, from `FOREBAY_SIM_FROM` on;
 //! `FOREBAY_SIM_SEED=n` repeats one seed and prints its trace. `FOREBAY_SIM_DIGESTS=file` writes each seed's
-//! digest to a file: a change that should change nothing leaves them as they were.
+//! digest to a file. A change that keeps the behaviour keeps the digests.
 
 use std::{
     collections::BTreeMap,
@@ -14,20 +14,20 @@ use std::{
     thread,
 };
 
-use forebay_testkit::sim::{Plan, Report, Seen, run};
+use forebay_testkit::sim::{Coverage, Plan, Report, run};
 
-/// How many seeds a plain run of the tests takes.
+/// How many seeds a plain test run uses.
 const SEEDS: u64 = 2_000;
 
 fn number(name: &str) -> Option<u64> {
-    env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+    env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
 fn print(seed: u64, report: &Report) {
     for line in &report.lines {
         println!("{line}");
     }
-    println!("{:#?}", report.seen);
+    println!("{:#?}", report.coverage);
     for (invariant, what) in &report.findings {
         println!("seed {seed}: {invariant}: {what}");
     }
@@ -43,7 +43,7 @@ fn every_seed_keeps_every_invariant() {
     }
     let count = number("FOREBAY_SIM_SEEDS").unwrap_or(SEEDS);
     let from = number("FOREBAY_SIM_FROM").unwrap_or(0);
-    let (next, all) = (AtomicU64::new(from), Mutex::new((Seen::default(), Vec::new(), BTreeMap::new())));
+    let (next, all) = (AtomicU64::new(from), Mutex::new((Coverage::default(), Vec::new(), BTreeMap::new())));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -54,9 +54,9 @@ fn every_seed_keeps_every_invariant() {
                         return;
                     }
                     let report = run(Plan::new(seed));
-                    let (seen, broken, digests) = &mut *all.lock().unwrap();
+                    let (coverage, broken, digests) = &mut *all.lock().unwrap();
                     digests.insert(seed, report.hash);
-                    seen.add(&report.seen);
+                    coverage.add(&report.coverage);
                     if let Some((invariant, what)) = report.findings.first() {
                         let plan = Plan::new(seed);
                         println!("FOREBAY_SIM_SEED={seed} ({:?}): {invariant}: {what}", plan.kind);
@@ -66,15 +66,15 @@ fn every_seed_keeps_every_invariant() {
             });
         }
     });
-    let (seen, broken, digests) = all.into_inner().unwrap();
+    let (coverage, broken, digests) = all.into_inner().unwrap();
     if let Ok(path) = env::var("FOREBAY_SIM_DIGESTS") {
         let lines: String = digests.iter().map(|(seed, hash)| format!("{seed} {hash:016x}\n")).collect();
         std::fs::write(&path, lines).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
-    println!("{count} seeds saw {seen:#?}");
+    println!("{count} seeds: {coverage:#?}");
     assert!(broken.is_empty(), "{} of {count} seeds break an invariant: {broken:?}", broken.len());
     if count >= SEEDS {
-        assert_eq!(seen.missing(), Vec::<&str>::new(), "the runs did not see what they are about");
+        assert_eq!(coverage.missing(), Vec::<&str>::new(), "no run met these situations");
     }
 }
 

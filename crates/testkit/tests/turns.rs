@@ -1,4 +1,4 @@
-//! The shards of one server take turns with small batches, and wait for nothing else.
+//! The shards of one server commit small batches in turn, and wait for nothing else.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use forebay_testkit::{
 use forebay_types::{Body, DeliveryPolicy, ShardId, Timestamp};
 use tokio::time::Instant;
 
-/// How long a commit takes here.
+/// How long a commit takes in these tests.
 const COMMIT: Duration = Duration::from_millis(10);
 
 struct Queue {
@@ -20,7 +20,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Shards whose commits take [`COMMIT`]; one of them at a time at a server.
+    /// Shards whose commits take [`COMMIT`], one at a time on each server.
     async fn start(servers: &[&str]) -> Self {
         let settings = Settings { batches_per_server: 1, batch_rows: 4, ..Settings::default() };
         Self::with(servers, settings, COMMIT).await
@@ -42,7 +42,7 @@ impl Queue {
         let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
         engine.ready().await;
         let queue = Self { engine, dbs };
-        // Topics are made and generations are there before anything is timed.
+        // Creates topics and generations before anything is timed.
         for shard in 1..=servers.len() {
             queue.put(shard, 1).await;
         }
@@ -53,7 +53,7 @@ impl Queue {
         queue
     }
 
-    /// Enqueues to one shard. Returns how long it took.
+    /// Enqueues items to one shard. Returns how long it took.
     async fn put(&self, shard: usize, items: usize) -> Duration {
         let item = NewItem {
             topic: "t".into(),
@@ -75,19 +75,19 @@ impl Queue {
     }
 }
 
-/// Commits that were waited for one after the other; what else a call takes is far less.
+/// How many consecutive commits a call waited for. Everything else takes far less time.
 fn commits(took: Duration) -> u128 {
     took.as_millis() / COMMIT.as_millis()
 }
 
 #[tokio::test(start_paused = true)]
-async fn small_batches_of_one_server_go_one_by_one_and_none_is_passed_over() {
+async fn small_batches_of_one_server_are_committed_one_by_one_and_none_is_passed_over() {
     let queue = Queue::start(&["a", "a", "a", "b"]).await;
     let took = tokio::join!(queue.put(1, 1), queue.put(2, 1), queue.put(3, 1), queue.put(4, 1));
     let mut of_one = [commits(took.0), commits(took.1), commits(took.2)];
     of_one.sort_unstable();
     assert_eq!((of_one, commits(took.3)), ([1, 2, 3], 1));
-    // A shard that always has something to commit does not keep the others out.
+    // A shard that always has something to commit does not block the others.
     let eager = async |from: Duration| {
         tokio::time::sleep(from).await;
         for _ in 0..20 {
@@ -102,13 +102,13 @@ async fn small_batches_of_one_server_go_one_by_one_and_none_is_passed_over() {
     assert!(commits(took) <= 3, "{took:?}");
 }
 
-/// A server that is quick has one short batch at a time, a slow one several, so that no shard waits long for its turn.
+/// A fast server executes one short batch at a time, a slow one several, so that no shard waits long.
 #[tokio::test(start_paused = true)]
 async fn the_slower_a_server_the_more_short_batches_it_has_at_once() {
     for (commit, at_once) in [(1, 1), (2, 2), (4, 3), (30, 4)] {
         let commit = Duration::from_millis(commit);
         let queue = Queue::with(&["a", "a", "a"], Settings::default(), commit).await;
-        // How long a commit takes is known from the last one.
+        // The last commit tells how long one takes.
         for shard in 1..=3 {
             queue.put(shard, 1).await;
         }
@@ -135,7 +135,7 @@ async fn a_full_batch_does_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_batch_holds_the_others_up_once_and_not_for_long() {
+async fn a_stuck_batch_delays_the_others_once_and_not_for_long() {
     let queue = Queue::start(&["a", "a"]).await;
     queue.dbs[0].lock().faults.commit_ms = (60_000, 60_000);
     let others = async {
@@ -147,7 +147,7 @@ async fn a_stuck_batch_holds_the_others_up_once_and_not_for_long() {
         }
     };
     tokio::select! {
-        _ = queue.put(1, 1) => panic!("the stuck one is through"),
+        _ = queue.put(1, 1) => panic!("the stuck batch was committed"),
         () = others => {}
     }
 }

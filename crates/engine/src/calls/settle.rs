@@ -1,7 +1,7 @@
 //! What ack, nack and lease extension have in common: each member goes to the shard that its receipt names.
 //! If its delivery is over, the caller is told where the item is.
 
-use forebay_store::StoreError;
+use forebay_store::{ItemLocation, StoreError};
 use forebay_types::{Fate, Reason, Receipt, Refusal};
 
 use crate::{
@@ -60,14 +60,14 @@ pub(crate) fn located(
     core: &mut Core,
     index: ShardIndex,
     request: &SettleRequest,
-    location: Result<Option<bool>, StoreError>,
+    location: Result<ItemLocation, StoreError>,
 ) {
     let seq = request.receipt.item.seq;
     let fate = match location {
         _ if core.slots.owned(index).is_some_and(|shard| shard.is_leased(seq)) => Fate::Leased,
-        Ok(Some(false)) => Fate::Waiting,
-        Ok(Some(true)) => Fate::Dead,
-        Ok(None) => Fate::Gone,
+        Ok(ItemLocation::Waiting) => Fate::Waiting,
+        Ok(ItemLocation::DeadLetter) => Fate::Dead,
+        Ok(ItemLocation::Gone) => Fate::Gone,
         Err(error) => {
             core.slots[index].last_error = error.to_string();
             return core.calls.settle_refused(request, core.slots[index].refusal());

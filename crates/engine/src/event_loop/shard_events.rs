@@ -1,7 +1,7 @@
 //! One function for each thing that a shard's task reports. This is the only place where what an earlier
 //! term reports is dropped.
 
-use forebay_store::{ReadyRow, ShardList, StoreError, Sweep};
+use forebay_store::{ReadyRow, ShardTopology, StoreError, Sweep};
 use forebay_types::{Monotonic, Seq, Timestamp, TopicId};
 
 use crate::{
@@ -55,7 +55,7 @@ fn current(core: &mut Core, index: ShardIndex) -> Option<&mut OwnedShard> {
     core.slots.owned_mut(index)
 }
 
-fn observed(core: &mut Core, index: ShardIndex, lists: &[ShardList]) {
+fn observed(core: &mut Core, index: ShardIndex, lists: &[ShardTopology]) {
     let now = core.time.now();
     core.homes.saw(index, lists, now);
 }

@@ -15,7 +15,7 @@ pub(super) async fn bisect(writer: &mut dyn Writer, batch: &Batch) -> Option<Vec
     while let Some(rows) = suspects.pop() {
         let trial = Batch {
             number: batch.number + BEYOND_FENCE,
-            stamp: batch.stamp,
+            marks: batch.marks,
             new_topics: batch.new_topics.clone(),
             inserts: rows.to_vec(),
             ..Batch::default()

@@ -119,11 +119,9 @@ async fn failure(
             tracing::debug!(shard.id = task.id.0, batch = batch.number, %error, "batch replayed");
             Failure::Repeat
         }
-        ErrorClass::BackOff
-        | ErrorClass::RoleLost
-        | ErrorClass::Disconnected
-        | ErrorClass::Schema
-        | ErrorClass::Other => Failure::Resolve { why: error.to_string() },
+        ErrorClass::Unavailable | ErrorClass::Disconnected | ErrorClass::Schema => {
+            Failure::Resolve { why: error.to_string() }
+        }
     }
 }
 
@@ -148,7 +146,7 @@ fn still_unknown(task: &ShardTask, number: u64, error: &StoreError) {
 
 /// A row that a read-back saw may not be on disk yet. It is answered only after a further fenced write.
 async fn confirm(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Batch) -> Verdict {
-    let mut empty = Batch { number: batch.number + 1, stamp: batch.stamp, ..Batch::default() };
+    let mut empty = Batch { number: batch.number + 1, marks: batch.marks, ..Batch::default() };
     let mut backoff = Backoff::new();
     loop {
         match writer.commit(&empty).await {

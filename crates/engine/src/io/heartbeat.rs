@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_store::{Heart, StoreError};
+use forebay_store::{Heartbeat, Renewal, StoreError};
 use forebay_types::Clock;
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
@@ -12,9 +12,9 @@ use crate::messages::{
 };
 
 /// What the renewals of one term work with.
-pub(super) struct Heartbeat {
+pub(super) struct Renewals {
     /// The connection.
-    pub heart: Box<dyn Heart>,
+    pub heartbeat: Box<dyn Heartbeat>,
     /// Where events go.
     pub events: ShardEvents,
     /// Time.
@@ -28,13 +28,13 @@ pub(super) struct Heartbeat {
 }
 
 /// Renews until the shard is lost, or its task ends.
-pub(super) async fn renew(heartbeat: Heartbeat) {
-    let Heartbeat { mut heart, events, clock, every, mut orders, lost } = heartbeat;
+pub(super) async fn renew(renewals: Renewals) {
+    let Renewals { mut heartbeat, events, clock, every, mut orders, lost } = renewals;
     loop {
         let began = clock.monotonic();
-        match heart.renew().await {
-            Ok(Some(server_time)) => events.send(ShardEvent::Renewed { began, server_time }),
-            Ok(None) => {
+        match heartbeat.renew().await {
+            Ok(Renewal::Renewed { server_time }) => events.send(ShardEvent::Renewed { began, server_time }),
+            Ok(Renewal::Lost) => {
                 let _ = lost.send(());
                 return;
             }
@@ -48,7 +48,7 @@ pub(super) async fn renew(heartbeat: Heartbeat) {
                 () = &mut next => break,
                 order = orders.recv() => match order {
                     Some(Task::Generations { live, create, drop, .. }) => {
-                        let live = generations(heart.as_mut(), live, create, drop).await;
+                        let live = generations(heartbeat.as_mut(), live, create, drop).await;
                         events.send(ShardEvent::Generations { live });
                     }
                     Some(_) => {}
@@ -61,17 +61,17 @@ pub(super) async fn renew(heartbeat: Heartbeat) {
 
 /// Creates and drops generations. Returns those that exist then.
 async fn generations(
-    heart: &mut dyn Heart,
+    heartbeat: &mut dyn Heartbeat,
     mut live: Vec<u64>,
     create: Vec<u64>,
     drop: Vec<u64>,
 ) -> Result<Vec<u64>, StoreError> {
     for number in create {
-        heart.create_generation(number).await?;
+        heartbeat.create_generation(number).await?;
         live.push(number);
     }
     for number in drop {
-        heart.drop_generation(number).await?;
+        heartbeat.drop_generation(number).await?;
         live.retain(|other| *other != number);
     }
     live.sort_unstable();

@@ -75,7 +75,7 @@ impl Reads {
     pub fn locate(&self, request: Box<SettleRequest>) {
         let Self { reader, events } = self.clone();
         tokio::spawn(async move {
-            let location = reader.fate(request.receipt.item.seq).await;
+            let location = reader.locate(request.receipt.item.seq).await;
             events.send(ShardEvent::ItemLocated { request, location });
         });
     }

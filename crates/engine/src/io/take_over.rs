@@ -23,7 +23,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{Claim, Observation, Owned, StoreError};
+use forebay_store::{Claim, Observation, ShardConnections, StoreError};
 use forebay_types::{Incarnation, Monotonic};
 use rand::RngExt;
 
@@ -47,7 +47,7 @@ struct Watch {
 }
 
 /// Takes the shard over as soon as that may be. Tries until it succeeds.
-pub(super) async fn acquire(task: &mut ShardTask) -> Owned {
+pub(super) async fn acquire(task: &mut ShardTask) -> ShardConnections {
     let mut backoff = Backoff::new();
     let mut watch = None;
     let mut logged = String::new();
@@ -76,10 +76,13 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Owned {
 }
 
 /// Observes the shard, and takes it over if it has no living owner. `None`: it has one.
-async fn attempt(task: &mut ShardTask, watch: &mut Option<Watch>) -> Result<Option<Owned>, StoreError> {
+async fn attempt(
+    task: &mut ShardTask,
+    watch: &mut Option<Watch>,
+) -> Result<Option<ShardConnections>, StoreError> {
     let settings = task.shard.check().await?;
     let seen = task.shard.observe().await?;
-    task.events.send(ShardEvent::Observed { lists: seen.shard_lists.clone() });
+    task.events.send(ShardEvent::Observed { lists: seen.topology_history.clone() });
     let now = task.clock.monotonic();
     let outage = match watch {
         Some(watch) if watch.seen == seen => now.since(watch.since),
@@ -102,7 +105,7 @@ async fn attempt(task: &mut ShardTask, watch: &mut Option<Watch>) -> Result<Opti
     let taken_over = TakenOver {
         fence: owned.fence,
         snapshot,
-        lists: seen.shard_lists,
+        lists: seen.topology_history,
         reader: owned.reader.clone(),
         batch_bytes: settings.batch_bytes,
         began,

@@ -1,7 +1,7 @@
 //! A shard's task: it takes the shard over, serves it until it is lost, and begins again, until it is told to
 //! release it.
 
-use forebay_store::Owned;
+use forebay_store::ShardConnections;
 use tokio::sync::{
     mpsc::{UnboundedReceiver, unbounded_channel},
     oneshot,
@@ -10,7 +10,7 @@ use tokio::sync::{
 use super::{
     ShardTask,
     commit::{Verdict, commit},
-    heartbeat::{Heartbeat, renew},
+    heartbeat::{Renewals, renew},
     take_over::acquire,
 };
 use crate::messages::shard::{ShardEvent, Task};
@@ -49,19 +49,19 @@ async fn released(orders: &mut UnboundedReceiver<Task>) {
 }
 
 /// Serves a shard until it is released or lost.
-async fn serve(task: &mut ShardTask, owned: Owned, orders: &mut UnboundedReceiver<Task>) -> End {
-    let Owned { mut writer, heart, reader: _, .. } = owned;
+async fn serve(task: &mut ShardTask, owned: ShardConnections, orders: &mut UnboundedReceiver<Task>) -> End {
+    let ShardConnections { mut writer, heartbeat, reader: _, .. } = owned;
     let (generations, generation_orders) = unbounded_channel();
     let (lost, mut claim_lost) = oneshot::channel();
-    let heartbeat = Heartbeat {
-        heart,
+    let renewals = Renewals {
+        heartbeat,
         events: task.events.clone(),
         clock: task.clock.clone(),
         every: task.shard_lease / 4,
         orders: generation_orders,
         lost,
     };
-    let renewals = tokio::spawn(renew(heartbeat));
+    let renewals = tokio::spawn(renew(renewals));
     let end = loop {
         let order = tokio::select! {
             biased;

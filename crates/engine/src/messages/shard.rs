@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_store::{Batch, DedupeHit, DueRow, Fence, Image, Reader, ReadyRow, ShardList, StoreError, Sweep};
+use forebay_store::{
+    Batch, DedupeHit, DueRow, Fence, ItemLocation, Reader, ReadyRow, ShardSnapshot, ShardTopology,
+    StoreError, Sweep,
+};
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
 use crate::{api::ShardState, shard::work::SettleRequest};
@@ -45,7 +48,7 @@ pub(crate) enum ShardEvent {
     /// Which sets of shards this one has recorded.
     Observed {
         /// Oldest first.
-        lists: Vec<ShardList>,
+        lists: Vec<ShardTopology>,
     },
     /// The shard was taken over.
     TakenOver(Box<TakenOver>),
@@ -115,8 +118,8 @@ pub(crate) enum ShardEvent {
     ItemLocated {
         /// Who wants to know.
         request: Box<SettleRequest>,
-        /// Where the item is; see [`Reader::fate`].
-        location: Result<Option<bool>, StoreError>,
+        /// Where the item is.
+        location: Result<ItemLocation, StoreError>,
     },
     /// Generations of the dedupe table were created and dropped.
     Generations {
@@ -138,9 +141,9 @@ pub(crate) struct TakenOver {
     /// The fence as the take-over left it.
     pub fence: Fence,
     /// What the shard holds.
-    pub snapshot: Image,
+    pub snapshot: ShardSnapshot,
     /// The sets of shards that it has recorded.
-    pub lists: Vec<ShardList>,
+    pub lists: Vec<ShardTopology>,
     /// Reads it.
     pub reader: Arc<dyn Reader>,
     /// The most bytes that one batch may carry.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::ShardList;
+use forebay_store::ShardTopology;
 use forebay_types::{Monotonic, ShardId, Timestamp};
 
 use crate::{index::ShardIndex, routing::rendezvous::best, shard::work::KeyHash};
@@ -38,7 +38,7 @@ impl KeyHomes {
     }
 
     /// A shard's records were read, at `now`.
-    pub fn saw(&mut self, shard: ShardIndex, lists: &[ShardList], now: Timestamp) {
+    pub fn saw(&mut self, shard: ShardIndex, lists: &[ShardTopology], now: Timestamp) {
         self.seen.insert(shard);
         for (number, list) in lists.iter().enumerate() {
             // A set ended when the next one began, or ends now.
@@ -53,14 +53,14 @@ impl KeyHomes {
 
     /// The records of a shard as they should be, if they are not: the current list comes last, and what no
     /// window reaches back to goes.
-    pub fn record(&self, lists: &[ShardList], batch: u64, now: Timestamp) -> Option<Vec<ShardList>> {
+    pub fn record(&self, lists: &[ShardTopology], batch: u64, now: Timestamp) -> Option<Vec<ShardTopology>> {
         if lists.last().is_some_and(|last| last.shards == self.current) {
             return None;
         }
         let ends = lists.iter().skip(1).map(|next| next.since).chain([now]);
         let kept = lists.iter().zip(ends).filter(|(_, end)| end.plus(self.window) > now);
-        let mut record: Vec<ShardList> = kept.map(|(list, _)| list.clone()).collect();
-        record.push(ShardList { batch, since: now, shards: self.current.clone() });
+        let mut record: Vec<ShardTopology> = kept.map(|(list, _)| list.clone()).collect();
+        record.push(ShardTopology { batch, since: now, shards: self.current.clone() });
         Some(record)
     }
 
@@ -95,9 +95,9 @@ fn home(key: &KeyHash, shards: &[ShardId]) -> Option<ShardId> {
 mod tests {
     use super::*;
 
-    fn list(batch: u64, second: i64, shards: &[u32]) -> ShardList {
+    fn list(batch: u64, second: i64, shards: &[u32]) -> ShardTopology {
         let since = Timestamp::from_micros(second * 1_000_000);
-        ShardList { batch, since, shards: shards.iter().copied().map(ShardId).collect() }
+        ShardTopology { batch, since, shards: shards.iter().copied().map(ShardId).collect() }
     }
 
     fn homes(shards: &[u32]) -> KeyHomes {

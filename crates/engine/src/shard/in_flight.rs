@@ -1,6 +1,6 @@
 //! The batch on its way to the store, and what it will change in memory once it is committed.
 
-use forebay_store::{FenceStamp, LeaseEntry, Sweep, TopicCounts, TopicRow};
+use forebay_store::{Checkpoint, HighWaterMarks, LeaseEntry, TopicCounts, TopicRow};
 use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
 use super::{
@@ -20,7 +20,7 @@ pub(crate) struct InFlight {
     /// How many rows it has.
     pub rows: usize,
     /// The highest values given out, this batch included.
-    pub marks: FenceStamp,
+    pub marks: HighWaterMarks,
     /// Topics that it creates.
     pub new_topics: Vec<TopicRow>,
     /// Topics that it drops.
@@ -36,7 +36,7 @@ pub(crate) struct InFlight {
     /// The sweep's page in it.
     pub page: Option<PlannedPage>,
     /// Sweeps whose checkpoint goes back, because a row was added below it.
-    pub lowered: Vec<(Sweep, Timestamp)>,
+    pub lowered: Vec<Checkpoint>,
     /// The earliest `schedule` row that it adds.
     pub schedule_min: Timestamp,
     /// The earliest `expiry` row that it adds.

@@ -32,7 +32,7 @@ use std::{
     sync::Arc,
 };
 
-use forebay_store::{Fence, Image, ShardList, Sweep};
+use forebay_store::{Fence, ShardSnapshot, ShardTopology, Sweep};
 use forebay_types::{Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
 use rustc_hash::FxHashSet;
 
@@ -91,7 +91,7 @@ pub(crate) struct OwnedShard {
     /// Bytes of enqueues that wait.
     budget: Budget,
     /// The sets of shards as they are to be recorded. The next batch does that.
-    new_topology: Option<Vec<ShardList>>,
+    new_topology: Option<Vec<ShardTopology>>,
     /// The generations of the dedupe table.
     generations: Generations,
     /// The sweeps, and the page that waits.
@@ -112,7 +112,7 @@ pub(crate) struct Loaded {
     /// The fence as the take-over left it.
     pub fence: Fence,
     /// What the shard holds.
-    pub snapshot: Image,
+    pub snapshot: ShardSnapshot,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
     /// When the take-over's call began.
@@ -120,7 +120,7 @@ pub(crate) struct Loaded {
     /// Leases are not timed out before.
     pub timeouts_after: Monotonic,
     /// The sets of shards to be recorded, if they are not.
-    pub new_topology: Option<Vec<ShardList>>,
+    pub new_topology: Option<Vec<ShardTopology>>,
 }
 
 impl OwnedShard {
@@ -134,8 +134,8 @@ impl OwnedShard {
     ) -> Self {
         let Loaded { fence, snapshot, batch_bytes, began, timeouts_after, new_topology } = loaded;
         let checkpoint = |sweep| {
-            let stored = snapshot.checkpoints.iter().find(|(name, _)| *name == sweep);
-            stored.map_or(Timestamp::MIN, |(_, time)| *time)
+            let stored = snapshot.checkpoints.iter().find(|stored| stored.sweep == sweep);
+            stored.map_or(Timestamp::MIN, |stored| stored.at)
         };
         let sweeps = Sweeps::new(checkpoint(Sweep::Due), checkpoint(Sweep::Expiry));
         let mut leases = Leases::default();
@@ -151,7 +151,7 @@ impl OwnedShard {
             tenure: Tenure::new(&fence, &settings, began, batch_bytes),
             settings,
             index_budget,
-            time: ShardTime::new(fence.stamp.time, at),
+            time: ShardTime::new(fence.marks.time, at),
             topics,
             leases,
             reserved: FxHashSet::default(),

@@ -222,8 +222,8 @@ impl Sweeps {
 
     /// A batch was committed that lowers checkpoints, or adds rows.
     pub fn apply(&mut self, batch: &InFlight) {
-        for (sweep, time) in &batch.lowered {
-            self.get_mut(*sweep).checkpoint = *time;
+        for lowered in &batch.lowered {
+            self.get_mut(lowered.sweep).checkpoint = lowered.at;
         }
         if batch.schedule_min < Timestamp::MAX {
             self.due.added(batch.schedule_min);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{Fence, FenceStamp};
+use forebay_store::{Fence, HighWaterMarks};
 use forebay_types::Monotonic;
 
 use super::in_flight::InFlight;
@@ -16,7 +16,7 @@ pub(super) struct Tenure {
     /// The last resolved batch.
     pub batch: u64,
     /// The highest values given out.
-    pub marks: FenceStamp,
+    pub marks: HighWaterMarks,
     /// Below it, ranks of this shard are raised, because the fence's rank was far ahead of node time.
     pub rank_floor: i64,
     /// Until then no other node can own the shard.
@@ -33,7 +33,7 @@ impl Tenure {
         Self {
             epoch: fence.epoch,
             batch: fence.batch,
-            marks: fence.stamp,
+            marks: fence.marks,
             rank_floor: i64::MIN,
             trusted_until: began.plus(settings.trusted_span()),
             batch_bytes,

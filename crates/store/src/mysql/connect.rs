@@ -1,4 +1,4 @@
-//! How a connection is opened, and the settings that each kind of connection works under.
+//! Opens connections and sets their session variables.
 
 use std::time::Duration;
 
@@ -8,37 +8,38 @@ use sqlx::{
 };
 
 use super::{error::classify, session::MySqlSession};
-use crate::{ErrorClass, StoreError};
+use crate::error::{ErrorClass, StoreError};
 
-/// A server that lives answers sooner.
-const CONNECT: Duration = Duration::from_secs(5);
+/// A server that is alive answers sooner.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Writes batches. Every transaction is ended by hand.
+    /// Writes batches. Autocommit is off.
     Writer,
-    /// Renews, observes, migrates: each statement by itself.
+    /// Renews, observes and migrates. Each statement is a transaction.
     Single,
-    /// Makes and drops tables, and gives way to whoever uses them.
+    /// Creates and drops tables. Its lock waits are the shortest.
     Ddl,
 }
 
-/// Opens a connection that writes or asks in one of the roles.
+/// Opens a connection for a role.
 pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result<MySqlSession, StoreError> {
     let connecting = async {
         let mut connection = options.connect().await.map_err(classify)?;
         prepare(&mut connection, role).await.map_err(classify)?;
         Ok(MySqlSession::new(connection))
     };
-    let timed_out = |_| StoreError::new(ErrorClass::Disconnected, "connecting takes too long");
-    tokio::time::timeout(CONNECT, connecting).await.map_err(timed_out)?
+    let timed_out =
+        |_| StoreError::new(ErrorClass::Disconnected, "the server did not accept a connection within 5 s");
+    tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.map_err(timed_out)?
 }
 
-/// Sets what the session works under. Time-outs are short: a stopped owner keeps its locks no longer.
+/// Sets the session variables. The timeouts are short, so that an owner that hangs soon loses its locks.
 async fn prepare(connection: &mut MySqlConnection, role: Role) -> Result<(), sqlx::Error> {
     let sql = match role {
-        // In MariaDB an owner that stops inside a transaction is cut off sooner still.
+        // MariaDB can also end a transaction that is idle.
         Role::Writer => {
             "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
              innodb_lock_wait_timeout = 3, lock_wait_timeout = 3, wait_timeout = 15 \
@@ -56,16 +57,16 @@ async fn prepare(connection: &mut MySqlConnection, role: Role) -> Result<(), sql
         }
     };
     connection.execute(sqlx::raw_sql(sql)).await?;
-    if role == Role::Writer && !small_binary_log(connection).await? {
-        tracing::debug!("binlog_row_image can't be set for the session");
+    if role == Role::Writer && !minimize_binlog(connection).await? {
+        tracing::debug!("this account may not set binlog_row_image; deletes write whole rows to the binlog");
     }
     Ok(())
 }
 
-/// With the whole rows in the binary log a delete writes every payload once more, and MariaDB writes the text of
-/// every statement, payloads included, beside the rows that it changed. Not every account may change that; `false`:
-/// this one may not keep whole rows out.
-pub(super) async fn small_binary_log(connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
+/// Keeps payloads out of the binary log where possible. With full row images a delete writes every payload
+/// again. MariaDB also writes the text of every statement, payloads included. Returns `false` if this account
+/// may not change the row image.
+pub(super) async fn minimize_binlog(connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
     let rows_and_text =
         "SET SESSION binlog_row_image = MINIMAL /*M!100204 , binlog_annotate_row_events = OFF */";
     for sql in [rows_and_text, "SET SESSION binlog_row_image = MINIMAL"] {
@@ -78,7 +79,7 @@ pub(super) async fn small_binary_log(connection: &mut MySqlConnection) -> Result
     Ok(false)
 }
 
-/// Sets up a connection of the reader's pool.
+/// Sets the session variables of a reader's connection.
 pub(super) async fn prepare_reader(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
     let sql = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
                innodb_lock_wait_timeout = 3, lock_wait_timeout = 3; \

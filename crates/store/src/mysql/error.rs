@@ -1,46 +1,43 @@
-//! The server's error numbers, sorted by what is to be done about them.
+//! Maps the server's error numbers to error classes.
 
 use sqlx::mysql::MySqlDatabaseError;
 
-use crate::{ErrorClass, StoreError};
+use crate::error::{ErrorClass, StoreError};
 
+/// Converts a driver's error.
 pub(super) fn classify(error: sqlx::Error) -> StoreError {
     let class = match &error {
         sqlx::Error::Database(database) => match database.try_downcast_ref::<MySqlDatabaseError>() {
             Some(error) => class(error.number(), error.message()),
-            None => ErrorClass::Other,
+            None => ErrorClass::Disconnected,
         },
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed => ErrorClass::Disconnected,
-        _ => ErrorClass::Other,
+        // I/O, TLS, protocol and pool errors, and all that the driver reports about a connection's state.
+        _ => ErrorClass::Disconnected,
     };
     StoreError::new(class, error.to_string())
 }
 
-/// MySQL and MariaDB share their numbers below 1900; above, each has its own.
+/// MySQL and MariaDB share their numbers below 1900. Above, each has its own.
 fn class(number: u16, message: &str) -> ErrorClass {
     match number {
         // Deadlock, lock wait timeout, record changed, NOWAIT, query killed, statement timeout (twice),
-        // a statement that must be prepared anew, a KILL of what is gone.
+        // a statement that must be prepared again, a KILL of a missing connection.
         1213 | 1205 | 1020 | 3572 | 1317 | 3024 | 1969 | 1615 | 1094 => ErrorClass::Replay,
         // Too many connections (three kinds), transactions or threads; out of memory (three kinds).
-        1040 | 1203 | 1226 | 1637 | 1135 | 1037 | 1038 | 1041 => ErrorClass::BackOff,
-        // Read-only (three kinds), shutting down, aborting, group replication says no.
-        1290 | 1836 | 1792 | 1053 | 3168 | 3100 => ErrorClass::RoleLost,
-        // Killed, idle for too long, network trouble, forced close.
-        1927 | 4031 | 1158..=1161 | 1080 | 1152 | 1184 => ErrorClass::Disconnected,
-        // Too long, wrong characters, packet too big, too many placeholders, there already, out of range,
-        // NULL, row too big, a CHECK (twice).
+        1040 | 1203 | 1226 | 1637 | 1135 | 1037 | 1038 | 1041 => ErrorClass::Unavailable,
+        // Read-only (three kinds), shutting down, aborting, refused by group replication.
+        1290 | 1836 | 1792 | 1053 | 3168 | 3100 => ErrorClass::Unavailable,
+        // Too long, wrong characters, packet too large, too many placeholders, duplicate key, out of range,
+        // NULL, row too large, a CHECK (twice).
         1406 | 1366 | 1153 | 1390 | 1062 | 1264 | 1048 | 1118 | 3819 | 4025 => ErrorClass::Poison,
         1114 | 1021 => ErrorClass::DiskFull,
-        // Writing or a storage engine failed; with ENOSPC the disk is full.
+        // Writing or a storage engine failed. With ENOSPC the disk is full.
         3 | 1026 | 1030 if message.contains("28") => ErrorClass::DiskFull,
         // No such database, table, column; wrong number of columns.
         1049 | 1146 | 1054 | 1136 => ErrorClass::Schema,
-        _ => ErrorClass::Other,
+        // Among them: killed (1927), idle for too long (4031), network errors (1158 to 1161), forced close
+        // (1080, 1152, 1184).
+        _ => ErrorClass::Disconnected,
     }
 }
 
@@ -49,15 +46,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_sorted() {
+    fn numbers_have_classes() {
         assert_eq!(class(1213, "Deadlock found"), ErrorClass::Replay);
-        assert_eq!(class(1040, "Too many connections"), ErrorClass::BackOff);
-        assert_eq!(class(1290, "running with the --read-only option"), ErrorClass::RoleLost);
+        assert_eq!(class(1040, "Too many connections"), ErrorClass::Unavailable);
+        assert_eq!(class(1290, "running with the --read-only option"), ErrorClass::Unavailable);
         assert_eq!(class(1159, "Got timeout reading communication packets"), ErrorClass::Disconnected);
         assert_eq!(class(1406, "Data too long for column"), ErrorClass::Poison);
         assert_eq!(class(1114, "The table is full"), ErrorClass::DiskFull);
         assert_eq!(class(1030, "Got error 28 from storage engine"), ErrorClass::DiskFull);
-        assert_eq!(class(1030, "Got error 5 from storage engine"), ErrorClass::Other);
+        assert_eq!(class(1030, "Got error 5 from storage engine"), ErrorClass::Disconnected);
         assert_eq!(class(1146, "Table doesn't exist"), ErrorClass::Schema);
     }
 }

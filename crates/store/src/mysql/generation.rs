@@ -1,22 +1,25 @@
-//! Generations of the dedupe table. DDL commits whatever is open, so it has connections of its own.
+//! Creates and drops generations of the dedupe table. DDL commits any open transaction, so it has connections
+//! of its own.
 
 use sqlx::mysql::MySqlConnectOptions;
 
 use super::connect::{Role, connect};
-use crate::StoreError;
+use crate::error::StoreError;
 
+/// Creates a generation, unless it exists.
 pub(super) async fn create(options: &MySqlConnectOptions, number: u64) -> Result<(), StoreError> {
     let sql = format!(
         "CREATE TABLE IF NOT EXISTS dedupe_{number} (\
-         hash BINARY(16) NOT NULL COMMENT '128 bits over namespace and key', \
+         hash BINARY(16) NOT NULL COMMENT '128-bit hash of namespace and key', \
          at BIGINT NOT NULL COMMENT 'when it was stored, in microseconds since the Unix epoch', \
-         answer MEDIUMBLOB NOT NULL COMMENT 'what was answered the first time', \
+         answer MEDIUMBLOB NOT NULL COMMENT 'packed: the first answer', \
          PRIMARY KEY (hash)\
-         ) ENGINE=InnoDB COMMENT='dedupe keys and request ids of one span of time; dropped whole'"
+         ) ENGINE=InnoDB COMMENT='dedupe keys and request ids of one time span; dropped as a whole'"
     );
     run(options, sql).await
 }
 
+/// Drops a generation, if it exists.
 pub(super) async fn drop(options: &MySqlConnectOptions, number: u64) -> Result<(), StoreError> {
     run(options, format!("DROP TABLE IF EXISTS dedupe_{number}")).await
 }

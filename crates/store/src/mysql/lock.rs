@@ -1,7 +1,6 @@
-//! Named locks, by which a connection can be found and killed. They guard nothing: the fence does.
+//! Named locks, which identify a connection so that it can be killed. They protect nothing: the fence does.
 //!
-//! Connection ids start anew after a restart of the server, and a random name never means another
-//! connection than the one that took it.
+//! A connection id may be reused after the server restarts. A random lock name is never reused.
 
 use std::time::Duration;
 
@@ -9,59 +8,68 @@ use forebay_types::Incarnation;
 
 use super::session::MySqlSession;
 use crate::{
-    ErrorClass, StoreError,
+    error::{ErrorClass, StoreError},
     sql::{Session as _, Statement, int_of},
 };
 
-/// How long a killed connection may take to roll back before we go on and wait for its row locks instead.
-const DYING: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(10);
+/// How long to wait for a killed connection's rollback. After that, the fence's row lock makes us wait.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often to check whether a killed connection is gone.
+const KILL_CHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// Names that are used by one owner only, each by one connection only.
+/// Lock names of one owner. Each name is used by one connection only.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(super) struct LockNames {
+    /// The owner's random name.
     incarnation: Incarnation,
+    /// `w` for the writer, `h` for the heartbeat.
     kind: char,
+    /// How many names were given out.
     given: u32,
 }
 
-impl Names {
-    /// `kind` tells the owner's connections apart.
+impl LockNames {
+    /// The names of the owner's connections of one kind.
     pub(super) fn new(incarnation: Incarnation, kind: char) -> Self {
         Self { incarnation, kind, given: 0 }
     }
 
+    /// A new name.
     pub(super) fn next(&mut self) -> String {
         self.given += 1;
         format!("forebay.{:?}.{}{}", self.incarnation, self.kind, self.given)
     }
 }
 
-/// Takes a name that nobody else knows.
-pub(super) async fn take(session: &mut MySqlSession, name: &str) -> Result<(), StoreError> {
+/// Acquires a lock whose name nobody else uses.
+pub(super) async fn acquire(session: &mut MySqlSession, name: &str) -> Result<(), StoreError> {
     let rows = session.fetch(Statement::new("SELECT GET_LOCK(?, 0)", vec![name.into()])).await?;
     match int_of(&rows)? {
         Some(1) => Ok(()),
-        other => Err(StoreError::new(ErrorClass::Other, format!("GET_LOCK({name}) answered {other:?}"))),
+        other => {
+            Err(StoreError::new(ErrorClass::Disconnected, format!("GET_LOCK({name}) returned {other:?}")))
+        }
     }
 }
 
-/// Kills the connection that holds a name, if one does, and waits until its transaction is over.
+/// Kills the connection that holds a lock, if there is one, and waits until its transaction is over.
 pub(super) async fn kill_holder(session: &mut MySqlSession, name: &str) -> Result<(), StoreError> {
     if name.is_empty() {
         return Ok(());
     }
     let Some(id) = holder(session, name).await? else { return Ok(()) };
-    tracing::info!(connection = id, "killing a connection of the shard's old owner");
+    tracing::info!(connection = id, lock = name, "killing an old connection of the shard's owner");
     match session.run(format!("KILL CONNECTION {id}")).await {
-        // Where it could not be killed, its row locks make us wait.
-        Err(error) if session.is_whole() => tracing::debug!(%error, "KILL"),
+        // If it survives, its row locks make us wait.
+        Err(error) if session.is_usable() => {
+            tracing::debug!(connection = id, %error, "KILL failed; waiting for the row locks instead");
+        }
         done => done?,
     }
-    // A connection's named locks go after its transaction is rolled back.
-    let deadline = tokio::time::Instant::now() + DYING;
+    // A connection loses its named locks after its transaction is rolled back.
+    let deadline = tokio::time::Instant::now() + KILL_TIMEOUT;
     while tokio::time::Instant::now() < deadline && holder(session, name).await?.is_some() {
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(KILL_CHECK_EVERY).await;
     }
     Ok(())
 }

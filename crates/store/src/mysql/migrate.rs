@@ -8,18 +8,19 @@ use super::{
     session::MySqlSession,
 };
 use crate::{
-    ErrorClass, MigrateError, StoreError,
+    error::{ErrorClass, MigrateError, StoreError},
     sql::{Session as _, Statement, int_of, version},
 };
 
 const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/mysql/0001_first.sql"))];
 
-/// The version that this program knows.
+/// The version that this program supports.
 pub(super) const VERSION: u32 = 1;
 
-/// How long another migration of the same schema may take, in seconds.
+/// How long to wait for another migration of the same schema, in seconds.
 const WAIT_SECONDS: i64 = 60;
 
+/// Creates or upgrades the schema. Returns the versions that were applied.
 pub(super) async fn migrate(options: &MySqlConnectOptions) -> Result<Vec<u32>, MigrateError> {
     let mut session = match connect(options, Role::Single).await {
         Err(error) if error.class == ErrorClass::Schema => {
@@ -29,16 +30,16 @@ pub(super) async fn migrate(options: &MySqlConnectOptions) -> Result<Vec<u32>, M
         session => session?,
     };
     let name = "SELECT GET_LOCK(CONCAT('forebay.migrate.', LEFT(SHA2(DATABASE(), 256), 32)), ?)";
-    // Longer than the session waits for an answer, so it is asked in steps.
+    // A session waits 10 s for an answer, so it asks for the lock in steps.
     for _ in 0..WAIT_SECONDS / 5 {
         let rows = session.fetch(Statement::new(name, vec![5_i64.into()])).await?;
         if int_of(&rows)? == Some(1) {
-            // The lock goes with the connection.
+            // The lock ends with the connection.
             return apply(&mut session).await;
         }
     }
-    let message = "another migration of this schema has been under way for a minute";
-    Err(StoreError::new(ErrorClass::BackOff, message).into())
+    let message = "another migration of this schema has held its lock for a minute: try again later";
+    Err(StoreError::new(ErrorClass::Unavailable, message).into())
 }
 
 async fn apply(session: &mut MySqlSession) -> Result<Vec<u32>, MigrateError> {
@@ -46,8 +47,8 @@ async fn apply(session: &mut MySqlSession) -> Result<Vec<u32>, MigrateError> {
         .run(
             "CREATE TABLE IF NOT EXISTS schema_version (\
              version INT UNSIGNED NOT NULL COMMENT 'number of the migration', \
-             applied_at BIGINT NOT NULL COMMENT 'when, in microseconds since the Unix epoch', \
-             PRIMARY KEY (version)) ENGINE=InnoDB COMMENT='the migrations that were applied'",
+             applied_at BIGINT NOT NULL COMMENT 'when it was applied, in microseconds since the Unix epoch', \
+             PRIMARY KEY (version)) ENGINE=InnoDB COMMENT='applied migrations'",
         )
         .await?;
     let found = int_of(&session.fetch(version::read()).await?)?;
@@ -61,11 +62,11 @@ async fn apply(session: &mut MySqlSession) -> Result<Vec<u32>, MigrateError> {
     Ok(missing.into_iter().map(|(number, _)| number).collect())
 }
 
-/// The account may be allowed to.
+/// Creates the schema itself. The account may lack the privilege.
 async fn create_schema(options: &MySqlConnectOptions) -> Result<(), StoreError> {
     let Some(schema) = options.get_database().map(str::to_owned) else { return Ok(()) };
     let mut connection = options.clone().database("").connect().await.map_err(classify)?;
-    // The name holds no backtick, see options.rs.
+    // The name contains no backtick, see options.rs.
     let sql = format!("CREATE DATABASE IF NOT EXISTS `{schema}`");
     connection.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await.map_err(classify)?;
     Ok(())

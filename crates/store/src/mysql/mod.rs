@@ -3,7 +3,7 @@
 mod connect;
 mod error;
 mod generation;
-mod heart;
+mod heartbeat;
 mod lock;
 mod migrate;
 mod options;

@@ -1,4 +1,4 @@
-//! Where a shard's server is, and what it takes to get in.
+//! The address of a shard's server, and the credentials for it.
 
 use std::{fmt, path::PathBuf, str::FromStr as _};
 
@@ -7,15 +7,15 @@ use sqlx::{
     mysql::{MySqlConnectOptions, MySqlSslMode},
 };
 
-use crate::{ErrorClass, StoreError};
+use crate::error::{ErrorClass, StoreError};
 
-/// What does not stand in the URL.
+/// Connection options beside the URL.
 #[derive(Clone, Default)]
 pub struct MySqlOptions {
-    /// The account's password; takes the place of one in the URL. Never logged.
+    /// The account's password. It overrides one in the URL. Never logged.
     pub password: Option<String>,
-    /// A file with the certificates of the authorities that may vouch for the server. With it every
-    /// connection is encrypted and the server's identity is verified.
+    /// A file with the certificates of trusted authorities. With it, connections are encrypted and the
+    /// server's identity is verified.
     pub tls_ca: Option<PathBuf>,
 }
 
@@ -25,12 +25,12 @@ impl fmt::Debug for MySqlOptions {
     }
 }
 
-/// How to reach the schema. The URL must name one.
+/// Parses a shard's URL. It must name a schema.
 pub(super) fn parse(url: &str, options: &MySqlOptions) -> Result<MySqlConnectOptions, StoreError> {
-    // The URL may hold a password, so that no message repeats it.
+    // The URL may contain a password, so no message repeats it.
     let wrong = |what: &str| {
         let message = format!("not the URL of a shard (mysql://user@host:3306/schema): {what}");
-        StoreError::new(ErrorClass::Other, message)
+        StoreError::new(ErrorClass::Disconnected, message)
     };
     if !url.starts_with("mysql://") && !url.starts_with("mariadb://") {
         return Err(wrong("it must begin with mysql://"));
@@ -38,7 +38,7 @@ pub(super) fn parse(url: &str, options: &MySqlOptions) -> Result<MySqlConnectOpt
     let mut parsed = MySqlConnectOptions::from_str(url).map_err(|error| wrong(&error.to_string()))?;
     match parsed.get_database() {
         None | Some("") => return Err(wrong("it names no schema")),
-        Some(schema) if schema.contains('`') => return Err(wrong("the schema's name holds a `")),
+        Some(schema) if schema.contains('`') => return Err(wrong("the schema's name contains a `")),
         Some(_) => {}
     }
     if let Some(password) = &options.password {
@@ -47,11 +47,11 @@ pub(super) fn parse(url: &str, options: &MySqlOptions) -> Result<MySqlConnectOpt
     if let Some(ca) = &options.tls_ca {
         parsed = parsed.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(ca);
     } else if options.password.is_none() && !url.contains("ssl-mode") && !url.contains("sslmode") {
-        // The driver leaves Nagle's algorithm on, which costs an encrypted connection 40 ms at every
-        // statement of more than one TLS record; and TLS that trusts anybody guards nothing but a password.
+        // Nothing to protect: TLS without a trusted authority only hides a password. And the driver leaves
+        // Nagle's algorithm on, which delays each statement of more than one TLS record by 40 ms.
         parsed = parsed.ssl_mode(MySqlSslMode::Disabled);
     }
-    // The session's settings are set in one statement, see connect.rs.
+    // connect.rs sets the session variables in one statement.
     Ok(parsed
         .pipes_as_concat(false)
         .no_engine_substitution(false)
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_url_is_told_without_its_password() {
+    fn the_error_for_a_wrong_url_hides_the_password() {
         for url in ["", "postgres://u:secret@h/s", "mysql://u:secret@h", "mysql://u:secret@h:port/s"] {
             let error = parse(url, &MySqlOptions::default()).unwrap_err();
             assert!(error.message.contains("mysql://user@host"), "{error}");

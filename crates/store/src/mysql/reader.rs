@@ -1,4 +1,4 @@
-//! A few connections that only read.
+//! A small pool of connections that only read.
 
 use std::time::Duration;
 
@@ -11,18 +11,19 @@ use sqlx::{
 use super::{
     connect,
     error::classify,
-    session::{PATIENCE, bind, decode},
+    session::{STATEMENT_TIMEOUT, bind, decode},
 };
 use crate::{
-    ErrorClass, StoreError,
-    sql::{Dialect, Row, Source, Statement},
+    error::{ErrorClass, StoreError},
+    sql::{Dialect, ReadConnection, Row, Statement},
 };
 
-pub(super) struct MySqlSource(MySqlPool);
+/// The connections of a reader.
+pub(super) struct MySqlReadPool(MySqlPool);
 
-impl MySqlSource {
-    /// Connects when first asked. Every question is a transaction by itself, so nothing is open on a
-    /// connection that goes back.
+impl MySqlReadPool {
+    /// Creates the pool. It connects when first used. Each query is a transaction of its own, so a connection
+    /// returns to the pool without one.
     pub(super) fn new(options: &MySqlConnectOptions) -> Self {
         let pool = MySqlPoolOptions::new()
             .max_connections(4)
@@ -35,7 +36,7 @@ impl MySqlSource {
 }
 
 #[async_trait]
-impl Source for MySqlSource {
+impl ReadConnection for MySqlReadPool {
     fn dialect(&self) -> Dialect {
         Dialect::MySql
     }
@@ -43,13 +44,13 @@ impl Source for MySqlSource {
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let (sql, arguments) = bind(statement)?;
         let mut connection = self.0.acquire().await.map_err(classify)?;
-        let asking = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
-        match tokio::time::timeout(PATIENCE, asking).await {
+        let query = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
+        match tokio::time::timeout(STATEMENT_TIMEOUT, query).await {
             Ok(rows) => rows.map_err(classify)?.iter().map(decode).collect(),
             Err(_) => {
-                // Its answer may still come: nobody else must read that for the answer to another question.
+                // The answer may still arrive. The next user of this connection would take it for its own.
                 drop(connection.detach());
-                Err(StoreError::new(ErrorClass::Disconnected, "the server does not answer"))
+                Err(StoreError::new(ErrorClass::Disconnected, "the server did not answer within 10 s"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! One connection, which is thrown away by its first failure that leaves it in doubt.
+//! One connection. It is dropped after the first failure that leaves its state in doubt.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -11,27 +11,29 @@ use sqlx::{
 
 use super::error::classify;
 use crate::{
-    CommitError, ErrorClass, StoreError,
-    sql::{Row, Session, Statement, Value, nonsense},
+    error::{CommitError, ErrorClass, StoreError},
+    sql::{Row, Session, Statement, Value, corrupt},
 };
 
-/// No statement of ours takes as long on a server that can be reached. TCP alone would wait for minutes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// No statement of this crate takes as long on a reachable server. TCP alone would wait for minutes.
+pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A statement whose values are no larger than this goes as text, together with its neighbours, in one round trip. Larger
-/// ones, which are the INSERTs of many items, are prepared: MySQL 9.7 takes a fifth longer to read those as text.
+/// A statement whose values are no larger is sent as text, in one round trip with its neighbours. Larger
+/// ones, the INSERTs of many items, are prepared: MySQL 9.7 needs a fifth more time to parse those as text.
 const TEXT_BYTES: usize = 8 << 10;
-/// Text that goes at once.
-const TOGETHER_BYTES: usize = 64 << 10;
+/// The most text of one round trip.
+const PIPELINE_BYTES: usize = 64 << 10;
 
-/// Statements that go in one round trip.
+/// Statements for one round trip.
 #[derive(Default)]
-struct Together {
+struct Pipeline {
+    /// The statements, with their values, separated by semicolons.
     text: String,
+    /// The number of statements.
     count: usize,
 }
 
-impl Together {
+impl Pipeline {
     fn push(&mut self, statement: &Statement) {
         if self.count > 0 {
             self.text.push(';');
@@ -41,35 +43,38 @@ impl Together {
     }
 }
 
+/// One connection to a schema.
 pub(super) struct MySqlSession {
+    /// Absent after a failure that left its state in doubt.
     connection: Option<MySqlConnection>,
 }
 
 impl MySqlSession {
+    /// A session on an open connection.
     pub(super) fn new(connection: MySqlConnection) -> Self {
         Self { connection: Some(connection) }
     }
 
-    /// Whether it may still work.
-    pub(super) fn is_whole(&self) -> bool {
+    /// Whether the connection was not dropped.
+    pub(super) fn is_usable(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// Runs text as it stands, which may be several statements.
+    /// Runs text that may contain several statements.
     pub(super) async fn run(&mut self, sql: impl Into<Cow<'static, str>>) -> Result<(), StoreError> {
         let sql = AssertSqlSafe(sql.into());
-        self.patiently(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
+        self.with_timeout(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
     }
 
-    /// Runs statements in one round trip, up to the first that fails. Notes how many rows each of those before it matched;
-    /// returns the rows that came.
-    async fn run_together(
+    /// Runs statements in one round trip, up to the first that fails. For each one before it, adds to
+    /// `matched` how many rows it matched. Returns all rows that the statements produced.
+    async fn run_pipeline(
         &mut self,
         sql: String,
         matched: &mut Vec<u64>,
     ) -> Result<Vec<MySqlRow>, StoreError> {
         let sql = AssertSqlSafe(sql);
-        self.patiently(async |connection| {
+        self.with_timeout(async |connection| {
             let mut results = connection.fetch_many(sqlx::raw_sql(sql));
             let mut rows = Vec::new();
             while let Some(result) = results.try_next().await? {
@@ -83,49 +88,49 @@ impl MySqlSession {
         .await
     }
 
-    /// Runs what was gathered, if anything was.
-    async fn send(&mut self, together: &mut Together) -> Result<(), StoreError> {
-        let together = std::mem::take(together);
-        if together.count > 0 {
-            self.run_together(together.text, &mut Vec::new()).await?;
+    /// Runs the collected statements, if there are any.
+    async fn send(&mut self, pipeline: &mut Pipeline) -> Result<(), StoreError> {
+        let pipeline = std::mem::take(pipeline);
+        if pipeline.count > 0 {
+            self.run_pipeline(pipeline.text, &mut Vec::new()).await?;
         }
         Ok(())
     }
 
-    /// Runs a statement and a query in one round trip. Returns how many rows the statement matched, and those of the query.
+    /// Runs a statement and a query in one round trip. Returns how many rows the statement matched, and the
+    /// query's rows.
     pub(super) async fn execute_and_fetch(
         &mut self,
         statement: Statement,
         query: &'static str,
     ) -> Result<(u64, Vec<Row>), StoreError> {
-        let mut together = Together::default();
-        together.push(&statement);
-        together.push(&Statement::new(query, vec![]));
+        let mut pipeline = Pipeline::default();
+        pipeline.push(&statement);
+        pipeline.push(&Statement::new(query, vec![]));
         let mut matched = Vec::new();
-        let rows = self.run_together(together.text, &mut matched).await?;
+        let rows = self.run_pipeline(pipeline.text, &mut matched).await?;
         let rows = rows.iter().map(decode).collect::<Result<_, _>>()?;
         Ok((matched.first().copied().unwrap_or_default(), rows))
     }
 
-    /// Whether the server still answers.
+    /// Checks that the server still answers.
     pub(super) async fn ping(&mut self) -> Result<(), StoreError> {
-        self.patiently(async |connection| connection.ping().await).await
+        self.with_timeout(async |connection| connection.ping().await).await
     }
 
-    /// Passes the connection to `work`, and keeps it only if it came to no harm.
-    pub(super) async fn patiently<T>(
+    /// Passes the connection to `work`, and drops it if an error leaves its state in doubt.
+    pub(super) async fn with_timeout<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut MySqlConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, StoreError> {
         let Some(mut connection) = self.connection.take() else {
             return Err(StoreError::new(ErrorClass::Disconnected, "the connection is lost"));
         };
-        let done = match tokio::time::timeout(PATIENCE, work(&mut connection)).await {
+        let done = match tokio::time::timeout(STATEMENT_TIMEOUT, work(&mut connection)).await {
             Ok(done) => done.map_err(classify),
-            Err(_) => Err(StoreError::new(ErrorClass::Disconnected, "the server does not answer")),
+            Err(_) => Err(StoreError::new(ErrorClass::Disconnected, "the server did not answer within 10 s")),
         };
-        let broken = |class| matches!(class, ErrorClass::Disconnected | ErrorClass::Other);
-        if !done.as_ref().is_err_and(|error| broken(error.class)) {
+        if !done.as_ref().is_err_and(|error| error.class == ErrorClass::Disconnected) {
             self.connection = Some(connection);
         }
         done
@@ -142,7 +147,7 @@ impl Session for MySqlSession {
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError> {
         let (sql, arguments) = bind(statement)?;
         let done = self
-            .patiently(async |connection| sqlx::query_with(sql, arguments).execute(connection).await)
+            .with_timeout(async |connection| sqlx::query_with(sql, arguments).execute(connection).await)
             .await?;
         Ok(done.rows_affected())
     }
@@ -153,35 +158,35 @@ impl Session for MySqlSession {
         fence: Statement,
         bytes_max: usize,
     ) -> Result<(), CommitError> {
-        let bytes_max = bytes_max.min(TOGETHER_BYTES);
-        let mut together = Together::default();
+        let bytes_max = bytes_max.min(PIPELINE_BYTES);
+        let mut pipeline = Pipeline::default();
         for statement in statements {
-            if statement.weight() > TEXT_BYTES.min(bytes_max / 2) {
-                self.send(&mut together).await.map_err(CommitError::RolledBack)?;
+            if statement.encoded_len() > TEXT_BYTES.min(bytes_max / 2) {
+                self.send(&mut pipeline).await.map_err(CommitError::RolledBack)?;
                 self.execute(statement).await.map_err(CommitError::RolledBack)?;
                 continue;
             }
-            if together.text.len() + statement.text_len() > bytes_max {
-                self.send(&mut together).await.map_err(CommitError::RolledBack)?;
+            if pipeline.text.len() + statement.text_len() > bytes_max {
+                self.send(&mut pipeline).await.map_err(CommitError::RolledBack)?;
             }
-            together.push(&statement);
+            pipeline.push(&statement);
         }
-        let before_fence = together.count;
-        together.push(&fence);
-        together.push(&Statement::new("COMMIT", vec![]));
+        let before_fence = pipeline.count;
+        pipeline.push(&fence);
+        pipeline.push(&Statement::new("/* forebay batch */ COMMIT", vec![]));
         let mut matched = Vec::new();
-        match self.run_together(together.text, &mut matched).await {
+        match self.run_pipeline(pipeline.text, &mut matched).await {
             Ok(_) if matched.get(before_fence) == Some(&1) => Ok(()),
-            Ok(_) => Err(CommitError::Unknown(nonsense("no row: the fence"))),
-            // The server said no to a statement, and then it does not come to those behind it.
-            Err(error) if self.is_whole() && matched.len() < before_fence => {
+            Ok(_) => Err(CommitError::Unknown(corrupt("no row: the fence"))),
+            // A server stops at the first failure, so it did not reach the fence.
+            Err(error) if self.is_usable() && matched.len() < before_fence => {
                 Err(CommitError::RolledBack(error))
             }
-            Err(error) if self.is_whole() && matched.len() == before_fence => {
+            Err(error) if self.is_usable() && matched.len() == before_fence => {
                 Err(CommitError::at_the_fence(error))
             }
             Err(error) => {
-                // Whatever the server said: only the fence row tells what became of COMMIT.
+                // Whatever the server reported, only the fence row tells the outcome of COMMIT.
                 self.connection = None;
                 Err(CommitError::Unknown(error))
             }
@@ -191,7 +196,7 @@ impl Session for MySqlSession {
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let (sql, arguments) = bind(statement)?;
         let rows = self
-            .patiently(async |connection| sqlx::query_with(sql, arguments).fetch_all(connection).await)
+            .with_timeout(async |connection| sqlx::query_with(sql, arguments).fetch_all(connection).await)
             .await?;
         rows.iter().map(decode).collect()
     }
@@ -199,7 +204,7 @@ impl Session for MySqlSession {
     async fn commit(&mut self) -> Result<(), StoreError> {
         let done = self.run("COMMIT").await;
         if done.is_err() {
-            // Whatever the server said: only the fence row tells what became of it.
+            // Whatever the server reported, only the fence row tells the outcome.
             self.connection = None;
         }
         done
@@ -214,13 +219,14 @@ impl Session for MySqlSession {
     }
 }
 
+/// A statement in the driver's form.
 pub(super) fn bind(
     statement: Statement,
 ) -> Result<(AssertSqlSafe<Cow<'static, str>>, MySqlArguments), StoreError> {
     use sqlx::Arguments as _;
     let mut arguments = MySqlArguments::default();
-    let weight = statement.values.iter().map(Value::weight).sum();
-    arguments.reserve(statement.values.len(), weight);
+    let encoded_len = statement.values.iter().map(Value::encoded_len).sum();
+    arguments.reserve(statement.values.len(), encoded_len);
     for value in &statement.values {
         let added = match value {
             Value::Null => arguments.add(None::<i64>),
@@ -232,18 +238,19 @@ pub(super) fn bind(
     Ok((AssertSqlSafe(statement.sql), arguments))
 }
 
+/// A row in this crate's form.
 pub(super) fn decode(row: &MySqlRow) -> Result<Row, StoreError> {
     let mut values = Vec::with_capacity(row.len());
     for column in row.columns() {
-        let place = column.ordinal();
-        let raw = row.try_get_raw(place).map_err(classify)?;
+        let position = column.ordinal();
+        let raw = row.try_get_raw(position).map_err(classify)?;
         let kind = raw.type_info();
         let number =
             <i64 as sqlx::Type<MySql>>::compatible(&kind) || <u64 as sqlx::Type<MySql>>::compatible(&kind);
         values.push(match () {
             () if raw.is_null() => Value::Null,
-            () if number => Value::Int(row.try_get_unchecked(place).map_err(classify)?),
-            () => Value::from(row.try_get_unchecked::<&[u8], _>(place).map_err(classify)?),
+            () if number => Value::Int(row.try_get_unchecked(position).map_err(classify)?),
+            () => Value::from(row.try_get_unchecked::<&[u8], _>(position).map_err(classify)?),
         });
     }
     Ok(Row(values))

@@ -1,16 +1,18 @@
-//! What a server's settings mean for what it commits.
+//! What a server's settings imply for its commits.
 
 use std::collections::BTreeMap;
 
 use super::{connect, session::MySqlSession};
 use crate::{
-    Settings, StoreError,
+    error::StoreError,
+    rows::Settings,
     sql::{Session as _, Statement},
 };
 
-/// A semi-synchronous commit that waits for less falls back to an asynchronous one within a day.
+/// A semi-synchronous commit with a shorter timeout can become asynchronous within a day.
 const NEVER_MS: u64 = 24 * 60 * 60 * 1_000;
 
+/// The variables that matter.
 const NAMES: [&str; 17] = [
     "version",
     "max_allowed_packet",
@@ -31,100 +33,129 @@ const NAMES: [&str; 17] = [
     "wsrep_on",
 ];
 
-pub(super) async fn look(session: &mut MySqlSession) -> Result<Settings, StoreError> {
+/// Reads and assesses the server's settings.
+pub(super) async fn read(session: &mut MySqlSession) -> Result<Settings, StoreError> {
     let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('{}')", NAMES.join("','"));
     let mut variables = BTreeMap::new();
     for row in session.fetch(Statement::new(sql, vec![])).await? {
         variables.insert(row.text(0)?, row.text(1)?);
     }
-    let minimal = session.patiently(async |connection| connect::small_binary_log(connection).await).await?;
-    Ok(judge(&variables, minimal))
+    let minimal = session.with_timeout(async |connection| connect::minimize_binlog(connection).await).await?;
+    let variables = Variables(variables);
+    Ok(variables.settings(minimal))
 }
 
-fn judge(variables: &BTreeMap<String, String>, minimal_row_images: bool) -> Settings {
-    let value = |name: &str| variables.get(name).map_or("", String::as_str);
-    let on = |name: &str| matches!(value(name), "ON" | "1");
-    let mut not_durable = Vec::new();
-    let flush = value("innodb_flush_log_at_trx_commit");
-    if flush != "1" {
-        not_durable.push(format!(
-            "innodb_flush_log_at_trx_commit is {flush}: a crash loses up to a second of commits"
-        ));
+/// The server's global variables by name.
+struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    fn value(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
     }
-    if on("log_bin") && value("sync_binlog") != "1" {
-        let sync = value("sync_binlog");
-        not_durable.push(format!(
-            "sync_binlog is {sync}: a crash loses commits from the binary log and from replicas"
-        ));
+
+    fn on(&self, name: &str) -> bool {
+        matches!(self.value(name), "ON" | "1")
     }
-    if value("innodb_doublewrite") == "OFF" {
-        not_durable.push("innodb_doublewrite is OFF: a page half written in a crash is lost".to_owned());
-    }
-    if value("innodb_flush_method") == "nosync" {
-        not_durable.push("innodb_flush_method is nosync: nothing waits for the disk".to_owned());
-    }
-    for (enabled, timeout, wait) in [
-        (
-            "rpl_semi_sync_source_enabled",
-            "rpl_semi_sync_source_timeout",
-            "rpl_semi_sync_source_wait_no_replica",
-        ),
-        (
-            "rpl_semi_sync_master_enabled",
-            "rpl_semi_sync_master_timeout",
-            "rpl_semi_sync_master_wait_no_slave",
-        ),
-    ] {
-        if !on(enabled) {
-            continue;
+
+    fn settings(&self, minimal_row_images: bool) -> Settings {
+        let version = self.value("version");
+        let server = match version.split_once("-MariaDB") {
+            Some((number, _)) => format!("MariaDB {number}"),
+            None => format!("MySQL {version}"),
+        };
+        let packet = self.value("max_allowed_packet").parse::<usize>().unwrap_or(1 << 20);
+        Settings {
+            server,
+            not_durable: self.assess_durability(),
+            slow: self.assess_speed(minimal_row_images),
+            batch_bytes: packet / 4,
         }
-        if value(timeout).parse::<u64>().is_ok_and(|milliseconds| milliseconds < NEVER_MS) {
-            let milliseconds = value(timeout);
+    }
+
+    /// The settings that may lose an acknowledged commit.
+    fn assess_durability(&self) -> Vec<String> {
+        let mut not_durable = Vec::new();
+        let flush = self.value("innodb_flush_log_at_trx_commit");
+        if flush != "1" {
             not_durable.push(format!(
-                "{timeout} is {milliseconds} ms: after that a commit returns before a replica has it"
+                "innodb_flush_log_at_trx_commit is {flush}: a crash loses up to a second of commits"
             ));
         }
-        if value(wait) == "OFF" {
-            not_durable.push(format!("{wait} is OFF: without replicas a commit returns at once"));
+        let sync = self.value("sync_binlog");
+        if self.on("log_bin") && sync != "1" {
+            not_durable.push(format!(
+                "sync_binlog is {sync}: a crash loses commits from the binary log and from replicas"
+            ));
+        }
+        if self.value("innodb_doublewrite") == "OFF" {
+            not_durable.push("innodb_doublewrite is OFF: a page half written in a crash is lost".to_owned());
+        }
+        if self.value("innodb_flush_method") == "nosync" {
+            not_durable.push("innodb_flush_method is nosync: a commit does not wait for the disk".to_owned());
+        }
+        self.assess_replication(&mut not_durable);
+        if self.on("log_bin") && self.value("binlog_format") == "STATEMENT" {
+            not_durable.push(
+                "binlog_format is STATEMENT: it does not support READ COMMITTED, so every batch fails"
+                    .to_owned(),
+            );
+        }
+        not_durable
+    }
+
+    fn assess_replication(&self, not_durable: &mut Vec<String>) {
+        for (prefix, wait) in [
+            ("rpl_semi_sync_source", "rpl_semi_sync_source_wait_no_replica"),
+            ("rpl_semi_sync_master", "rpl_semi_sync_master_wait_no_slave"),
+        ] {
+            if !self.on(&format!("{prefix}_enabled")) {
+                continue;
+            }
+            let milliseconds = self.value(&format!("{prefix}_timeout"));
+            if milliseconds.parse::<u64>().is_ok_and(|milliseconds| milliseconds < NEVER_MS) {
+                not_durable.push(format!(
+                    "{prefix}_timeout is {milliseconds} ms: \
+                     after that a commit returns before a replica has it"
+                ));
+            }
+            if self.value(wait) == "OFF" {
+                not_durable.push(format!("{wait} is OFF: without replicas a commit returns at once"));
+            }
+        }
+        if self.on("wsrep_on") {
+            not_durable.push("wsrep_on is ON: Galera loses updates that pass the fence".to_owned());
         }
     }
-    if on("wsrep_on") {
-        not_durable.push("wsrep_on is ON: Galera loses updates that pass the fence".to_owned());
+
+    /// The settings that make commits slower.
+    fn assess_speed(&self, minimal_row_images: bool) -> Vec<String> {
+        let mut slow = Vec::new();
+        if minimal_row_images || !self.on("log_bin") {
+            return slow;
+        }
+        if self.value("binlog_row_image") == "FULL" {
+            slow.push(
+                "binlog_row_image is FULL and this account may not change it for its sessions: \
+                 the binary log receives each deleted item again"
+                    .to_owned(),
+            );
+        }
+        if self.on("binlog_annotate_row_events") {
+            slow.push(
+                "binlog_annotate_row_events is ON and this account may not change it for its sessions: \
+                 the binary log also receives the text of each statement, payloads included"
+                    .to_owned(),
+            );
+        }
+        slow
     }
-    if on("log_bin") && value("binlog_format") == "STATEMENT" {
-        not_durable.push(
-            "binlog_format is STATEMENT: it can't carry READ COMMITTED, and every batch fails".to_owned(),
-        );
-    }
-    let mut slow = Vec::new();
-    if on("log_bin") && value("binlog_row_image") == "FULL" && !minimal_row_images {
-        slow.push(
-            "binlog_row_image is FULL and this account may not change it for its sessions: \
-             each removed item is written to the binary log once more"
-                .to_owned(),
-        );
-    }
-    if on("log_bin") && on("binlog_annotate_row_events") && !minimal_row_images {
-        slow.push(
-            "binlog_annotate_row_events is ON and this account may not change it for its sessions: \
-             the text of each statement, payloads included, is written to the binary log too"
-                .to_owned(),
-        );
-    }
-    let version = value("version");
-    let server = match version.split_once("-MariaDB") {
-        Some((number, _)) => format!("MariaDB {number}"),
-        None => format!("MySQL {version}"),
-    };
-    let packet = value("max_allowed_packet").parse::<usize>().unwrap_or(1 << 20);
-    Settings { server, not_durable, slow, batch_bytes: packet / 4 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn variables(pairs: &[(&str, &str)]) -> Variables {
         let good = [
             ("version", "10.11.14-MariaDB-0+deb12u2"),
             ("max_allowed_packet", "16777216"),
@@ -134,45 +165,46 @@ mod tests {
             ("innodb_flush_log_at_trx_commit", "1"),
             ("innodb_doublewrite", "ON"),
         ];
-        good.iter().chain(pairs).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        let all = good.iter().chain(pairs);
+        Variables(all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
     #[test]
-    fn a_server_as_it_should_be() {
-        let settings = judge(&variables(&[]), true);
+    fn a_server_with_recommended_settings() {
+        let settings = variables(&[]).settings(true);
         assert_eq!(settings.server, "MariaDB 10.11.14");
         assert_eq!((settings.not_durable.len(), settings.slow.len()), (0, 0));
         assert_eq!(settings.batch_bytes, 4 << 20);
     }
 
     #[test]
-    fn what_may_lose_a_commit_is_named() {
+    fn settings_that_may_lose_a_commit_are_named() {
         for (name, value) in [
             ("sync_binlog", "0"),
             ("innodb_flush_log_at_trx_commit", "2"),
             ("innodb_doublewrite", "OFF"),
             ("wsrep_on", "ON"),
         ] {
-            let settings = judge(&variables(&[(name, value)]), true);
+            let settings = variables(&[(name, value)]).settings(true);
             assert_eq!(settings.not_durable.len(), 1, "{name}");
             assert!(settings.not_durable[0].starts_with(name), "{name}");
         }
         let falls_back = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "10000")];
-        assert_eq!(judge(&variables(&falls_back), true).not_durable.len(), 1);
+        assert_eq!(variables(&falls_back).settings(true).not_durable.len(), 1);
         let waits = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "4294967295")];
-        assert_eq!(judge(&variables(&waits), true).not_durable.len(), 0);
+        assert_eq!(variables(&waits).settings(true).not_durable.len(), 0);
         let without_log = [("log_bin", "OFF"), ("sync_binlog", "0")];
-        assert_eq!(judge(&variables(&without_log), true).not_durable.len(), 0);
+        assert_eq!(variables(&without_log).settings(true).not_durable.len(), 0);
     }
 
     #[test]
-    fn whole_row_images_are_slow_where_they_can_not_be_helped() {
+    fn full_row_images_are_slow_unless_the_session_can_change_them() {
         let full = variables(&[("binlog_row_image", "FULL"), ("version", "9.7.0")]);
-        assert_eq!(judge(&full, true).slow.len(), 0);
-        assert_eq!(judge(&full, false).slow.len(), 1);
-        assert_eq!(judge(&full, false).server, "MySQL 9.7.0");
+        assert_eq!(full.settings(true).slow.len(), 0);
+        assert_eq!(full.settings(false).slow.len(), 1);
+        assert_eq!(full.settings(false).server, "MySQL 9.7.0");
         let text = variables(&[("binlog_annotate_row_events", "ON")]);
-        assert_eq!(judge(&text, true).slow.len(), 0);
-        assert!(judge(&text, false).slow[0].starts_with("binlog_annotate_row_events is ON"));
+        assert_eq!(text.settings(true).slow.len(), 0);
+        assert!(text.settings(false).slow[0].starts_with("binlog_annotate_row_events is ON"));
     }
 }

@@ -1,4 +1,4 @@
-//! Writes batches on the one connection that may.
+//! Writes batches on the only connection that may.
 
 use std::time::Duration;
 
@@ -8,43 +8,52 @@ use tokio::time::Instant;
 
 use super::{
     connect::{Role, connect},
-    lock::{self, Names},
+    lock::{self, LockNames},
     session::MySqlSession,
 };
 use crate::{
-    Batch, CommitError, ErrorClass, Outcome, StoreError, Writer,
+    batch::Batch,
+    error::{CommitError, ErrorClass, StoreError},
+    rows::Fence,
+    shard::{Outcome, Writer},
     sql::{Dialect, Session as _, Statement, commit, fence},
 };
 
-/// The server closes a writer's connection that is idle for 15 s, so one idle for longer than this is
-/// looked at before it is used.
-const IDLE: Duration = Duration::from_secs(5);
-/// How often the fence row is asked for while something else holds it, each time for 3 s.
-const TRIES: u32 = 3;
+/// The server closes a writer's connection that is idle for 15 s. One that was idle for longer than this is
+/// checked before its next use.
+const CHECK_AFTER_IDLE: Duration = Duration::from_secs(5);
+/// How often to ask for the fence row while another transaction holds it. Each attempt waits 3 s.
+const FENCE_ATTEMPTS_MAX: u32 = 3;
 
+/// The connection that writes batches.
 pub(super) struct MySqlWriter {
+    /// How to connect.
     pub(super) options: MySqlConnectOptions,
+    /// The owner whose batches it writes.
     pub(super) owner: fence::Owner,
+    /// The connection.
     pub(super) session: MySqlSession,
-    pub(super) names: Names,
-    /// Names that connections of this writer hold or held, the present one's last.
+    /// The lock names of this owner's writers.
+    pub(super) names: LockNames,
+    /// The lock names of this writer's connections that may still be alive, the current one's last.
     pub(super) held: Vec<String>,
+    /// When the connection was last used.
     pub(super) used: Instant,
-    /// What one statement may carry.
+    /// The most bytes that one statement may carry.
     pub(super) statement_bytes: usize,
 }
 
 impl MySqlWriter {
-    /// Kills what is left of earlier connections and makes a new one, which is of use only once its name
-    /// stands in the heartbeat.
-    async fn connect_anew(&mut self) -> Result<(), StoreError> {
+    /// Kills what is left of earlier connections and opens a new one. The new one is usable only after its
+    /// lock name is in the heartbeat row.
+    async fn reconnect(&mut self) -> Result<(), StoreError> {
         let mut session = connect(&self.options, Role::Writer).await?;
         for name in &self.held {
             lock::kill_holder(&mut session, name).await?;
         }
         let name = self.names.next();
         self.held.push(name.clone());
-        lock::take(&mut session, &name).await?;
+        lock::acquire(&mut session, &name).await?;
         session
             .execute(Statement::new(
                 "UPDATE heartbeat SET writer_lock = ? WHERE id = 1 AND epoch = ? AND incarnation = ?",
@@ -55,34 +64,34 @@ impl MySqlWriter {
                 ],
             ))
             .await?;
-        // Matched or not: whether the shard is still ours is for the fence to say.
+        // It does not matter whether the row matched: the fence decides who owns the shard.
         session.commit().await?;
         self.held = vec![name];
         (self.session, self.used) = (session, Instant::now());
         Ok(())
     }
 
-    async fn ensure_live(&mut self) -> Result<(), StoreError> {
-        if self.session.is_whole() && self.used.elapsed() > IDLE {
-            // Nothing of a batch was sent yet, so that a lost connection costs nothing but a new one.
+    async fn ensure_usable(&mut self) -> Result<(), StoreError> {
+        if self.session.is_usable() && self.used.elapsed() > CHECK_AFTER_IDLE {
+            // Nothing of a batch was sent yet, so a lost connection only costs a new one.
             if let Err(error) = self.session.ping().await {
-                tracing::debug!(%error, "the writer's connection was closed while idle");
+                tracing::debug!(%error, "the writer's connection was closed while idle; connecting again");
             }
         }
-        if self.session.is_whole() { Ok(()) } else { self.connect_anew().await }
+        if self.session.is_usable() { Ok(()) } else { self.reconnect().await }
     }
 
-    /// Waits for whoever holds the fence row, then reads what is committed.
-    async fn read_fence(&mut self) -> Result<crate::Fence, StoreError> {
-        let mut tries = 1;
+    /// Waits for the transaction that holds the fence row, then reads the committed fence.
+    async fn read_fence(&mut self) -> Result<Fence, StoreError> {
+        let mut attempts = 1;
         loop {
             match self.session.fetch(fence::read_locked()).await {
                 Ok(rows) => {
                     self.session.rollback().await?;
                     return fence::decode(rows);
                 }
-                Err(error) if error.class == ErrorClass::Replay && tries < TRIES => {
-                    tries += 1;
+                Err(error) if error.class == ErrorClass::Replay && attempts < FENCE_ATTEMPTS_MAX => {
+                    attempts += 1;
                     self.session.rollback().await?;
                 }
                 Err(error) => return Err(error),
@@ -94,7 +103,7 @@ impl MySqlWriter {
 #[async_trait]
 impl Writer for MySqlWriter {
     async fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
-        self.ensure_live().await.map_err(CommitError::RolledBack)?;
+        self.ensure_usable().await.map_err(CommitError::RolledBack)?;
         let bytes = self.statement_bytes;
         let done = commit::commit(&mut self.session, batch, self.owner, Dialect::MySql, bytes).await;
         self.used = Instant::now();
@@ -102,14 +111,14 @@ impl Writer for MySqlWriter {
     }
 
     async fn resolve(&mut self, number: u64) -> Result<Outcome, StoreError> {
-        // A new connection in any case: of the old one nobody knows what it still does.
-        self.connect_anew().await?;
+        // Always on a new connection: the old one may still be executing something.
+        self.reconnect().await?;
         let fence = self.read_fence().await?;
         Ok(fence::outcome(&fence, self.owner, number))
     }
 
     async fn release(&mut self) -> Result<(), StoreError> {
-        self.ensure_live().await?;
+        self.ensure_usable().await?;
         self.session.execute(fence::release(self.owner)).await?;
         self.session.commit().await
     }

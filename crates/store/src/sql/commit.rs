@@ -1,9 +1,20 @@
-//! The transactions: a batch's statements, the fence last, then COMMIT; and the take-over.
+//! The two transactions. A batch runs its statements, then the fence's, then COMMIT. A take-over moves the
+//! fence and writes the heartbeat.
 
-use super::{Dialect, Session, fence, write};
-use crate::{Batch, CommitError, StoreError};
+use super::{
+    dialect::Dialect,
+    fence,
+    statement::{Session, Statement},
+    write,
+};
+use crate::{
+    batch::Batch,
+    error::{CommitError, StoreError},
+    rows::{Fence, Observation},
+    shard::Claim,
+};
 
-/// Commits a batch. After anything but success the session may be of no use any more.
+/// Commits a batch. After an error the session may be unusable.
 pub(crate) async fn commit(
     session: &mut dyn Session,
     batch: &Batch,
@@ -12,7 +23,7 @@ pub(crate) async fn commit(
     statement_bytes: usize,
 ) -> Result<(), CommitError> {
     let statements = write::statements(batch, dialect, statement_bytes).map_err(CommitError::RolledBack)?;
-    let done = session.transact(statements, fence::pass(batch, owner), statement_bytes).await;
+    let done = session.transact(statements, fence::advance(batch, owner), statement_bytes).await;
     if let Err(CommitError::RolledBack(_) | CommitError::FenceMoved) = done {
         roll_back(session).await;
     }
@@ -20,27 +31,28 @@ pub(crate) async fn commit(
 }
 
 async fn roll_back(session: &mut dyn Session) {
-    // The session throws itself away when this fails, and the server rolls back what a lost connection left.
+    // If this fails, the session drops its connection and the server rolls the transaction back.
     if let Err(error) = session.rollback().await {
-        tracing::debug!(%error, "ROLLBACK failed");
+        tracing::debug!(%error, "ROLLBACK failed; connection dropped");
     }
 }
 
-/// The transaction `take over`: the fence's next epoch and the first beat. `None`: the fence has moved.
+/// Takes a shard over: moves the fence to the next epoch and writes the heartbeat. `extra` adds a statement.
+/// `None` means that the fence has moved since it was seen.
 pub(crate) async fn take_over(
     session: &mut dyn Session,
-    claim: &crate::Claim,
-    seen: &crate::Observation,
-    extra: impl FnOnce(fence::Owner) -> Option<super::Statement>,
-) -> Result<Option<crate::Fence>, StoreError> {
+    claim: &Claim,
+    seen: &Observation,
+    extra: impl FnOnce(fence::Owner) -> Option<Statement>,
+) -> Result<Option<Fence>, StoreError> {
     let taken = async {
         session.begin().await?;
-        if session.execute(fence::take(claim.incarnation, seen)).await? != 1 {
+        if session.execute(fence::claim(claim.incarnation, seen)).await? != 1 {
             return Ok(None);
         }
         let fence = fence::decode(session.fetch(fence::read()).await?)?;
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
-        session.execute(fence::first_beat(owner, &claim.address)).await?;
+        session.execute(fence::first_renewal(owner, &claim.address)).await?;
         if let Some(statement) = extra(owner) {
             session.execute(statement).await?;
         }

@@ -1,9 +1,11 @@
-//! Where the two kinds of SQL differ.
+//! The differences between the two kinds of SQL.
 
-/// Which SQL to speak.
+/// A kind of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
+    /// MySQL and MariaDB.
     MySql,
+    /// SQLite.
     Sqlite,
 }
 
@@ -17,8 +19,8 @@ impl Dialect {
         }
     }
 
-    /// Names the index that a SELECT from `item` walks along, so that no statistics lead it astray.
-    pub(crate) fn item_in_delivery_order(self) -> &'static str {
+    /// Names the index that a SELECT from `item` must use, whatever the table's statistics suggest.
+    pub(crate) const fn item_in_delivery_order(self) -> &'static str {
         match self {
             Self::MySql => "item i FORCE INDEX (delivery)",
             Self::Sqlite => "item AS i INDEXED BY delivery",
@@ -26,15 +28,15 @@ impl Dialect {
     }
 
     /// A join that reads the left table first.
-    pub(crate) fn join_in_order(self) -> &'static str {
+    pub(crate) const fn join_in_order(self) -> &'static str {
         match self {
             Self::MySql => "STRAIGHT_JOIN",
             Self::Sqlite => "CROSS JOIN",
         }
     }
 
-    /// Names the generations of the dedupe table.
-    pub(crate) fn generations(self) -> &'static str {
+    /// A query for the names of the dedupe tables.
+    pub(crate) const fn generations(self) -> &'static str {
         match self {
             Self::MySql => {
                 "SELECT table_name FROM information_schema.tables \

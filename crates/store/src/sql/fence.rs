@@ -1,43 +1,59 @@
-//! The fence: one row that every batch moves on by compare-and-set.
+//! The fence: one row that every batch advances by compare-and-set.
 
 use forebay_types::Incarnation;
 
-use super::{Row, Statement, pack, scalar};
-use crate::{Batch, Fence, FenceStamp, Observation, Outcome, StoreError};
+use super::{
+    pack,
+    statement::{Statement, scalar},
+    value::Row,
+};
+use crate::{
+    batch::Batch,
+    error::StoreError,
+    rows::{Fence, HighWaterMarks, Observation},
+    shard::Outcome,
+};
 
-/// Who owns the shard: what the fence must say for a batch to pass.
+/// The owner that the fence must name for a batch to pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
+    /// The owner's epoch.
     pub(crate) epoch: u64,
+    /// The owner's random name.
     pub(crate) incarnation: Incarnation,
 }
 
-/// Moves the fence from the batch before to this one. Where it stands elsewhere the number would become NULL, which the column
-/// does not take: the statement *fails*, so that a COMMIT which was sent together with it is not run.
-pub(crate) fn pass(batch: &Batch, owner: Owner) -> Statement {
+/// Advances the fence from the previous batch to this one.
+///
+/// If another owner holds the fence, the expression yields NULL. The column is NOT NULL, so the statement
+/// fails and the transaction rolls back. The statement must fail rather than match no row: a server stops at
+/// the first failure, so COMMIT can travel in the same round trip.
+pub(crate) fn advance(batch: &Batch, owner: Owner) -> Statement {
     let mut values = vec![
         owner.epoch.into(),
         owner.incarnation.0.as_slice().into(),
         batch.number.wrapping_sub(1).into(),
         batch.number.into(),
     ];
-    let stamp = match batch.stamp {
-        Some(FenceStamp { seq, topic, rank, time }) => {
+    let marks = match batch.marks {
+        Some(HighWaterMarks { seq, topic, rank, time }) => {
             values.extend([seq.into(), topic.into(), rank.into(), time.into()]);
             ", last_seq = ?, last_topic = ?, last_rank_us = ?, last_time = ?"
         }
         None => "",
     };
     let sql = format!(
-        "UPDATE fence SET batch = CASE WHEN epoch = ? AND incarnation = ? AND batch = ? THEN ? END{stamp} WHERE id = 1"
+        "/* forebay batch */ UPDATE fence \
+         SET batch = CASE WHEN epoch = ? AND incarnation = ? AND batch = ? THEN ? END{marks} WHERE id = 1"
     );
     Statement::new(sql, values)
 }
 
-/// Moves the fence to the next epoch, if it stands where it was seen.
-pub(crate) fn take(incarnation: Incarnation, seen: &Observation) -> Statement {
+/// Moves the fence to the next epoch, unless it has changed since it was seen.
+pub(crate) fn claim(incarnation: Incarnation, seen: &Observation) -> Statement {
     Statement::new(
-        "UPDATE fence SET epoch = epoch + 1, incarnation = ? WHERE id = 1 AND epoch = ? AND batch = ?",
+        "/* forebay take-over */ UPDATE fence SET epoch = epoch + 1, incarnation = ? \
+         WHERE id = 1 AND epoch = ? AND batch = ?",
         vec![incarnation.0.as_slice().into(), seen.epoch.into(), seen.batch.into()],
     )
 }
@@ -45,26 +61,33 @@ pub(crate) fn take(incarnation: Incarnation, seen: &Observation) -> Statement {
 const READ: &str = "SELECT epoch, incarnation, batch, last_seq, last_topic, last_rank_us, last_time \
                     FROM fence WHERE id = 1";
 
+/// Reads the fence.
 pub(crate) fn read() -> Statement {
     Statement::new(READ, vec![])
 }
 
-/// Waits for whoever holds the row.
+/// Reads the fence after waiting for any transaction that holds its row lock.
 pub(crate) fn read_locked() -> Statement {
-    Statement::new(format!("{READ} FOR UPDATE"), vec![])
+    Statement::new(format!("/* forebay resolve */ {READ} FOR UPDATE"), vec![])
 }
 
+/// Decodes what [`read`] returns.
 pub(crate) fn decode(rows: Vec<Row>) -> Result<Fence, StoreError> {
     let row = scalar(rows, "the fence")?;
     Ok(Fence {
         epoch: row.u64(0)?,
         incarnation: Incarnation(row.hash(1)?),
         batch: row.u64(2)?,
-        stamp: FenceStamp { seq: row.seq(3)?, topic: row.topic(4)?, rank: row.int(5)?, time: row.time(6)? },
+        marks: HighWaterMarks {
+            seq: row.seq(3)?,
+            topic: row.topic(4)?,
+            rank: row.int(5)?,
+            time: row.time(6)?,
+        },
     })
 }
 
-/// What the fence says about a batch whose COMMIT failed.
+/// The outcome of a batch whose COMMIT failed, according to the fence.
 pub(crate) fn outcome(fence: &Fence, owner: Owner, number: u64) -> Outcome {
     if (Owner { epoch: fence.epoch, incarnation: fence.incarnation }) != owner {
         Outcome::Foreign
@@ -75,47 +98,51 @@ pub(crate) fn outcome(fence: &Fence, owner: Owner, number: u64) -> Outcome {
     }
 }
 
-/// What a bystander sees.
+/// Reads an observation.
 pub(crate) fn observe() -> Statement {
     Statement::new(
-        "SELECT f.epoch, f.batch, h.beat, h.address, l.lists FROM fence f, heartbeat h, shard_list l \
-         WHERE f.id = 1 AND h.id = 1 AND l.id = 1",
+        "SELECT f.epoch, f.batch, h.renewals, h.address, t.topologies \
+         FROM fence f, heartbeat h, topology_history t WHERE f.id = 1 AND h.id = 1 AND t.id = 1",
         vec![],
     )
 }
 
+/// Decodes what [`observe`] returns.
 pub(crate) fn decode_observation(rows: Vec<Row>) -> Result<Observation, StoreError> {
     let row = scalar(rows, "the fence and the heartbeat")?;
     Ok(Observation {
         epoch: row.u64(0)?,
         batch: row.u64(1)?,
-        beat: row.u64(2)?,
+        renewals: row.u64(2)?,
         address: row.text(3)?,
-        shard_lists: pack::unpack_lists(&row.bytes(4)?)?,
+        topology_history: pack::unpack_topologies(&row.bytes(4)?)?,
         orphaned: false,
     })
 }
 
 /// Writes the heartbeat in the transaction of a take-over.
-pub(crate) fn first_beat(owner: Owner, address: &str) -> Statement {
+pub(crate) fn first_renewal(owner: Owner, address: &str) -> Statement {
     Statement::new(
-        "UPDATE heartbeat SET epoch = ?, incarnation = ?, address = ?, beat = beat + 1 WHERE id = 1",
+        "/* forebay take-over */ UPDATE heartbeat \
+         SET epoch = ?, incarnation = ?, address = ?, renewals = renewals + 1 WHERE id = 1",
         vec![owner.epoch.into(), owner.incarnation.0.as_slice().into(), address.into()],
     )
 }
 
-/// Moves the heartbeat on, if it is still ours.
-pub(crate) fn beat(owner: Owner) -> Statement {
+/// Renews the heartbeat, if this owner still holds it.
+pub(crate) fn renew(owner: Owner) -> Statement {
     Statement::new(
-        "UPDATE heartbeat SET beat = beat + 1 WHERE id = 1 AND epoch = ? AND incarnation = ?",
+        "/* forebay renewal */ UPDATE heartbeat SET renewals = renewals + 1 \
+         WHERE id = 1 AND epoch = ? AND incarnation = ?",
         vec![owner.epoch.into(), owner.incarnation.0.as_slice().into()],
     )
 }
 
-/// Gives the shard up, if it is still ours.
+/// Releases the shard, if this owner still holds it.
 pub(crate) fn release(owner: Owner) -> Statement {
     Statement::new(
-        "UPDATE heartbeat SET beat = beat + 1, address = ? WHERE id = 1 AND epoch = ? AND incarnation = ?",
+        "/* forebay release */ UPDATE heartbeat SET renewals = renewals + 1, address = ? \
+         WHERE id = 1 AND epoch = ? AND incarnation = ?",
         vec!["".into(), owner.epoch.into(), owner.incarnation.0.as_slice().into()],
     )
 }

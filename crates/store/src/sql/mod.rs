@@ -1,4 +1,4 @@
-//! What MySQL and SQLite share: the statements of a batch, the questions of a reader, and how rows are packed.
+//! What MySQL and SQLite share: a batch's statements, a reader's queries, and the packed columns.
 
 mod attributes;
 pub(crate) mod commit;
@@ -6,13 +6,12 @@ mod dialect;
 pub(crate) mod fence;
 mod pack;
 pub(crate) mod read;
-mod shape;
+mod row_counts;
 mod statement;
 mod value;
 pub(crate) mod version;
 mod write;
 
-pub(crate) use attributes::Attributes;
 pub(crate) use dialect::Dialect;
-pub(crate) use statement::{Session, Source, Statement, int_of, scalar};
-pub(crate) use value::{Row, Value, nonsense};
+pub(crate) use statement::{ReadConnection, Session, Statement, int_of, scalar};
+pub(crate) use value::{Row, Value, corrupt};

@@ -1,50 +1,61 @@
-//! How lists stand in a single column.
+//! Lists that are packed into one column.
 
 use forebay_types::TopicId;
 
-use super::{Value, nonsense};
-use crate::{ErrorClass, LeaseEntry, ShardList, StoreError, TopicCounts};
+use super::value::{Value, corrupt};
+use crate::{
+    error::{ErrorClass, StoreError},
+    rows::{LeaseEntry, ShardTopology, TopicCounts},
+};
 
+/// Packs the deliveries of a lease row.
 pub(crate) fn entries(entries: &[LeaseEntry]) -> Result<Value, StoreError> {
     pack(entries)
 }
 
+/// Unpacks what [`entries`] packed.
 pub(crate) fn unpack_entries(bytes: &[u8]) -> Result<Vec<LeaseEntry>, StoreError> {
-    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("lease entries: {error}")))
+    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("lease entries: {error}")))
 }
 
+/// Packs a batch's changes of counts.
 pub(crate) fn deltas(deltas: &[(TopicId, TopicCounts)]) -> Result<Value, StoreError> {
     pack(deltas)
 }
 
+/// Unpacks what [`deltas`] packed.
 pub(crate) fn unpack_deltas(bytes: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>, StoreError> {
-    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("count deltas: {error}")))
+    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("count deltas: {error}")))
 }
 
-pub(crate) fn lists(lists: &[ShardList]) -> Result<Value, StoreError> {
-    pack(lists)
+/// Packs the topology history.
+pub(crate) fn topologies(history: &[ShardTopology]) -> Result<Value, StoreError> {
+    pack(history)
 }
 
-pub(crate) fn unpack_lists(bytes: &[u8]) -> Result<Vec<ShardList>, StoreError> {
+/// Unpacks what [`topologies`] packed. The column is empty before the first owner.
+pub(crate) fn unpack_topologies(bytes: &[u8]) -> Result<Vec<ShardTopology>, StoreError> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
-    postcard::from_bytes(bytes).map_err(|error| nonsense(format!("lists of shards: {error}")))
+    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("topology history: {error}")))
 }
 
-/// Bit k is the lowest but k of byte k / 8.
+/// Packs a bitmap, lowest bit first.
 pub(crate) fn bits(open: &[bool]) -> Value {
     let byte = |chunk: &[bool]| chunk.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
     Value::from(open.chunks(8).map(byte).collect::<Vec<_>>())
 }
 
+/// Unpacks what [`bits`] packed.
 pub(crate) fn unpack_bits(bytes: &[u8], count: usize) -> Result<Vec<bool>, StoreError> {
     if bytes.len() != count.div_ceil(8) {
-        return Err(nonsense(format!("a bitmap of {} bytes for {count} deliveries", bytes.len())));
+        return Err(corrupt(format!("a bitmap of {} bytes for {count} deliveries", bytes.len())));
     }
     Ok((0..count).map(|bit| bytes[bit / 8] >> (bit % 8) & 1 == 1).collect())
 }
 
+/// Packs any value.
 pub(crate) fn pack<T: serde::Serialize + ?Sized>(what: &T) -> Result<Value, StoreError> {
     let bytes = postcard::to_stdvec(what);
     bytes.map(Value::from).map_err(|error| StoreError::new(ErrorClass::Poison, error.to_string()))

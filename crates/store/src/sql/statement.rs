@@ -1,43 +1,49 @@
-//! One statement, and what can execute it.
+//! One statement, and the connections that execute it.
 
 use std::borrow::Cow;
 
 use async_trait::async_trait;
 
-use super::{Dialect, Row, Value, nonsense};
-use crate::{CommitError, StoreError};
+use super::{
+    dialect::Dialect,
+    value::{Row, Value, corrupt},
+};
+use crate::error::{CommitError, StoreError};
 
-/// SQL text with its values. The text never holds what users gave.
+/// SQL text with its values. The text never contains data from users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statement {
+    /// The text, with a `?` for each value.
     pub(crate) sql: Cow<'static, str>,
+    /// The values, in the order of their marks.
     pub(crate) values: Vec<Value>,
 }
 
 impl Statement {
+    /// A statement with its values.
     pub(crate) fn new(sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Self {
         Self { sql: sql.into(), values }
     }
 
-    /// About how many bytes its values take.
-    pub(crate) fn weight(&self) -> usize {
-        self.values.iter().map(Value::weight).sum()
+    /// The approximate number of bytes that its values take.
+    pub(crate) fn encoded_len(&self) -> usize {
+        self.values.iter().map(Value::encoded_len).sum()
     }
 
-    /// About how long it is as text.
+    /// The approximate length of the statement as text.
     pub(crate) fn text_len(&self) -> usize {
-        self.sql.len() + 2 * self.weight()
+        self.sql.len() + 2 * self.encoded_len()
     }
 
-    /// Appends the text with its values written into it: numbers, and bytes in hexadecimal, so that nothing that users
-    /// gave can be read as SQL. A `?` stands for a value wherever it stands; no text of ours has one elsewhere.
+    /// Appends the text with its values. Bytes are written in hexadecimal, so that data from users is never
+    /// parsed as SQL. Every `?` marks a value: no text of this crate has one in another role.
     pub(crate) fn write_whole(&self, text: &mut String) {
         use std::fmt::Write as _;
         let mut values = self.values.iter();
         let mut parts = self.sql.split('?');
         text.push_str(parts.next().unwrap_or_default());
         for part in parts {
-            // Writing to a String can't fail.
+            // Writing to a String cannot fail.
             let _ = match values.next() {
                 Some(Value::Int(number)) => write!(text, "{number}"),
                 Some(Value::Bytes(bytes)) => write!(text, "X'{}'", Hex(bytes)),
@@ -48,6 +54,7 @@ impl Statement {
     }
 }
 
+/// Bytes, displayed in hexadecimal.
 struct Hex<'a>(&'a [u8]);
 
 impl std::fmt::Display for Hex<'_> {
@@ -62,15 +69,15 @@ impl std::fmt::Display for Hex<'_> {
     }
 }
 
-/// One connection that writes.
+/// A connection that writes.
 #[async_trait]
 pub(crate) trait Session: Send {
-    /// Opens a transaction, where one isn't open by itself.
+    /// Opens a transaction, unless the first statement does.
     async fn begin(&mut self) -> Result<(), StoreError>;
-    /// Returns how many rows matched.
+    /// Executes a statement. Returns how many rows matched.
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError>;
-    /// A whole transaction: the statements one after the other, then the fence's, then COMMIT, up to the first that fails.
-    /// No more than about `bytes_max` are sent at once. Anything but success leaves the transaction open, unless the
+    /// Runs a transaction: the statements in order, then the fence's, then COMMIT, up to the first failure.
+    /// It sends about `bytes_max` at once. After a failure the transaction is still open, unless the
     /// connection is lost.
     async fn transact(
         &mut self,
@@ -78,17 +85,20 @@ pub(crate) trait Session: Send {
         fence: Statement,
         bytes_max: usize,
     ) -> Result<(), CommitError>;
-    /// Returns every row.
+    /// Executes a query. Returns every row.
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError>;
+    /// Commits the open transaction.
     async fn commit(&mut self) -> Result<(), StoreError>;
-    /// After an error of its own the connection is of no use any more, and its transaction ends with it.
+    /// Rolls the open transaction back. If that fails, the connection is dropped and its transaction with it.
     async fn rollback(&mut self) -> Result<(), StoreError>;
 }
 
-/// What can be asked, from many places at once.
+/// Connections that only read. Calls may run concurrently.
 #[async_trait]
-pub(crate) trait Source: Send + Sync + 'static {
+pub(crate) trait ReadConnection: Send + Sync + 'static {
+    /// The kind of SQL to use.
     fn dialect(&self) -> Dialect;
+    /// Executes a query. Returns every row.
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError>;
 }
 
@@ -102,7 +112,7 @@ pub(crate) fn int_of(rows: &[Row]) -> Result<Option<i64>, StoreError> {
 
 /// The only row.
 pub(crate) fn scalar(rows: Vec<Row>, what: &str) -> Result<Row, StoreError> {
-    rows.into_iter().next().ok_or_else(|| nonsense(format!("no row: {what}")))
+    rows.into_iter().next().ok_or_else(|| corrupt(format!("no row: {what}")))
 }
 
 #[cfg(test)]
@@ -110,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_numbers_and_digits() {
+    fn values_are_written_as_numbers_and_hexadecimal_digits() {
         let values = vec![7.into(), Value::Null, Value::from(&b"'; DROP"[..]), Value::from(-1_i64)];
         let mut text = String::new();
         Statement::new("INSERT INTO t VALUES (?,?,?,0),(?)", values).write_whole(&mut text);

@@ -1,21 +1,24 @@
-//! The three kinds of value that stand in a shard's columns.
+//! The three kinds of value in a shard's columns.
 
 use bytes::Bytes;
 use forebay_types::{DeliveryPolicy, Seq, State, Timestamp, TopicId};
 
-use crate::{ErrorClass, StoreError};
+use crate::error::{ErrorClass, StoreError};
 
-/// A column's value. Unsigned numbers are below 2^63, so that they keep their order.
+/// A column's value. Unsigned numbers are below 2^63, so signed columns keep their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
+    /// No value.
     Null,
+    /// A number.
     Int(i64),
+    /// Bytes or text.
     Bytes(Bytes),
 }
 
 impl Value {
-    /// About how many bytes it takes on its way.
-    pub(crate) fn weight(&self) -> usize {
+    /// The approximate number of bytes that it takes in a statement.
+    pub(crate) fn encoded_len(&self) -> usize {
         match self {
             Self::Null => 1,
             Self::Int(_) => 8,
@@ -43,7 +46,7 @@ impl From<u32> for Value {
 }
 
 impl From<u64> for Value {
-    /// Batches, epochs and seqs count from 1 and never reach 2^63, where the sign would turn.
+    /// Batches, epochs and seqs count from 1 and never reach 2^63, so the sign is always positive.
     fn from(number: u64) -> Self {
         Self::Int(number.cast_signed())
     }
@@ -115,18 +118,20 @@ impl From<&str> for Value {
     }
 }
 
-/// What a question was answered: one row's columns, by position.
+/// The columns of one row, by position.
 #[derive(Debug)]
 pub(crate) struct Row(pub(crate) Vec<Value>);
 
 impl Row {
+    /// A signed number.
     pub(crate) fn int(&self, column: usize) -> Result<i64, StoreError> {
         match self.0.get(column) {
             Some(Value::Int(number)) => Ok(*number),
-            other => Err(nonsense(format!("column {column} should be a number and is {other:?}"))),
+            other => Err(corrupt(format!("column {column} should be a number and is {other:?}"))),
         }
     }
 
+    /// A signed number or NULL.
     pub(crate) fn optional_int(&self, column: usize) -> Result<Option<i64>, StoreError> {
         match self.0.get(column) {
             Some(Value::Null) => Ok(None),
@@ -134,40 +139,47 @@ impl Row {
         }
     }
 
+    /// An unsigned number.
     pub(crate) fn u64(&self, column: usize) -> Result<u64, StoreError> {
         self.int(column).map(i64::cast_unsigned)
     }
 
-    /// An unsigned column of four bytes; the drivers hand out its 32 bits with or without a sign.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "only 32 bits are there")]
+    /// An unsigned column of four bytes. The drivers return its 32 bits with or without a sign.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the column has 32 bits")]
     pub(crate) fn u32(&self, column: usize) -> Result<u32, StoreError> {
         self.int(column).map(|number| number as u32)
     }
 
+    /// A signed number of four bytes.
     pub(crate) fn i32(&self, column: usize) -> Result<i32, StoreError> {
         let number = self.int(column)?;
-        number.try_into().map_err(|_| nonsense(format!("column {column} is out of range: {number}")))
+        number.try_into().map_err(|_| corrupt(format!("column {column} is out of range: {number}")))
     }
 
+    /// An item number.
     pub(crate) fn seq(&self, column: usize) -> Result<Seq, StoreError> {
         self.u64(column).map(Seq)
     }
 
+    /// A topic number.
     pub(crate) fn topic(&self, column: usize) -> Result<TopicId, StoreError> {
         self.u32(column).map(TopicId)
     }
 
+    /// A time.
     pub(crate) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
         self.int(column).map(Timestamp::from_micros)
     }
 
+    /// Bytes.
     pub(crate) fn bytes(&self, column: usize) -> Result<Bytes, StoreError> {
         match self.0.get(column) {
             Some(Value::Bytes(bytes)) => Ok(bytes.clone()),
-            other => Err(nonsense(format!("column {column} should be bytes and is {other:?}"))),
+            other => Err(corrupt(format!("column {column} should be bytes and is {other:?}"))),
         }
     }
 
+    /// Bytes or NULL.
     pub(crate) fn optional_bytes(&self, column: usize) -> Result<Option<Bytes>, StoreError> {
         match self.0.get(column) {
             Some(Value::Null) => Ok(None),
@@ -175,18 +187,20 @@ impl Row {
         }
     }
 
+    /// Sixteen bytes.
     pub(crate) fn hash(&self, column: usize) -> Result<[u8; 16], StoreError> {
         let bytes = self.bytes(column)?;
-        bytes.as_ref().try_into().map_err(|_| nonsense(format!("column {column} should be 16 bytes")))
+        bytes.as_ref().try_into().map_err(|_| corrupt(format!("column {column} should be 16 bytes")))
     }
 
+    /// UTF-8 text.
     pub(crate) fn text(&self, column: usize) -> Result<String, StoreError> {
         String::from_utf8(self.bytes(column)?.into())
-            .map_err(|_| nonsense(format!("column {column} should be UTF-8")))
+            .map_err(|_| corrupt(format!("column {column} should be UTF-8")))
     }
 }
 
-/// The shard's rows say something that this program never writes.
-pub(crate) fn nonsense(message: impl Into<String>) -> StoreError {
+/// The shard holds a row that this program never writes.
+pub(crate) fn corrupt(message: impl Into<String>) -> StoreError {
     StoreError::new(ErrorClass::Schema, message)
 }

@@ -1,12 +1,14 @@
-//! Which version the schema has.
+//! The schema's version.
 
-use super::{Session, Statement, int_of};
-use crate::{ErrorClass, MigrateError, StoreError};
+use super::statement::{Session, Statement, int_of};
+use crate::error::{ErrorClass, MigrateError, StoreError};
 
+/// Reads the version. NULL before the first migration.
 pub(crate) fn read() -> Statement {
     Statement::new("SELECT MAX(version) FROM schema_version", vec![])
 }
 
+/// Records a version that was applied.
 pub(crate) fn applied(version: u32, micros: i64) -> Statement {
     Statement::new(
         "INSERT INTO schema_version (version, applied_at) VALUES (?, ?)",
@@ -14,7 +16,7 @@ pub(crate) fn applied(version: u32, micros: i64) -> Statement {
     )
 }
 
-/// The schema must be the one that this program knows.
+/// Fails unless the schema has the version that this program supports.
 pub(crate) async fn check(session: &mut dyn Session, known: u32) -> Result<(), StoreError> {
     let found = match session.fetch(read()).await {
         Ok(rows) => int_of(&rows)?,
@@ -24,17 +26,17 @@ pub(crate) async fn check(session: &mut dyn Session, known: u32) -> Result<(), S
     let message = match found {
         Some(found) if found == i64::from(known) => return Ok(()),
         Some(found) if found > i64::from(known) => {
-            format!("the schema is of version {found}, and this program knows versions up to {known}")
+            format!("the schema has version {found}; this program supports versions up to {known}")
         }
         Some(found) => {
-            format!("the schema is of version {found}, and this program needs {known}: run `forebay migrate`")
+            format!("the schema has version {found}; this program needs {known}: run `forebay migrate`")
         }
-        None => "there is no schema yet: run `forebay migrate`".to_owned(),
+        None => "the schema is missing: run `forebay migrate`".to_owned(),
     };
     Err(StoreError::new(ErrorClass::Schema, message))
 }
 
-/// The migrations that are still to be applied, given what is there.
+/// The migrations that are not applied yet, given the version found.
 pub(crate) fn missing(
     found: Option<i64>,
     migrations: &[(u32, &'static str)],

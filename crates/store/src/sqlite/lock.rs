@@ -1,4 +1,4 @@
-//! The lock beside the file: whoever holds it is alive.
+//! The lock file beside the database. Whoever holds its lock is alive.
 
 use std::{
     fs::{File, TryLockError},
@@ -6,33 +6,34 @@ use std::{
     time::Duration,
 };
 
-use crate::{ErrorClass, StoreError};
+use crate::error::{ErrorClass, StoreError};
 
-/// Held as long as the owner lives. The operating system gives it back when the process ends, however it ends.
+/// Held as long as the owner lives. The operating system releases it when the process ends in any way.
 #[derive(Debug)]
 pub(super) struct OwnerLock {
+    /// The lock ends when the file is closed.
     _file: File,
 }
 
-/// A bystander holds the lock for a moment when it looks whether it is free.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(10);
+/// Another process that checks the lock holds it for a moment, so it is tried several times.
+const ATTEMPTS_MAX: u32 = 5;
+const RETRY_EVERY: Duration = Duration::from_millis(10);
 
 impl OwnerLock {
-    /// `None`: another owner lives.
+    /// Acquires the lock. `None` means that another owner is alive.
     pub(super) async fn acquire(database: &Path) -> Result<Option<Self>, StoreError> {
         let file = open(database)?;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS_MAX {
             match file.try_lock() {
                 Ok(()) => return Ok(Some(Self { _file: file })),
-                Err(TryLockError::WouldBlock) => tokio::time::sleep(PAUSE).await,
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(RETRY_EVERY).await,
                 Err(TryLockError::Error(error)) => return Err(failed(database, &error)),
             }
         }
         Ok(None)
     }
 
-    /// Whether nobody owns the shard. Several may look at once.
+    /// Whether no owner is alive. Several processes may check at once.
     pub(super) fn is_free(database: &Path) -> Result<bool, StoreError> {
         match open(database)?.try_lock_shared() {
             Ok(()) => Ok(true),
@@ -56,5 +57,5 @@ fn path(database: &Path) -> PathBuf {
 
 fn failed(database: &Path, error: &std::io::Error) -> StoreError {
     let message = format!("the lock file {}: {error}", path(database).display());
-    StoreError::new(ErrorClass::Other, message)
+    StoreError::new(ErrorClass::Disconnected, message)
 }

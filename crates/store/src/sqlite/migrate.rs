@@ -1,4 +1,4 @@
-//! Creates or upgrades the schema, in one transaction that keeps everybody else out.
+//! Creates or upgrades the schema, in one exclusive transaction.
 
 use std::path::Path;
 
@@ -6,32 +6,37 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::{error::classify, open, session::SqliteSession};
 use crate::{
-    ErrorClass, MigrateError, StoreError,
+    error::{ErrorClass, MigrateError, StoreError},
     sql::{Session as _, Statement, int_of, version},
 };
 
 const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/sqlite/0001_first.sql"))];
 
-/// The version that this program knows.
+/// The version that this program supports.
 pub(super) const VERSION: u32 = 1;
 
+/// Creates or upgrades the schema. Returns the versions that were applied.
 pub(super) async fn migrate(path: &Path) -> Result<Vec<u32>, MigrateError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
-            StoreError::new(ErrorClass::Other, format!("the folder {}: {error}", folder.display()))
+            StoreError::new(
+                ErrorClass::Disconnected,
+                format!("cannot create the folder {}: {error}", folder.display()),
+            )
         })?;
     }
     let options = open::options(path).create_if_missing(true);
     let mut session = SqliteSession(options.connect().await.map_err(classify)?);
     let applied = apply(&mut session).await;
-    // What is not committed by now ends with the connection.
+    // Closing rolls back what is not committed.
     session.0.close().await.map_err(classify)?;
     applied
 }
 
 async fn apply(session: &mut SqliteSession) -> Result<Vec<u32>, MigrateError> {
     session.execute(Statement::new("BEGIN EXCLUSIVE", vec![])).await?;
-    let table = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)";
+    let table = "CREATE TABLE IF NOT EXISTS schema_version \
+                 (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)";
     session.execute(Statement::new(table, vec![])).await?;
     let found = int_of(&session.fetch(version::read()).await?)?;
     let clock = "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000";

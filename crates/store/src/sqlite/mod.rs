@@ -1,7 +1,7 @@
-//! A shard in a SQLite file: what `forebay dev` runs on, without any server.
+//! A shard in a SQLite file. `forebay dev` uses it because it needs no server.
 
 mod error;
-mod heart;
+mod heartbeat;
 mod lock;
 mod migrate;
 mod open;
@@ -11,8 +11,3 @@ mod shard;
 mod writer;
 
 pub use shard::SqliteShard;
-
-/// A batch is bounded only by what is sensible to hold in memory.
-const BATCH_BYTES: usize = 16 << 20;
-/// A statement is copied on its way to SQLite's thread, so it stays smaller.
-const STATEMENT_BYTES: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! A few connections that only read.
+//! A small pool of connections that only read.
 
 use std::{path::Path, time::Duration};
 
@@ -11,13 +11,15 @@ use super::{
     session::{bind, decode},
 };
 use crate::{
-    StoreError,
-    sql::{Dialect, Row, Source, Statement},
+    error::StoreError,
+    sql::{Dialect, ReadConnection, Row, Statement},
 };
 
-pub(super) struct SqliteSource(SqlitePool);
+/// The connections of a reader.
+pub(super) struct SqliteReadPool(SqlitePool);
 
-impl SqliteSource {
+impl SqliteReadPool {
+    /// Creates the pool. It connects when first used.
     pub(super) fn new(path: &Path) -> Self {
         let options = SqlitePoolOptions::new()
             .max_connections(4)
@@ -28,7 +30,7 @@ impl SqliteSource {
 }
 
 #[async_trait]
-impl Source for SqliteSource {
+impl ReadConnection for SqliteReadPool {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
     }

@@ -1,4 +1,4 @@
-//! One connection that writes.
+//! One connection.
 
 use async_trait::async_trait;
 use sqlx::{
@@ -8,16 +8,17 @@ use sqlx::{
 
 use super::error::classify;
 use crate::{
-    CommitError, StoreError,
+    error::{CommitError, StoreError},
     sql::{Row, Session, Statement, Value},
 };
 
+/// One connection to the file.
 pub(super) struct SqliteSession(pub(super) SqliteConnection);
 
 #[async_trait]
 impl Session for SqliteSession {
     async fn begin(&mut self) -> Result<(), StoreError> {
-        // Takes the write lock at once: a reader that turns writer could not wait for it.
+        // Takes the write lock now. A transaction that begins as a reader cannot wait for it later.
         self.run("BEGIN IMMEDIATE").await
     }
 
@@ -63,6 +64,7 @@ impl SqliteSession {
     }
 }
 
+/// A statement in the driver's form.
 pub(super) fn bind(
     statement: Statement,
 ) -> Result<(AssertSqlSafe<std::borrow::Cow<'static, str>>, SqliteArguments), StoreError> {
@@ -80,16 +82,17 @@ pub(super) fn bind(
     Ok((AssertSqlSafe(statement.sql), arguments))
 }
 
+/// A row in this crate's form.
 pub(super) fn decode(row: &SqliteRow) -> Result<Row, StoreError> {
     let mut values = Vec::with_capacity(row.len());
     for column in row.columns() {
-        let place = column.ordinal();
-        let raw = row.try_get_raw(place).map_err(classify)?;
+        let position = column.ordinal();
+        let raw = row.try_get_raw(position).map_err(classify)?;
         let number = raw.type_info().name() == "INTEGER";
         values.push(match () {
             () if raw.is_null() => Value::Null,
-            () if number => Value::Int(row.try_get_unchecked(place).map_err(classify)?),
-            () => Value::from(row.try_get_unchecked::<Vec<u8>, _>(place).map_err(classify)?),
+            () if number => Value::Int(row.try_get_unchecked(position).map_err(classify)?),
+            () => Value::from(row.try_get_unchecked::<Vec<u8>, _>(position).map_err(classify)?),
         });
     }
     Ok(Row(values))

@@ -1,4 +1,4 @@
-//! One file, as anybody may reach it.
+//! A shard in one file.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -7,24 +7,31 @@ use forebay_types::ShardId;
 use sqlx::Connection as _;
 
 use super::{
-    BATCH_BYTES, heart::SqliteHeart, lock::OwnerLock, migrate, open, reader::SqliteSource,
+    heartbeat::SqliteHeartbeat, lock::OwnerLock, migrate, open, reader::SqliteReadPool,
     session::SqliteSession, writer::SqliteWriter,
 };
 use crate::{
-    Claim, MigrateError, Observation, Owned, Settings, Shard, StoreError,
+    error::{MigrateError, StoreError},
+    rows::{Observation, Settings},
+    shard::{Claim, Shard, ShardConnections},
     sql::{Session as _, Statement, commit, fence, read::SqlReader, scalar, version},
 };
 
-/// A shard in a SQLite file. A lock file beside it tells whether an owner lives: as long as one does,
-/// nobody else can take the shard over.
+/// The most bytes that one batch may carry. Only memory bounds it.
+const BATCH_BYTES: usize = 16 << 20;
+
+/// A shard in a SQLite file. Its owner holds the lock of a file beside it. While it does, nobody else can
+/// take the shard over.
 #[derive(Debug, Clone)]
 pub struct SqliteShard {
+    /// The shard's number, for logs.
     id: ShardId,
+    /// The database file.
     path: PathBuf,
 }
 
 impl SqliteShard {
-    /// A shard in the file at `path`, which need not be there before [`Shard::migrate`].
+    /// A shard in the file at `path`. [`Shard::migrate`] creates the file.
     pub fn new(id: ShardId, path: impl Into<PathBuf>) -> Self {
         Self { id, path: path.into() }
     }
@@ -32,14 +39,20 @@ impl SqliteShard {
 
 #[async_trait]
 impl Shard for SqliteShard {
-    /// Files of one folder are on one disk.
+    /// The folder: its files share a disk.
     fn server(&self) -> String {
         self.path.parent().unwrap_or(&self.path).display().to_string()
     }
 
     async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
         let applied = migrate::migrate(&self.path).await?;
-        tracing::info!(shard.id = self.id.0, ?applied, "schema is up to date");
+        tracing::info!(
+            shard.id = self.id.0,
+            ?applied,
+            "shard {} ({}) migrated",
+            self.id,
+            self.path.display()
+        );
         Ok(applied)
     }
 
@@ -49,7 +62,7 @@ impl Shard for SqliteShard {
         let version = session.fetch(Statement::new("SELECT sqlite_version()", vec![])).await?;
         let server = format!("SQLite {}", scalar(version, "the version")?.text(0)?);
         drop(session.0.close().await);
-        // Durability is not the file's affair but every connection's, and ours are all opened with it.
+        // A SQLite commit is durable if its connection is set up for it, and ours are.
         Ok(Settings { server, batch_bytes: BATCH_BYTES, ..Settings::default() })
     }
 
@@ -61,8 +74,12 @@ impl Shard for SqliteShard {
         Ok(observation)
     }
 
-    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError> {
-        // Nobody can kill another process's connection here: who holds the lock can't be pushed aside.
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        seen: &Observation,
+    ) -> Result<Option<ShardConnections>, StoreError> {
+        // No connection of another process can be killed here, so a living owner keeps the shard.
         let Some(lock) = OwnerLock::acquire(&self.path).await? else { return Ok(None) };
         let lock = Arc::new(lock);
         let mut session = SqliteSession(open::open(&self.path).await?);
@@ -71,8 +88,8 @@ impl Shard for SqliteShard {
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
         let path = self.path.clone();
         let writer = SqliteWriter { path: path.clone(), owner, session: Some(session), _lock: lock.clone() };
-        let heart = SqliteHeart { path, owner, session: None, _lock: lock };
-        let reader = Arc::new(SqlReader(SqliteSource::new(&self.path)));
-        Ok(Some(Owned { fence, writer: Box::new(writer), heart: Box::new(heart), reader }))
+        let heartbeat = SqliteHeartbeat { path, owner, session: None, _lock: lock };
+        let reader = Arc::new(SqlReader(SqliteReadPool::new(&self.path)));
+        Ok(Some(ShardConnections { fence, writer: Box::new(writer), heartbeat: Box::new(heartbeat), reader }))
     }
 }

@@ -5,17 +5,26 @@ use std::{path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use sqlx::Connection as _;
 
-use super::{STATEMENT_BYTES, lock::OwnerLock, open, session::SqliteSession};
+use super::{lock::OwnerLock, open, session::SqliteSession};
 use crate::{
-    Batch, CommitError, ErrorClass, Outcome, StoreError, Writer,
+    batch::Batch,
+    error::{CommitError, ErrorClass, StoreError},
+    shard::{Outcome, Writer},
     sql::{Dialect, Session, commit, fence},
 };
 
+/// The most bytes of one statement. A statement is copied on its way to SQLite's thread.
+const STATEMENT_BYTES: usize = 4 << 20;
+
+/// The connection that writes batches.
 pub(super) struct SqliteWriter {
+    /// The database file.
     pub(super) path: PathBuf,
+    /// The owner whose batches it writes.
     pub(super) owner: fence::Owner,
-    /// Absent after a failure that may have left a transaction open.
+    /// The connection. Absent after a failure that may have left a transaction open.
     pub(super) session: Option<SqliteSession>,
+    /// Held as long as the owner lives.
     pub(super) _lock: Arc<OwnerLock>,
 }
 
@@ -23,7 +32,7 @@ pub(super) struct SqliteWriter {
 impl Writer for SqliteWriter {
     async fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
         let Some(mut session) = self.session.take() else {
-            let error = StoreError::new(ErrorClass::Disconnected, "the file is to be opened anew");
+            let error = StoreError::new(ErrorClass::Disconnected, "the connection to the file was dropped");
             return Err(CommitError::RolledBack(error));
         };
         let done = commit::commit(&mut session, batch, self.owner, Dialect::Sqlite, STATEMENT_BYTES).await;
@@ -35,11 +44,11 @@ impl Writer for SqliteWriter {
 
     async fn resolve(&mut self, number: u64) -> Result<Outcome, StoreError> {
         if let Some(session) = self.session.take() {
-            // Ends a COMMIT under way before the fence is read; what closing says makes no difference.
+            // Waits for a COMMIT in progress before the fence is read. An error while closing is harmless.
             drop(session.0.close().await);
         }
         let mut session = SqliteSession(open::open(&self.path).await?);
-        // A transaction that takes the write lock waits for whatever the old connection still does.
+        // The write lock makes this transaction wait for anything that the old connection still does.
         session.begin().await?;
         let fence = fence::decode(session.fetch(fence::read()).await?)?;
         session.rollback().await?;
@@ -58,7 +67,7 @@ impl Writer for SqliteWriter {
     }
 }
 
-/// Whether nothing of the batch can be open on the connection any more.
+/// Whether the connection certainly has no open transaction.
 fn keeps_session(done: &Result<(), CommitError>) -> bool {
     match done {
         Ok(()) | Err(CommitError::FenceMoved) => true,

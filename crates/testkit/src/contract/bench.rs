@@ -1,4 +1,4 @@
-//! What the cases work with.
+//! The tools of the test cases.
 
 use std::sync::{
     Arc,
@@ -6,31 +6,40 @@ use std::sync::{
 };
 
 use forebay_store::{
-    Batch, Claim, CommitError, FenceStamp, Heart, Image, ItemRow, LeaseEntry, Observation, Owned, Reader,
-    ReadyRow, Shard, TopicCounts, TopicRow, Writer,
+    Batch, Claim, CommitError, DueKey, Heartbeat, HighWaterMarks, ItemRow, LeaseEntry, Observation, Reader,
+    ReadyRow, Shard, ShardConnections, ShardSnapshot, TopicCounts, TopicRow, Writer,
 };
-use forebay_types::{Body, DeliveryPolicy, Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
+use forebay_types::{
+    Body, DeliveryPolicy, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName,
+};
 
 use super::Subject;
 
-/// Some day in 2026.
+/// A day in 2026.
 pub(super) const NOW: i64 = 1_780_000_000_000_000;
 
-/// An owner at work.
+/// A shard with an owner.
 pub(super) struct Bench {
+    /// The shard.
     pub(super) subject: Subject,
+    /// Its owner.
     pub(super) owner: Owner,
 }
 
+/// The owner's connections.
 pub(super) struct Owner {
+    /// The fence, as of the last batch.
     pub(super) fence: forebay_store::Fence,
+    /// Writes batches.
     pub(super) writer: Box<dyn Writer>,
-    pub(super) heart: Box<dyn Heart>,
+    /// Renews the claim.
+    pub(super) heartbeat: Box<dyn Heartbeat>,
+    /// Reads the shard.
     pub(super) reader: Arc<dyn Reader>,
 }
 
 impl Bench {
-    /// Migrates and takes over.
+    /// Migrates the shard and takes it over.
     pub(super) async fn new(subject: Subject) -> Self {
         subject.shard.migrate().await.expect("migrates");
         let owner = Owner::take(&*subject.shard).await;
@@ -45,7 +54,7 @@ impl Bench {
         self.shard().observe().await.expect("observes")
     }
 
-    /// Another owner takes the place of this one: by force where the store can, else after it is gone.
+    /// A new owner takes the shard over after this one is gone.
     pub(super) async fn succeed(self) -> Self {
         drop(self.owner);
         let owner = Owner::take(&*self.subject.shard).await;
@@ -59,7 +68,7 @@ impl Owner {
         shard.take_over(&claim(), &seen).await.expect("takes over").expect("nothing moved").into()
     }
 
-    /// The batch that is next.
+    /// The next batch, still empty.
     pub(super) fn batch(&self) -> Batch {
         Batch { number: self.fence.batch + 1, ..Batch::default() }
     }
@@ -70,18 +79,18 @@ impl Owner {
         Ok(())
     }
 
-    /// Commits what `fill` puts into the next batch.
+    /// Commits the next batch, with the changes that `fill` adds.
     pub(super) async fn commit(&mut self, fill: impl FnOnce(&mut Batch)) {
         let mut batch = self.batch();
         fill(&mut batch);
         self.try_commit(&batch).await.expect("commits");
     }
 
-    pub(super) async fn load(&self) -> Image {
+    pub(super) async fn load(&self) -> ShardSnapshot {
         self.reader.load().await.expect("loads")
     }
 
-    /// The ready items of a topic, all of them.
+    /// All ready items of a topic.
     pub(super) async fn ready(&self, topic: TopicId) -> Vec<ReadyRow> {
         self.reader.ready(topic, Key::MIN, 10_000, true).await.expect("reads")
     }
@@ -91,31 +100,47 @@ impl Owner {
     }
 }
 
-impl From<Owned> for Owner {
-    fn from(Owned { fence, writer, heart, reader }: Owned) -> Self {
-        Self { fence, writer, heart, reader }
+impl From<ShardConnections> for Owner {
+    fn from(ShardConnections { fence, writer, heartbeat, reader }: ShardConnections) -> Self {
+        Self { fence, writer, heartbeat, reader }
     }
 }
 
-/// Somebody who was never there before.
+/// A new candidate.
 pub(super) fn claim() -> Claim {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // Several processes may test at one server.
+    // Several test processes may share a server.
     let process = u64::from(std::process::id());
     let incarnation = (u128::from(process) << 64 | u128::from(number)).to_be_bytes();
     Claim { incarnation: Incarnation(incarnation), address: format!("node-{number}:7420") }
 }
 
+/// The topic of most items.
 pub(super) const TOPIC: TopicId = TopicId(1);
 
+/// A topic without items.
 pub(super) fn topic(id: u32) -> TopicRow {
     let name = TopicName::new("tenant", format!("topic-{id}"));
     TopicRow { id: TopicId(id), name, counts: TopicCounts::default() }
 }
 
+/// A time relative to [`NOW`].
 pub(super) fn at(micros: i64) -> Timestamp {
     Timestamp::from_micros(NOW + micros)
+}
+
+/// Attributes of an item that was enqueued at [`NOW`].
+fn attributes(expires_at: Option<Timestamp>, deliveries: u32) -> ItemAttributes {
+    ItemAttributes {
+        enqueued_at: at(0),
+        expires_at,
+        lease_ms: 30_000,
+        max_attempts: 16,
+        policy: DeliveryPolicy::AtLeastOnce,
+        deliveries,
+        failures: 0,
+    }
 }
 
 /// An item of [`TOPIC`], ready since `seq` microseconds after [`NOW`].
@@ -125,18 +150,12 @@ pub(super) fn item(seq: u64) -> ItemRow {
         topic: TOPIC,
         key: Key { priority: 0, rank, seq: Seq(seq) },
         state: State::Ready,
-        enqueued_at: at(0),
-        expires_at: None,
-        lease_ms: 30_000,
-        max_attempts: 16,
-        policy: DeliveryPolicy::AtLeastOnce,
-        deliveries: 0,
-        failures: 0,
+        attributes: attributes(None, 0),
         body: Body { payload: format!("payload {seq}").into(), ..Body::default() },
     }
 }
 
-/// The same, waiting for a time.
+/// The same item, scheduled for a time.
 pub(super) fn scheduled(seq: u64, due: Timestamp) -> ItemRow {
     let mut item = item(seq);
     item.state = State::Scheduled;
@@ -144,41 +163,43 @@ pub(super) fn scheduled(seq: u64, due: Timestamp) -> ItemRow {
     item
 }
 
-/// What [`ItemRow`] looks like when it is read.
+/// The same item with a time to live.
+pub(super) fn expiring(mut item: ItemRow, end: Timestamp) -> ItemRow {
+    item.attributes.expires_at = Some(end);
+    item
+}
+
+/// The key of a row in `schedule` or `expiry`.
+pub(super) fn due_key(at: Timestamp, seq: u64) -> DueKey {
+    DueKey { at, seq: Seq(seq) }
+}
+
+/// An item as a reader returns it, with its body.
 pub(super) fn as_ready(item: &ItemRow) -> ReadyRow {
     ReadyRow {
         key: item.key,
-        enqueued_at: item.enqueued_at,
-        expires_at: item.expires_at,
-        lease_ms: item.lease_ms,
-        max_attempts: item.max_attempts,
-        policy: item.policy,
-        deliveries: item.deliveries,
-        failures: item.failures,
+        attributes: item.attributes,
         bytes: u32::try_from(item.body.bytes()).expect("small"),
         body: Some(item.body.clone()),
     }
 }
 
+/// A delivery of an item.
 pub(super) fn entry(seq: u64, deadline: Timestamp) -> LeaseEntry {
     LeaseEntry {
         seq: Seq(seq),
         topic: TOPIC,
         priority: -5,
         rank: NOW,
-        enqueued_at: at(0),
+        attributes: attributes(Some(at(1_000_000)), 1),
         bytes: 9,
-        expires_at: Some(at(1_000_000)),
-        delivery: 1,
-        failures: 0,
-        max_attempts: 16,
-        lease_ms: 30_000,
         nonce: u64::MAX - seq,
         deadline,
         consumer: "worker".to_owned(),
     }
 }
 
-pub(super) fn stamp(seq: u64) -> FenceStamp {
-    FenceStamp { seq: Seq(seq), topic: TopicId(9), rank: NOW + 7, time: at(11) }
+/// High-water marks.
+pub(super) fn marks(seq: u64) -> HighWaterMarks {
+    HighWaterMarks { seq: Seq(seq), topic: TopicId(9), rank: NOW + 7, time: at(11) }
 }

@@ -16,7 +16,7 @@ fn with(id: u32, counts: TopicCounts) -> TopicRow {
     TopicRow { counts, ..topic(id) }
 }
 
-/// From the batch on that makes the topic.
+/// Deltas count from the batch that creates the topic.
 pub async fn deltas_add_up(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench
@@ -32,7 +32,7 @@ pub async fn deltas_add_up(subject: Subject) {
     assert_eq!(bench.owner.load().await.topics, [with(1, counts(3, 0, 7)), with(2, counts(0, 0, 1))]);
 }
 
-/// Deltas up to the fold are in it, whether they are still there or not; later ones come on top.
+/// A fold includes the deltas up to its batch, deleted or not. Later deltas are added.
 pub async fn a_fold_replaces_the_deltas(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench
@@ -42,7 +42,7 @@ pub async fn a_fold_replaces_the_deltas(subject: Subject) {
             batch.count_deltas.extend([(TopicId(1), counts(5, 0, 0)), (TopicId(2), counts(6, 0, 0))]);
         })
         .await;
-    // The fold tells the counts as of its batch, this batch's delta included.
+    // The fold has the counts as of its batch, including the batch's own delta.
     bench
         .owner
         .commit(|batch| {
@@ -62,7 +62,7 @@ pub async fn a_fold_replaces_the_deltas(subject: Subject) {
     assert_eq!(bench.owner.load().await.topics, [with(1, counts(0, 3, 0)), with(2, counts(7, 0, 0))]);
 }
 
-/// What its deltas said is of no account any more.
+/// The deltas of a dropped topic are ignored.
 pub async fn a_dropped_topic_is_gone(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench
@@ -80,13 +80,13 @@ pub async fn a_dropped_topic_is_gone(subject: Subject) {
         })
         .await;
     assert_eq!(bench.owner.load().await.topics, [topic(2)]);
-    // Its name may be used again, under another number.
+    // A new topic may have the same name and another number.
     let again = TopicRow { id: TopicId(3), ..topic(1) };
     bench.owner.commit(|batch| batch.new_topics.push(again.clone())).await;
     assert_eq!(bench.owner.load().await.topics, [topic(2), again]);
 }
 
-/// Names of the largest size, numbers from end to end.
+/// With the longest names and the largest numbers.
 pub async fn many_topics_are_folded(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let long = "n".repeat(200);

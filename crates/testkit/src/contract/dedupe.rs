@@ -1,45 +1,49 @@
 //! Dedupe keys and request ids.
 
-use forebay_store::{DedupeHit, ShardList};
+use forebay_store::{DedupeEntry, DedupeHit, HighWaterMarks, ShardTopology};
 use forebay_types::ShardId;
 
 use super::{
     Subject,
-    bench::{Bench, at, stamp},
+    bench::{Bench, at, marks},
 };
 
 fn hash(number: u64) -> [u8; 16] {
-    // Spread over the whole range, as hashes are.
+    // Spread over the whole range, like real hashes.
     u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes()
 }
 
-/// Making one twice and dropping one twice is no error.
+fn entry(generation: u64, key: u64, answer: &[u8]) -> DedupeEntry {
+    DedupeEntry { generation, hash: hash(key), answer: answer.to_vec() }
+}
+
+/// Creating or dropping one twice is no error.
 pub async fn generations_come_and_go(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    let heart = &mut bench.owner.heart;
+    let heartbeat = &mut bench.owner.heartbeat;
     for number in [1_780_000_600, 1_780_000_000, 1_780_000_600, 7] {
-        heart.create_generation(number).await.expect("creates");
+        heartbeat.create_generation(number).await.expect("creates");
     }
     assert_eq!(bench.owner.load().await.generations, [7, 1_780_000_000, 1_780_000_600]);
-    let heart = &mut bench.owner.heart;
+    let heartbeat = &mut bench.owner.heartbeat;
     for number in [7, 7, 9] {
-        heart.drop_generation(number).await.expect("drops");
+        heartbeat.drop_generation(number).await.expect("drops");
     }
     assert_eq!(bench.owner.load().await.generations, [1_780_000_000, 1_780_000_600]);
 }
 
-/// With its answer and the time of its batch.
+/// A key is stored with its answer and the time of its batch.
 pub async fn a_key_is_found_again(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     for number in [1, 2] {
-        bench.owner.heart.create_generation(number).await.expect("creates");
+        bench.owner.heartbeat.create_generation(number).await.expect("creates");
     }
     let answer = vec![0, 255, 7];
     bench
         .owner
         .commit(|batch| {
-            batch.stamp = Some(stamp(1));
-            batch.dedupes.extend([(1, hash(1), answer.clone()), (2, hash(2), vec![])]);
+            batch.marks = Some(marks(1));
+            batch.dedupes.extend([entry(1, 1, &answer), entry(2, 2, b"")]);
         })
         .await;
     let reader = bench.owner.reader.clone();
@@ -54,16 +58,16 @@ pub async fn a_key_is_found_again(subject: Subject) {
     assert_eq!(reader.dedupe(&[1], &[]).await.expect("reads"), []);
 }
 
-/// A key whose window is over may come again inside its generation.
+/// A key may be stored again in its generation after its window.
 pub async fn a_key_is_replaced(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    bench.owner.heart.create_generation(1).await.expect("creates");
+    bench.owner.heartbeat.create_generation(1).await.expect("creates");
     for (time, answer) in [(11, b"first"), (12, b"later")] {
         bench
             .owner
             .commit(|batch| {
-                batch.stamp = Some(forebay_store::FenceStamp { time: at(time), ..stamp(1) });
-                batch.dedupes.push((1, hash(1), answer.to_vec()));
+                batch.marks = Some(HighWaterMarks { time: at(time), ..marks(1) });
+                batch.dedupes.push(entry(1, 1, answer));
             })
             .await;
     }
@@ -71,16 +75,16 @@ pub async fn a_key_is_replaced(subject: Subject) {
     assert_eq!(hits, [DedupeHit { hash: hash(1), at: at(12), answer: b"later".to_vec() }]);
 }
 
-/// A full batch of keys, and one large answer.
+/// With a full batch of keys and one large answer.
 pub async fn many_keys_are_asked(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    bench.owner.heart.create_generation(1).await.expect("creates");
+    bench.owner.heartbeat.create_generation(1).await.expect("creates");
     bench
         .owner
         .commit(|batch| {
-            batch.stamp = Some(stamp(1));
-            batch.dedupes.extend((0..1_000).map(|number| (1, hash(number), number.to_be_bytes().to_vec())));
-            batch.dedupes.push((1, hash(5_000), vec![7; 200_000]));
+            batch.marks = Some(marks(1));
+            batch.dedupes.extend((0..1_000).map(|number: u64| entry(1, number, &number.to_be_bytes())));
+            batch.dedupes.push(entry(1, 5_000, &[7; 200_000]));
         })
         .await;
     let hashes: Vec<_> = (500..2_000).chain([5_000]).map(hash).collect();
@@ -94,17 +98,20 @@ pub async fn many_keys_are_asked(subject: Subject) {
     }
 }
 
-/// All that are to be remembered, as the last batch that named any left them.
-pub async fn lists_of_shards_are_kept(subject: Subject) {
+/// The last batch with a topology history replaces all earlier ones.
+pub async fn the_topology_history_is_kept(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    assert_eq!(bench.observe().await.shard_lists, []);
-    let list = |batch, shards: &[u32]| ShardList {
+    assert_eq!(bench.observe().await.topology_history, []);
+    let list = |batch, shards: &[u32]| ShardTopology {
         batch,
         since: at(i64::try_from(batch).expect("small")),
         shards: shards.iter().copied().map(ShardId).collect(),
     };
-    bench.owner.commit(|batch| batch.shard_lists = Some(vec![list(1, &[1, 2])])).await;
-    bench.owner.commit(|batch| batch.shard_lists = Some(vec![list(1, &[1, 2]), list(2, &[1, 2, 3])])).await;
-    bench.owner.commit(|batch| batch.shard_lists = None).await;
-    assert_eq!(bench.observe().await.shard_lists, [list(1, &[1, 2]), list(2, &[1, 2, 3])]);
+    bench.owner.commit(|batch| batch.topology_history = Some(vec![list(1, &[1, 2])])).await;
+    bench
+        .owner
+        .commit(|batch| batch.topology_history = Some(vec![list(1, &[1, 2]), list(2, &[1, 2, 3])]))
+        .await;
+    bench.owner.commit(|batch| batch.topology_history = None).await;
+    assert_eq!(bench.observe().await.topology_history, [list(1, &[1, 2]), list(2, &[1, 2, 3])]);
 }

@@ -1,14 +1,14 @@
-//! What the sweeps find.
+//! What the sweeps read.
 
-use forebay_store::{ItemRow, Sweep};
+use forebay_store::{Checkpoint, ItemRow, Sweep};
 use forebay_types::{Seq, Timestamp};
 
 use super::{
     Subject,
-    bench::{Bench, TOPIC, as_ready, at, item, scheduled},
+    bench::{Bench, TOPIC, as_ready, at, due_key, expiring, item, scheduled},
 };
 
-/// In order of time, then seq; both ends included; no more than asked for.
+/// In order of time, then seq, with both bounds included, and no more than the limit.
 pub async fn what_is_due_is_found(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let items = [scheduled(1, at(30)), scheduled(2, at(10)), scheduled(3, at(20)), scheduled(4, at(20))];
@@ -28,30 +28,31 @@ pub async fn what_is_due_is_found(subject: Subject) {
     assert_eq!((row.topic, row.scheduled, row.item), (TOPIC, true, expected));
 }
 
-/// The item enters the delivery order at the rank that it has, and its row goes.
+/// The item enters the delivery order with its rank, and its `schedule` row is deleted.
 pub async fn a_promotion_makes_ready(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let items: Vec<ItemRow> = (1..=300).map(|seq| scheduled(seq, at(1_000 - seq as i64))).collect();
     bench.owner.commit(|batch| batch.inserts.clone_from(&items)).await;
-    let promoted = items[..299].iter().map(|item| (Timestamp::from_micros(item.key.rank), item.key.seq));
+    let promoted =
+        items[..299].iter().map(|item| due_key(Timestamp::from_micros(item.key.rank), item.key.seq.0));
     bench.owner.commit(|batch| batch.promotes.extend(promoted)).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, (1..=299).rev().collect::<Vec<u64>>());
     let left = bench.owner.reader.due(Sweep::Due, Timestamp::MIN, Timestamp::MAX, 10).await.expect("reads");
     assert_eq!(left.iter().map(|row| row.item.key.seq.0).collect::<Vec<_>>(), [300]);
 }
 
-/// With its rows in `schedule` and `expiry`.
+/// Its rows in `schedule` and `expiry` are deleted too.
 pub async fn a_removed_item_is_no_longer_due(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    let mortal = ItemRow { expires_at: Some(at(40)), ..scheduled(1, at(30)) };
+    let mortal = expiring(scheduled(1, at(30)), at(40));
     bench.owner.commit(|batch| batch.inserts.extend([mortal, scheduled(2, at(30))])).await;
     bench
         .owner
         .commit(|batch| {
             batch.deletes.push(Seq(1));
-            batch.unschedules.push((at(30), Seq(1)));
-            // Rows that are not there are no error.
-            batch.unexpires.extend([(at(40), Seq(1)), (at(41), Seq(7))]);
+            batch.schedule_deletes.push(due_key(at(30), 1));
+            // A missing row is no error.
+            batch.expiry_deletes.extend([due_key(at(40), 1), due_key(at(41), 7)]);
         })
         .await;
     let left = bench.owner.reader.due(Sweep::Due, at(0), at(99), 10).await.expect("reads");
@@ -59,23 +60,23 @@ pub async fn a_removed_item_is_no_longer_due(subject: Subject) {
     assert_eq!(bench.owner.reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), None);
 }
 
-/// Of ready and of scheduled items.
+/// For ready and for scheduled items.
 pub async fn expiries_are_found(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    let mortal = ItemRow { expires_at: Some(at(7)), ..item(1) };
-    let later = ItemRow { expires_at: Some(at(9)), ..scheduled(2, at(8)) };
+    let mortal = expiring(item(1), at(7));
+    let later = expiring(scheduled(2, at(8)), at(9));
     bench.owner.commit(|batch| batch.inserts.extend([mortal, later, item(3)])).await;
     let rows = bench.owner.reader.due(Sweep::Expiry, at(0), at(100), 10).await.expect("reads");
     let read: Vec<_> = rows.iter().map(|row| (row.at, row.item.key.seq.0, row.scheduled)).collect();
     assert_eq!(read, [(at(7), 1, false), (at(9), 2, true)]);
-    assert_eq!(rows[0].item.expires_at, Some(at(7)));
-    bench.owner.commit(|batch| batch.unexpires.push((at(7), Seq(1)))).await;
+    assert_eq!(rows[0].item.attributes.expires_at, Some(at(7)));
+    bench.owner.commit(|batch| batch.expiry_deletes.push(due_key(at(7), 1))).await;
     assert_eq!(bench.owner.reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), Some(at(9)));
-    assert_eq!(bench.owner.ready_seqs(TOPIC).await, [1, 3], "only the row of the expiry goes");
+    assert_eq!(bench.owner.ready_seqs(TOPIC).await, [1, 3], "only the row of `expiry` is deleted");
 }
 
-/// At or after a time, in either table.
-pub async fn the_next_time_is_told(subject: Subject) {
+/// The earliest time at or after a time, in either table.
+pub async fn the_next_time_is_read(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let reader = bench.owner.reader.clone();
     assert_eq!(reader.next_due(Sweep::Due, Timestamp::MIN).await.expect("reads"), None);
@@ -87,13 +88,15 @@ pub async fn the_next_time_is_told(subject: Subject) {
     assert_eq!(reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), None);
 }
 
-/// They move on, and back.
+/// They move forwards and backwards.
 pub async fn checkpoints_are_kept(subject: Subject) {
+    let due = |micros| Checkpoint { sweep: Sweep::Due, at: at(micros) };
+    let expiry = Checkpoint { sweep: Sweep::Expiry, at: at(9) };
     let mut bench = Bench::new(subject).await;
-    bench.owner.commit(|batch| batch.checkpoints.push((Sweep::Due, at(10)))).await;
-    assert_eq!(bench.owner.load().await.checkpoints, [(Sweep::Due, at(10))]);
-    bench.owner.commit(|batch| batch.checkpoints.extend([(Sweep::Expiry, at(9)), (Sweep::Due, at(5))])).await;
+    bench.owner.commit(|batch| batch.checkpoints.push(due(10))).await;
+    assert_eq!(bench.owner.load().await.checkpoints, [due(10)]);
+    bench.owner.commit(|batch| batch.checkpoints.extend([expiry, due(5)])).await;
     let mut checkpoints = bench.owner.load().await.checkpoints;
     checkpoints.sort_unstable();
-    assert_eq!(checkpoints, [(Sweep::Due, at(5)), (Sweep::Expiry, at(9))]);
+    assert_eq!(checkpoints, [due(5), expiry]);
 }

@@ -1,26 +1,28 @@
 //! Items, and the order in which they are delivered.
 
 use bytes::Bytes;
-use forebay_store::{CommitError, ErrorClass, ItemRow};
-use forebay_types::{Body, DeliveryPolicy, Key, Seq, Timestamp, TopicId};
+use forebay_store::{CommitError, ErrorClass, ItemLocation, ItemRow};
+use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, Timestamp, TopicId};
 
 use super::{
     Subject,
     bench::{Bench, TOPIC, as_ready, at, item, scheduled},
 };
 
-/// Every column, with and without its body.
+/// Every column, with and without the body.
 pub async fn an_item_is_read_as_it_was_written(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let full = ItemRow {
         key: Key { priority: -7, rank: i64::MAX - 1, seq: Seq(1 << 40) },
-        enqueued_at: at(-3),
-        expires_at: Some(at(99)),
-        lease_ms: 43_200_000,
-        max_attempts: 1_000,
-        policy: DeliveryPolicy::AtMostOnce,
-        deliveries: 4,
-        failures: 3,
+        attributes: ItemAttributes {
+            enqueued_at: at(-3),
+            expires_at: Some(at(99)),
+            lease_ms: 43_200_000,
+            max_attempts: 1_000,
+            policy: DeliveryPolicy::AtMostOnce,
+            deliveries: 4,
+            failures: 3,
+        },
         body: Body {
             payload: (0..=255).collect::<Vec<u8>>().into(),
             metadata: Bytes::from_static(&[0, 255, b'\'', b'\\']),
@@ -41,7 +43,7 @@ pub async fn an_item_is_read_as_it_was_written(subject: Subject) {
     assert_eq!(bench.owner.reader.bodies(&[]).await.expect("reads"), []);
 }
 
-/// Priority, then rank, then seq; signs included.
+/// By priority, then rank, then seq, including negative values.
 pub async fn items_come_in_delivery_order(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let mut items = shuffled();
@@ -50,7 +52,7 @@ pub async fn items_come_in_delivery_order(subject: Subject) {
     let expected: Vec<Key> = items.iter().map(|item| item.key).collect();
     let read: Vec<Key> = bench.owner.ready(TOPIC).await.into_iter().map(|row| row.key).collect();
     assert_eq!(read, expected);
-    // From every key on, there or not, to every length.
+    // After every key, with several limits.
     for from in 0..expected.len() {
         for limit in [0, 1, 3, 100] {
             let rows = bench.owner.reader.ready(TOPIC, expected[from], limit, false).await.expect("reads");
@@ -64,7 +66,7 @@ pub async fn items_come_in_delivery_order(subject: Subject) {
     assert_eq!(rows.len(), expected.iter().filter(|key| **key > between).count());
 }
 
-/// Priorities and ranks that are met more than once.
+/// Items that share priorities and ranks.
 fn shuffled() -> Vec<ItemRow> {
     let mut items = Vec::new();
     for priority in [3, 0, i32::MIN, -1, i32::MAX] {
@@ -78,7 +80,7 @@ fn shuffled() -> Vec<ItemRow> {
     items
 }
 
-/// Page after page is the whole, whatever the page's size.
+/// All pages together are complete, whatever the page size.
 pub async fn pages_miss_nothing(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench.owner.commit(|batch| batch.inserts = shuffled()).await;
@@ -95,7 +97,7 @@ pub async fn pages_miss_nothing(subject: Subject) {
     }
 }
 
-/// A topic's number over the whole range.
+/// For the smallest and the largest topic number.
 pub async fn topics_are_apart(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let other = TopicId(u32::MAX);
@@ -117,7 +119,7 @@ pub async fn scheduled_items_are_not_ready(subject: Subject) {
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2]);
 }
 
-/// A full batch in, the same out.
+/// A full batch is read as it was written.
 pub async fn a_batch_of_a_thousand(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench.owner.commit(|batch| batch.inserts.extend((1..=1_000).map(item))).await;
@@ -135,7 +137,7 @@ pub async fn a_batch_of_a_thousand(subject: Subject) {
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, (1_000..=2_000).collect::<Vec<u64>>());
 }
 
-/// Sixteen payloads of 256 KiB in one batch: one call of the largest legal size.
+/// Sixteen payloads of 256 KiB in one batch: the largest legal call.
 pub async fn payloads_of_the_largest_size(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let large = |seq: u64| {
@@ -145,40 +147,46 @@ pub async fn payloads_of_the_largest_size(subject: Subject) {
     let items: Vec<ItemRow> = (1..=16).map(large).collect();
     bench.owner.commit(|batch| batch.inserts.clone_from(&items)).await;
     let read = bench.owner.ready(TOPIC).await;
-    assert!(read == items.iter().map(as_ready).collect::<Vec<_>>(), "a payload came out changed");
+    assert!(read == items.iter().map(as_ready).collect::<Vec<_>>(), "a payload was changed");
     bench.owner.commit(|batch| batch.deletes.extend((1..=16).map(Seq))).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, Vec::<u64>::new());
 }
 
-/// One that is not there is no error: its owner's batches are the truth.
+/// Deletes the named items and no others.
 pub async fn items_are_removed(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench.owner.commit(|batch| batch.inserts.extend((1..=5).map(item))).await;
     bench.owner.commit(|batch| batch.deletes.extend([Seq(4), Seq(1), Seq(3)])).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2, 5]);
-    assert_eq!(bench.owner.reader.fate(Seq(3)).await.expect("reads"), None);
-    assert_eq!(bench.owner.reader.fate(Seq(2)).await.expect("reads"), Some(false));
+    assert_eq!(bench.owner.reader.locate(Seq(3)).await.expect("reads"), ItemLocation::Gone);
+    assert_eq!(bench.owner.reader.locate(Seq(2)).await.expect("reads"), ItemLocation::Waiting);
 }
 
-/// The ends of every range.
+/// The smallest and largest values of every column.
 pub async fn extremes_are_kept(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let low = ItemRow {
         key: Key { priority: i32::MIN, rank: i64::MIN, seq: Seq(1) },
-        enqueued_at: Timestamp::MIN,
-        expires_at: Some(Timestamp::MIN),
-        lease_ms: 0,
-        max_attempts: 0,
+        attributes: ItemAttributes {
+            enqueued_at: Timestamp::MIN,
+            expires_at: Some(Timestamp::MIN),
+            lease_ms: 0,
+            max_attempts: 0,
+            ..item(1).attributes
+        },
         ..item(1)
     };
     let high = ItemRow {
         key: Key { priority: i32::MAX, rank: i64::MAX, seq: Seq(i64::MAX as u64) },
-        enqueued_at: Timestamp::MAX,
-        expires_at: Some(Timestamp::MAX),
-        lease_ms: u32::MAX,
-        max_attempts: u32::MAX,
-        deliveries: u32::MAX,
-        failures: u32::MAX,
+        attributes: ItemAttributes {
+            enqueued_at: Timestamp::MAX,
+            expires_at: Some(Timestamp::MAX),
+            lease_ms: u32::MAX,
+            max_attempts: u32::MAX,
+            deliveries: u32::MAX,
+            failures: u32::MAX,
+            ..item(2).attributes
+        },
         ..item(2)
     };
     bench.owner.commit(|batch| batch.inserts.extend([high.clone(), low.clone()])).await;
@@ -187,8 +195,8 @@ pub async fn extremes_are_kept(subject: Subject) {
     assert_eq!(after, []);
 }
 
-/// A row that no statement can store is told apart from everything else that can go wrong.
-pub async fn a_poisoned_row_is_named_so(subject: Subject) {
+/// A row that cannot be stored has an error class of its own.
+pub async fn a_poisoned_row_has_its_error_class(subject: Subject) {
     if !subject.poisons {
         return;
     }
@@ -201,7 +209,7 @@ pub async fn a_poisoned_row_is_named_so(subject: Subject) {
         other => panic!("a poisoned row: {other:?}"),
     }
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, Vec::<u64>::new());
-    // The connection is as good as before: the halves go at once.
+    // The connection is still usable: the halves can follow at once.
     batch.inserts.remove(4);
     bench.owner.try_commit(&batch).await.expect("commits");
     assert_eq!(bench.owner.ready_seqs(TOPIC).await.len(), 8);

@@ -12,10 +12,10 @@ fn row(id: u64, deliveries: u64) -> LeaseRow {
     LeaseRow { id, entries, open: vec![true; deliveries as usize] }
 }
 
-/// What the store is told once these places of a row were closed too.
-fn close(row: &mut LeaseRow, places: impl IntoIterator<Item = usize>) -> LeaseChange {
+/// Closes deliveries of a row. Returns the change for the store.
+fn close(row: &mut LeaseRow, positions: impl IntoIterator<Item = usize>) -> LeaseChange {
     let partly = row.open.contains(&false);
-    places.into_iter().for_each(|place| row.open[place] = false);
+    positions.into_iter().for_each(|position| row.open[position] = false);
     LeaseChange { id: row.id, partly, open: row.open.clone() }
 }
 
@@ -23,7 +23,7 @@ fn close(row: &mut LeaseRow, places: impl IntoIterator<Item = usize>) -> LeaseCh
 pub async fn a_lease_is_loaded(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let mut large = row(1, 1_000);
-    large.entries[7].expires_at = None;
+    large.entries[7].attributes.expires_at = None;
     large.entries[8].consumer = "ü".repeat(100);
     bench.owner.commit(|batch| batch.leases = large.entries.clone()).await;
     let small = row(2, 1);
@@ -33,7 +33,7 @@ pub async fn a_lease_is_loaded(subject: Subject) {
     assert_eq!(bench.owner.load().await.leases, [large, small]);
 }
 
-/// With the last bit the row goes.
+/// The row is deleted with its last open delivery.
 pub async fn a_lease_closes_bit_by_bit(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let mut one = row(1, 11);
@@ -48,7 +48,7 @@ pub async fn a_lease_closes_bit_by_bit(subject: Subject) {
     assert_eq!(bench.owner.load().await.leases, [two]);
 }
 
-/// Some close in part, some wholly, and a new one begins.
+/// Some are closed in part, some completely, and a new one begins.
 pub async fn many_lease_rows_change_at_once(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let mut rows = Vec::new();
@@ -64,8 +64,8 @@ pub async fn many_lease_rows_change_at_once(subject: Subject) {
     assert_eq!(bench.owner.load().await.leases, rows);
     let mut changes = Vec::new();
     for row in rows.iter_mut().rev() {
-        let places = if row.id % 3 == 0 { 0..9 } else { 1..2 };
-        changes.push(close(row, places));
+        let positions = if row.id % 3 == 0 { 0..9 } else { 1..2 };
+        changes.push(close(row, positions));
     }
     let new = row(82, 2);
     bench

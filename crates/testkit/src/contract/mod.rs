@@ -1,7 +1,7 @@
 //! The contract that every kind of store passes: SQLite, MariaDB, MySQL, and the fake of the simulation.
 //!
-//! A kind of store runs all of it with one line, see [`store_contract`](crate::store_contract). A case is a
-//! function that takes a fresh [`Subject`] and panics where the store breaks its word.
+//! [`store_contract`](crate::store_contract) runs all of it for one kind of store. A case is a function that
+//! takes a fresh [`Subject`] and panics if the store breaks the contract.
 
 mod bench;
 pub mod counts;
@@ -18,17 +18,17 @@ use std::{any::Any, fmt, sync::Arc};
 
 use forebay_store::Shard;
 
-/// A fresh shard, not yet migrated, and what its kind can do.
+/// A fresh shard, not migrated yet, and what its kind of store can do.
 pub struct Subject {
     /// The shard.
     pub shard: Arc<dyn Shard>,
-    /// A living owner can be pushed aside. (SQLite's can't: it holds the file's lock.)
+    /// A living owner can be replaced. In SQLite it cannot: it holds the file's lock.
     pub steals: bool,
-    /// An item with 70,000 bytes of metadata can't be stored.
+    /// An item with 70,000 bytes of metadata cannot be stored.
     pub poisons: bool,
-    /// It has a schema with a version: before [`Shard::migrate`] it says so.
+    /// It has a versioned schema, and fails before [`Shard::migrate`].
     pub versions: bool,
-    /// What must live as long as the shard: a folder, a server.
+    /// A folder or a server that must outlive the shard.
     pub guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -38,8 +38,8 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// Makes a module of tests, one a case, of a kind of store. The second argument is an expression that gives
-/// a future of a [`Subject`](crate::contract::Subject); it is evaluated in each test anew.
+/// Creates a module of tests for a kind of store, one for each case. The second argument is an expression
+/// that returns a future of a [`Subject`](crate::contract::Subject). Each test evaluates it.
 ///
 /// ```text
 /// forebay_testkit::store_contract!(sqlite, fresh_sqlite());
@@ -53,22 +53,27 @@ macro_rules! store_contract {
 
             $crate::store_contract!(@cases $fresh;
                 versions: a_migration_is_done_once, a_shard_without_schema_says_so, settings_bound_a_batch;
-                take_over: the_first_owner_finds_a_clean_shard, the_next_owner_goes_on, an_owner_that_lives_is_pushed_aside_or_stays,
-                    what_was_seen_must_still_hold, of_two_candidates_one_wins, of_many_candidates_one_wins, a_release_clears_the_address,
-                    a_beat_is_seen, a_release_by_an_old_owner_does_nothing;
-                fence: a_wrong_number_changes_nothing, a_batch_moves_the_fence, an_empty_batch_is_a_batch, a_renewal_tells_the_servers_time,
-                    a_failed_batch_changes_nothing, an_unknown_batch_is_resolved, a_lost_fence_is_foreign;
+                take_over: the_first_owner_finds_a_clean_shard, the_next_owner_continues,
+                    a_living_owner_is_replaced_or_stays, what_was_seen_must_still_hold,
+                    of_two_candidates_one_wins, of_many_candidates_one_wins, a_release_clears_the_address,
+                    a_renewal_is_seen, a_release_by_an_old_owner_does_nothing;
+                fence: a_wrong_number_changes_nothing, a_batch_moves_the_fence, an_empty_batch_is_a_batch,
+                    a_renewal_returns_the_servers_time, a_failed_batch_changes_nothing,
+                    an_unknown_batch_is_resolved, a_lost_fence_is_foreign;
                 items: an_item_is_read_as_it_was_written, items_come_in_delivery_order, pages_miss_nothing,
-                    topics_are_apart, scheduled_items_are_not_ready, a_batch_of_a_thousand, payloads_of_the_largest_size,
-                    items_are_removed, extremes_are_kept, a_poisoned_row_is_named_so;
-                settle: an_item_goes_back, an_item_goes_back_for_later, new_metadata_replaces_the_old, many_go_back_at_once,
-                    an_item_is_buried, an_item_comes_back_after_its_removal;
-                due: what_is_due_is_found, a_promotion_makes_ready, a_removed_item_is_no_longer_due, expiries_are_found,
-                    the_next_time_is_told, checkpoints_are_kept;
+                    topics_are_apart, scheduled_items_are_not_ready, a_batch_of_a_thousand,
+                    payloads_of_the_largest_size, items_are_removed, extremes_are_kept,
+                    a_poisoned_row_has_its_error_class;
+                settle: an_item_is_requeued, an_item_is_requeued_for_later, new_metadata_replaces_the_old,
+                    many_are_requeued_at_once, an_item_becomes_a_dead_letter,
+                    an_item_returns_after_its_removal;
+                due: what_is_due_is_found, a_promotion_makes_ready, a_removed_item_is_no_longer_due,
+                    expiries_are_found, the_next_time_is_read, checkpoints_are_kept;
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
-                counts: deltas_add_up, a_fold_replaces_the_deltas, a_dropped_topic_is_gone, many_topics_are_folded;
-                dedupe: generations_come_and_go, a_key_is_found_again, a_key_is_replaced, many_keys_are_asked,
-                    lists_of_shards_are_kept;
+                counts: deltas_add_up, a_fold_replaces_the_deltas, a_dropped_topic_is_gone,
+                    many_topics_are_folded;
+                dedupe: generations_come_and_go, a_key_is_found_again, a_key_is_replaced,
+                    many_keys_are_asked, the_topology_history_is_kept;
             );
         }
     };

@@ -1,14 +1,14 @@
-//! Owners come and go.
+//! Changes of owner.
 
-use forebay_store::{CommitError, Outcome};
+use forebay_store::{CommitError, Outcome, Renewal, ShardSnapshot};
 use forebay_types::Seq;
 
 use super::{
     Subject,
-    bench::{Bench, Owner, TOPIC, claim, item, stamp, topic},
+    bench::{Bench, Owner, TOPIC, claim, item, marks, topic},
 };
 
-/// Nothing is there, and the fence stands at its beginning.
+/// The shard is empty, and the fence has its first values.
 pub async fn the_first_owner_finds_a_clean_shard(subject: Subject) {
     subject.shard.migrate().await.expect("migrates");
     let seen = subject.shard.observe().await.expect("observes");
@@ -18,42 +18,41 @@ pub async fn the_first_owner_finds_a_clean_shard(subject: Subject) {
     assert_eq!(owned.fence.epoch, 1);
     assert_eq!(owned.fence.batch, 0);
     assert_eq!(owned.fence.incarnation, claim.incarnation);
-    assert_eq!(owned.fence.stamp.seq, Seq(0));
-    assert_eq!(owned.reader.load().await.expect("loads"), forebay_store::Image::default());
+    assert_eq!(owned.fence.marks.seq, Seq(0));
+    assert_eq!(owned.reader.load().await.expect("loads"), ShardSnapshot::default());
     let seen = subject.shard.observe().await.expect("observes");
     assert_eq!((seen.epoch, seen.batch, seen.address), (1, 0, claim.address));
-    owned.reader.ping().await.expect("answers");
 }
 
-/// Epoch + 1; batch numbers and stamp go on; everything is there.
-pub async fn the_next_owner_goes_on(subject: Subject) {
+/// The epoch is incremented, batch numbers and marks continue, and no data is lost.
+pub async fn the_next_owner_continues(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench
         .owner
         .commit(|batch| {
-            batch.stamp = Some(stamp(3));
+            batch.marks = Some(marks(3));
             batch.new_topics.push(topic(1));
             batch.inserts.push(item(3));
         })
         .await;
     let mut bench = bench.succeed().await;
     assert_eq!((bench.owner.fence.epoch, bench.owner.fence.batch), (2, 1));
-    assert_eq!(bench.owner.fence.stamp, stamp(3));
+    assert_eq!(bench.owner.fence.marks, marks(3));
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [3]);
     bench.owner.commit(|batch| batch.inserts.push(item(4))).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [3, 4]);
 }
 
-/// The old owner can write nothing any more and learns of it; or, where the store can't push it aside, the
-/// claim fails and the old owner goes on.
-pub async fn an_owner_that_lives_is_pushed_aside_or_stays(subject: Subject) {
+/// The old owner can no longer write, and learns that. If the store cannot replace a living owner, the claim
+/// fails and the old owner continues.
+pub async fn a_living_owner_is_replaced_or_stays(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let seen = bench.observe().await;
     if !bench.subject.steals {
         assert!(!seen.orphaned);
         assert!(bench.shard().take_over(&claim(), &seen).await.expect("answers").is_none());
         bench.owner.commit(|batch| batch.inserts.push(item(1))).await;
-        assert_eq!(bench.owner.heart.renew().await.expect("renews"), Some(None));
+        assert_ne!(bench.owner.heartbeat.renew().await.expect("renews"), Renewal::Lost);
         drop(bench.owner);
         let seen = bench.subject.shard.observe().await.expect("observes");
         assert!(seen.orphaned);
@@ -64,50 +63,50 @@ pub async fn an_owner_that_lives_is_pushed_aside_or_stays(subject: Subject) {
     let mut batch = old.batch();
     batch.inserts.push(item(1));
     match old.try_commit(&batch).await {
-        // A connection that was killed can't say how far it came.
+        // A killed connection cannot report how far it got.
         Err(CommitError::FenceMoved | CommitError::RolledBack(_) | CommitError::Unknown(_)) => {}
         other => panic!("the old owner: {other:?}"),
     }
     assert_eq!(old.writer.resolve(batch.number).await.expect("answers"), Outcome::Foreign);
     match old.try_commit(&batch).await {
         Err(CommitError::FenceMoved) => {}
-        other => panic!("the old owner, connected anew: {other:?}"),
+        other => panic!("the old owner, on a new connection: {other:?}"),
     }
-    assert_eq!(renewed(&mut old).await, None, "the heartbeat belongs to the new owner");
+    assert_eq!(renew(&mut old).await, Renewal::Lost, "the heartbeat belongs to the new owner");
     assert_eq!(new.ready_seqs(TOPIC).await, Vec::<u64>::new());
 }
 
-/// The claim fails if epoch or batch have moved since.
+/// The claim fails if the epoch or the batch has changed since.
 pub async fn what_was_seen_must_still_hold(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let before = bench.observe().await;
     bench.owner.commit(|batch| batch.inserts.push(item(1))).await;
     if bench.subject.steals {
         let claimed = bench.shard().take_over(&claim(), &before).await.expect("answers");
-        assert!(claimed.is_none(), "the batch has moved");
-        // A claim that failed is no reason for the owner to stop, though it may have to connect anew.
+        assert!(claimed.is_none(), "the batch has changed");
+        // A failed claim does not stop the owner, but it may have to connect again.
         if bench.owner.try_commit(&bench.owner.batch()).await.is_err() {
             let next = bench.owner.batch();
             let resolved = bench.owner.writer.resolve(next.number).await.expect("answers");
             assert_eq!(resolved, Outcome::NotCommitted);
-            bench.owner.try_commit(&next).await.expect("goes on");
+            bench.owner.try_commit(&next).await.expect("commits");
         }
     }
     let seen = bench.observe().await;
     let bench = bench.succeed().await;
     drop(bench.owner);
     let claimed = bench.subject.shard.take_over(&claim(), &seen).await.expect("answers");
-    assert!(claimed.is_none(), "the epoch has moved");
+    assert!(claimed.is_none(), "the epoch has changed");
     let now = bench.subject.shard.observe().await.expect("observes");
     assert_eq!(now.epoch, seen.epoch + 1, "a claim that fails changes nothing");
 }
 
-/// Two at the same moment.
+/// Two claims at the same time.
 pub async fn of_two_candidates_one_wins(subject: Subject) {
     race(subject, 2).await;
 }
 
-/// Many at the same moment.
+/// Many claims at the same time.
 pub async fn of_many_candidates_one_wins(subject: Subject) {
     race(subject, 6).await;
 }
@@ -122,7 +121,7 @@ async fn race(subject: Subject, candidates: usize) {
     }
     let mut owners = Vec::new();
     while let Some(result) = tasks.join_next().await {
-        // A loser may be told that it lost, or that a conflict rolled its claim back.
+        // A loser learns that it lost, or that a conflict rolled its claim back.
         if let Ok(Some(owned)) = result.expect("no panic") {
             owners.push(Owner::from(owned));
         }
@@ -132,7 +131,7 @@ async fn race(subject: Subject, candidates: usize) {
     owners[0].commit(|batch| batch.inserts.push(item(1))).await;
 }
 
-/// Whoever looks sees at once that the shard is free.
+/// Other nodes see at once that the shard is free.
 pub async fn a_release_clears_the_address(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let before = bench.observe().await;
@@ -144,18 +143,18 @@ pub async fn a_release_clears_the_address(subject: Subject) {
     bench.succeed().await;
 }
 
-/// Each renewal is one beat.
-pub async fn a_beat_is_seen(subject: Subject) {
+/// Each renewal is counted once.
+pub async fn a_renewal_is_seen(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let before = bench.observe().await;
-    assert_eq!(bench.observe().await, before, "nothing moved");
-    for beats in 1..=3 {
-        assert!(renewed(&mut bench.owner).await.is_some());
-        assert_eq!(bench.observe().await.beat, before.beat + beats);
+    assert_eq!(bench.observe().await, before, "nothing has changed");
+    for renewals in 1..=3 {
+        assert_ne!(renew(&mut bench.owner).await, Renewal::Lost);
+        assert_eq!(bench.observe().await.renewals, before.renewals + renewals);
     }
 }
 
-/// It must not clear its successor's address.
+/// It does not clear its successor's address.
 pub async fn a_release_by_an_old_owner_does_nothing(subject: Subject) {
     if !subject.steals {
         return;
@@ -163,7 +162,7 @@ pub async fn a_release_by_an_old_owner_does_nothing(subject: Subject) {
     let bench = Bench::new(subject).await;
     let mut old = bench.owner;
     let new = Owner::take(&*bench.subject.shard).await;
-    // The connection was killed: an error is as good.
+    // The connection was killed, so an error is fine too.
     let _ = old.writer.release().await;
     let _ = old.writer.release().await;
     let seen = bench.subject.shard.observe().await.expect("observes");
@@ -171,10 +170,10 @@ pub async fn a_release_by_an_old_owner_does_nothing(subject: Subject) {
     assert_eq!(seen.epoch, new.fence.epoch);
 }
 
-/// Renews, and once more where the connection was killed.
-async fn renewed(owner: &mut Owner) -> Option<Option<forebay_types::Timestamp>> {
-    match owner.heart.renew().await {
-        Ok(renewed) => renewed,
-        Err(_) => owner.heart.renew().await.expect("connects anew"),
+/// Renews, a second time if the connection was killed.
+async fn renew(owner: &mut Owner) -> Renewal {
+    match owner.heartbeat.renew().await {
+        Ok(renewal) => renewal,
+        Err(_) => owner.heartbeat.renew().await.expect("connects again"),
     }
 }

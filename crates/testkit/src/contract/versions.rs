@@ -4,7 +4,7 @@ use forebay_store::ErrorClass;
 
 use super::Subject;
 
-/// A second migration finds nothing to do, and two at once do it once.
+/// A second migration does nothing. Of two at the same time, one does the work.
 pub async fn a_migration_is_done_once(subject: Subject) {
     let (one, other) = tokio::join!(subject.shard.migrate(), subject.shard.migrate());
     let mut applied = one.expect("migrates");
@@ -18,7 +18,7 @@ pub async fn a_migration_is_done_once(subject: Subject) {
     assert_eq!(subject.shard.migrate().await.expect("migrates"), Vec::<u32>::new());
 }
 
-/// Before the first migration the error names the remedy.
+/// Before the first migration, the error names the command to run.
 pub async fn a_shard_without_schema_says_so(subject: Subject) {
     if subject.versions {
         let error = subject.shard.check().await.expect_err("there is no schema");
@@ -30,7 +30,7 @@ pub async fn a_shard_without_schema_says_so(subject: Subject) {
     subject.shard.check().await.expect("there is a schema");
 }
 
-/// The bound of a batch admits one call of legal size where the server does.
+/// The bound of a batch is large enough for one call of the largest legal size, if the server allows it.
 pub async fn settings_bound_a_batch(subject: Subject) {
     subject.shard.migrate().await.expect("migrates");
     let settings = subject.shard.check().await.expect("checks");

@@ -1,4 +1,4 @@
-//! The database of one fake shard: rows, connections, what goes wrong, and a log of what was committed.
+//! The database of one fake shard: its rows, connections and faults, and a log of its batches.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,17 +10,25 @@ use std::{
 use forebay_store::{Batch, ErrorClass, ReadyRow, StoreError, TopicRow};
 use forebay_types::{Incarnation, ShardId, Timestamp, TopicId};
 
-use super::{Change, Dice, Faults, Journal, Lie, Moment, Process, Tables, apply::Wrong};
+use super::{
+    change::{Change, Violation},
+    dice::Dice,
+    faults::Faults,
+    journal::{Journal, Moment},
+    process::Process,
+    store_bug::StoreBug,
+    tables::Tables,
+};
 
-/// Items whose payload begins so can't be stored.
+/// An item whose payload begins with these bytes cannot be stored.
 pub const POISON: &[u8] = b"\xffPOISON";
 
-/// A committed batch, for the checks that follow a run.
+/// A committed batch, for the checks after a run.
 #[derive(Debug, Clone)]
 pub struct Committed {
     /// When the engine asked for it.
     pub asked: Moment,
-    /// When it had its effect.
+    /// When it took effect.
     pub done: Moment,
     /// Which process asked.
     pub process: usize,
@@ -28,96 +36,110 @@ pub struct Committed {
     pub epoch: u64,
     /// The owner that wrote it.
     pub incarnation: Incarnation,
-    /// The epoch of the fence when it had its effect.
+    /// The fence's epoch when the batch took effect.
     pub fence_epoch: u64,
-    /// The owner that the fence named then.
+    /// The owner that the fence named at that time.
     pub fence_incarnation: Incarnation,
     /// The batch's number.
     pub number: u64,
-    /// Topics that it made.
+    /// Topics that it created.
     pub topics: Vec<TopicRow>,
-    /// What it changed, in the order of its application.
+    /// What it changed, in order.
     pub changes: Vec<Change>,
 }
 
-/// A change of the owner.
+/// A change of owner.
 #[derive(Debug, Clone, Copy)]
 pub struct TakenOver {
-    /// When.
+    /// When it took effect.
     pub done: Moment,
-    /// By which process.
+    /// The process of the new owner.
     pub process: usize,
-    /// From then on.
+    /// The new epoch.
     pub epoch: u64,
-    /// The new owner.
+    /// The new owner's random name.
     pub incarnation: Incarnation,
 }
 
-/// What a run saw of the things that it is about.
+/// How often a shard met the situations that a simulation must cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sights {
+pub struct StoreCoverage {
     /// Commits whose answer was lost.
     pub unknown: u64,
-    /// Of these, the ones that had their effect.
+    /// Those of them that took effect.
     pub unknown_done: u64,
-    /// Take-overs while a batch of the old owner was under way.
+    /// Take-overs while a batch of the old owner was in flight.
     pub take_over_in_flight: u64,
-    /// Batches that failed for a row that can't be stored.
+    /// Batches with a row that cannot be stored.
     pub poisoned: u64,
-    /// Batches refused by the fence.
+    /// Batches that the fence refused.
     pub fenced: u64,
     /// Reads of ready items during which a batch was committed.
     pub raced: u64,
-    /// Batches rolled back by a conflict.
+    /// Batches that a fault rolled back.
     pub replayed: u64,
 }
 
 /// A batch whose COMMIT hangs.
 #[derive(Debug)]
 pub(super) struct Hanging {
+    /// The connection that sent it.
     pub connection: u64,
+    /// The batch.
     pub batch: Batch,
+    /// When the engine asked for it.
     pub asked: Moment,
+    /// Who sent it.
     pub author: Author,
 }
 
-/// Who writes.
+/// The owner that writes a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Author {
+    /// Its process.
     pub process: usize,
+    /// Its epoch.
     pub epoch: u64,
+    /// Its random name.
     pub incarnation: Incarnation,
 }
 
-/// Everything about one fake shard; outlives the engines that use it.
+/// Everything about one fake shard. It outlives the engines that use it.
 #[derive(Debug)]
 pub struct State {
+    /// Its number.
     id: ShardId,
-    /// Which server it says that it is kept by; one of its own unless told otherwise.
+    /// The server that it reports. By default it has one of its own.
     pub server: String,
-    /// What is committed.
+    /// The committed rows.
     pub tables: Tables,
-    /// How it behaves from now on.
+    /// How it behaves now.
     pub faults: Faults,
-    /// What it does wrong on purpose, to test the checker.
-    pub lie: Option<Lie>,
+    /// Its planted bug, to test the checker.
+    pub bug: Option<StoreBug>,
     /// How far the server's clock is from the true time, in microseconds.
     pub clock_offset: i64,
     /// Every committed batch.
     pub log: Vec<Committed>,
     /// Every take-over.
     pub owners: Vec<TakenOver>,
-    /// What an engine did that it must not.
-    pub wrong: Vec<Wrong>,
-    /// What was seen.
-    pub sights: Sights,
+    /// What an engine did that it never may.
+    pub violations: Vec<Violation>,
+    /// Which situations it met.
+    pub coverage: StoreCoverage,
+    /// Its randomness.
     pub(super) dice: Dice,
-    /// What the last read of each topic could have seen, for [`Lie::ReadShowsThePast`].
+    /// The rows of each topic at the last read, for [`StoreBug::ReadShowsThePast`].
     pub(super) past: BTreeMap<TopicId, Vec<ReadyRow>>,
+    /// Whether it has a schema.
     pub(super) migrated: bool,
+    /// The COMMIT that hangs, if one does.
     pub(super) hanging: Option<Hanging>,
-    pub(super) under_way: Option<u64>,
+    /// The connection whose batch is in flight.
+    pub(super) in_flight: Option<u64>,
+    /// The number of the last connection.
     next_connection: u64,
+    /// The open connections.
     live: BTreeSet<u64>,
 }
 
@@ -126,8 +148,9 @@ pub struct State {
 pub struct Db {
     /// Which shard it is.
     pub id: ShardId,
-    /// Where events are written down.
+    /// Records every event.
     pub journal: Arc<Journal>,
+    /// The database itself.
     state: Arc<Mutex<State>>,
 }
 
@@ -139,24 +162,24 @@ impl Db {
             server: format!("memory-{id}"),
             tables: Tables::new(),
             faults: Faults::instant(),
-            lie: None,
+            bug: None,
             clock_offset: 0,
             log: Vec::new(),
             owners: Vec::new(),
-            wrong: Vec::new(),
-            sights: Sights::default(),
+            violations: Vec::new(),
+            coverage: StoreCoverage::default(),
             dice,
             past: BTreeMap::new(),
             migrated: false,
             hanging: None,
-            under_way: None,
+            in_flight: None,
             next_connection: 1,
             live: BTreeSet::new(),
         };
         Self { id, journal, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The database, for a look or a change. Never held over an await.
+    /// Locks the database. The guard must not be held over an await.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,7 +190,7 @@ impl Db {
         Timestamp::from_micros(self.journal.now().as_micros() + offset)
     }
 
-    /// Waits as long as an operation takes, then until the process reaches the shard.
+    /// Waits for the duration of an operation, then until the process can reach the shard.
     pub(super) async fn pass(&self, process: &Process, span: Duration) {
         if !span.is_zero() {
             tokio::time::sleep(span).await;
@@ -175,7 +198,7 @@ impl Db {
         process.gate().await;
     }
 
-    /// The delay and then the failure of an operation other than a commit.
+    /// Takes the time of an operation other than a commit, and fails by chance.
     pub(super) async fn operate(
         &self,
         process: &Process,
@@ -195,28 +218,31 @@ impl Db {
         Ok(())
     }
 
+    /// Records an event.
     pub(super) fn note(&self, process: &Process, what: fmt::Arguments<'_>) -> Moment {
         self.journal.note(format_args!("shard {} process {}: {what}", self.id, process.number))
     }
 }
 
 impl State {
+    /// Opens a connection.
     pub(super) fn connect(&mut self) -> u64 {
         self.next_connection += 1;
         self.live.insert(self.next_connection);
         self.next_connection
     }
 
+    /// Whether a connection is open.
     pub(super) fn lives(&self, connection: u64) -> bool {
         self.live.contains(&connection)
     }
 
-    /// Ends a connection from the client's side: a COMMIT that hangs on it goes on hanging.
+    /// Closes a connection from the client's side. A COMMIT that hangs on it keeps hanging.
     pub(super) fn disconnect(&mut self, connection: u64) {
         self.live.remove(&connection);
     }
 
-    /// KILL: a COMMIT that hangs is decided now, one way or the other.
+    /// Kills a connection. A COMMIT that hangs on it is decided now, by chance.
     pub(super) fn kill(&mut self, journal: &Journal, connection: u64) {
         self.live.remove(&connection);
         if self.hanging.as_ref().is_some_and(|hanging| hanging.connection == connection) {
@@ -224,7 +250,7 @@ impl State {
         }
     }
 
-    /// Ends every connection of former owners; a COMMIT that hangs is waited for even where none is found.
+    /// Kills every connection of former owners. A COMMIT that hangs is decided even if none is found.
     pub(super) fn kill_all(&mut self, journal: &Journal) {
         if !self.dice.chance(self.faults.unkilled) {
             self.live.clear();
@@ -240,10 +266,10 @@ impl State {
         }
     }
 
-    /// A COMMIT that hung has its effect.
+    /// A COMMIT that hung takes effect.
     pub(super) fn land(&mut self, journal: &Journal) {
         if let Some(hanging) = self.hanging.take() {
-            self.sights.unknown_done += 1;
+            self.coverage.unknown_done += 1;
             self.apply(journal, &hanging.batch, hanging.asked, hanging.author);
         }
     }
@@ -256,6 +282,7 @@ impl State {
             && fence.batch + 1 == batch.number
     }
 
+    /// Commits a batch.
     pub(super) fn apply(&mut self, journal: &Journal, batch: &Batch, asked: Moment, author: Author) {
         let fence = self.tables.fence;
         let applied = self.tables.apply(batch);
@@ -264,11 +291,11 @@ impl State {
             "shard {}: commit {} of process {process}, epoch {epoch}: {}",
             self.id,
             batch.number,
-            Brief(&applied.changes)
+            Summary(&applied.changes)
         ));
-        for (invariant, what) in applied.wrong {
+        for (invariant, what) in applied.violations {
             journal.note(format_args!("WRONG: {invariant}: {what}"));
-            self.wrong.push((invariant, what));
+            self.violations.push((invariant, what));
         }
         self.log.push(Committed {
             asked,
@@ -285,20 +312,20 @@ impl State {
     }
 }
 
-/// Changes in a few words.
-struct Brief<'a>(&'a [Change]);
+/// A short text for the journal.
+struct Summary<'a>(&'a [Change]);
 
-impl fmt::Display for Brief<'_> {
+impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for change in self.0 {
             match change {
                 Change::Inserted(row) => write!(f, "+{} ", row.key.seq.0)?,
-                Change::Leased(entry) => write!(f, "lease {}.{} ", entry.seq.0, entry.delivery)?,
-                Change::Moved(entry) => write!(f, "move {}.{} ", entry.seq.0, entry.delivery)?,
-                Change::Closed(entry) => write!(f, "close {}.{} ", entry.seq.0, entry.delivery)?,
+                Change::Leased(entry) => write!(f, "lease {}.{} ", entry.seq.0, entry.delivery())?,
+                Change::Moved(entry) => write!(f, "move {}.{} ", entry.seq.0, entry.delivery())?,
+                Change::Closed(entry) => write!(f, "close {}.{} ", entry.seq.0, entry.delivery())?,
                 Change::Promoted(seq) => write!(f, "due {} ", seq.0)?,
                 Change::Requeued(requeue) => write!(f, "back {} ", requeue.seq.0)?,
-                Change::Buried(letter) => write!(f, "dead {} ", letter.seq.0)?,
+                Change::DeadLettered(letter) => write!(f, "dead {} ", letter.seq.0)?,
                 Change::Deleted(row) => write!(f, "-{} ", row.key.seq.0)?,
             }
         }

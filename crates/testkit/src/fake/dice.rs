@@ -1,4 +1,4 @@
-//! Chance from one number: the same seed makes the same throws, whatever the platform.
+//! Randomness from one seed, the same on every platform.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use std::time::Duration;
 pub struct Dice(u64);
 
 impl Dice {
-    /// From a seed; neighbouring seeds have nothing to do with each other.
+    /// Dice with a seed. Neighbouring seeds are unrelated.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    /// A generator of its own for a part of the run, so that one part's throws don't shift another's.
+    /// Independent dice for a part of the run, so that one part's throws do not change another's.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next())
     }
 
     /// 64 random bits.
-    #[expect(clippy::should_implement_trait, reason = "dice never end")]
+    #[expect(clippy::should_implement_trait, reason = "dice never run out")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -41,7 +41,7 @@ impl Dice {
         self.below(1_000) < u64::from(per_mille)
     }
 
-    /// One of several, which must not be none.
+    /// One element of a slice, which must not be empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let at = self.below(from.len() as u64);
         &from[at as usize]

@@ -1,45 +1,45 @@
-//! What goes wrong at a fake shard, and how often. All chances are per mille of the operations.
+//! The faults of a fake shard. All probabilities are per mille of the operations.
 
 use std::time::Duration;
 
 use forebay_store::ErrorClass;
 
-use super::Dice;
+use super::dice::Dice;
 
 /// How a shard behaves.
 #[derive(Debug, Clone)]
 pub struct Faults {
     /// Milliseconds until a commit is applied.
     pub commit_ms: (u64, u64),
-    /// Milliseconds until its answer is back.
+    /// Milliseconds until its answer arrives.
     pub answer_ms: (u64, u64),
-    /// Milliseconds of a read, and of everything else.
+    /// Milliseconds of a read and of every other operation.
     pub read_ms: (u64, u64),
     /// How often an operation is slow.
     pub slow: u32,
-    /// Milliseconds that a slow one takes on top.
+    /// Additional milliseconds of a slow operation.
     pub slow_ms: (u64, u64),
     /// How often a batch is rolled back before COMMIT was sent.
     pub rolled_back: u32,
-    /// What is said then.
+    /// The classes of the errors in that case.
     pub classes: Vec<ErrorClass>,
-    /// How often COMMIT is lost before it has an effect.
+    /// How often COMMIT is lost before it takes effect.
     pub lost_before: u32,
-    /// How often COMMIT has its effect, and its answer is lost.
+    /// How often COMMIT takes effect and its answer is lost.
     pub lost_after: u32,
-    /// How often COMMIT hangs: its effect comes later, or never once its connection is killed.
+    /// How often COMMIT hangs. It takes effect later, or perhaps never if its connection is killed.
     pub hangs: u32,
-    /// How often asking for the outcome fails.
+    /// How often resolving an outcome fails.
     pub resolve_fails: u32,
     /// How often a read fails.
     pub read_fails: u32,
     /// How often a renewal fails.
-    pub heart_fails: u32,
+    pub renewal_fails: u32,
     /// How often a take-over fails.
     pub take_over_fails: u32,
     /// How often a take-over does not find the old owner's connections to kill.
     pub unkilled: u32,
-    /// No room: inserts are refused.
+    /// The disk is full: inserts are refused.
     pub disk_full: bool,
     /// Everything fails.
     pub down: bool,
@@ -61,7 +61,7 @@ impl Faults {
             hangs: 0,
             resolve_fails: 0,
             read_fails: 0,
-            heart_fails: 0,
+            renewal_fails: 0,
             take_over_fails: 0,
             unkilled: 0,
             disk_full: false,
@@ -74,37 +74,44 @@ impl Faults {
         Self { commit_ms: (0, 0), answer_ms: (0, 0), read_ms: (0, 0), ..Self::none() }
     }
 
+    /// The duration of an operation.
     pub(super) fn pause(&self, dice: &mut Dice, range: (u64, u64)) -> Duration {
         let slow = if dice.chance(self.slow) { dice.millis(self.slow_ms) } else { Duration::ZERO };
         dice.millis(range) + slow
     }
 
-    pub(super) fn fate(&self, dice: &mut Dice) -> Fate {
+    /// The outcome of a commit.
+    pub(super) fn commit_outcome(&self, dice: &mut Dice) -> CommitOutcome {
         if self.down || dice.chance(self.rolled_back) {
-            return Fate::RolledBack(if self.down {
+            return CommitOutcome::RolledBack(if self.down {
                 ErrorClass::Disconnected
             } else {
                 *dice.pick(&self.classes)
             });
         }
         if dice.chance(self.lost_before) {
-            Fate::LostBefore
+            CommitOutcome::LostBefore
         } else if dice.chance(self.lost_after) {
-            Fate::LostAfter
+            CommitOutcome::LostAfter
         } else if dice.chance(self.hangs) {
-            Fate::Hangs
+            CommitOutcome::Hangs
         } else {
-            Fate::Done
+            CommitOutcome::Done
         }
     }
 }
 
-/// What becomes of a commit.
+/// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum CommitOutcome {
+    /// It is committed.
     Done,
+    /// It is rolled back.
     RolledBack(ErrorClass),
+    /// COMMIT is lost before it takes effect.
     LostBefore,
+    /// COMMIT takes effect and its answer is lost.
     LostAfter,
+    /// COMMIT hangs.
     Hangs,
 }

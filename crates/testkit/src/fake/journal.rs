@@ -1,4 +1,4 @@
-//! What happened, in order: the one sequence of events of a run, its true time, and its trace.
+//! The sequence of all events of a run, with their true times and an optional trace.
 
 use std::{
     fmt,
@@ -10,38 +10,44 @@ use std::{
 use forebay_types::Timestamp;
 use tokio::time::Instant;
 
-/// A moment of a run: events are numbered through, so that two at the same time still have an order.
+/// A moment of a run. Events are numbered, so two at the same time still have an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Moment {
     /// The event's number.
     pub event: u64,
-    /// The true time: no step of any clock changes it.
+    /// The true time, which no clock step changes.
     pub at: Timestamp,
 }
 
 /// The order of events over all shards, processes and clients of a run.
 #[derive(Debug)]
 pub struct Journal {
+    /// When the run began.
     start: Instant,
+    /// The true time at the beginning.
     base: Timestamp,
+    /// What was recorded.
     written: Mutex<Written>,
 }
 
 #[derive(Debug)]
 struct Written {
+    /// The number of events.
     events: u64,
+    /// A digest of all lines.
     hash: u64,
+    /// The lines, if they are kept.
     lines: Option<Vec<String>>,
 }
 
 impl Journal {
-    /// Begins now. With `keep`, the lines are kept for people to read; else only their hash is.
+    /// A journal that begins now. With `keep` it keeps the lines. Otherwise it keeps only their digest.
     pub fn new(base: Timestamp, keep: bool) -> Self {
         let written = Written { events: 0, hash: 0, lines: keep.then(Vec::new) };
         Self { start: Instant::now(), base, written: Mutex::new(written) }
     }
 
-    /// The span since the beginning.
+    /// The time since the beginning.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
@@ -51,7 +57,7 @@ impl Journal {
         self.base.plus(self.elapsed())
     }
 
-    /// Writes an event down and says when it was.
+    /// Records an event. Returns its moment.
     pub fn note(&self, what: fmt::Arguments<'_>) -> Moment {
         let at = self.now();
         let mut written = self.lock();
@@ -73,12 +79,12 @@ impl Journal {
         Moment { event: self.lock().events, at: self.now() }
     }
 
-    /// A digest of every line: two runs with the same digest did the same.
+    /// A digest of all lines. Two runs with the same digest did the same.
     pub fn hash(&self) -> u64 {
         self.lock().hash
     }
 
-    /// The lines, if they were kept.
+    /// The lines, if they are kept.
     pub fn lines(&self) -> Vec<String> {
         self.lock().lines.clone().unwrap_or_default()
     }

@@ -1,133 +1,30 @@
-//! A shard in memory: the same semantics as the SQL stores, faults at will, and hard looks at the engine.
+//! A shard in memory: the semantics of the SQL stores, faults at will, and strict checks of the engine.
 //!
 //! A [`Db`] outlives the engines that use it, so that the successor of a crashed one finds the rows. Each
 //! simulated process reaches it through a [`FakeShard`] of its own.
 
 mod apply;
+mod audit;
+mod change;
 mod db;
 mod dice;
 mod faults;
-mod heart;
+mod heartbeat;
 mod journal;
-mod lie;
+mod leases;
 mod process;
 mod reader;
+mod shard;
+mod store_bug;
 mod tables;
 mod writer;
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use forebay_store::{Claim, ErrorClass, MigrateError, Observation, Owned, Settings, Shard, StoreError};
-
-pub use apply::{Change, Wrong};
-pub use db::{Committed, Db, POISON, Sights, State, TakenOver};
+pub use change::{Change, Violation};
+pub use db::{Committed, Db, POISON, State, StoreCoverage, TakenOver};
 pub use dice::Dice;
 pub use faults::Faults;
 pub use journal::{Journal, Moment};
-pub use lie::Lie;
 pub use process::{Life, Process};
+pub use shard::FakeShard;
+pub use store_bug::StoreBug;
 pub use tables::{Keys, Tables, TopicEntry};
-
-use db::Author;
-
-/// The most bytes that a batch may carry here: small, so that the bound is met.
-const BATCH_BYTES: usize = 4 << 20;
-
-/// One process's way to a fake shard.
-#[derive(Debug, Clone)]
-pub struct FakeShard {
-    db: Db,
-    process: Process,
-}
-
-impl FakeShard {
-    /// The way of `process` to `db`.
-    pub fn new(db: Db, process: Process) -> Self {
-        Self { db, process }
-    }
-}
-
-#[async_trait]
-impl Shard for FakeShard {
-    fn server(&self) -> String {
-        self.db.lock().server.clone()
-    }
-
-    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
-        self.db.operate(&self.process, "migration", |faults| faults.read_fails).await?;
-        let state = &mut *self.db.lock();
-        let new = !std::mem::replace(&mut state.migrated, true);
-        Ok(if new { vec![1] } else { Vec::new() })
-    }
-
-    async fn check(&self) -> Result<Settings, StoreError> {
-        self.db.operate(&self.process, "check", |faults| faults.read_fails).await?;
-        if !self.db.lock().migrated {
-            return Err(StoreError::new(ErrorClass::Schema, "there is no schema: run `forebay migrate`"));
-        }
-        Ok(Settings { server: "memory".to_owned(), batch_bytes: BATCH_BYTES, ..Settings::default() })
-    }
-
-    async fn observe(&self) -> Result<Observation, StoreError> {
-        self.db.operate(&self.process, "observation", |faults| faults.read_fails).await?;
-        let state = self.db.lock();
-        if !state.migrated {
-            return Err(StoreError::new(ErrorClass::Schema, "there is no schema: run `forebay migrate`"));
-        }
-        let tables = &state.tables;
-        Ok(Observation {
-            epoch: tables.fence.epoch,
-            batch: tables.fence.batch,
-            beat: tables.beat,
-            address: tables.address.clone(),
-            shard_lists: tables.shard_lists.clone(),
-            orphaned: false,
-        })
-    }
-
-    async fn take_over(&self, claim: &Claim, seen: &Observation) -> Result<Option<Owned>, StoreError> {
-        self.db.operate(&self.process, "take-over", |faults| faults.take_over_fails).await?;
-        let (fence, connection) = {
-            let state = &mut *self.db.lock();
-            let moved = |state: &State| {
-                let fence = state.tables.fence;
-                (fence.epoch, fence.batch) != (seen.epoch, seen.batch)
-            };
-            if moved(state) {
-                return Ok(None);
-            }
-            let in_flight = state.under_way.is_some_and(|connection| state.lives(connection));
-            let in_flight = in_flight || state.hanging.is_some();
-            state.kill_all(&self.db.journal);
-            // A COMMIT that hung may have had its effect by now.
-            if moved(state) {
-                return Ok(None);
-            }
-            let fence = &mut state.tables.fence;
-            fence.epoch += 1;
-            fence.incarnation = claim.incarnation;
-            let fence = *fence;
-            state.tables.beat += 1;
-            state.tables.address.clone_from(&claim.address);
-            state.sights.take_over_in_flight += u64::from(in_flight);
-            let done = self.db.note(&self.process, format_args!("take-over, epoch {}", fence.epoch));
-            let (process, epoch) = (self.process.number, fence.epoch);
-            state.owners.push(TakenOver { done, process, epoch, incarnation: claim.incarnation });
-            (fence, state.connect())
-        };
-        let (db, process) = (self.db.clone(), self.process.clone());
-        let author = Author { process: process.number, epoch: fence.epoch, incarnation: fence.incarnation };
-        Ok(Some(Owned {
-            fence,
-            writer: Box::new(writer::FakeWriter {
-                db: db.clone(),
-                process: process.clone(),
-                author,
-                connection,
-            }),
-            heart: Box::new(heart::FakeHeart { db: db.clone(), process: process.clone(), author }),
-            reader: Arc::new(reader::FakeReader { db, process }),
-        }))
-    }
-}

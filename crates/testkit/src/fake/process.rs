@@ -1,4 +1,4 @@
-//! The life of a simulated process, as its stores and its callers see it.
+//! The state of a simulated process, as its stores and its callers see it.
 
 use std::{
     pin::pin,
@@ -7,14 +7,14 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// What a process does.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// It runs.
     Running,
-    /// It does not reach its stores, and they don't reach it; what it sent is done.
+    /// It cannot reach its stores. What it already sent takes effect.
     CutOff,
-    /// It was killed: none of its steps after that has an effect, and no answer leaves it.
+    /// It was killed. Its later steps have no effect, and it sends no answer.
     Dead,
 }
 
@@ -23,22 +23,22 @@ pub enum Life {
 pub struct Process {
     /// Its number in the run, from 1.
     pub number: usize,
-    // A watch channel would wake its receivers in an order of its own making.
+    /// Its state. A watch channel would wake its receivers in an unspecified order.
     state: Arc<(Mutex<Life>, Notify)>,
 }
 
 impl Process {
-    /// A process that runs.
+    /// A running process.
     pub fn new(number: usize) -> Self {
         Self { number, state: Arc::new((Mutex::new(Life::Running), Notify::new())) }
     }
 
-    /// What it does now.
+    /// Its current state.
     pub fn life(&self) -> Life {
         *self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It does something else from now on. The dead stay dead.
+    /// Changes its state. A dead process stays dead.
     pub fn set(&self, life: Life) {
         {
             let now = &mut *self.state.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ impl Process {
         self.state.1.notify_waiters();
     }
 
-    /// Returns when the process reaches its stores: at once, later, or, for the dead, never.
+    /// Returns when the process can reach its stores. For a dead process that is never.
     pub async fn gate(&self) {
         self.wait(Life::Running).await;
     }

@@ -1,20 +1,23 @@
-//! Reads of a fake shard. Each sees the rows of one moment: at its start or at its end, by chance.
+//! Reads a fake shard. By chance, a read sees the rows at its start or at its end.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_store::{DedupeHit, DueRow, Image, Reader, ReadyRow, StoreError, Sweep};
+use forebay_store::{DedupeHit, DueRow, ItemLocation, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep};
 use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
 
-use super::{Db, Lie, Process, Tables};
+use super::{db::Db, process::Process, store_bug::StoreBug, tables::Tables};
 
+/// Reads a shard.
 pub(super) struct FakeReader {
+    /// The shard.
     pub db: Db,
+    /// The process that reads.
     pub process: Process,
 }
 
 impl FakeReader {
-    /// Takes the time of a read, and shows it the rows at its start or at its end.
+    /// Takes the time of a read. Returns what `look` saw at its start or at its end.
     async fn see<T>(&self, name: &str, look: impl Fn(&Tables) -> T) -> Result<T, StoreError> {
         let early = {
             let state = &mut *self.db.lock();
@@ -25,23 +28,24 @@ impl FakeReader {
         Ok(early.unwrap_or_else(|| look(&self.db.lock().tables)))
     }
 
-    fn lies(&self, lie: Lie, per_mille: u32) -> bool {
+    /// Whether a planted bug strikes.
+    fn has_bug(&self, bug: StoreBug, per_mille: u32) -> bool {
         let state = &mut *self.db.lock();
-        state.lie == Some(lie) && state.dice.chance(per_mille)
+        state.bug == Some(bug) && state.dice.chance(per_mille)
     }
 }
 
 #[async_trait]
 impl Reader for FakeReader {
-    async fn load(&self) -> Result<Image, StoreError> {
-        let mut image = self.see("load", Tables::image).await?;
-        if self.lies(Lie::LeaseForgottenAtLoad, 1_000) {
-            image.leases.pop();
+    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
+        let mut snapshot = self.see("load", Tables::snapshot).await?;
+        if self.has_bug(StoreBug::LeaseForgottenAtLoad, 1_000) {
+            snapshot.leases.pop();
         }
-        if self.lies(Lie::CountsForgottenAtLoad, 1_000) {
-            image.topics.iter_mut().for_each(|topic| topic.counts.ready = 0);
+        if self.has_bug(StoreBug::CountsForgottenAtLoad, 1_000) {
+            snapshot.topics.iter_mut().for_each(|topic| topic.counts.ready = 0);
         }
-        Ok(image)
+        Ok(snapshot)
     }
 
     async fn ready(
@@ -52,7 +56,7 @@ impl Reader for FakeReader {
         bodies: bool,
     ) -> Result<Vec<ReadyRow>, StoreError> {
         let started = self.db.lock().tables.fence.batch;
-        let past = self.lies(Lie::ReadShowsThePast, 1_000).then(|| {
+        let past = self.has_bug(StoreBug::ReadShowsThePast, 1_000).then(|| {
             let state = &mut *self.db.lock();
             let all = state.tables.ready(topic, Key::MIN, usize::MAX, bodies);
             state.past.insert(topic, all)
@@ -60,7 +64,7 @@ impl Reader for FakeReader {
         let mut rows =
             self.see("read of ready items", |tables| tables.ready(topic, after, limit, bodies)).await?;
         if let Some(past) = past.flatten() {
-            // As the read before this one would have seen them.
+            // The rows that the previous read saw.
             rows = past.into_iter().filter(|row| row.key > after).take(limit).collect();
         }
         let found = rows.len();
@@ -69,11 +73,11 @@ impl Reader for FakeReader {
             format_args!("read {found} of {limit} ready items of topic {} after {after:?}", topic.0),
         );
         let state = &mut *self.db.lock();
-        state.sights.raced += u64::from(state.tables.fence.batch > started);
-        if state.lie == Some(Lie::ReadSkipsARow) && rows.len() > 1 && state.dice.chance(300) {
+        state.coverage.raced += u64::from(state.tables.fence.batch > started);
+        if state.bug == Some(StoreBug::ReadSkipsARow) && rows.len() > 1 && state.dice.chance(300) {
             rows.remove(0);
         }
-        if state.lie == Some(Lie::BodyChanged) {
+        if state.bug == Some(StoreBug::BodyChanged) {
             rows.iter_mut().filter_map(|row| row.body.as_mut()).for_each(change);
         }
         Ok(rows)
@@ -83,7 +87,7 @@ impl Reader for FakeReader {
         let body = |tables: &Tables, seq: &Seq| Some((*seq, tables.items.get(seq)?.body.clone()));
         let look = |tables: &Tables| seqs.iter().filter_map(|seq| body(tables, seq)).collect::<Vec<_>>();
         let mut found = self.see("read of bodies", look).await?;
-        if self.lies(Lie::BodyChanged, 1_000) {
+        if self.has_bug(StoreBug::BodyChanged, 1_000) {
             found.iter_mut().for_each(|(_, body)| change(body));
         }
         Ok(found)
@@ -96,14 +100,15 @@ impl Reader for FakeReader {
         to: Timestamp,
         limit: usize,
     ) -> Result<Vec<DueRow>, StoreError> {
-        let to = if self.lies(Lie::DueTooEarly, 1_000) { to.plus(Duration::from_secs(3)) } else { to };
+        let to =
+            if self.has_bug(StoreBug::DueTooEarly, 1_000) { to.plus(Duration::from_secs(3)) } else { to };
         self.see("read of due items", |tables| tables.due(sweep, from, to, limit)).await
     }
 
     async fn next_due(&self, sweep: Sweep, from: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let look = |tables: &Tables| tables.sweep(sweep).range((from, Seq(0))..).next().map(|(at, _)| *at);
         let next = self.see("read of the next due time", look).await?;
-        let early = self.lies(Lie::DueTooEarly, 1_000);
+        let early = self.has_bug(StoreBug::DueTooEarly, 1_000);
         Ok(if early { next.map(|at| at.minus(Duration::from_secs(3))) } else { next })
     }
 
@@ -120,21 +125,16 @@ impl Reader for FakeReader {
             hits
         };
         let hits = self.see("read of dedupe keys", look).await?;
-        Ok(if self.lies(Lie::DedupeForgotten, 500) { Vec::new() } else { hits })
+        Ok(if self.has_bug(StoreBug::DedupeForgotten, 500) { Vec::new() } else { hits })
     }
 
-    async fn fate(&self, seq: Seq) -> Result<Option<bool>, StoreError> {
-        let look = |tables: &Tables| {
-            let waits = tables.items.contains_key(&seq).then_some(false);
-            waits.or_else(|| tables.dead.contains_key(&seq).then_some(true))
+    async fn locate(&self, seq: Seq) -> Result<ItemLocation, StoreError> {
+        let look = |tables: &Tables| match () {
+            () if tables.items.contains_key(&seq) => ItemLocation::Waiting,
+            () if tables.dead.contains_key(&seq) => ItemLocation::DeadLetter,
+            () => ItemLocation::Gone,
         };
         self.see("read of a fate", look).await
-    }
-
-    async fn ping(&self) -> Result<Duration, StoreError> {
-        let start = self.db.journal.elapsed();
-        self.db.operate(&self.process, "ping", |faults| faults.read_fails).await?;
-        Ok(self.db.journal.elapsed().saturating_sub(start))
     }
 }
 

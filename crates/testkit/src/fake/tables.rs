@@ -1,14 +1,14 @@
-//! The rows of one shard, in maps instead of tables.
+//! The rows of one shard, in maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_store::{
-    DeadLetter, DueRow, Fence, FenceStamp, Image, ItemRow, LeaseRow, ReadyRow, ShardList, Sweep, TopicCounts,
-    TopicRow,
+    Checkpoint, DeadLetter, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow, ReadyRow, ShardSnapshot,
+    ShardTopology, Sweep, TopicCounts, TopicRow,
 };
 use forebay_types::{Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
 
-/// One generation of dedupe keys: what was answered, and when.
+/// One generation of dedupe keys, with the time and the answer of each.
 pub type Keys = BTreeMap<[u8; 16], (Timestamp, Vec<u8>)>;
 
 /// A row of `topic`.
@@ -20,7 +20,7 @@ pub struct TopicEntry {
     pub counts: TopicCounts,
     /// The number of the batch that last wrote the counts.
     pub folded: u64,
-    /// What the item rows say: kept here to be compared with.
+    /// The counts of the actual rows, to compare with.
     pub actual: TopicCounts,
 }
 
@@ -30,7 +30,7 @@ pub struct Tables {
     /// The fence.
     pub fence: Fence,
     /// The heartbeat's counter.
-    pub beat: u64,
+    pub renewals: u64,
     /// The owner's address.
     pub address: String,
     /// Topics by number.
@@ -41,38 +41,38 @@ pub struct Tables {
     pub items: BTreeMap<Seq, ItemRow>,
     /// Ready items in delivery order.
     pub order: BTreeSet<(TopicId, Key)>,
-    /// Items that wait for their time.
+    /// Scheduled items by due time.
     pub schedule: BTreeSet<(Timestamp, Seq)>,
-    /// Items with a time to live.
+    /// Items with a time to live, by expiry.
     pub expiry: BTreeSet<(Timestamp, Seq)>,
     /// The lease log.
     pub leases: BTreeMap<u64, LeaseRow>,
-    /// Items that gave up.
+    /// Dead letters, with their former items.
     pub dead: BTreeMap<Seq, (ItemRow, DeadLetter)>,
     /// Dedupe keys by generation.
     pub generations: BTreeMap<u64, Keys>,
-    /// Among which shards keys had their homes.
-    pub shard_lists: Vec<ShardList>,
-    /// Where sweeps go on.
+    /// Past and present sets of shards.
+    pub topology_history: Vec<ShardTopology>,
+    /// Where sweeps continue.
     pub checkpoints: BTreeMap<Sweep, Timestamp>,
 }
 
 impl Tables {
-    /// Of a new shard.
+    /// The rows of a new shard.
     pub fn new() -> Self {
         Self {
             fence: Fence {
                 epoch: 0,
                 incarnation: Incarnation([0; 16]),
                 batch: 0,
-                stamp: FenceStamp {
+                marks: HighWaterMarks {
                     seq: Seq(0),
                     topic: TopicId(0),
                     rank: 0,
                     time: Timestamp::from_micros(0),
                 },
             },
-            beat: 0,
+            renewals: 0,
             address: String::new(),
             topics: BTreeMap::new(),
             deltas: BTreeMap::new(),
@@ -83,12 +83,12 @@ impl Tables {
             leases: BTreeMap::new(),
             dead: BTreeMap::new(),
             generations: BTreeMap::new(),
-            shard_lists: Vec::new(),
+            topology_history: Vec::new(),
             checkpoints: BTreeMap::new(),
         }
     }
 
-    /// A topic's counts, as its row and the changes since tell them.
+    /// A topic's counts, from its row and the later deltas.
     pub fn counts(&self, topic: TopicId) -> TopicCounts {
         let Some(entry) = self.topics.get(&topic) else { return TopicCounts::default() };
         let mut sum = entry.counts;
@@ -101,16 +101,20 @@ impl Tables {
     }
 
     /// What a new owner loads.
-    pub fn image(&self) -> Image {
+    pub fn snapshot(&self) -> ShardSnapshot {
         let topics = self.topics.iter().map(|(id, entry)| TopicRow {
             id: *id,
             name: entry.name.clone(),
             counts: self.counts(*id),
         });
-        Image {
+        ShardSnapshot {
             topics: topics.collect(),
             leases: self.leases.values().cloned().collect(),
-            checkpoints: self.checkpoints.iter().map(|(sweep, at)| (*sweep, *at)).collect(),
+            checkpoints: self
+                .checkpoints
+                .iter()
+                .map(|(sweep, at)| Checkpoint { sweep: *sweep, at: *at })
+                .collect(),
             generations: self.generations.keys().copied().collect(),
         }
     }
@@ -146,7 +150,7 @@ impl Tables {
         }
     }
 
-    /// The open lease of an item: the row's number and the place in it.
+    /// The open lease of an item: the row's number and the position in it.
     pub fn lease_of(&self, seq: Seq) -> Option<(u64, usize)> {
         self.leases.values().find_map(|row| {
             let open = row.entries.iter().zip(&row.open);
@@ -155,13 +159,31 @@ impl Tables {
         })
     }
 
-    /// Stores a row behind the engine's back.
+    /// Stores a row that the engine does not know of.
     pub(super) fn keep(&mut self, row: ItemRow) {
         match row.state {
             State::Ready => self.order.insert((row.topic, row.key)),
             State::Scheduled => self.schedule.insert((Timestamp::from_micros(row.key.rank), row.key.seq)),
         };
         self.items.insert(row.key.seq, row);
+    }
+
+    /// Inserts an item, with its `schedule` row if it has one.
+    pub(super) fn put(&mut self, row: ItemRow) {
+        if let Some(entry) = self.topics.get_mut(&row.topic) {
+            add(&mut entry.actual, count_of(row.state, 1));
+        }
+        self.keep(row);
+    }
+
+    /// Removes an item.
+    pub(super) fn take(&mut self, seq: Seq) -> Option<ItemRow> {
+        let row = self.items.remove(&seq)?;
+        if let Some(entry) = self.topics.get_mut(&row.topic) {
+            add(&mut entry.actual, count_of(row.state, -1));
+        }
+        self.order.remove(&(row.topic, row.key));
+        Some(row)
     }
 
     /// Items with an open lease.
@@ -178,22 +200,24 @@ impl Default for Tables {
 }
 
 /// Adds a change to a count.
-pub(super) fn add(sum: &mut TopicCounts, delta: TopicCounts) {
+fn add(sum: &mut TopicCounts, delta: TopicCounts) {
     sum.ready += delta.ready;
     sum.scheduled += delta.scheduled;
     sum.dead += delta.dead;
 }
 
+/// A change of the count of items in one state.
+fn count_of(state: State, by: i64) -> TopicCounts {
+    match state {
+        State::Ready => TopicCounts { ready: by, ..TopicCounts::default() },
+        State::Scheduled => TopicCounts { scheduled: by, ..TopicCounts::default() },
+    }
+}
+
 fn ready_row(item: &ItemRow, body: bool) -> ReadyRow {
     ReadyRow {
         key: item.key,
-        enqueued_at: item.enqueued_at,
-        expires_at: item.expires_at,
-        lease_ms: item.lease_ms,
-        max_attempts: item.max_attempts,
-        policy: item.policy,
-        deliveries: item.deliveries,
-        failures: item.failures,
+        attributes: item.attributes,
         bytes: u32::try_from(item.body.bytes()).unwrap_or(u32::MAX),
         body: body.then(|| item.body.clone()),
     }

@@ -1,22 +1,23 @@
-//! A server that one test owns, to be killed, stopped and started again.
+//! A server that one test owns, so that it can kill, stop and restart it.
 
 use forebay_servers::{Kind, Process, locate, required};
 
-use super::{blocking, fresh_database};
+use super::database::{blocking, fresh_database};
 
-/// A server of one test alone. It is killed when this value is dropped, or when the process ends.
+/// A server of one test. It is killed when this value is dropped, or when the process ends.
 #[derive(Debug)]
 pub struct Private {
+    /// Absent while it is being changed.
     process: Option<Process>,
     /// The port on 127.0.0.1, the same after a restart.
     pub port: u16,
-    /// What it really is; see [`super::Server::kind`].
+    /// Its actual kind, see [`Server`](super::Server).
     pub kind: Kind,
 }
 
 impl Private {
-    /// Starts one. `flags` are handed to the server after the usual ones and win over them, as in
-    /// `--sync-binlog=0`. Panics with the reason if there is no server.
+    /// Starts a server. `flags`, as in `--sync-binlog=0`, override the usual ones. Panics with the reason if
+    /// there is no server.
     pub async fn start(kind: Kind, flags: &[&str]) -> Self {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let started = blocking(move || {
@@ -37,31 +38,31 @@ impl Private {
         format!("mysql://root@127.0.0.1:{}", self.port)
     }
 
-    /// Makes a database with a random name and returns its URL.
+    /// Creates a database with a random name. Returns its URL.
     pub async fn fresh_url(&self) -> String {
         match fresh_database(&self.url()).await {
             Ok(url) => url,
-            Err(error) => panic!("a database on {}: {error:#}", self.url()),
+            Err(error) => panic!("cannot create a database on {}: {error:#}", self.url()),
         }
     }
 
-    /// Ends the server with SIGKILL and waits until it is gone. Its data stays.
+    /// Ends the server with SIGKILL and waits until it has exited. Its data remains.
     pub async fn kill9(&mut self) {
         self.with("killed", Process::kill9).await;
     }
 
-    /// Ends the server with SIGTERM, as an operator would, and waits until it is gone. Its data stays.
+    /// Ends the server with SIGTERM and waits until it has exited. Its data remains.
     pub async fn stop(&mut self) {
         self.with("stopped", Process::stop).await;
     }
 
-    /// Starts the server on the same port and data, killing it first if it runs, and waits until it
-    /// takes connections.
+    /// Starts the server again on the same port and data, and waits until it accepts connections. A running
+    /// server is killed first.
     pub async fn restart(&mut self) {
         self.with("restarted", Process::restart).await;
     }
 
-    /// Stops the server's clock: connections stay open, nothing answers.
+    /// Pauses the server: connections stay open, and it does not answer.
     pub async fn freeze(&mut self) {
         self.with("frozen", |process| process.freeze()).await;
     }
@@ -76,14 +77,14 @@ impl Private {
         what: &str,
         change: impl FnOnce(&mut Process) -> anyhow::Result<()> + Send + 'static,
     ) {
-        let Some(mut process) = self.process.take() else { panic!("an earlier change was cut off") };
+        let Some(mut process) = self.process.take() else { panic!("an earlier change was interrupted") };
         let changed = blocking(move || {
             change(&mut process)?;
             Ok(process)
         });
         match changed.await {
             Ok(process) => self.process = Some(process),
-            Err(error) => panic!("{} not {what}: {error:#}", self.kind),
+            Err(error) => panic!("{} was not {what}: {error:#}", self.kind),
         }
     }
 }

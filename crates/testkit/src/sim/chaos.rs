@@ -1,4 +1,4 @@
-//! What is done to the shards and processes while the clients are at work.
+//! Causes faults at the shards and processes while the clients run.
 
 use std::{sync::PoisonError, time::Duration};
 
@@ -11,8 +11,8 @@ use crate::fake::{Dice, Faults, Life};
 /// An hour, in microseconds.
 const HOUR: u64 = 3_600_000_000;
 
-/// Makes trouble until the run is dropped.
-pub async fn reign(world: &World, mut dice: Dice) {
+/// Causes faults until its task is aborted.
+pub async fn run_faults(world: &World, mut dice: Dice) {
     loop {
         let span = dice.millis((200, 2_500));
         tokio::time::sleep(span).await;
@@ -34,7 +34,7 @@ pub async fn reign(world: &World, mut dice: Dice) {
     }
 }
 
-/// Sets every shard's behaviour at the beginning.
+/// Sets every shard's initial faults.
 pub fn begin(world: &World, dice: &mut Dice) {
     for db in &world.dbs {
         let faults = world.plan.faults(dice);
@@ -42,7 +42,7 @@ pub fn begin(world: &World, dice: &mut Dice) {
     }
 }
 
-/// Everything is well again.
+/// Ends all faults.
 pub fn heal(world: &World) {
     world.journal.note(format_args!("everything heals"));
     for db in &world.dbs {
@@ -56,7 +56,7 @@ pub fn heal(world: &World) {
     }
 }
 
-/// A shard is slow, down or full for a while.
+/// Makes a shard slow, unavailable or full for a while.
 async fn shard_trouble(world: &World, dice: &mut Dice) {
     let db = dice.pick(&world.dbs).clone();
     let what = dice.below(3);
@@ -76,7 +76,7 @@ async fn shard_trouble(world: &World, dice: &mut Dice) {
     db.lock().faults = before;
 }
 
-/// A shard loses many COMMITs for a while.
+/// Makes a shard lose many COMMITs for a while.
 async fn unknown_trouble(world: &World, dice: &mut Dice) {
     let db = dice.pick(&world.dbs).clone();
     let before = db.lock().faults.clone();
@@ -89,7 +89,7 @@ async fn unknown_trouble(world: &World, dice: &mut Dice) {
     db.lock().faults = before;
 }
 
-/// A process dies or is stopped, and another follows.
+/// Kills or stops a process and starts another.
 async fn crash(world: &World, dice: &mut Dice) {
     let Some(node) = world.alive().last().cloned() else { return };
     if dice.chance(250) {
@@ -104,7 +104,7 @@ async fn crash(world: &World, dice: &mut Dice) {
     tokio::time::sleep(span).await;
 }
 
-/// A process is cut off from its shards, another takes them over, and the first comes back.
+/// Cuts a process off from its shards, lets another take them over, and reconnects the first.
 async fn take_over(world: &World, dice: &mut Dice) {
     let Some(node) = world.alive().last().cloned() else { return };
     world.journal.note(format_args!("process {} is cut off", node.process.number));
@@ -126,7 +126,7 @@ async fn take_over(world: &World, dice: &mut Dice) {
     }
 }
 
-/// A server's or a node's clock steps.
+/// Steps a server's or a node's clock.
 async fn step_clock(world: &World, dice: &mut Dice) {
     let hour = HOUR as i64;
     let by = *dice.pick(&[hour, -hour, hour / 60, -hour / 60, 0]);
@@ -149,7 +149,7 @@ async fn step_clock(world: &World, dice: &mut Dice) {
     }
 }
 
-/// A graceful stop, with a look at how long it takes.
+/// Stops a process gracefully and checks how long that takes.
 pub async fn stop(world: &World, node: &Node) {
     let number = node.process.number;
     world.told.lock().unwrap_or_else(PoisonError::into_inner).push(number);
@@ -161,7 +161,7 @@ pub async fn stop(world: &World, node: &Node) {
         stopped = tokio::time::timeout(Duration::from_secs(25), node.engine.stop()) => stopped.is_ok(),
     };
     let span = world.journal.elapsed().saturating_sub(start);
-    // The answers are on their way to the callers.
+    // The callers receive the last answers.
     tokio::time::sleep(Duration::from_millis(1)).await;
     let done = world.journal.note(format_args!("process {number} has stopped after {span:?}: {stopped}"));
     if world.plan.kind == Kind::Crashes {

@@ -1,4 +1,4 @@
-//! Clients that do at random what clients may do.
+//! Clients with random calls.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::fake::Dice;
 
-/// One client's life.
+/// Runs one client.
 pub async fn live(world: &World, dice: Dice) {
     let mut port = Port { world, dice };
     for _ in 0..world.plan.steps {
@@ -25,7 +25,7 @@ pub async fn live(world: &World, dice: Dice) {
     }
 }
 
-/// The youngest process, mostly.
+/// Chooses a process, mostly the youngest.
 pub fn choose(world: &World, dice: &mut Dice) -> Node {
     let alive = world.alive();
     let last = alive.last().or(world.nodes().last()).cloned();
@@ -60,12 +60,12 @@ async fn enqueue(port: &mut Port<'_>, node: &Node, tenant: usize) {
             sent.shard = None;
         } else if keyed {
             sent.shard = None;
-            let mut hand = port.world.hand();
+            let mut receipts = port.world.receipts();
             let used: Vec<String> =
-                hand.keys.iter().filter(|(by, _)| *by == tenant).map(|(_, key)| key.clone()).collect();
+                receipts.keys.iter().filter(|(by, _)| *by == tenant).map(|(_, key)| key.clone()).collect();
             let again = !used.is_empty() && dice.chance(300);
             let key = if again { dice.pick(&used).clone() } else { format!("key-{}", sent.tag) };
-            hand.keys.push((tenant, key.clone()));
+            receipts.keys.push((tenant, key.clone()));
             sent.dedupe_key = Some(key);
         }
         items.push(sent);
@@ -77,22 +77,22 @@ fn item(port: &mut Port<'_>) -> Sent {
     let (world, dice) = (port.world, &mut port.dice);
     let plan = &world.plan;
     let tag = {
-        let mut hand = world.hand();
-        hand.tags += 1;
-        hand.tags
+        let mut receipts = world.receipts();
+        receipts.tags += 1;
+        receipts.tags
     };
     let schedule = match dice.below(10) {
-        // Short ones are due while they are still on their way.
+        // With a short delay an item is due before it is stored.
         0 => Schedule::Delay(dice.millis((0, 60))),
         2 => Schedule::Delay(dice.millis((0, 8_000))),
         1 if plan.exact_time() => {
-            // At times in the past.
+            // Some of these times are in the past.
             let span = dice.millis((0, 6_000));
             Schedule::After(world.journal.now().plus(span).minus(Duration::from_secs(1)))
         }
         _ => Schedule::Now,
     };
-    // Longer than every delay: the caller must not ask for an item that is due after its end.
+    // Longer than every delay: the API refuses an item that expires before it is due.
     let shortest = if schedule == Schedule::Now { 300 } else { 8_001 };
     let ttl = dice.chance(150).then(|| dice.millis((shortest, shortest + 6_000)));
     Sent {
@@ -110,15 +110,15 @@ fn item(port: &mut Port<'_>) -> Sent {
     }
 }
 
-/// A call whose outcome is not known is made again, word for word.
+/// Repeats an enqueue whose outcome may be unknown, without any change.
 async fn repeat(port: &mut Port<'_>, node: &Node) {
     let again = {
-        let hand = &mut *port.world.hand();
-        if hand.repeatable.is_empty() {
+        let receipts = &mut *port.world.receipts();
+        if receipts.repeatable.is_empty() {
             return;
         }
-        let at = port.dice.below(hand.repeatable.len() as u64) as usize;
-        hand.repeatable.swap_remove(at)
+        let at = port.dice.below(receipts.repeatable.len() as u64) as usize;
+        receipts.repeatable.swap_remove(at)
     };
     port.enqueue(node, again.0, again.1, again.2).await;
 }
@@ -146,8 +146,8 @@ async fn dequeue(port: &mut Port<'_>, node: &Node, tenant: usize) {
 
 /// A few deliveries of one tenant.
 fn some(port: &mut Port<'_>, old: bool) -> Option<(usize, Vec<Receipt>)> {
-    let hand = port.world.hand();
-    let from = if old { &hand.old } else { &hand.held };
+    let receipts = port.world.receipts();
+    let from = if old { &receipts.old } else { &receipts.held };
     if from.is_empty() {
         return None;
     }
@@ -155,7 +155,7 @@ fn some(port: &mut Port<'_>, old: bool) -> Option<(usize, Vec<Receipt>)> {
     let mut receipts = vec![first];
     for _ in 0..port.dice.below(6) {
         let (other, receipt) = *port.dice.pick(from);
-        // The same one twice now and then: clients err.
+        // Sometimes the same receipt twice: clients make mistakes.
         if other == tenant && (!receipts.contains(&receipt) || port.dice.chance(50)) {
             receipts.push(receipt);
         }
@@ -200,7 +200,7 @@ async fn extend(port: &mut Port<'_>, node: &Node) {
     port.extend(node, tenant, extensions).await;
 }
 
-/// Settlements of deliveries that are over, or may be.
+/// Settles deliveries that have ended or may have ended.
 async fn settle_old(port: &mut Port<'_>, node: &Node) {
     let Some((tenant, receipts)) = some(port, true) else { return };
     match port.dice.below(3) {
@@ -218,7 +218,7 @@ async fn settle_old(port: &mut Port<'_>, node: &Node) {
     }
 }
 
-/// What operators and pollers look at.
+/// Reads the active topics or the status.
 async fn look(port: &mut Port<'_>, node: &Node, tenant: usize) {
     let call =
         ActiveTopicsCall { namespace: namespace(tenant), limit: 100, after: None, prefix: String::new() };
@@ -235,7 +235,7 @@ async fn look(port: &mut Port<'_>, node: &Node, tenant: usize) {
 fn bounded(world: &World, status: &forebay_engine::Status) {
     let settings = &world.plan.settings;
     let index: usize = status.shards.iter().map(|shard| shard.index_bytes).sum();
-    // A window always keeps a head, whatever the budget: some entries a topic and shard.
+    // Whatever the budget, a window keeps a head of some entries for each topic and shard.
     let heads = (world.plan.topics * NAMESPACES.len() * world.plan.shards) * 40 * 1_024;
     if index > settings.index_bytes + heads {
         world.blame("BOUNDED", format!("the index holds {index} bytes of {}", settings.index_bytes));

@@ -1,4 +1,4 @@
-//! A simulated machine's clocks: the monotonic one is the runtime's paused time, the other may step.
+//! A simulated machine's clocks. The monotonic clock is the runtime's paused time. The wall clock may step.
 
 use std::sync::{
     Arc,
@@ -12,17 +12,19 @@ use crate::fake::Journal;
 /// The clocks of one simulated machine.
 #[derive(Debug)]
 pub struct SimClock {
+    /// Has the true time.
     journal: Arc<Journal>,
+    /// How far the wall clock is from the true time, in microseconds.
     offset: AtomicI64,
 }
 
 impl SimClock {
-    /// Clocks that are right.
+    /// Clocks with an offset of the wall clock.
     pub fn new(journal: Arc<Journal>, offset_micros: i64) -> Self {
         Self { journal, offset: AtomicI64::new(offset_micros) }
     }
 
-    /// The wall clock is this far from the true time from now on.
+    /// Sets how far the wall clock is from the true time.
     pub fn set_offset(&self, micros: i64) {
         self.offset.store(micros, Ordering::Relaxed);
     }
@@ -35,7 +37,7 @@ impl Clock for SimClock {
     }
 
     fn monotonic(&self) -> Monotonic {
-        // A machine that has been up for a day: no clock starts at zero.
+        // The machine has been up for a day, so that the clock does not start at zero.
         Monotonic::from_start(std::time::Duration::from_secs(86_400) + self.journal.elapsed())
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a run: everything heals, one process owns all shards, and every item finds its end.
+//! The end of a run: faults end, one process owns all shards, and every item is delivered or removed.
 
 use std::{sync::PoisonError, time::Duration};
 
@@ -13,15 +13,15 @@ use super::{
 };
 use crate::fake::Dice;
 
-/// How long the rest may take when clocks were right.
+/// How long the remaining items may take if no clock stepped.
 const BOUND: Duration = Duration::from_secs(300);
-/// The same where clocks stepped by up to an hour: a shard's time runs slower until it is met.
+/// The same if clocks stepped by up to an hour: a shard's time runs slower until the clocks agree.
 const BOUND_CLOCKS: Duration = Duration::from_secs(3 * 3_600);
 
-/// Heals everything and lets every item find its end.
+/// Ends all faults and processes every item.
 pub async fn drain(world: &World, mut dice: Dice) {
     chaos::heal(world);
-    // The trouble may have ended while a process was stopping.
+    // The faults may have ended while a process was stopping.
     let told = world.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
     world.alive().iter().filter(|node| told.contains(&node.process.number)).for_each(|node| world.kill(node));
     let mut alive = world.alive();
@@ -33,7 +33,7 @@ pub async fn drain(world: &World, mut dice: Dice) {
         chaos::stop(world, other).await;
     }
     if tokio::time::timeout(Duration::from_secs(60), owns_all(world, &node)).await.is_err() {
-        world.blame("EVENTUAL-REDELIVERY", "a node alone does not own all shards after 60 s");
+        world.blame("EVENTUAL-REDELIVERY", "the only node does not own all shards after 60 s");
         return;
     }
     audit(world, &node).await;
@@ -44,14 +44,14 @@ pub async fn drain(world: &World, mut dice: Dice) {
         while left(world) > 0 {
             if world.journal.elapsed() > end {
                 let rest = rest(world);
-                world.blame("EVENTUAL-REDELIVERY", format!("after {bound:?} these are left: {rest}"));
+                world.blame("EVENTUAL-REDELIVERY", format!("after {bound:?} these items remain: {rest}"));
                 return;
             }
             for tenant in 0..NAMESPACES.len() {
                 take_all(&mut port, &node, tenant).await;
             }
         }
-        // A call whose caller is gone, and what the end left to be tidied up, take a moment.
+        // Calls of disconnected callers and the last sweeps take a moment.
         tokio::time::sleep(Duration::from_secs(2)).await;
         if left(world) == 0 {
             break;
@@ -62,7 +62,7 @@ pub async fn drain(world: &World, mut dice: Dice) {
     stop(world, &node).await;
 }
 
-/// Returns when the node owns every shard. (It calls itself ready without those that it found out of reach.)
+/// Returns when the node owns every shard. A node is ready even if it could not reach some of them.
 async fn owns_all(world: &World, node: &Node) {
     node.engine.ready().await;
     while world.dbs.iter().any(|db| db.lock().tables.address != node.address) {
@@ -100,7 +100,7 @@ async fn take_all(port: &mut Port<'_>, node: &Node, tenant: usize) {
     };
     let before = port.world.calls.lock().map_or(0, |calls| calls.len());
     if port.dequeue(node, tenant, call).await == 0 {
-        // A refused call takes no time, and time must pass.
+        // A refused call takes no time, but time must pass.
         tokio::time::sleep(Duration::from_millis(20)).await;
         return;
     }
@@ -117,7 +117,7 @@ async fn take_all(port: &mut Port<'_>, node: &Node, tenant: usize) {
     }
 }
 
-/// CONSERVATION: what the node tells of its topics is what the rows say, at a moment when nothing moves.
+/// CONSERVATION: at a moment without changes, the node's topic counts equal those of the rows.
 async fn audit(world: &World, node: &Node) {
     let mut last = String::new();
     for _ in 0..100 {
@@ -132,7 +132,7 @@ async fn audit(world: &World, node: &Node) {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    world.blame("CONSERVATION", format!("the active topics are not those of the rows: {last}"));
+    world.blame("CONSERVATION", format!("the active topics differ from the rows: {last}"));
 }
 
 type Counts = Vec<(String, u64, u64, u64, i32)>;
@@ -180,26 +180,26 @@ fn count(world: &World) -> Counts {
     active.map(|(name, count)| (name, count.0, count.1, count.2, count.3)).collect()
 }
 
-/// Nothing is left behind by items that are gone.
+/// Removed items have left no other rows.
 fn emptied(world: &World) {
     for db in &world.dbs {
         let tables = &db.lock().tables;
         let rests = [tables.schedule.len(), tables.expiry.len(), tables.leases.len(), tables.order.len()];
         if rests != [0; 4] {
-            let what = format!("shard {} keeps rows of nothing: {rests:?}", db.id);
+            let what = format!("shard {} has rows without items: {rests:?}", db.id);
             world.blame("CONSERVATION", what);
         }
     }
 }
 
-/// CLEAN-DRAIN: the last node stops in time and gives its shards up.
+/// CLEAN-DRAIN: the last node stops in time and releases its shards.
 async fn stop(world: &World, node: &Node) {
     match tokio::time::timeout(Duration::from_secs(25), node.engine.stop()).await {
         Ok(()) => {
             for db in &world.dbs {
                 let address = db.lock().tables.address.clone();
                 if !address.is_empty() {
-                    world.blame("CLEAN-DRAIN", format!("shard {} was not given up by {address}", db.id));
+                    world.blame("CLEAN-DRAIN", format!("shard {} was not released by {address}", db.id));
                 }
             }
         }

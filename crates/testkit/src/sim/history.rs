@@ -1,4 +1,4 @@
-//! What clients asked for and what they were told: the history that the checker reads.
+//! The clients' calls and their answers, which the checker reads.
 
 use forebay_engine::{Delivered, DequeueCall, Enqueued, ExtendOf, Extended, NackOf, Schedule, Settled};
 use forebay_types::{DeliveryPolicy, Namespace, Reason, Receipt, Refusal, ShardId, Topic};
@@ -9,11 +9,11 @@ use crate::fake::Moment;
 /// How a call ended.
 #[derive(Debug, Clone)]
 pub enum Answer<T> {
-    /// It was answered, member by member.
+    /// It was answered, with a result for each member.
     Done(T),
     /// It was refused as a whole.
     Refused(Refusal),
-    /// The caller never heard: its process died, its deadline passed, or it went away.
+    /// No answer arrived: the process died, the deadline passed, or the caller disconnected.
     Lost,
 }
 
@@ -26,13 +26,13 @@ pub struct Call {
     pub namespace: Namespace,
     /// When it began.
     pub start: Moment,
-    /// When it was answered, or given up.
+    /// When it was answered or abandoned.
     pub end: Moment,
-    /// What was asked and answered.
+    /// The request and the answer.
     pub what: What,
 }
 
-/// What a call asked for, and what it was answered.
+/// A call's request and its answer.
 #[derive(Debug, Clone)]
 pub enum What {
     /// An enqueue.
@@ -46,28 +46,28 @@ pub enum What {
     },
     /// A dequeue.
     Dequeue {
-        /// What was asked for.
+        /// The request.
         call: DequeueCall,
         /// Its answer.
         answer: Answer<Vec<Delivered>>,
     },
     /// An ack.
     Ack {
-        /// Of these deliveries.
+        /// The deliveries.
         receipts: Vec<Receipt>,
         /// Its answer.
         answer: Answer<Vec<Settled>>,
     },
     /// A nack.
     Nack {
-        /// Of these deliveries.
+        /// The deliveries.
         nacks: Vec<NackOf>,
         /// Its answer.
         answer: Answer<Vec<Settled>>,
     },
     /// An extension.
     Extend {
-        /// Of these deliveries.
+        /// The deliveries.
         extensions: Vec<ExtendOf>,
         /// Its answer.
         answer: Answer<Vec<Extended>>,
@@ -77,7 +77,7 @@ pub enum What {
 /// An item as a client sent it.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// Its number in the run: the payload is made from it.
+    /// Its number in the run. The payload follows from it.
     pub tag: u64,
     /// Its topic.
     pub topic: Topic,
@@ -95,9 +95,9 @@ pub struct Sent {
     pub max_attempts: u32,
     /// Its dedupe key.
     pub dedupe_key: Option<String>,
-    /// Where it must be stored.
+    /// The shard that must store it, if the caller chose one.
     pub shard: Option<ShardId>,
-    /// It can't be stored.
+    /// Whether no shard can store it.
     pub poison: bool,
 }
 
@@ -112,7 +112,7 @@ pub enum Known {
     Maybe,
 }
 
-/// What a refusal tells.
+/// What a caller knows after a refusal.
 pub fn told(refusal: &Refusal) -> Known {
     match refusal.reason {
         Reason::OutcomeUnknown | Reason::DeadlineExceeded => Known::Maybe,

@@ -1,4 +1,4 @@
-//! Calls to a node, as a client makes them: written down, given up at a deadline, lost with the process.
+//! Calls to a node. They are recorded, abandoned at a deadline, and lost if the process dies.
 
 use std::{future::Future, time::Duration};
 
@@ -8,9 +8,8 @@ use forebay_engine::{
 use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq, ShardId};
 
 use super::{
-    Tamper,
-    history::Known,
-    history::{Answer, Call, Sent, What, told},
+    caller_bug::CallerBug,
+    history::{Answer, Call, Known, Sent, What, told},
     payload::payload,
     world::{Node, World},
 };
@@ -22,11 +21,11 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// The tenants of a run. They use the same topic names.
 pub const NAMESPACES: [&str; 2] = ["one", "two"];
 
-/// One client's way to the nodes.
+/// One client's access to the nodes.
 pub struct Port<'a> {
-    /// Where it is.
+    /// The run.
     pub world: &'a World,
-    /// Its chance.
+    /// Its randomness.
     pub dice: Dice,
 }
 
@@ -46,7 +45,7 @@ impl Port<'_> {
         };
         let count = items.len();
         let start = self.begin(node, format_args!("enqueue {:?}", Tags(&items)));
-        let forgotten = self.tampers(Tamper::EnqueueForgotten, 20);
+        let forgotten = self.has_bug(CallerBug::EnqueueForgotten, 20);
         let mut answer = if forgotten {
             let id = ItemId { shard: ShardId(1), seq: Seq(1 << 30) };
             Answer::Done(vec![Ok(Enqueued { id, duplicate: false }); count])
@@ -55,7 +54,7 @@ impl Port<'_> {
         };
         self.tell_unknown(&mut answer);
         if let Answer::Done(results) = &mut answer
-            && self.world.plan.tamper == Some(Tamper::PoisonSpreads)
+            && self.world.plan.caller_bug == Some(CallerBug::PoisonSpreads)
             && let Some(Err(refusal)) = results.iter().find(|result| result.is_err()).cloned()
         {
             results.iter_mut().for_each(|result| *result = Err(refusal.clone()));
@@ -63,19 +62,19 @@ impl Port<'_> {
         let unknown = (0..count).any(|member| answer.known(member) == Known::Maybe);
         let known = !unknown || request_id.is_none() && items.iter().all(|item| item.dedupe_key.is_none());
         if !known || (request_id.is_some() && self.dice.chance(200)) {
-            self.world.hand().repeatable.push((tenant, items.clone(), request_id.clone()));
+            self.world.receipts().repeatable.push((tenant, items.clone(), request_id.clone()));
         }
         self.end(node, tenant, start, What::Enqueue { items, request_id, answer });
     }
 
-    /// Leases items. They go into the clients' common hand.
+    /// Leases items, and adds their receipts to the shared ones.
     pub async fn dequeue(&mut self, node: &Node, tenant: usize, call: DequeueCall) -> usize {
         let topics: Vec<_> = call.demands.iter().map(|demand| (&*demand.topic, demand.max_items)).collect();
         let start = self.begin(node, format_args!("dequeue {topics:?} for {:?}", call.wait));
         let mut answer = self.call(node, node.engine.dequeue(call.clone())).await;
         if let Answer::Done(items) = &mut answer
             && items.len() > 1
-            && self.world.plan.tamper == Some(Tamper::OrderTurned)
+            && self.world.plan.caller_bug == Some(CallerBug::OrderTurned)
         {
             items.reverse();
         }
@@ -83,9 +82,9 @@ impl Port<'_> {
         if let Answer::Done(items) = &answer {
             count = items.len();
             let receipts = items.iter().filter_map(|item| Some((tenant, item.receipt?)));
-            self.world.hand().held.extend(receipts);
+            self.world.receipts().held.extend(receipts);
         }
-        if self.tampers(Tamper::HandedOutTwice, 200) {
+        if self.has_bug(CallerBug::HandedOutTwice, 200) {
             let what = What::Dequeue { call: call.clone(), answer: answer.clone() };
             self.end(node, tenant, start, what);
         }
@@ -96,46 +95,46 @@ impl Port<'_> {
     /// Ends deliveries.
     pub async fn ack(&mut self, node: &Node, tenant: usize, receipts: Vec<Receipt>) -> Vec<Known> {
         let start = self.begin(node, format_args!("ack {:?}", Names(&receipts)));
-        let mut answer = if self.tampers(Tamper::AckForgotten, 100) {
+        let mut answer = if self.has_bug(CallerBug::AckForgotten, 100) {
             Answer::Done(vec![Ok(()); receipts.len()])
         } else {
             self.call(node, node.engine.ack(receipts.clone())).await
         };
-        self.settle_tampers(&mut answer);
+        self.settle_bugs(&mut answer);
         let known = (0..receipts.len()).map(|member| answer.known(member)).collect();
         self.settled(tenant, &receipts);
         self.end(node, tenant, start, What::Ack { receipts, answer });
         known
     }
 
-    /// Gives items back.
+    /// Nacks deliveries.
     pub async fn nack(&mut self, node: &Node, tenant: usize, nacks: Vec<NackOf>) {
         let receipts: Vec<Receipt> = nacks.iter().map(|nack| nack.receipt).collect();
         let start = self.begin(node, format_args!("nack {:?} {:?}", Names(&receipts), Actions(&nacks)));
-        let mut answer = if self.tampers(Tamper::NackForgotten, 300) {
+        let mut answer = if self.has_bug(CallerBug::NackForgotten, 300) {
             Answer::Done(vec![Ok(()); receipts.len()])
         } else {
             self.call(node, node.engine.nack(nacks.clone())).await
         };
-        self.settle_tampers(&mut answer);
+        self.settle_bugs(&mut answer);
         self.settled(tenant, &receipts);
         self.end(node, tenant, start, What::Nack { nacks, answer });
     }
 
-    /// Moves the ends of leases.
+    /// Extends leases.
     pub async fn extend(&mut self, node: &Node, tenant: usize, extensions: Vec<ExtendOf>) {
         let receipts: Vec<Receipt> = extensions.iter().map(|extension| extension.receipt).collect();
         let start = self.begin(node, format_args!("extend {:?}", Names(&receipts)));
         let mut answer = self.call(node, node.engine.extend_lease(extensions.clone())).await;
         if let Answer::Done(results) = &mut answer
-            && self.world.plan.tamper == Some(Tamper::ExtensionExaggerated)
+            && self.world.plan.caller_bug == Some(CallerBug::ExtensionExaggerated)
         {
             results.iter_mut().flatten().for_each(|end| *end = end.plus(Duration::from_secs(1)));
         }
         self.end(node, tenant, start, What::Extend { extensions, answer });
     }
 
-    /// Waits for an answer until the deadline, the caller's loss of interest, or the process's death.
+    /// Waits for an answer until the deadline passes, the caller disconnects, or the process dies.
     async fn call<T>(&mut self, node: &Node, call: impl Future<Output = Result<T, Refusal>>) -> Answer<T> {
         let patience = match self.dice.chance(self.world.plan.cancels) {
             true => self.dice.millis((0, 300)),
@@ -163,33 +162,33 @@ impl Port<'_> {
         self.world.record(Call { process, namespace, start, end, what });
     }
 
-    fn settled(&self, tenant: usize, receipts: &[Receipt]) {
-        let mut hand = self.world.hand();
-        hand.held.retain(|(_, held)| !receipts.contains(held));
-        for receipt in receipts {
-            hand.old.push((tenant, *receipt));
+    fn settled(&self, tenant: usize, settled: &[Receipt]) {
+        let mut receipts = self.world.receipts();
+        receipts.held.retain(|(_, held)| !settled.contains(held));
+        for receipt in settled {
+            receipts.old.push((tenant, *receipt));
         }
     }
 
-    fn tampers(&mut self, tamper: Tamper, per_mille: u32) -> bool {
-        self.world.plan.tamper == Some(tamper) && self.dice.chance(per_mille)
+    fn has_bug(&mut self, caller_bug: CallerBug, per_mille: u32) -> bool {
+        self.world.plan.caller_bug == Some(caller_bug) && self.dice.chance(per_mille)
     }
 
-    fn settle_tampers(&self, answer: &mut Answer<Vec<Result<(), Refusal>>>) {
+    fn settle_bugs(&self, answer: &mut Answer<Vec<Result<(), Refusal>>>) {
         self.tell_unknown(answer);
         let Answer::Done(results) = answer else { return };
         for result in results {
             let lost = matches!(result, Err(refusal) if refusal.reason == Reason::LeaseLost);
-            match self.world.plan.tamper {
-                Some(Tamper::StaleAckOk) if lost => *result = Ok(()),
-                Some(Tamper::FateMadeUp) if lost => *result = Err(Refusal::lease_lost(Fate::Gone)),
+            match self.world.plan.caller_bug {
+                Some(CallerBug::StaleAckOk) if lost => *result = Ok(()),
+                Some(CallerBug::FateMadeUp) if lost => *result = Err(Refusal::lease_lost(Fate::Gone)),
                 _ => {}
             }
         }
     }
 
     fn tell_unknown<T>(&self, answer: &mut Answer<Vec<Result<T, Refusal>>>) {
-        if self.world.plan.tamper != Some(Tamper::UnknownTold) {
+        if self.world.plan.caller_bug != Some(CallerBug::UnknownTold) {
             return;
         }
         let definite = |refusal: &mut Refusal| {
@@ -225,7 +224,7 @@ fn new_item(sent: &Sent) -> NewItem {
     }
 }
 
-/// An answer in a few words, for the trace.
+/// A short text of an answer, for the trace.
 fn brief(what: &What) -> String {
     fn all<T>(answer: &Answer<Vec<T>>, one: impl Fn(&T) -> String) -> String {
         match answer {

@@ -1,10 +1,10 @@
-//! Payloads that can be told from their number alone.
+//! Payloads that follow from a number.
 
 use bytes::Bytes;
 
 use crate::fake::{Dice, POISON};
 
-/// The payload of an item: its number, then bytes that follow from it. Most are short, a few are long.
+/// The payload of an item: its number, then bytes that depend on it. Most are short, a few are long.
 pub fn payload(tag: u64, poison: bool) -> Bytes {
     let mut bytes = if poison { POISON.to_vec() } else { Vec::new() };
     bytes.extend(tag.to_be_bytes());

@@ -1,32 +1,31 @@
-//! What a seed does: everything about a run follows from its number.
+//! The plan of a run, which follows from its seed.
 
 use std::time::Duration;
 
 use forebay_engine::Settings;
 use forebay_store::ErrorClass;
 
-use crate::fake::{Dice, Faults, Lie};
+use super::caller_bug::CallerBug;
+use crate::fake::{Dice, Faults, StoreBug};
 
-use super::Tamper;
-
-/// What a run is about.
+/// The faults that a run tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Nothing goes wrong: order and time are checked to the letter.
+    /// No faults: order and time are checked exactly.
     Quiet,
     /// A tiny memory budget and slow reads.
     Tight,
-    /// Batches are rolled back, rows can't be stored, the disk is full, a shard is slow or down.
+    /// Batches are rolled back, rows cannot be stored, the disk is full, a shard is slow or down.
     Rollbacks,
-    /// COMMITs are lost before, after and during the fact.
+    /// COMMITs are lost before, after and while they take effect.
     Unknown,
-    /// Processes die and are stopped, and others follow.
+    /// Processes die or are stopped, and others start.
     Crashes,
     /// A process is cut off from its shards, and another takes them over.
     TakeOvers,
     /// Clocks step by up to an hour.
     Clocks,
-    /// All of it.
+    /// All of these faults.
     Everything,
 }
 
@@ -47,9 +46,9 @@ impl Kind {
 /// One run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Its number.
+    /// Its seed.
     pub seed: u64,
-    /// What it is about.
+    /// The faults that it tests.
     pub kind: Kind,
     /// How many shards.
     pub shards: usize,
@@ -57,32 +56,32 @@ pub struct Plan {
     pub clients: usize,
     /// How many calls each of them makes.
     pub steps: usize,
-    /// Whether one server keeps all shards.
+    /// Whether one server stores all shards.
     pub one_server: bool,
     /// How many topics.
     pub topics: usize,
-    /// How the engines work.
+    /// The engines' settings.
     pub settings: Settings,
-    /// Clients that go away in the middle of a call, per mille of the calls.
+    /// Calls whose client disconnects, per mille.
     pub cancels: u32,
-    /// Items that can't be stored, per mille.
+    /// Items that cannot be stored, per mille.
     pub poison: u32,
-    /// What the shards do wrong on purpose.
-    pub lie: Option<Lie>,
-    /// What is done to answers on purpose.
-    pub tamper: Option<Tamper>,
-    /// Whether the trace is kept for people to read.
+    /// The shards' planted bug.
+    pub store_bug: Option<StoreBug>,
+    /// The callers' planted bug.
+    pub caller_bug: Option<CallerBug>,
+    /// Whether the trace is kept.
     pub trace: bool,
 }
 
 impl Plan {
-    /// The run of a seed.
+    /// The plan of a seed.
     pub fn new(seed: u64) -> Self {
         let kind = Kind::ALL[(seed % Kind::ALL.len() as u64) as usize];
         Self::of(kind, seed)
     }
 
-    /// The run of a seed, about something else than its turn.
+    /// The plan of a seed, with chosen faults.
     pub fn of(kind: Kind, seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let mut settings = Settings::default();
@@ -96,7 +95,7 @@ impl Plan {
         if dice.chance(300) {
             settings.batch_rows = dice.within(4, 40) as usize;
         }
-        // A clock that steps would end a short window at any time.
+        // A stepping clock could end a short window at any time.
         if !matches!(kind, Kind::Clocks | Kind::Everything) {
             settings.dedupe_window = Duration::from_secs(dice.within(10, 90));
         } else {
@@ -114,28 +113,28 @@ impl Plan {
             settings,
             cancels: if quiet { 0 } else { 60 },
             poison: if matches!(kind, Kind::Rollbacks | Kind::Everything) { 60 } else { 0 },
-            lie: None,
-            tamper: None,
+            store_bug: None,
+            caller_bug: None,
             trace: false,
             one_server: false,
         };
-        // Drawn last, so that a seed that found something before still runs as it did up to here.
+        // Drawn last, so that the earlier values of an old seed do not change.
         plan.settings.batches_per_server = dice.within(1, 4) as usize;
         plan.one_server = dice.chance(500);
         plan
     }
 
-    /// Whether every clock is right throughout.
+    /// Whether no clock steps.
     pub fn exact_time(&self) -> bool {
         !matches!(self.kind, Kind::Clocks | Kind::Everything)
     }
 
-    /// Whether nothing hinders the order of delivery.
+    /// Whether no fault affects the order of delivery.
     pub fn strict_order(&self) -> bool {
         matches!(self.kind, Kind::Quiet)
     }
 
-    /// How a shard behaves in this run.
+    /// The faults of a shard in this run.
     pub fn faults(&self, dice: &mut Dice) -> Faults {
         let mut faults = Faults::none();
         let much = dice.within(1, 4) as u32;
@@ -147,10 +146,10 @@ impl Plan {
             faults.classes = vec![
                 ErrorClass::Replay,
                 ErrorClass::Replay,
-                ErrorClass::BackOff,
+                ErrorClass::Unavailable,
                 ErrorClass::Disconnected,
-                ErrorClass::RoleLost,
-                ErrorClass::Other,
+                ErrorClass::Unavailable,
+                ErrorClass::Disconnected,
             ];
             faults.read_fails = 20 * much;
             faults.resolve_fails = 100;
@@ -166,7 +165,7 @@ impl Plan {
         }
         if matches!(self.kind, Kind::TakeOvers | Kind::Everything) {
             faults.unkilled = 500;
-            faults.heart_fails = 10 * much;
+            faults.renewal_fails = 10 * much;
             faults.take_over_fails = 100;
             faults.lost_after = faults.lost_after.max(20);
             faults.hangs = faults.hangs.max(30);

@@ -1,4 +1,4 @@
-//! The simulated machines: databases, processes, and the way from one to the other.
+//! The simulated machines: databases, processes, and the connections between them.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,28 +17,28 @@ use super::{
 };
 use crate::fake::{Db, Dice, FakeShard, Journal, Life, Moment, Process};
 
-/// When a run begins: the same in every run, so that runs are the same.
+/// When a run begins. It is the same in every run, so that runs can be repeated.
 const BASE: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 
 /// An engine in its process.
 #[derive(Clone)]
 pub struct Node {
-    /// Its life.
+    /// Its state.
     pub process: Process,
     /// The engine.
     pub engine: Engine,
     /// Its clocks.
     pub clock: Arc<SimClock>,
-    /// Where it is reached.
+    /// Its `host:port`.
     pub address: String,
 }
 
-/// What clients share: receipts to settle, and calls whose outcome they don't know.
+/// What the clients share: receipts to settle, and calls whose outcome is unknown.
 #[derive(Debug, Default)]
-pub struct Hand {
+pub struct SharedReceipts {
     /// Deliveries in progress: namespace number and receipt.
     pub held: Vec<(usize, Receipt)>,
-    /// Deliveries that are over, or were settled once.
+    /// Deliveries that have ended or were settled once.
     pub old: Vec<(usize, Receipt)>,
     /// Enqueues that can be repeated: namespace number, items, request id.
     pub repeatable: Vec<(usize, Vec<Sent>, Option<String>)>,
@@ -50,7 +50,7 @@ pub struct Hand {
 
 /// Everything that a run consists of.
 pub struct World {
-    /// What is to be done.
+    /// The plan.
     pub plan: Plan,
     /// The order of events.
     pub journal: Arc<Journal>,
@@ -58,21 +58,22 @@ pub struct World {
     pub dbs: Vec<Db>,
     /// Every call.
     pub calls: Mutex<Vec<Call>>,
-    /// What clients share.
-    pub hand: Mutex<Hand>,
+    /// What the clients share.
+    pub receipts: Mutex<SharedReceipts>,
     /// Deaths of processes.
     pub deaths: Mutex<Vec<(usize, Moment)>>,
-    /// Graceful stops over healthy shards: the process, when it was told, and when it had stopped.
+    /// Graceful stops with healthy shards: the process, when it was told to stop, and when it had stopped.
     pub stops: Mutex<Vec<(usize, Moment, Moment)>>,
     /// Processes that were told to stop.
     pub told: Mutex<Vec<usize>>,
-    /// What was wrong before any check.
-    pub wrong: Mutex<Vec<(&'static str, String)>>,
+    /// Violations that the run itself noticed.
+    pub violations: Mutex<Vec<(&'static str, String)>>,
+    /// Every process so far.
     nodes: Arc<Mutex<Vec<Node>>>,
 }
 
 impl World {
-    /// Databases with schemas, and no process yet.
+    /// Databases with schemas, without a process.
     pub async fn new(plan: Plan, dice: &mut Dice) -> Self {
         let journal = Arc::new(Journal::new(BASE, plan.trace));
         let ids = (1..=plan.shards).map(|id| ShardId(id as u32));
@@ -81,7 +82,7 @@ impl World {
             let shard = FakeShard::new(db.clone(), Process::new(0));
             shard.migrate().await.expect("a healthy fake shard");
             let state = &mut *db.lock();
-            state.lie = plan.lie;
+            state.bug = plan.store_bug;
             if plan.one_server {
                 state.server = "memory".to_owned();
             }
@@ -91,11 +92,11 @@ impl World {
             journal,
             dbs,
             calls: Mutex::default(),
-            hand: Mutex::default(),
+            receipts: Mutex::default(),
             deaths: Mutex::default(),
             stops: Mutex::default(),
             told: Mutex::default(),
-            wrong: Mutex::default(),
+            violations: Mutex::default(),
             nodes: Arc::default(),
         }
     }
@@ -124,7 +125,7 @@ impl World {
         node
     }
 
-    /// Ends a process as a power cut would.
+    /// Kills a process, as a power failure would.
     pub fn kill(&self, node: &Node) {
         let moment = self.journal.note(format_args!("process {} dies", node.process.number));
         self.deaths.lock().unwrap_or_else(PoisonError::into_inner).push((node.process.number, moment));
@@ -136,30 +137,30 @@ impl World {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The processes that live, oldest first.
+    /// The living processes, oldest first.
     pub fn alive(&self) -> Vec<Node> {
         self.nodes().iter().filter(|node| node.process.life() != Life::Dead).cloned().collect()
     }
 
-    /// Clients' shared state.
-    pub fn hand(&self) -> MutexGuard<'_, Hand> {
-        self.hand.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What the clients share.
+    pub fn receipts(&self) -> MutexGuard<'_, SharedReceipts> {
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down something that is wrong.
+    /// Records a violation.
     pub fn blame(&self, invariant: &'static str, what: impl Into<String>) {
         let what = what.into();
         self.journal.note(format_args!("WRONG: {invariant}: {what}"));
-        self.wrong.lock().unwrap_or_else(PoisonError::into_inner).push((invariant, what));
+        self.violations.lock().unwrap_or_else(PoisonError::into_inner).push((invariant, what));
     }
 
-    /// Writes down a call.
+    /// Records a call.
     pub fn record(&self, call: Call) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 }
 
-/// The way to other processes: the living answer, the rest time out.
+/// Checks other processes: living ones answer, others time out.
 struct SimPeers(Arc<Mutex<Vec<Node>>>);
 
 #[async_trait]

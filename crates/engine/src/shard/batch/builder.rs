@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use forebay_store::{Batch, FenceStamp, Sweep, TopicCounts};
+use forebay_store::{Batch, Checkpoint, DueKey, HighWaterMarks, Sweep, TopicCounts};
 use forebay_types::{Seq, Timestamp, TopicId, TopicName};
 use rand::rngs::StdRng;
 use rustc_hash::FxHashSet;
@@ -44,7 +44,7 @@ pub(super) struct BatchBuilder<'a> {
     /// The topic of the last new item: a call's items mostly have the same one.
     pub last_topic: Option<(TopicName, TopicId)>,
     /// The highest values given out, this batch included.
-    pub marks: FenceStamp,
+    pub marks: HighWaterMarks,
     /// Settlements of deliveries that are over.
     pub stale: Vec<SettleRequest>,
     /// How counts change.
@@ -88,7 +88,7 @@ impl<'a> BatchBuilder<'a> {
             claimed: FxHashSet::default(),
             new_topics: HashMap::new(),
             last_topic: None,
-            marks: FenceStamp { time: marks.time.max(moment.now), ..marks },
+            marks: HighWaterMarks { time: marks.time.max(moment.now), ..marks },
             stale: Vec::new(),
             deltas: BTreeMap::new(),
             closing: BTreeMap::new(),
@@ -100,8 +100,8 @@ impl<'a> BatchBuilder<'a> {
 
     /// The first batch of an owner with another set of shards records it.
     pub fn record_topology(&mut self) {
-        self.batch.shard_lists = self.shard.new_topology.clone();
-        self.rows += usize::from(self.batch.shard_lists.is_some());
+        self.batch.topology_history = self.shard.new_topology.clone();
+        self.rows += usize::from(self.batch.topology_history.is_some());
     }
 
     /// A row of the last batch can't be stored, so this one is short.
@@ -126,7 +126,7 @@ impl<'a> BatchBuilder<'a> {
     pub fn delete(&mut self, topic: TopicId, seq: Seq, expires_at: Option<Timestamp>) {
         self.batch.deletes.push(seq);
         if let Some(at) = expires_at {
-            self.batch.unexpires.push((at, seq));
+            self.batch.expiry_deletes.push(DueKey { at, seq });
         }
         self.count(topic, -1, 0, 0);
     }
@@ -166,7 +166,7 @@ impl<'a> BatchBuilder<'a> {
         self.deltas.retain(|_, delta| *delta != TopicCounts::default());
         let folds = self.shard.topics.fold(&mut self.batch, &self.deltas);
         self.batch.count_deltas = self.deltas.into_iter().collect();
-        self.batch.stamp = Some(self.marks);
+        self.batch.marks = Some(self.marks);
         let in_flight = InFlight {
             number: self.batch.number,
             sent_at: self.moment.at,
@@ -191,17 +191,17 @@ impl<'a> BatchBuilder<'a> {
 
     /// Moves the checkpoints of sweeps with the page, or back to a row that is added below them. Returns
     /// those that go back.
-    fn move_checkpoints(&mut self) -> Vec<(Sweep, Timestamp)> {
+    fn move_checkpoints(&mut self) -> Vec<Checkpoint> {
         let mut lowered = Vec::new();
         for sweep in Sweep::ALL {
             let (checkpoint, added) = (self.shard.sweeps.get(sweep).checkpoint, self.earliest_added(sweep));
             match self.page.as_ref().filter(|planned| planned.page.sweep == sweep) {
                 Some(planned) if planned.checkpoint != checkpoint => {
-                    self.batch.checkpoints.push((sweep, planned.checkpoint));
+                    self.batch.checkpoints.push(Checkpoint { sweep, at: planned.checkpoint });
                 }
                 None if added < checkpoint => {
-                    self.batch.checkpoints.push((sweep, added));
-                    lowered.push((sweep, added));
+                    self.batch.checkpoints.push(Checkpoint { sweep, at: added });
+                    lowered.push(Checkpoint { sweep, at: added });
                 }
                 _ => {}
             }

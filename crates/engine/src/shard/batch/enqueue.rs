@@ -1,6 +1,6 @@
 //! New items: numbered, with their topics, and with what their keys remember.
 
-use forebay_store::{ItemRow, TopicCounts, TopicRow};
+use forebay_store::{DedupeEntry, ItemRow, TopicCounts, TopicRow};
 use forebay_types::{Key, Reason, Refusal, Seq, State, TopicId, TopicName};
 
 use super::{builder::BatchBuilder, remembered_answer::encode};
@@ -86,11 +86,12 @@ fn remember(builder: &mut BatchBuilder<'_>, part: &ShardEnqueue, results: &[Resu
     let Some(generation) = builder.shard.generations.current(builder.moment.now) else { return };
     let dedupes = &mut builder.batch.dedupes;
     if let Some(hash) = part.request {
-        dedupes.push((generation, hash, encode(results)));
+        dedupes.push(DedupeEntry { generation, hash, answer: encode(results) });
     }
     for (item, result) in part.items.iter().zip(results) {
         if let (Some(hash), Ok(_)) = (item.dedupe, result) {
-            dedupes.push((generation, hash, encode(std::slice::from_ref(result))));
+            let answer = encode(std::slice::from_ref(result));
+            dedupes.push(DedupeEntry { generation, hash, answer });
         }
     }
 }
@@ -127,19 +128,12 @@ fn insert(
             State::Ready
         }
     };
-    let attributes = &item.attributes;
-    builder.adds_expiry(attributes.expires_at);
+    builder.adds_expiry(item.attributes.expires_at);
     builder.batch.inserts.push(ItemRow {
         topic,
         key,
         state,
-        enqueued_at: attributes.enqueued_at,
-        expires_at: attributes.expires_at,
-        lease_ms: attributes.lease_ms,
-        max_attempts: attributes.max_attempts,
-        policy: attributes.policy,
-        deliveries: attributes.deliveries,
-        failures: attributes.failures,
+        attributes: item.attributes,
         body: item.body.clone(),
     });
     Ok(StoredItem { topic, key, state, handed_off: false })

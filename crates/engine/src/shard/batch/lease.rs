@@ -1,9 +1,7 @@
 //! Deliveries that begin, and the lease log that holds them.
 
-use std::time::Duration;
-
 use forebay_store::{ItemRow, LeaseEntry};
-use forebay_types::State;
+use forebay_types::{ItemAttributes, State};
 use rand::RngExt;
 
 use super::builder::BatchBuilder;
@@ -34,20 +32,15 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
         builder.delete(reserved.topic, reserved.key.seq, attributes.expires_at);
         return Leased::Consumed;
     }
-    let lease = part.lease.unwrap_or(Duration::from_millis(u64::from(attributes.lease_ms)));
+    let lease = part.lease.unwrap_or(attributes.lease());
     let (delivery, nonce, deadline) = (attributes.deliveries + 1, builder.rng.random(), now.plus(lease));
     builder.batch.leases.push(LeaseEntry {
         seq: reserved.key.seq,
         topic: reserved.topic,
         priority: reserved.key.priority,
         rank: reserved.key.rank,
-        enqueued_at: attributes.enqueued_at,
-        expires_at: attributes.expires_at,
+        attributes: ItemAttributes { deliveries: delivery, ..*attributes },
         bytes: item.bytes,
-        delivery,
-        failures: attributes.failures,
-        max_attempts: attributes.max_attempts,
-        lease_ms: attributes.lease_ms,
         nonce,
         deadline,
         consumer: part.consumer.clone(),
@@ -62,21 +55,14 @@ pub(super) fn add_restores(builder: &mut BatchBuilder<'_>) {
             debug_assert!(false, "an item that was delivered has its body");
             continue;
         };
-        let attributes = &reserved.item.attributes;
         builder.batch.inserts.push(ItemRow {
             topic: reserved.topic,
             key: reserved.key,
             state: State::Ready,
-            enqueued_at: attributes.enqueued_at,
-            expires_at: attributes.expires_at,
-            lease_ms: attributes.lease_ms,
-            max_attempts: attributes.max_attempts,
-            policy: attributes.policy,
-            deliveries: attributes.deliveries,
-            failures: attributes.failures,
+            attributes: reserved.item.attributes,
             body,
         });
-        builder.adds_expiry(attributes.expires_at);
+        builder.adds_expiry(reserved.item.attributes.expires_at);
         builder.claimed.insert(reserved.key.seq);
         builder.count(reserved.topic, 1, 0, 0);
         builder.rows += 1;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{DeadLetter, LeaseEntry, Requeue};
+use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue};
 use forebay_types::{
     Ending, ItemId, Key, Receipt, State, Timestamp, after_failure, after_rejection, after_release,
 };
@@ -51,7 +51,7 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>) {
         .map(|lease| SettleRequest {
             receipt: Receipt {
                 item: ItemId { shard, seq: lease.seq },
-                delivery: lease.delivery,
+                delivery: lease.delivery(),
                 nonce: lease.nonce,
             },
             kind: SettleKind::LeaseTimeout,
@@ -67,7 +67,7 @@ fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     let receipt = request.receipt;
     let leases = &builder.shard.leases;
     let lease = leases.get(receipt.item.seq).filter(|lease| {
-        lease.delivery == receipt.delivery && lease.nonce == receipt.nonce || on(Bug::StaleReceipt)
+        lease.delivery() == receipt.delivery && lease.nonce == receipt.nonce || on(Bug::StaleReceipt)
     });
     let (Some(lease), Some(position)) = (lease.cloned(), leases.position(receipt.item.seq)) else {
         builder.stale.push(request);
@@ -88,7 +88,7 @@ fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
 }
 
 fn ack(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
-    builder.delete(lease.topic, lease.seq, lease.expires_at);
+    builder.delete(lease.topic, lease.seq, lease.attributes.expires_at);
     SettleEffect::Deleted
 }
 
@@ -102,13 +102,21 @@ fn nack(
     let now = builder.moment.now;
     let (ending, failures, why) = match action {
         NackAction::Fail(_) => {
-            let failures = lease.failures + 1;
-            (after_failure(failures, lease.max_attempts, lease.expires_at, now), failures, "nacked")
+            let failures = lease.attributes.failures + 1;
+            (
+                after_failure(failures, lease.attributes.max_attempts, lease.attributes.expires_at, now),
+                failures,
+                "nacked",
+            )
         }
-        NackAction::Release(_) => (after_release(lease.expires_at, now), lease.failures, ""),
-        NackAction::DeadLetter => {
-            (after_rejection(lease.expires_at, now), lease.failures + 1, "dead-lettered")
+        NackAction::Release(_) => {
+            (after_release(lease.attributes.expires_at, now), lease.attributes.failures, "")
         }
+        NackAction::DeadLetter => (
+            after_rejection(lease.attributes.expires_at, now),
+            lease.attributes.failures + 1,
+            "dead-lettered",
+        ),
     };
     let rank = match action {
         // Without a delay it keeps its old place.
@@ -124,8 +132,13 @@ fn nack(
 }
 
 fn time_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
-    let failures = lease.failures + 1;
-    match after_failure(failures, lease.max_attempts, lease.expires_at, builder.moment.now) {
+    let failures = lease.attributes.failures + 1;
+    match after_failure(
+        failures,
+        lease.attributes.max_attempts,
+        lease.attributes.expires_at,
+        builder.moment.now,
+    ) {
         Ending::Again => requeue(builder, lease, failures, lease.deadline.as_micros(), None),
         Ending::Dead => dead_letter(builder, lease, failures, "lease ended", "", None),
         Ending::Expired => ack(builder, lease),
@@ -133,7 +146,7 @@ fn time_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect 
 }
 
 fn extend(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry, span: Option<Duration>) -> SettleEffect {
-    let span = span.unwrap_or(Duration::from_millis(u64::from(lease.lease_ms)));
+    let span = span.unwrap_or(lease.attributes.lease());
     let deadline = builder.moment.now.plus(span);
     builder.batch.leases.push(LeaseEntry { deadline, ..lease.clone() });
     SettleEffect::Extended(deadline)
@@ -154,7 +167,7 @@ fn requeue(
         seq: lease.seq,
         state,
         rank,
-        deliveries: lease.delivery - uncounted,
+        deliveries: lease.delivery() - uncounted,
         failures,
         metadata: metadata.map(<[u8]>::to_vec),
     });
@@ -178,17 +191,17 @@ fn dead_letter(
     last_error: &str,
     metadata: Option<&[u8]>,
 ) -> SettleEffect {
-    builder.batch.buries.push(DeadLetter {
+    builder.batch.dead_letters.push(DeadLetter {
         seq: lease.seq,
-        deliveries: lease.delivery,
+        deliveries: lease.delivery(),
         failures,
         reason: why.to_owned(),
         last_error: last_error.to_owned(),
         died_at: builder.moment.now,
         metadata: metadata.map(<[u8]>::to_vec),
     });
-    if let Some(at) = lease.expires_at {
-        builder.batch.unexpires.push((at, lease.seq));
+    if let Some(at) = lease.attributes.expires_at {
+        builder.batch.expiry_deletes.push(DueKey { at, seq: lease.seq });
     }
     builder.count(lease.topic, -1, 0, 1);
     SettleEffect::DeadLettered

@@ -1,6 +1,7 @@
 //! The sweep of expired items: they are deleted. A leased one only loses its expiry row; its lease entry
 //! carries the expiry, and the end of the lease is the end of the item.
 
+use forebay_store::DueKey;
 use forebay_types::Timestamp;
 
 use super::builder::BatchBuilder;
@@ -22,14 +23,15 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> (Vec<b
             continue;
         }
         done.push(true);
-        builder.batch.unexpires.push((row.at, seq));
+        builder.batch.expiry_deletes.push(DueKey { at: row.at, seq });
         if shard.leases.get(seq).is_some() {
             continue;
         }
         builder.batch.deletes.push(seq);
         builder.claimed.insert(seq);
         if row.scheduled {
-            builder.batch.unschedules.push((Timestamp::from_micros(row.item.key.rank), seq));
+            let at = Timestamp::from_micros(row.item.key.rank);
+            builder.batch.schedule_deletes.push(DueKey { at, seq });
             builder.count(row.topic, 0, -1, 0);
         } else {
             builder.count(row.topic, -1, 0, 0);

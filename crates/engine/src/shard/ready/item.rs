@@ -23,30 +23,13 @@ pub(crate) struct ReadyItem {
 impl ReadyItem {
     /// An item that comes back from a lease. Its body stayed in the store.
     pub fn from_lease(lease: &LeaseEntry, failures: u32) -> Self {
-        let attributes = ItemAttributes {
-            enqueued_at: lease.enqueued_at,
-            expires_at: lease.expires_at,
-            lease_ms: lease.lease_ms,
-            max_attempts: lease.max_attempts,
-            policy: DeliveryPolicy::AtLeastOnce,
-            deliveries: lease.delivery,
-            failures,
-        };
+        let attributes = ItemAttributes { failures, ..lease.attributes };
         Self { attributes, bytes: lease.bytes, body: None }
     }
 
     /// An item as the store has it.
     pub fn from_row(row: ReadyRow) -> (Key, Self) {
-        let attributes = ItemAttributes {
-            enqueued_at: row.enqueued_at,
-            expires_at: row.expires_at,
-            lease_ms: row.lease_ms,
-            max_attempts: row.max_attempts,
-            policy: row.policy,
-            deliveries: row.deliveries,
-            failures: row.failures,
-        };
-        (row.key, Self { attributes, bytes: row.bytes, body: row.body })
+        (row.key, Self { attributes: row.attributes, bytes: row.bytes, body: row.body })
     }
 
     /// Bytes that it holds in memory.

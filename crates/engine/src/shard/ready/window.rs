@@ -213,7 +213,7 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use forebay_types::{DeliveryPolicy, Timestamp};
+    use forebay_types::{DeliveryPolicy, ItemAttributes, Timestamp};
 
     use super::*;
     use crate::shard::ready::item::ENTRY_BYTES;
@@ -225,13 +225,15 @@ mod tests {
     fn row(rank: i64) -> ReadyRow {
         ReadyRow {
             key: key(rank),
-            enqueued_at: Timestamp::from_micros(rank),
-            expires_at: None,
-            lease_ms: 1_000,
-            max_attempts: 16,
-            policy: DeliveryPolicy::AtLeastOnce,
-            deliveries: 0,
-            failures: 0,
+            attributes: ItemAttributes {
+                enqueued_at: Timestamp::from_micros(rank),
+                expires_at: None,
+                lease_ms: 1_000,
+                max_attempts: 16,
+                policy: DeliveryPolicy::AtLeastOnce,
+                deliveries: 0,
+                failures: 0,
+            },
             bytes: 0,
             body: None,
         }

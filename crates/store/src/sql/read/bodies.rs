@@ -1,18 +1,28 @@
-//! What items carry.
+//! Reads the bodies of items.
 
 use forebay_types::{Body, Seq};
 
-use super::{Attributes, Source, Statement};
-use crate::{StoreError, sql::shape};
+use crate::{
+    error::StoreError,
+    sql::{
+        attributes::PackedAttributes,
+        row_counts,
+        statement::{ReadConnection, Statement},
+    },
+};
 
-pub(super) async fn bodies(source: &dyn Source, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {
+pub(super) async fn bodies(
+    connection: &dyn ReadConnection,
+    seqs: &[Seq],
+) -> Result<Vec<(Seq, Body)>, StoreError> {
     let mut found = Vec::with_capacity(seqs.len());
-    for keys in shape::key_lists(seqs.to_vec()) {
-        let marks = shape::marks(keys.len());
-        let sql = format!("SELECT seq, payload, metadata, attributes FROM item WHERE seq IN ({marks})");
+    for keys in row_counts::key_lists(seqs.to_vec()) {
+        let placeholders = row_counts::placeholders(keys.len());
+        let sql =
+            format!("SELECT seq, payload, metadata, attributes FROM item WHERE seq IN ({placeholders})");
         let values = keys.into_iter().map(Into::into).collect();
-        for row in source.fetch(Statement::new(sql, values)).await? {
-            let headers = Attributes::unpack(&row.bytes(3)?)?.headers;
+        for row in connection.fetch(Statement::new(sql, values)).await? {
+            let headers = PackedAttributes::unpack(&row.bytes(3)?)?.headers;
             found.push((row.seq(0)?, Body { payload: row.bytes(1)?, metadata: row.bytes(2)?, headers }));
         }
     }

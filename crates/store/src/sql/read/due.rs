@@ -1,52 +1,57 @@
-//! What the sweeps look for: times that have come.
+//! Reads the rows that the sweeps look for.
 
 use forebay_types::Timestamp;
 
-use super::{ITEM, ITEM_COLUMNS, Source, Statement, item};
+use super::item::{self, ITEM, ITEM_COLUMNS};
 use crate::{
-    DueRow, StoreError, Sweep,
-    sql::{int_of, nonsense},
+    error::StoreError,
+    rows::{DueRow, Sweep},
+    sql::{
+        statement::{ReadConnection, Statement, int_of},
+        value::{Row, corrupt},
+    },
 };
 
 pub(super) async fn due(
-    source: &dyn Source,
+    connection: &dyn ReadConnection,
     sweep: Sweep,
     from: Timestamp,
     to: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueRow>, StoreError> {
     let (table, at) = table(sweep);
-    let join = source.dialect().join_in_order();
+    let join = connection.dialect().join_in_order();
     let sql = format!(
         "SELECT {ITEM}, i.topic, i.state, d.{at} FROM {table} d {join} item i ON i.seq = d.seq \
          WHERE d.{at} >= ? AND d.{at} <= ? ORDER BY d.{at}, d.seq LIMIT ?"
     );
     let values = vec![from.into(), to.into(), (limit as u64).into()];
-    let rows = source.fetch(Statement::new(sql, values)).await?;
-    let decode = |row: &super::Row| {
+    let rows = connection.fetch(Statement::new(sql, values)).await?;
+    let decode = |row: &Row| {
         let scheduled = match row.int(ITEM_COLUMNS + 1)? {
             0 => false,
             1 => true,
-            other => return Err(nonsense(format!("no such state: {other}"))),
+            other => return Err(corrupt(format!("unknown item state {other}"))),
         };
         let topic = row.topic(ITEM_COLUMNS)?;
-        Ok(DueRow { at: row.time(ITEM_COLUMNS + 2)?, topic, scheduled, item: item(row, false)? })
+        Ok(DueRow { at: row.time(ITEM_COLUMNS + 2)?, topic, scheduled, item: item::decode(row, false)? })
     };
     rows.iter().map(decode).collect()
 }
 
 pub(super) async fn next_due(
-    source: &dyn Source,
+    connection: &dyn ReadConnection,
     sweep: Sweep,
     from: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
     let (table, at) = table(sweep);
     let sql = format!("SELECT {at} FROM {table} WHERE {at} >= ? ORDER BY {at} LIMIT 1");
-    let rows = source.fetch(Statement::new(sql, vec![from.into()])).await?;
+    let rows = connection.fetch(Statement::new(sql, vec![from.into()])).await?;
     Ok(int_of(&rows)?.map(Timestamp::from_micros))
 }
 
-fn table(sweep: Sweep) -> (&'static str, &'static str) {
+/// A sweep's table and its time column.
+const fn table(sweep: Sweep) -> (&'static str, &'static str) {
     match sweep {
         Sweep::Due => ("schedule", "deliver_at"),
         Sweep::Expiry => ("expiry", "expires_at"),

@@ -1,26 +1,29 @@
-//! The questions of a reader, asked of any source of rows.
+//! A reader's queries, for any kind of connection.
 
 mod bodies;
 mod dedupe;
 mod due;
-mod fate;
+mod item;
 mod load;
+mod locate;
 mod ready;
-
-use std::time::Duration;
 
 use async_trait::async_trait;
 use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
 
-use super::{Attributes, Row, Source, Statement, Value, pack, scalar};
-use crate::{DedupeHit, DueRow, Image, Reader, ReadyRow, StoreError, Sweep};
+use crate::{
+    error::StoreError,
+    rows::{DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep},
+    shard::{ItemLocation, Reader},
+    sql::statement::ReadConnection,
+};
 
-/// Reads a shard of either kind.
-pub(crate) struct SqlReader<S>(pub(crate) S);
+/// Reads a shard through any kind of connection.
+pub(crate) struct SqlReader<C>(pub(crate) C);
 
 #[async_trait]
-impl<S: Source> Reader for SqlReader<S> {
-    async fn load(&self) -> Result<Image, StoreError> {
+impl<C: ReadConnection> Reader for SqlReader<C> {
+    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
         load::load(&self.0).await
     }
 
@@ -56,42 +59,7 @@ impl<S: Source> Reader for SqlReader<S> {
         dedupe::dedupe(&self.0, generations, hashes).await
     }
 
-    async fn fate(&self, seq: Seq) -> Result<Option<bool>, StoreError> {
-        fate::fate(&self.0, seq).await
+    async fn locate(&self, seq: Seq) -> Result<ItemLocation, StoreError> {
+        locate::locate(&self.0, seq).await
     }
-
-    async fn ping(&self) -> Result<Duration, StoreError> {
-        let start = tokio::time::Instant::now();
-        scalar(self.0.fetch(Statement::new("SELECT 1", vec![])).await?, "ping")?;
-        Ok(start.elapsed())
-    }
-}
-
-/// The columns of a [`ReadyRow`], of the table `item` under the name `i`.
-const ITEM: &str = "i.priority, i.rank_us, i.seq, i.deliveries, i.failures, i.attributes, LENGTH(i.metadata)";
-/// How many they are.
-const ITEM_COLUMNS: usize = 7;
-
-/// An item from the columns of [`ITEM`] and, if they come behind them, those of its body: payload and metadata.
-fn item(row: &Row, with_body: bool) -> Result<ReadyRow, StoreError> {
-    let attributes = Attributes::unpack(&row.bytes(5)?)?;
-    let body = match with_body {
-        true => {
-            let (payload, metadata) = (row.bytes(ITEM_COLUMNS)?, row.bytes(ITEM_COLUMNS + 1)?);
-            Some(Body { payload, metadata, headers: attributes.headers })
-        }
-        false => None,
-    };
-    Ok(ReadyRow {
-        key: Key { priority: row.i32(0)?, rank: row.int(1)?, seq: row.seq(2)? },
-        enqueued_at: attributes.enqueued_at,
-        expires_at: attributes.expires_at,
-        lease_ms: attributes.lease_ms,
-        max_attempts: attributes.max_attempts,
-        policy: attributes.policy,
-        deliveries: row.u32(3)?,
-        failures: row.u32(4)?,
-        bytes: attributes.bytes.saturating_add(row.u32(6)?),
-        body,
-    })
 }

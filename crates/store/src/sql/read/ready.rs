@@ -1,14 +1,21 @@
-//! The delivery order of one topic, from a key on.
+//! Reads the delivery order of one topic.
+
+use std::collections::HashMap;
 
 use forebay_types::{Key, Seq, TopicId};
 
-use super::{ITEM, Source, Statement, item};
-use crate::{ReadyRow, StoreError};
+use super::item::{self, ITEM};
+use crate::{
+    error::StoreError,
+    rows::ReadyRow,
+    sql::statement::{ReadConnection, Statement},
+};
 
-/// Everything after a key is three tight ranges of the index, read one after the other until there is
-/// enough. What a commit moves from one range to another meanwhile, the caller sees in that commit.
+/// Reads up to three ranges of the index, one after the other, until there are enough rows: the keys after a
+/// key are three tight ranges. If a commit moves an item between two reads, the caller learns that from the
+/// commit.
 pub(super) async fn ready(
-    source: &dyn Source,
+    connection: &dyn ReadConnection,
     topic: TopicId,
     after: Key,
     limit: usize,
@@ -18,40 +25,41 @@ pub(super) async fn ready(
     let mut found = Vec::new();
     let mut ranges = Vec::with_capacity(3);
     if after == Key::MIN {
-        // `Key::MIN` itself is no item's key, so the whole topic lies after it.
+        // No item has the key `Key::MIN`, so the whole topic follows it.
         ranges.push(("", vec![], "i.priority, i.rank_us, i.seq"));
     } else {
-        let place = vec![priority.into(), rank.into(), seq.into()];
-        ranges.push(("AND i.priority = ? AND i.rank_us = ? AND i.seq > ?", place, "i.seq"));
-        let place = vec![priority.into(), rank.into()];
-        ranges.push(("AND i.priority = ? AND i.rank_us > ?", place, "i.rank_us, i.seq"));
+        let bounds = vec![priority.into(), rank.into(), seq.into()];
+        ranges.push(("AND i.priority = ? AND i.rank_us = ? AND i.seq > ?", bounds, "i.seq"));
+        let bounds = vec![priority.into(), rank.into()];
+        ranges.push(("AND i.priority = ? AND i.rank_us > ?", bounds, "i.rank_us, i.seq"));
         ranges.push(("AND i.priority > ?", vec![priority.into()], "i.priority, i.rank_us, i.seq"));
     }
-    for (range, place, order) in ranges {
+    for (range, bounds, order) in ranges {
         if found.len() >= limit {
             break;
         }
         let body = if bodies { ", i.payload, i.metadata" } else { "" };
-        let table = source.dialect().item_in_delivery_order();
+        let table = connection.dialect().item_in_delivery_order();
         let sql = format!(
-            "SELECT {ITEM}{body} FROM {table} WHERE i.topic = ? AND i.state = 0 {range} ORDER BY {order} LIMIT ?"
+            "SELECT {ITEM}{body} FROM {table} \
+             WHERE i.topic = ? AND i.state = 0 {range} ORDER BY {order} LIMIT ?"
         );
         let mut values = vec![topic.into()];
-        values.extend(place);
+        values.extend(bounds);
         values.push(((limit - found.len()) as u64).into());
-        for row in source.fetch(Statement::new(sql, values)).await? {
-            found.push(item(&row, bodies)?);
+        for row in connection.fetch(Statement::new(sql, values)).await? {
+            found.push(item::decode(&row, bodies)?);
         }
     }
-    // An item that moved on while two ranges were read stands twice: where it was, and where it is.
-    dedup(&mut found);
+    // An item that moved between two reads appears twice. Its last position counts.
+    keep_last_positions(&mut found);
     Ok(found)
 }
 
-fn dedup(found: &mut Vec<ReadyRow>) {
-    let mut seen = std::collections::HashMap::<Seq, Key>::with_capacity(found.len());
+fn keep_last_positions(found: &mut Vec<ReadyRow>) {
+    let mut last = HashMap::<Seq, Key>::with_capacity(found.len());
     for row in found.iter() {
-        seen.insert(row.key.seq, row.key);
+        last.insert(row.key.seq, row.key);
     }
-    found.retain(|row| seen.get(&row.key.seq) == Some(&row.key));
+    found.retain(|row| last.get(&row.key.seq) == Some(&row.key));
 }

@@ -1,15 +1,17 @@
-//! Topics with their counts, and the sweeps' checkpoints.
+//! Writes topics with their counts, and the sweeps' checkpoints.
 
 use forebay_types::TopicId;
 
 use crate::{
-    Batch, StoreError, TopicCounts,
-    sql::{Dialect, Statement, Value, pack, shape},
+    batch::Batch,
+    error::StoreError,
+    rows::{Checkpoint, TopicCounts, TopicRow},
+    sql::{dialect::Dialect, pack, row_counts, statement::Statement, value::Value},
 };
 
-/// A new topic's own counts are those of before this batch; the batch's deltas come on top.
+/// Inserts topics. A new topic's own counts are as of the previous batch: the batch's deltas are added.
 pub(super) fn new_topics(batch: &Batch, statement_bytes: usize) -> Vec<Statement> {
-    let row = |topic: &crate::TopicRow| -> Vec<Value> {
+    let row = |topic: &TopicRow| -> Vec<Value> {
         let TopicCounts { ready, scheduled, dead } = topic.counts;
         vec![
             topic.id.into(),
@@ -22,11 +24,12 @@ pub(super) fn new_topics(batch: &Batch, statement_bytes: usize) -> Vec<Statement
         ]
     };
     let columns = ["id", "namespace", "name", "ready", "scheduled", "dead", "counted_at"];
-    shape::insert("INSERT", "topic", &columns, batch.new_topics.iter().map(row).collect(), statement_bytes)
+    let rows = batch.new_topics.iter().map(row).collect();
+    row_counts::insert("INSERT", "topic", &columns, rows, statement_bytes)
 }
 
 pub(super) fn drop_topics(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
-    shape::by_keys(dialect, "DELETE FROM topic", "id", batch.drop_topics.clone())
+    row_counts::by_keys(dialect, "DELETE FROM topic", "id", batch.drop_topics.clone())
 }
 
 pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, StoreError> {
@@ -43,7 +46,7 @@ pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, S
     };
     let columns = ["ready", "scheduled", "dead", "counted_at"];
     let folds = batch.count_folds.iter().map(fold).collect();
-    statements.extend(shape::update_each(dialect, "topic", "id", &columns, folds));
+    statements.extend(row_counts::update_each(dialect, "topic", "id", &columns, folds));
     if let Some(before) = batch.deltas_before {
         statements.push(Statement::new("DELETE FROM count_delta WHERE batch < ?", vec![before.into()]));
     }
@@ -51,6 +54,9 @@ pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, S
 }
 
 pub(super) fn checkpoints(batch: &Batch, statement_bytes: usize) -> Vec<Statement> {
-    let rows = batch.checkpoints.iter().map(|(sweep, at)| vec![sweep.name().into(), (*at).into()]).collect();
-    shape::insert("REPLACE", "checkpoint", &["sweep", "at"], rows, statement_bytes)
+    let row = |checkpoint: &Checkpoint| -> Vec<Value> {
+        vec![checkpoint.sweep.name().into(), checkpoint.at.into()]
+    };
+    let rows = batch.checkpoints.iter().map(row).collect();
+    row_counts::insert("REPLACE", "checkpoint", &["sweep", "at"], rows, statement_bytes)
 }

@@ -1,39 +1,41 @@
-//! Dedupe keys and request ids.
+//! Writes dedupe keys, request ids and the topology history that routes them.
 
 use std::collections::BTreeMap;
 
 use crate::{
-    Batch, ErrorClass, StoreError,
-    sql::{Statement, Value, pack, shape},
+    batch::Batch,
+    error::{ErrorClass, StoreError},
+    sql::{pack, row_counts, statement::Statement, value::Value},
 };
 
-/// The lists of shards among which keys have had their homes.
-pub(super) fn shard_lists(batch: &Batch) -> Result<Option<Statement>, StoreError> {
-    let Some(lists) = &batch.shard_lists else { return Ok(None) };
-    let sql = "UPDATE shard_list SET lists = ? WHERE id = 1";
-    Ok(Some(Statement::new(sql, vec![pack::lists(lists)?])))
+pub(super) fn topology_history(batch: &Batch) -> Result<Option<Statement>, StoreError> {
+    let Some(history) = &batch.topology_history else { return Ok(None) };
+    let sql = "UPDATE topology_history SET topologies = ? WHERE id = 1";
+    Ok(Some(Statement::new(sql, vec![pack::topologies(history)?])))
 }
 
-pub(super) fn remember(batch: &Batch, statement_bytes: usize) -> Result<Vec<Statement>, StoreError> {
+pub(super) fn keys(batch: &Batch, statement_bytes: usize) -> Result<Vec<Statement>, StoreError> {
     if batch.dedupes.is_empty() {
         return Ok(Vec::new());
     }
-    let Some(stamp) = batch.stamp else {
-        return Err(StoreError::new(ErrorClass::Poison, "dedupe keys are stored with the time of a stamp"));
+    let Some(marks) = batch.marks else {
+        let message = "a batch with dedupe keys has no high-water marks, so no time to store them with";
+        return Err(StoreError::new(ErrorClass::Poison, message));
     };
     let mut generations: BTreeMap<u64, BTreeMap<[u8; 16], &[u8]>> = BTreeMap::new();
-    for (generation, hash, answer) in &batch.dedupes {
-        generations.entry(*generation).or_default().insert(*hash, answer);
+    for entry in &batch.dedupes {
+        generations.entry(entry.generation).or_default().insert(entry.hash, &entry.answer);
     }
     let mut statements = Vec::new();
     for (generation, keys) in generations {
         let row = |(hash, answer): ([u8; 16], &[u8])| -> Vec<Value> {
-            vec![hash.as_slice().into(), stamp.time.into(), answer.into()]
+            vec![hash.as_slice().into(), marks.time.into(), answer.into()]
         };
         let rows = keys.into_iter().map(row).collect();
         let table = format!("dedupe_{generation}");
-        // A key whose window was over may still stand there.
-        statements.extend(shape::insert("REPLACE", &table, &["hash", "at", "answer"], rows, statement_bytes));
+        // The table may still hold a key whose window is over.
+        let columns = ["hash", "at", "answer"];
+        statements.extend(row_counts::insert("REPLACE", &table, &columns, rows, statement_bytes));
     }
     Ok(statements)
 }

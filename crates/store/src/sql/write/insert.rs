@@ -1,10 +1,12 @@
-//! New items, with their rows in `schedule` and `expiry`.
+//! Inserts items, with their rows in `schedule` and `expiry`.
 
-use forebay_types::{Seq, State, Timestamp};
+use forebay_types::{State, Timestamp};
 
+use super::times;
 use crate::{
-    ErrorClass, ItemRow, StoreError,
-    sql::{Attributes, Statement, Value, shape},
+    batch::{DueKey, ItemRow},
+    error::{ErrorClass, StoreError},
+    sql::{attributes::PackedAttributes, row_counts, statement::Statement, value::Value},
 };
 
 const COLUMNS: [&str; 10] = [
@@ -25,54 +27,39 @@ pub(super) fn items(items: &[ItemRow], statement_bytes: usize) -> Result<Vec<Sta
     sorted.sort_unstable_by_key(|item| item.key.seq);
     let (plain, others): (Vec<&ItemRow>, Vec<&ItemRow>) = sorted.into_iter().partition(|item| is_plain(item));
     let head = format!("INSERT INTO item ({}) VALUES ", COLUMNS.join(","));
-    let mut values = Vec::with_capacity(plain.len() * PLAIN_MARKS);
+    let mut values = Vec::with_capacity(plain.len() * PLAIN_VALUES);
     for item in plain {
         values.extend(plain_row(item)?);
     }
-    let mut statements = shape::insert_tuples(&head, PLAIN, PLAIN_MARKS, values, statement_bytes);
+    let mut statements = row_counts::insert_tuples(&head, PLAIN, PLAIN_VALUES, values, statement_bytes);
     let rows = others.into_iter().map(row).collect::<Result<_, _>>()?;
-    statements.extend(shape::insert("INSERT", "item", &COLUMNS, rows, statement_bytes));
-    let due = |item: &ItemRow| Some((Timestamp::from_micros(item.key.rank), item.key.seq));
-    let waiting = items.iter().filter(|item| item.state == State::Scheduled).filter_map(due);
-    statements.extend(schedule(waiting.collect(), statement_bytes));
-    let mortal = items.iter().filter_map(|item| item.expires_at.map(|at| (at, item.key.seq)));
-    statements.extend(times("expiry", "expires_at", mortal.collect(), statement_bytes));
+    statements.extend(row_counts::insert("INSERT", "item", &COLUMNS, rows, statement_bytes));
+    let due = |item: &ItemRow| DueKey { at: Timestamp::from_micros(item.key.rank), seq: item.key.seq };
+    let scheduled = items.iter().filter(|item| item.state == State::Scheduled).map(due);
+    statements.extend(times::schedule(scheduled.collect(), statement_bytes));
+    let expiry = |item: &ItemRow| Some(DueKey { at: item.attributes.expires_at?, seq: item.key.seq });
+    statements.extend(times::expiry(items.iter().filter_map(expiry).collect(), statement_bytes));
     Ok(statements)
 }
 
-/// Rows in `schedule`, for items that wait for their time.
-pub(super) fn schedule(waiting: Vec<(Timestamp, Seq)>, statement_bytes: usize) -> Vec<Statement> {
-    times("schedule", "deliver_at", waiting, statement_bytes)
-}
-
-fn times(
-    table: &str,
-    column: &str,
-    mut times: Vec<(Timestamp, Seq)>,
-    statement_bytes: usize,
-) -> Vec<Statement> {
-    times.sort_unstable();
-    let rows = times.into_iter().map(|(at, seq)| vec![at.into(), seq.into()]).collect();
-    shape::insert("INSERT", table, &[column, "seq"], rows, statement_bytes)
-}
-
-/// A new item that is ready and has no metadata. What is alike in nearly all items stands in the statement itself: a value
-/// that a server is sent costs it more than a constant.
+/// The tuple of a new item that is ready and has no metadata. Values that nearly all items share are
+/// constants in the statement's text: a server handles a constant faster than a value.
 const PLAIN: &str = "(?,?,0,?,?,0,0,?,X'',?)";
-const PLAIN_MARKS: usize = 6;
+const PLAIN_VALUES: usize = 6;
 
 fn is_plain(item: &ItemRow) -> bool {
-    item.state == State::Ready && (item.deliveries, item.failures) == (0, 0) && item.body.metadata.is_empty()
+    let counters = (item.attributes.deliveries, item.attributes.failures);
+    item.state == State::Ready && counters == (0, 0) && item.body.metadata.is_empty()
 }
 
-fn plain_row(item: &ItemRow) -> Result<[Value; PLAIN_MARKS], StoreError> {
+fn plain_row(item: &ItemRow) -> Result<[Value; PLAIN_VALUES], StoreError> {
     check(item)?;
     Ok([
         item.key.seq.into(),
         item.topic.into(),
         item.key.priority.into(),
         item.key.rank.into(),
-        Attributes::pack(item)?,
+        PackedAttributes::pack(item)?,
         item.body.payload.clone().into(),
     ])
 }
@@ -92,9 +79,9 @@ fn row(item: &ItemRow) -> Result<Vec<Value>, StoreError> {
         item.state.into(),
         item.key.priority.into(),
         item.key.rank.into(),
-        item.deliveries.into(),
-        item.failures.into(),
-        Attributes::pack(item)?,
+        item.attributes.deliveries.into(),
+        item.attributes.failures.into(),
+        PackedAttributes::pack(item)?,
         item.body.metadata.clone().into(),
         item.body.payload.clone().into(),
     ])

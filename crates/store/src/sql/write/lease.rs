@@ -1,8 +1,10 @@
-//! The lease log: deliveries begin and end.
+//! Writes the lease log: deliveries begin and end.
 
 use crate::{
-    Batch, LeaseChange, StoreError,
-    sql::{Dialect, Statement, pack, shape},
+    batch::Batch,
+    error::StoreError,
+    rows::LeaseChange,
+    sql::{dialect::Dialect, pack, row_counts, statement::Statement},
 };
 
 pub(super) fn begin(batch: &Batch) -> Result<Vec<Statement>, StoreError> {
@@ -13,17 +15,18 @@ pub(super) fn begin(batch: &Batch) -> Result<Vec<Statement>, StoreError> {
     Ok(vec![Statement::new("INSERT INTO lease (id, entries) VALUES (?, ?)", values)])
 }
 
-/// A row of the log has a row in `lease_open` from the first of its deliveries that ends until the last one: mostly they end
-/// together, and it never has one.
+/// A lease row has a row in `lease_open` while some of its deliveries, but not all, have ended. Deliveries
+/// mostly end together, so most lease rows never have one.
 pub(super) fn end(batch: &Batch, dialect: Dialect, statement_bytes: usize) -> Vec<Statement> {
     let (open, over): (Vec<&LeaseChange>, Vec<&LeaseChange>) =
         batch.lease_changes.iter().partition(|row| row.open.contains(&true));
     let bits = open.into_iter().map(|row| vec![row.id.into(), pack::bits(&row.open)]).collect();
-    let mut statements = shape::insert("REPLACE", "lease_open", &["id", "open_bits"], bits, statement_bytes);
-    let noted: Vec<u64> = over.iter().filter(|row| row.partly).map(|row| row.id).collect();
+    let mut statements =
+        row_counts::insert("REPLACE", "lease_open", &["id", "open_bits"], bits, statement_bytes);
+    let partly_closed: Vec<u64> = over.iter().filter(|row| row.partly).map(|row| row.id).collect();
     let over: Vec<u64> = over.into_iter().map(|row| row.id).collect();
-    statements.extend(shape::by_keys(dialect, "DELETE FROM lease", "id", over));
-    statements.extend(shape::by_keys(dialect, "DELETE FROM lease_open", "id", noted));
+    statements.extend(row_counts::by_keys(dialect, "DELETE FROM lease", "id", over));
+    statements.extend(row_counts::by_keys(dialect, "DELETE FROM lease_open", "id", partly_closed));
     statements
 }
 
@@ -41,9 +44,9 @@ mod tests {
             .collect()
     }
 
-    /// No row of `lease_open` is left behind, and none is looked for where there is none.
+    /// No row of `lease_open` is left behind, and a missing one is not deleted.
     #[test]
-    fn a_row_is_noted_from_its_first_end_to_its_last() {
+    fn lease_open_has_a_row_while_a_lease_row_is_partly_closed() {
         assert_eq!(tables(false, &[]), ["DELETE FROM lease"]);
         assert_eq!(tables(false, &[true, false]), ["REPLACE INTO lease_open"]);
         assert_eq!(tables(true, &[true, false]), ["REPLACE INTO lease_open"]);

@@ -1,4 +1,4 @@
-//! A batch as statements, in the order in which its fields stand.
+//! A batch as statements, in the order of its fields.
 
 mod counts;
 mod dedupe;
@@ -6,11 +6,12 @@ mod insert;
 mod lease;
 mod remove;
 mod requeue;
+mod times;
 
-use super::{Dialect, Statement};
-use crate::{Batch, StoreError};
+use super::{dialect::Dialect, statement::Statement};
+use crate::{batch::Batch, error::StoreError};
 
-/// Everything but the fence.
+/// All statements of a batch except the fence's.
 pub(crate) fn statements(
     batch: &Batch,
     dialect: Dialect,
@@ -22,13 +23,13 @@ pub(crate) fn statements(
     all.extend(lease::begin(batch)?);
     all.extend(remove::promote(batch, dialect));
     all.extend(requeue::requeue(batch, dialect, statement_bytes));
-    all.extend(remove::bury(batch, dialect));
+    all.extend(remove::dead_letters(batch, dialect));
     all.extend(remove::delete(batch, dialect));
     all.extend(lease::end(batch, dialect, statement_bytes));
-    all.extend(dedupe::remember(batch, statement_bytes)?);
+    all.extend(dedupe::keys(batch, statement_bytes)?);
     all.extend(counts::drop_topics(batch, dialect));
     all.extend(counts::count(batch, dialect)?);
-    all.extend(dedupe::shard_lists(batch)?);
+    all.extend(dedupe::topology_history(batch)?);
     all.extend(counts::checkpoints(batch, statement_bytes));
     Ok(all)
 }

@@ -1,24 +1,25 @@
-//! Items leave where they are: they become due, go to the dead letters, or are removed.
+//! Promotes scheduled items, moves items to the dead letters, and deletes items.
 
-use forebay_types::{Seq, Timestamp};
+use forebay_types::Seq;
 
+use super::times;
 use crate::{
-    Batch,
-    sql::{Dialect, Statement, shape},
+    batch::Batch,
+    sql::{dialect::Dialect, row_counts, statement::Statement},
 };
 
-/// State scheduled → ready.
+/// Changes the state from scheduled to ready.
 pub(super) fn promote(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
-    let seqs: Vec<Seq> = batch.promotes.iter().map(|(_, seq)| *seq).collect();
-    let mut statements = shape::by_keys(dialect, "UPDATE item SET state = 0", "seq", seqs);
-    statements.extend(unschedule(&batch.promotes, dialect));
+    let seqs: Vec<Seq> = batch.promotes.iter().map(|key| key.seq).collect();
+    let mut statements = row_counts::by_keys(dialect, "UPDATE item SET state = 0", "seq", seqs);
+    statements.extend(times::delete_schedule(&batch.promotes, dialect));
     statements
 }
 
-/// Copies to the dead letters, then removes.
-pub(super) fn bury(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
+/// Copies items to the dead letters, then deletes them.
+pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     let mut statements = Vec::new();
-    for dead in &batch.buries {
+    for dead in &batch.dead_letters {
         let mut values = vec![
             dead.deliveries.into(),
             dead.failures.into(),
@@ -26,7 +27,7 @@ pub(super) fn bury(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
             dead.last_error.as_str().into(),
             dead.died_at.into(),
         ];
-        // Two shapes instead of one COALESCE: a parameter that is NULL has no type to compare with a blob's.
+        // Not COALESCE: a parameter that is NULL has no type to compare with a blob's.
         let metadata = match &dead.metadata {
             Some(metadata) => {
                 values.push(metadata.as_slice().into());
@@ -36,26 +37,22 @@ pub(super) fn bury(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
         };
         values.push(dead.seq.into());
         let sql = format!(
-            "INSERT INTO dead_letter (seq, topic, priority, deliveries, failures, reason, last_error, died_at, \
-             attributes, metadata, payload) \
-             SELECT seq, topic, priority, ?, ?, ?, ?, ?, attributes, {metadata}, payload FROM item WHERE seq = ?"
+            "INSERT INTO dead_letter (seq, topic, priority, deliveries, failures, reason, last_error, \
+             died_at, attributes, metadata, payload) \
+             SELECT seq, topic, priority, ?, ?, ?, ?, ?, attributes, {metadata}, payload \
+             FROM item WHERE seq = ?"
         );
         statements.push(Statement::new(sql, values));
     }
-    let seqs = batch.buries.iter().map(|dead| dead.seq).collect();
-    statements.extend(shape::by_keys(dialect, "DELETE FROM item", "seq", seqs));
+    let seqs = batch.dead_letters.iter().map(|dead| dead.seq).collect();
+    statements.extend(row_counts::by_keys(dialect, "DELETE FROM item", "seq", seqs));
     statements
 }
 
-/// Items, and the rows that go with them.
+/// Deletes items and their rows in `schedule` and `expiry`.
 pub(super) fn delete(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
-    let mut statements = shape::by_keys(dialect, "DELETE FROM item", "seq", batch.deletes.clone());
-    statements.extend(unschedule(&batch.unschedules, dialect));
-    let unexpires = batch.unexpires.clone();
-    statements.extend(shape::delete_pairs(dialect, "expiry", ["expires_at", "seq"], unexpires));
+    let mut statements = row_counts::by_keys(dialect, "DELETE FROM item", "seq", batch.deletes.clone());
+    statements.extend(times::delete_schedule(&batch.schedule_deletes, dialect));
+    statements.extend(times::delete_expiry(&batch.expiry_deletes, dialect));
     statements
-}
-
-fn unschedule(rows: &[(Timestamp, Seq)], dialect: Dialect) -> Vec<Statement> {
-    shape::delete_pairs(dialect, "schedule", ["deliver_at", "seq"], rows.to_vec())
 }

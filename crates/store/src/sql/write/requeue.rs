@@ -1,11 +1,11 @@
-//! Items go back after a delivery.
+//! Updates items that return to their topics after a delivery.
 
 use forebay_types::{State, Timestamp};
 
-use super::insert;
+use super::times;
 use crate::{
-    Batch, Requeue,
-    sql::{Dialect, Statement, Value, shape},
+    batch::{Batch, DueKey, Requeue},
+    sql::{dialect::Dialect, row_counts, statement::Statement, value::Value},
 };
 
 const COLUMNS: [&str; 4] = ["state", "rank_us", "deliveries", "failures"];
@@ -17,16 +17,17 @@ pub(super) fn requeue(batch: &Batch, dialect: Dialect, statement_bytes: usize) -
     let (altered, same): (Vec<&Requeue>, Vec<&Requeue>) =
         batch.requeues.iter().partition(|back| back.metadata.is_some());
     let rows = same.iter().map(|back| (back.seq.0.cast_signed(), values(back))).collect();
-    let mut statements = shape::update_each(dialect, "item", "seq", &COLUMNS, rows);
+    let mut statements = row_counts::update_each(dialect, "item", "seq", &COLUMNS, rows);
     for back in altered {
         let metadata = back.metadata.as_deref().unwrap_or_default();
         let mut values = values(back);
         values.extend([metadata.into(), back.seq.into()]);
-        let sql = "UPDATE item SET state = ?, rank_us = ?, deliveries = ?, failures = ?, metadata = ? WHERE seq = ?";
+        let sql = "UPDATE item SET state = ?, rank_us = ?, deliveries = ?, failures = ?, metadata = ? \
+                   WHERE seq = ?";
         statements.push(Statement::new(sql, values));
     }
-    let waiting = batch.requeues.iter().filter(|back| back.state == State::Scheduled);
-    let times = waiting.map(|back| (Timestamp::from_micros(back.rank), back.seq)).collect();
-    statements.extend(insert::schedule(times, statement_bytes));
+    let scheduled = batch.requeues.iter().filter(|back| back.state == State::Scheduled);
+    let keys = scheduled.map(|back| DueKey { at: Timestamp::from_micros(back.rank), seq: back.seq });
+    statements.extend(times::schedule(keys.collect(), statement_bytes));
     statements
 }

@@ -1,47 +1,47 @@
-//! BATCH-ATTRIBUTION and, in runs where nothing goes wrong, that everything is answered.
+//! BATCH-ATTRIBUTION, and that every call is answered in runs without faults.
 
 use forebay_types::{Reason, Refusal};
 
-use super::{Case, Finding};
+use super::record::{Finding, RunRecord};
 use crate::{
     fake::{Moment, POISON},
     sim::history::{Answer, Call, Known, What, told},
 };
 
-pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
-    for call in &case.calls {
-        stopped(case, call, found);
+pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
+    for call in &record.calls {
+        stopped(record, call, found);
         match &call.what {
             What::Enqueue { items, answer, .. } => {
                 for (at, item) in items.iter().enumerate() {
-                    // A duplicate is not stored, so it may be anything.
+                    // A duplicate is not stored, so its content does not matter.
                     let stored = answer.member(at).filter(|result| !result.is_ok_and(|done| done.duplicate));
                     member(call, item.poison, stored.map(|result| result.map(drop)), found);
                 }
-                refused(case, call, answer, found);
+                refused(record, call, answer, found);
             }
             What::Nack { nacks, answer } => {
                 for (at, nack) in nacks.iter().enumerate() {
                     let poison = nack.metadata.as_ref().is_some_and(|bytes| bytes.starts_with(POISON));
-                    // An item that goes by itself needs no metadata, so a poisoned nack may succeed.
+                    // An item that expires needs no metadata, so a poisoned nack may succeed.
                     let result = answer.member(at).map(|result| result.map(drop)).filter(Result::is_err);
                     member(call, poison, result, found);
                 }
-                refused(case, call, answer, found);
+                refused(record, call, answer, found);
             }
             What::Ack { receipts, answer } => {
                 for at in 0..receipts.len() {
                     member(call, false, answer.member(at).map(|result| result.map(drop)), found);
                 }
-                refused(case, call, answer, found);
+                refused(record, call, answer, found);
             }
-            What::Extend { answer, .. } => refused(case, call, answer, found),
-            What::Dequeue { answer, .. } => refused(case, call, answer, found),
+            What::Extend { answer, .. } => refused(record, call, answer, found),
+            What::Dequeue { answer, .. } => refused(record, call, answer, found),
         }
     }
 }
 
-/// A member that can't be stored is refused; one that can is not refused for its sake.
+/// A member that cannot be stored is refused. It does not cause the refusal of other members.
 fn member(call: &Call, poison: bool, result: Option<Result<(), &Refusal>>, found: &mut Vec<Finding>) {
     let name = format!("a member of call {}", call.start.event);
     match result {
@@ -55,7 +55,7 @@ fn member(call: &Call, poison: bool, result: Option<Result<(), &Refusal>>, found
     }
 }
 
-/// Reasons that lie not in the member, but in the moment.
+/// Reasons that do not depend on the member.
 fn passing(reason: Reason) -> bool {
     matches!(
         reason,
@@ -71,9 +71,9 @@ fn passing(reason: Reason) -> bool {
     )
 }
 
-/// Where nothing goes wrong, no call is refused or left without an answer.
-fn refused<T>(case: &Case, call: &Call, answer: &Answer<T>, found: &mut Vec<Finding>) {
-    if !case.strict {
+/// Without faults, no call is refused or left without an answer.
+fn refused<T>(record: &RunRecord, call: &Call, answer: &Answer<T>, found: &mut Vec<Finding>) {
+    if !record.strict {
         return;
     }
     match answer {
@@ -87,15 +87,15 @@ fn refused<T>(case: &Case, call: &Call, answer: &Answer<T>, found: &mut Vec<Find
     }
 }
 
-/// A node that stops answers what it accepted, and knows what became of it.
-fn stopped(case: &Case, call: &Call, found: &mut Vec<Finding>) {
+/// A node that stops answers all accepted calls, with a known outcome.
+fn stopped(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
     let accepted = |(process, told, done): &&(usize, Moment, Moment)| {
         *process == call.process && call.start.event < told.event && call.end.event > told.event
-            // A caller may have lost interest before.
+            // The caller may have disconnected before.
             && (call.end.event > done.event || !lost(&call.what))
     };
     let dropped = lost(&call.what) || unknown(&call.what) || sent_away(&call.what);
-    if dropped && case.stops.iter().any(|stop| accepted(&stop)) {
+    if dropped && record.stops.iter().any(|stop| accepted(&stop)) {
         found.push(("CLEAN-DRAIN", format!("call {} was dropped by a node that stopped", call.start.event)));
     }
 }
@@ -124,7 +124,7 @@ fn unknown(what: &What) -> bool {
     }
 }
 
-/// Whether a call that had been accepted was sent away after all.
+/// Whether an accepted call was refused later.
 fn sent_away(what: &What) -> bool {
     fn any<T>(answer: &Answer<Vec<Result<T, Refusal>>>, members: usize) -> bool {
         let stops = |refusal: &Refusal| {

@@ -1,12 +1,15 @@
-//! NO-PHANTOM, LEASE-BEFORE-DELIVERY, LEASE-EXCLUSIVE, NO-DELIVERY-AFTER-ACK: what was handed out
-//! against what was sent and stored.
+//! NO-PHANTOM, LEASE-BEFORE-DELIVERY, LEASE-EXCLUSIVE, NO-DELIVERY-AFTER-ACK: compares deliveries with what
+//! was sent and stored.
 
 use std::collections::{HashMap, HashSet};
 
 use forebay_engine::Delivered;
 use forebay_types::{DeliveryPolicy, ItemId};
 
-use super::{Case, Finding, Item, Items};
+use super::{
+    items::{Item, Items},
+    record::{Finding, RunRecord},
+};
 use crate::{
     fake::Change,
     sim::{
@@ -15,9 +18,9 @@ use crate::{
     },
 };
 
-/// Every delivery that was handed to a caller.
-pub(super) fn all(case: &Case) -> impl Iterator<Item = (&Call, &Delivered)> {
-    case.calls.iter().flat_map(|call| {
+/// Every delivery that reached a caller.
+pub(super) fn all(record: &RunRecord) -> impl Iterator<Item = (&Call, &Delivered)> {
+    record.calls.iter().flat_map(|call| {
         let items = match &call.what {
             What::Dequeue { answer: Answer::Done(items), .. } => items.as_slice(),
             _ => &[],
@@ -26,11 +29,11 @@ pub(super) fn all(case: &Case) -> impl Iterator<Item = (&Call, &Delivered)> {
     })
 }
 
-pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
-    let sent = sent(case);
-    let acked = acked(case);
+pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
+    let sent = sent(record);
+    let acked = acked(record);
     let mut seen = HashSet::new();
-    for (call, delivered) in all(case) {
+    for (call, delivered) in all(record) {
         let id = delivered.id;
         let name = format!("{id}.{} in call {}", delivered.attempt, call.start.event);
         phantom(call, delivered, &sent, &name, found);
@@ -47,13 +50,13 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     }
     for item in items.by_id.values() {
         grows(item, found);
-        at_most_once(case, item, found);
+        at_most_once(record, item, found);
     }
 }
 
-fn sent(case: &Case) -> HashMap<u64, Vec<(&Call, &Sent, Known)>> {
+fn sent(record: &RunRecord) -> HashMap<u64, Vec<(&Call, &Sent, Known)>> {
     let mut sent: HashMap<u64, Vec<_>> = HashMap::new();
-    for call in &case.calls {
+    for call in &record.calls {
         if let What::Enqueue { items, answer, .. } = &call.what {
             for (at, item) in items.iter().enumerate() {
                 sent.entry(item.tag).or_default().push((call, item, answer.known(at)));
@@ -63,9 +66,9 @@ fn sent(case: &Case) -> HashMap<u64, Vec<(&Call, &Sent, Known)>> {
     sent
 }
 
-fn acked(case: &Case) -> HashMap<ItemId, u64> {
+fn acked(record: &RunRecord) -> HashMap<ItemId, u64> {
     let mut acked: HashMap<ItemId, u64> = HashMap::new();
-    for call in &case.calls {
+    for call in &record.calls {
         let What::Ack { receipts, answer } = &call.what else { continue };
         for (at, receipt) in receipts.iter().enumerate() {
             if answer.known(at) == Known::Done {
@@ -77,7 +80,7 @@ fn acked(case: &Case) -> HashMap<ItemId, u64> {
     acked
 }
 
-/// What is handed out was sent, and not refused.
+/// A delivered item was sent and not refused.
 fn phantom(
     call: &Call,
     delivered: &Delivered,
@@ -106,7 +109,7 @@ fn phantom(
     }
 }
 
-/// A delivery's lease, or removal, is committed before the answer, after the call began, and still stands.
+/// A delivery's lease or removal is committed during the call, and the lease is still open at its end.
 fn before(
     call: &Call,
     delivered: &Delivered,
@@ -136,7 +139,7 @@ fn before(
         found.push(("LEASE-EXCLUSIVE", format!("{name} has a lease from before the call")));
     }
     let told = (receipt.delivery, delivered.attempt, delivered.lease_expires_at);
-    if told != (lease.entry.delivery, lease.entry.delivery, Some(lease.entry.deadline)) {
+    if told != (lease.entry.delivery(), lease.entry.delivery(), Some(lease.entry.deadline)) {
         found.push(("LEASE-EXCLUSIVE", format!("{name} tells {told:?}, its lease {:?}", lease.entry)));
     }
     if lease.closed.is_some_and(|closed| item.phases[closed].done.event < call.end.event) {
@@ -144,48 +147,48 @@ fn before(
     }
 }
 
-/// The deliveries of an item are numbered upwards.
+/// The delivery numbers of an item increase.
 fn grows(item: &Item, found: &mut Vec<Finding>) {
     let mut last = 0;
     let changes = item.phases.iter().flat_map(|phase| &phase.changes);
     for change in changes {
         if let Change::Leased(entry) = change {
-            if entry.delivery <= last {
-                let (id, delivery) = (item.id, entry.delivery);
+            if entry.delivery() <= last {
+                let (id, delivery) = (item.id, entry.delivery());
                 found.push(("LEASE-EXCLUSIVE", format!("{id}: delivery {delivery} after {last}")));
             }
-            last = entry.delivery;
+            last = entry.delivery();
         }
     }
 }
 
-/// An item that is delivered at most once is handed out when it is removed, or comes back.
-fn at_most_once(case: &Case, item: &Item, found: &mut Vec<Finding>) {
+/// An at-most-once item is delivered when it is removed, or it returns.
+fn at_most_once(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
     if item.policy != DeliveryPolicy::AtMostOnce {
         return;
     }
     for (at, phase) in item.phases.iter().enumerate().filter(|(_, phase)| phase.deleted()) {
-        // Its end may have come between its removal and the answer, which leaves it out then.
-        let over = case.calls.iter().filter(|call| {
+        // It may have expired between its removal and the answer, which then omits it.
+        let over = record.calls.iter().filter(|call| {
             let during = call.start.event < phase.done.event && phase.done.event <= call.end.event;
             during && matches!(call.what, What::Dequeue { .. })
         });
         let over = over.map(|call| call.end.at).max().unwrap_or(phase.done.at);
-        let expired = item.expires_at.is_some_and(|end| end <= over) || !case.exact_time;
+        let expired = item.expires_at.is_some_and(|end| end <= over) || !record.exact_time;
         let back = item.phases.get(at + 1).is_some();
         let taken = phase.changes.iter().find_map(|change| match change {
-            Change::Deleted(row) => Some(row.deliveries + 1),
+            Change::Deleted(row) => Some(row.attributes.deliveries + 1),
             _ => None,
         });
         let handed =
-            all(case).any(|(_, delivered)| delivered.id == item.id && Some(delivered.attempt) == taken);
-        // A process that died, or lost the shard, may have taken the item with it.
-        let died = case
+            all(record).any(|(_, delivered)| delivered.id == item.id && Some(delivered.attempt) == taken);
+        // The item may be lost with a process that died or lost the shard.
+        let died = record
             .deaths
             .iter()
             .any(|(process, moment)| *process == phase.process && moment.event > phase.done.event);
         let mut owners =
-            case.shards.iter().filter(|shard| shard.id == item.id.shard).flat_map(|shard| &shard.owners);
+            record.shards.iter().filter(|shard| shard.id == item.id.shard).flat_map(|shard| &shard.owners);
         let lost = owners.any(|owner| owner.done.event > phase.done.event);
         if handed && back {
             found.push(("LEASE-EXCLUSIVE", format!("{} was handed out and came back", item.id)));

@@ -1,5 +1,5 @@
-//! NO-LOST-ENQUEUE, NO-STALE-OK, UNKNOWN-STAYS-UNKNOWN, IDEMPOTENT-ENQUEUE: an answer to an enqueue against
-//! the rows that were stored.
+//! NO-LOST-ENQUEUE, NO-STALE-OK, UNKNOWN-STAYS-UNKNOWN, IDEMPOTENT-ENQUEUE: compares the answers to enqueues
+//! with the stored rows.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,7 +8,10 @@ use std::{
 
 use forebay_types::{ItemId, Namespace, Timestamp};
 
-use super::{Case, Finding, Item, Items};
+use super::{
+    items::{Item, Items},
+    record::{Finding, RunRecord},
+};
 use crate::sim::history::{Call, Known, Sent, What};
 
 /// A member of an enqueue call.
@@ -21,18 +24,18 @@ struct Member<'a> {
     by_request: bool,
 }
 
-pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
-    let members = members(case);
+pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
+    let members = members(record);
     for member in &members {
         answered(member, items, found);
     }
     told_as_failed(&members, items, found);
-    once(case, &members, items, found);
+    once(record, &members, items, found);
 }
 
-fn members(case: &Case) -> Vec<Member<'_>> {
+fn members(record: &RunRecord) -> Vec<Member<'_>> {
     let mut members = Vec::new();
-    for call in &case.calls {
+    for call in &record.calls {
         let What::Enqueue { items, request_id, answer } = &call.what else { continue };
         for (at, sent) in items.iter().enumerate() {
             let done = answer.member(at).and_then(Result::ok);
@@ -49,7 +52,7 @@ fn members(case: &Case) -> Vec<Member<'_>> {
     members
 }
 
-/// What was answered OK is stored by then, and is what was sent.
+/// An item that was answered OK was stored before, as it was sent.
 fn answered(member: &Member<'_>, items: &Items, found: &mut Vec<Finding>) {
     let Some(id) = member.id else { return };
     let tag = member.sent.tag;
@@ -84,7 +87,7 @@ fn matches(item: &Item, member: &Member<'_>) -> bool {
         && item.expires_at == sent.ttl.map(|ttl| item.enqueued_at.plus(ttl))
 }
 
-/// What was only ever refused, and not for an unknown outcome, is not stored.
+/// An item that was refused every time, never with an unknown outcome, is not stored.
 fn told_as_failed(members: &[Member<'_>], items: &Items, found: &mut Vec<Finding>) {
     let mut open: HashMap<u64, bool> = HashMap::new();
     for member in members {
@@ -105,10 +108,10 @@ fn told_as_failed(members: &[Member<'_>], items: &Items, found: &mut Vec<Finding
     }
 }
 
-/// One key or request makes one item in its window; without either, one call makes one.
-fn once(case: &Case, members: &[Member<'_>], items: &Items, found: &mut Vec<Finding>) {
-    // Clocks differ from true time by the slew at most, and a window is looked at in whole seconds.
-    let window = (case.dedupe_window * 8 / 10).saturating_sub(Duration::from_secs(2));
+/// A dedupe key or a request stores one item within its window. Without either, a call stores one item.
+fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut Vec<Finding>) {
+    // Clocks may run slightly slow or fast, and windows end at whole seconds.
+    let window = (record.dedupe_window * 8 / 10).saturating_sub(Duration::from_secs(2));
     for (tag, ids) in &items.by_tag {
         let mut times: Vec<Timestamp> = Vec::new();
         for id in ids {

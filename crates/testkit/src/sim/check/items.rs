@@ -1,11 +1,11 @@
-//! The life of every item, as the shards' logs tell it.
+//! The history of every item, from the shards' logs.
 
 use std::collections::{BTreeMap, HashMap};
 
 use forebay_store::LeaseEntry;
 use forebay_types::{DeliveryPolicy, ItemId, Key, State, Timestamp, TopicName};
 
-use super::ShardLog;
+use super::record::ShardLog;
 use crate::{
     fake::{Change, Moment},
     sim::payload::tag_of,
@@ -13,33 +13,33 @@ use crate::{
 
 /// Where an item is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// Not stored.
     Absent,
     /// In the delivery order, leased or not.
     Ready,
-    /// Waits for its time.
+    /// Scheduled.
     Scheduled,
-    /// In the dead letters.
+    /// Among the dead letters.
     Dead,
 }
 
-/// What one batch made of an item, and where it was after that.
+/// What one batch changed about an item, and where the item was afterwards.
 #[derive(Debug, Clone)]
 pub struct Phase {
     /// When the engine asked for the batch.
     pub asked: Moment,
-    /// When the batch had its effect.
+    /// When the batch took effect.
     pub done: Moment,
     /// Which process wrote it.
     pub process: usize,
     /// What it changed about the item.
     pub changes: Vec<Change>,
-    /// Where the item was then.
-    pub place: Place,
+    /// Where the item was afterwards.
+    pub location: Location,
     /// Its open lease.
     pub lease: Option<LeaseEntry>,
-    /// Its place in the delivery order.
+    /// Its position in the delivery order.
     pub key: Key,
 }
 
@@ -60,11 +60,11 @@ pub struct Item {
     pub enqueued_at: Timestamp,
     /// How many deliveries may fail.
     pub max_attempts: u32,
-    /// Its life, in order.
+    /// Its history, in order.
     pub phases: Vec<Phase>,
 }
 
-/// One delivery, as the log tells it.
+/// One delivery, from the log.
 #[derive(Debug, Clone)]
 pub struct Lease {
     /// The phase in which it began.
@@ -105,10 +105,10 @@ impl Items {
                             id,
                             topic: topics.get(&row.topic).cloned(),
                             tag: tag_of(&row.body.payload),
-                            policy: row.policy,
-                            expires_at: row.expires_at,
-                            enqueued_at: row.enqueued_at,
-                            max_attempts: row.max_attempts,
+                            policy: row.attributes.policy,
+                            expires_at: row.attributes.expires_at,
+                            enqueued_at: row.attributes.enqueued_at,
+                            max_attempts: row.attributes.max_attempts,
                             phases: Vec::new(),
                         });
                         if item.phases.is_empty()
@@ -143,13 +143,13 @@ impl Items {
 }
 
 impl Item {
-    /// The phases that hold at some moment between two events, the first of them from before.
+    /// The phases that were current at some moment between two events.
     pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = &Phase> {
         let first = self.phases.iter().rposition(|phase| phase.done.event <= from).unwrap_or(0);
         self.phases[first..].iter().take_while(move |phase| phase.done.event <= to)
     }
 
-    /// When its row came into being.
+    /// When its row was inserted.
     pub fn inserted(&self) -> Option<Moment> {
         self.phases.first().map(|phase| phase.done)
     }
@@ -169,22 +169,22 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
         done: batch.done,
         process: batch.process,
         changes: Vec::new(),
-        place: before.map_or(Place::Absent, |phase| phase.place),
+        location: before.map_or(Location::Absent, |phase| phase.location),
         lease: before.and_then(|phase| phase.lease.clone()),
         key: before.map_or(Key::MIN, |phase| phase.key),
     };
-    let of = |state| if state == State::Ready { Place::Ready } else { Place::Scheduled };
+    let of = |state| if state == State::Ready { Location::Ready } else { Location::Scheduled };
     for change in &changes {
         match change {
-            Change::Inserted(row) => (phase.place, phase.key) = (of(row.state), row.key),
+            Change::Inserted(row) => (phase.location, phase.key) = (of(row.state), row.key),
             Change::Leased(entry) | Change::Moved(entry) => phase.lease = Some(entry.clone()),
             Change::Closed(_) => phase.lease = None,
-            Change::Promoted(_) => phase.place = Place::Ready,
+            Change::Promoted(_) => phase.location = Location::Ready,
             Change::Requeued(requeue) => {
-                (phase.place, phase.key.rank) = (of(requeue.state), requeue.rank);
+                (phase.location, phase.key.rank) = (of(requeue.state), requeue.rank);
             }
-            Change::Buried(_) => phase.place = Place::Dead,
-            Change::Deleted(_) => phase.place = Place::Absent,
+            Change::DeadLettered(_) => phase.location = Location::Dead,
+            Change::Deleted(_) => phase.location = Location::Absent,
         }
     }
     phase.changes = changes;
@@ -197,6 +197,6 @@ fn seq_of(change: &Change) -> forebay_types::Seq {
         Change::Leased(entry) | Change::Moved(entry) | Change::Closed(entry) => entry.seq,
         Change::Promoted(seq) => *seq,
         Change::Requeued(requeue) => requeue.seq,
-        Change::Buried(letter) => letter.seq,
+        Change::DeadLettered(letter) => letter.seq,
     }
 }

@@ -1,38 +1,43 @@
-//! PRIORITY: in a quiet run, each delivery was the best that was ready, and answers are in order.
+//! PRIORITY: in a quiet run, each delivered item was the best ready one, and answers are in order.
 
 use std::{collections::HashMap, time::Duration};
 
 use forebay_engine::Delivered;
 use forebay_types::{DeliveryPolicy, ItemId, TopicName};
 
-use super::{Case, Finding, Item, Items, Phase, Place, deliveries};
+use super::{
+    deliveries,
+    items::{Item, Items, Location, Phase},
+    record::{Finding, RunRecord},
+};
 use crate::{
     fake::Change,
     sim::history::{Answer, Call, What},
 };
 
-/// A healthy shard's answer to a commit takes no longer.
+/// A healthy shard answers a commit within this time.
 const ANSWER: Duration = Duration::from_millis(5);
 
-/// A new owner has loaded what there is, and a commit is known to the engine, after so long.
+/// A new owner has loaded its shard after this time.
 const LOAD: Duration = Duration::from_millis(30);
+/// The engine knows of a commit after this time.
 const SETTLE: Duration = Duration::from_millis(60);
 
-/// Which call a delivery went to: by item and attempt, the event at which the call began.
+/// The call of each delivery: by item and attempt, the event at which the call began.
 type Takers = HashMap<(ItemId, u32), u64>;
 
-pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
-    for call in &case.calls {
+pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
+    for call in &record.calls {
         if let What::Dequeue { answer: Answer::Done(delivered), .. } = &call.what {
             in_order(call, delivered, items, found);
         }
     }
-    let takers = deliveries::all(case);
+    let takers = deliveries::all(record);
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
-    for (call, delivered) in deliveries::all(case) {
+    for (call, delivered) in deliveries::all(record) {
         let Some(item) = items.by_id.get(&delivered.id) else { continue };
         let Some(at) = taken(item, delivered) else { continue };
-        let key = place(item, at);
+        let key = position(item, at);
         for other in items.by_id.values().filter(|other| other.topic == item.topic && other.id != item.id) {
             if let Some(better) = passed_over(other, call, &item.phases[at], key, &takers) {
                 let what = format!(
@@ -45,12 +50,12 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     }
 }
 
-/// An answer is empty only if nothing was ready: what stood ready before the call, in a shard that its node
-/// had owned for a while, and went to a call that began later, was overlooked.
-pub(super) fn empty(case: &Case, items: &Items, found: &mut Vec<Finding>) {
-    let takers = deliveries::all(case);
+/// An answer is empty only if nothing was ready. An item was overlooked if it was ready before the call, in a
+/// shard that the node had owned for a while, and a later call received it.
+pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
+    let takers = deliveries::all(record);
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
-    for call in &case.calls {
+    for call in &record.calls {
         let What::Dequeue { call: asked, answer: Answer::Done(delivered) } = &call.what else { continue };
         if !delivered.is_empty() {
             continue;
@@ -60,7 +65,7 @@ pub(super) fn empty(case: &Case, items: &Items, found: &mut Vec<Finding>) {
                 topic.namespace == call.namespace && asked.demands.iter().any(|one| one.topic == topic.topic)
             };
             if item.topic.as_ref().is_some_and(named)
-                && owns(case, call, item.id)
+                && owns(record, call, item.id)
                 && overlooked(item, call, &takers)
             {
                 let what = format!("{} was ready, and call {} was answered empty", item.id, call.start.event);
@@ -70,9 +75,9 @@ pub(super) fn empty(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether the node that was asked had owned the item's shard long enough to have read what is there.
-fn owns(case: &Case, call: &Call, id: ItemId) -> bool {
-    let shard = case.shards.iter().find(|shard| shard.id == id.shard);
+/// Whether the node had owned the item's shard long enough to have read its items.
+fn owns(record: &RunRecord, call: &Call, id: ItemId) -> bool {
+    let shard = record.shards.iter().find(|shard| shard.id == id.shard);
     let mut before = shard.into_iter().flat_map(|shard| &shard.owners);
     let last = before.rfind(|owner| owner.done.event < call.end.event);
     last.is_some_and(|owner| owner.process == call.process && owner.done.at.plus(LOAD) < call.start.at)
@@ -83,12 +88,12 @@ fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
         return false;
     };
     let phase = &item.phases[at];
-    let ready = phase.place == Place::Ready && phase.lease.is_none();
+    let ready = phase.location == Location::Ready && phase.lease.is_none();
     let known = phase.done.at.plus(SETTLE) < call.start.at;
     let expired = item.expires_at.is_some_and(|end| end <= call.end.at);
-    // Who got it next must be known: it may have been in the hand of a call that was lost.
+    // The next receiver must be known: a lost call may have reserved the item.
     let later = item.phases.get(at + 1).is_some_and(|next| {
-        let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery);
+        let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery());
         let taker = takers.get(&(item.id, attempt)).copied();
         next.asked.event > call.end.event && taker.is_some_and(|start| start > call.end.event)
     });
@@ -98,9 +103,10 @@ fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
 /// The phase in which an item was taken for a delivery.
 fn taken(item: &Item, delivered: &Delivered) -> Option<usize> {
     let takes = |change: &Change| match change {
-        Change::Leased(entry) => entry.delivery == delivered.attempt,
+        Change::Leased(entry) => entry.delivery() == delivered.attempt,
         Change::Deleted(row) => {
-            row.policy == DeliveryPolicy::AtMostOnce && row.deliveries + 1 == delivered.attempt
+            row.attributes.policy == DeliveryPolicy::AtMostOnce
+                && row.attributes.deliveries + 1 == delivered.attempt
         }
         _ => false,
     };
@@ -108,13 +114,13 @@ fn taken(item: &Item, delivered: &Delivered) -> Option<usize> {
 }
 
 /// Priority, rank and id of an item when a phase took it.
-fn place(item: &Item, at: usize) -> (i32, i64, ItemId) {
+fn position(item: &Item, at: usize) -> (i32, i64, ItemId) {
     let key = item.phases[at].key;
     (key.priority, key.rank, item.id)
 }
 
-/// Whether an item stood ready from before the call until after the other was taken, at a better place, and
-/// nobody else can have had it in hand.
+/// Whether an item was ready from before the call until after the other was taken, at a better position, and
+/// no other call can have reserved it.
 fn passed_over<'a>(
     other: &'a Item,
     call: &Call,
@@ -122,29 +128,29 @@ fn passed_over<'a>(
     key: (i32, i64, ItemId),
     takers: &Takers,
 ) -> Option<&'a Phase> {
-    // The engine hears of a commit a little after its effect.
+    // The engine learns of a commit a little after it takes effect.
     let known = |phase: &Phase| phase.done.at.plus(ANSWER) < call.start.at;
     let at = other.phases.iter().rposition(|phase| phase.done.event < call.start.event)?;
     let phase = &other.phases[at];
     let better = (phase.key.priority, phase.key.rank, other.id) < key;
-    let ready = phase.place == Place::Ready && phase.lease.is_none();
+    let ready = phase.location == Location::Ready && phase.lease.is_none();
     let expired = other.expires_at.is_some_and(|end| end <= taken.done.at);
-    // Taken meanwhile, if only in memory, by a call that had it in hand when this one looked, or by this one.
+    // Another call, or this one, may have reserved it in memory.
     let free = other.phases.get(at + 1).is_none_or(|next| {
-        let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery);
+        let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery());
         let taker = takers.get(&(other.id, attempt)).copied();
         next.asked.event > taken.done.event && taker.is_some_and(|start| start > taken.done.event)
     });
     (better && ready && known(phase) && !expired && free).then_some(phase)
 }
 
-/// Inside one answer, the items of a topic are in delivery order.
+/// Within one answer, the items of a topic are in delivery order.
 fn in_order(call: &Call, delivered: &[Delivered], items: &Items, found: &mut Vec<Finding>) {
     let mut last: Option<(&Delivered, (i32, i64, ItemId))> = None;
     for one in delivered {
         let Some(item) = items.by_id.get(&one.id) else { continue };
         let Some(at) = taken(item, one) else { continue };
-        let key = place(item, at);
+        let key = position(item, at);
         if let Some((before, before_key)) = last
             && before.topic == one.topic
             && before_key > key

@@ -1,11 +1,11 @@
-//! ONE-OWNER: batches carry the fence that was current, without a gap; epochs belong to one owner each.
+//! ONE-OWNER: batches match the current fence, without gaps, and each epoch has one owner.
 
 use std::collections::BTreeMap;
 
-use super::{Case, Finding};
+use super::record::{Finding, RunRecord};
 
-pub(super) fn check(case: &Case, found: &mut Vec<Finding>) {
-    for shard in &case.shards {
+pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
+    for shard in &record.shards {
         let mut wrong = |what: String| found.push(("ONE-OWNER", format!("shard {}: {what}", shard.id)));
         let mut number = None;
         for batch in &shard.log {

@@ -1,12 +1,16 @@
-//! STALE-RECEIPT-INERT, NO-STALE-OK, NO-LOST-ENQUEUE, EVENTUAL-REDELIVERY: acks, nacks and extensions against
-//! the ends of deliveries in the log, and every end against its reason.
+//! STALE-RECEIPT-INERT, NO-STALE-OK, NO-LOST-ENQUEUE, EVENTUAL-REDELIVERY: compares acks, nacks and
+//! extensions with the ends of deliveries in the log, and every end with its reason.
 
 use std::collections::{HashMap, HashSet};
 
 use forebay_engine::NackAction;
 use forebay_types::{Fate, ItemId, Receipt, Refusal, Timestamp};
 
-use super::{Case, Finding, Item, Items, Lease, Phase, Place, deliveries};
+use super::{
+    deliveries,
+    items::{Item, Items, Lease, Location, Phase},
+    record::{Finding, RunRecord},
+};
 use crate::{
     fake::Change,
     sim::history::{Call, Known, What},
@@ -15,16 +19,16 @@ use crate::{
 /// One member of an ack or nack: its delivery, its answer, what its caller knows, and what a nack asked for.
 type Member<'a> = (Receipt, Option<Result<(), &'a Refusal>>, Known, Option<NackAction>);
 
-/// A wish to end a delivery that was not refused.
-struct Wish {
+/// A request to end a delivery that was not refused.
+struct EndRequest {
     start: u64,
     nack: Option<NackAction>,
 }
 
-pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
+pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
     let mut ended: HashSet<(ItemId, u64)> = HashSet::new();
-    let mut wishes: HashMap<(ItemId, u64), Vec<Wish>> = HashMap::new();
-    for call in &case.calls {
+    let mut requests: HashMap<(ItemId, u64), Vec<EndRequest>> = HashMap::new();
+    for call in &record.calls {
         let members: Vec<Member<'_>> = match &call.what {
             What::Ack { receipts, answer } => receipts
                 .iter()
@@ -62,26 +66,26 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
                 None => {}
             }
             if known != Known::Not {
-                wishes.entry(key).or_default().push(Wish { start: call.start.event, nack });
+                requests.entry(key).or_default().push(EndRequest { start: call.start.event, nack });
             }
         }
     }
-    let handed: HashSet<(ItemId, u64)> = deliveries::all(case)
+    let handed: HashSet<(ItemId, u64)> = deliveries::all(record)
         .filter_map(|(_, delivered)| Some((delivered.id, delivered.receipt?.nonce)))
         .collect();
     for (key, lease) in &items.leases {
         if let (Some(item), Some(closed)) = (items.by_id.get(&key.0), lease.closed) {
             let none = Vec::new();
-            let wishes = wishes.get(key).unwrap_or(&none);
-            reason(case, item, lease, &item.phases[closed], wishes, handed.contains(key), found);
+            let requests = requests.get(key).unwrap_or(&none);
+            reason(record, item, lease, &item.phases[closed], requests, handed.contains(key), found);
         }
     }
     for item in items.by_id.values() {
-        removed(case, item, found);
+        removed(record, item, found);
     }
 }
 
-/// What an OK says happened in the course of the call.
+/// An operation that was answered OK took effect during the call.
 fn done(call: &Call, receipt: Receipt, nack: Option<NackAction>, items: &Items, found: &mut Vec<Finding>) {
     let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
     let lease = items.leases.get(&(receipt.item, receipt.nonce));
@@ -96,39 +100,39 @@ fn done(call: &Call, receipt: Receipt, nack: Option<NackAction>, items: &Items, 
     let expired = item.expires_at.is_some() && phase.deleted();
     let fits = match nack {
         None => phase.deleted(),
-        Some(NackAction::DeadLetter) => phase.place == Place::Dead || expired,
-        Some(_) => phase.place != Place::Absent || expired,
+        Some(NackAction::DeadLetter) => phase.location == Location::Dead || expired,
+        Some(_) => phase.location != Location::Absent || expired,
     };
     if !fits {
-        found.push(("NO-STALE-OK", format!("{name} was answered OK, and its item is {:?}", phase.place)));
+        found.push(("NO-STALE-OK", format!("{name} was answered OK, and its item is {:?}", phase.location)));
     }
 }
 
-/// What LEASE_LOST says was so at some moment of the call.
+/// What LEASE_LOST reports was true at some moment of the call.
 fn lost(call: &Call, receipt: Receipt, refusal: &Refusal, items: &Items, found: &mut Vec<Finding>) {
     let (Some(fate), Some(item)) = (refusal.fate, items.by_id.get(&receipt.item)) else { return };
     let fits = |phase: &Phase| {
         let over = phase.lease.as_ref().is_none_or(|lease| lease.nonce != receipt.nonce);
-        let place = match (phase.place, phase.lease.is_some()) {
-            (Place::Absent, _) => Fate::Gone,
-            (Place::Dead, _) => Fate::Dead,
+        let location = match (phase.location, phase.lease.is_some()) {
+            (Location::Absent, _) => Fate::Gone,
+            (Location::Dead, _) => Fate::Dead,
             (_, true) => Fate::Leased,
             (_, false) => Fate::Waiting,
         };
         let expired = item.expires_at.is_some_and(|end| end <= call.end.at) && fate == Fate::Gone;
-        over && (place == fate || expired)
+        over && (location == fate || expired)
     };
     if !item.between(call.start.event, call.end.event).any(fits) {
         let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
         let seen: Vec<_> = item
             .between(call.start.event, call.end.event)
-            .map(|phase| (phase.place, phase.lease.as_ref().map(|lease| lease.delivery)))
+            .map(|phase| (phase.location, phase.lease.as_ref().map(|lease| lease.delivery())))
             .collect();
         found.push(("NO-STALE-OK", format!("{name} was answered lost, {}: it was {seen:?}", fate.as_str())));
     }
 }
 
-/// An extension that was answered OK stands in the log.
+/// An extension that was answered OK is in the log.
 fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
     let What::Extend { extensions, answer } = &call.what else { return };
     for (at, extension) in extensions.iter().enumerate() {
@@ -155,47 +159,47 @@ fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
     }
 }
 
-/// Every delivery that ended did so for a reason.
+/// Every delivery that ended had a reason to end.
 fn reason(
-    case: &Case,
+    record: &RunRecord,
     item: &Item,
     lease: &Lease,
     phase: &Phase,
-    wishes: &[Wish],
+    requests: &[EndRequest],
     handed: bool,
     found: &mut Vec<Finding>,
 ) {
-    let name = format!("{}.{} at {}", item.id, lease.entry.delivery, phase.done.event);
-    let wished = |fits: &dyn Fn(Option<NackAction>) -> bool| {
-        wishes.iter().any(|wish| wish.start < phase.done.event && fits(wish.nack))
+    let name = format!("{}.{} at {}", item.id, lease.entry.delivery(), phase.done.event);
+    let requested = |fits: &dyn Fn(Option<NackAction>) -> bool| {
+        requests.iter().any(|request| request.start < phase.done.event && fits(request.nack))
     };
-    let passed = |at: Timestamp| at <= phase.done.at || !case.exact_time;
+    let passed = |at: Timestamp| at <= phase.done.at || !record.exact_time;
     let expired = item.expires_at.is_some_and(passed);
     let ran_out = passed(deadline(item, lease, phase));
     for change in &phase.changes {
         match change {
-            Change::Deleted(_) if !wished(&|nack| nack.is_none()) && !expired => {
+            Change::Deleted(_) if !requested(&|nack| nack.is_none()) && !expired => {
                 found.push(("NO-LOST-ENQUEUE", format!("{name} was removed without an ack")));
             }
-            Change::Buried(letter) => {
+            Change::DeadLettered(letter) => {
                 let failed = letter.failures >= item.max_attempts
-                    && (ran_out || wished(&|nack| matches!(nack, Some(NackAction::Fail(_)))));
-                if !failed && !wished(&|nack| nack == Some(NackAction::DeadLetter)) {
-                    found.push(("NO-LOST-ENQUEUE", format!("{name} was buried without need")));
+                    && (ran_out || requested(&|nack| matches!(nack, Some(NackAction::Fail(_)))));
+                if !failed && !requested(&|nack| nack == Some(NackAction::DeadLetter)) {
+                    found.push(("NO-LOST-ENQUEUE", format!("{name} was dead_letters without need")));
                 }
             }
             Change::Requeued(requeue) => {
-                let failed = requeue.failures == lease.entry.failures + 1;
-                let kept = requeue.failures == lease.entry.failures;
-                let by_nack = wished(&|nack| matches!(nack, Some(NackAction::Fail(_))));
-                let by_release = wished(&|nack| matches!(nack, Some(NackAction::Release(_))));
+                let failed = requeue.failures == lease.entry.attributes.failures + 1;
+                let kept = requeue.failures == lease.entry.attributes.failures;
+                let by_nack = requested(&|nack| matches!(nack, Some(NackAction::Fail(_))));
+                let by_release = requested(&|nack| matches!(nack, Some(NackAction::Release(_))));
                 if !(failed && (by_nack || ran_out) || kept && (by_release || !handed)) {
                     found.push(("LEASE-EXCLUSIVE", format!("{name} ended before its time: {requeue:?}")));
                 }
                 if requeue.failures >= item.max_attempts {
                     found.push(("EVENTUAL-REDELIVERY", format!("{name} failed too often to go back")));
                 }
-                if requeue.deliveries != lease.entry.delivery {
+                if requeue.deliveries != lease.entry.delivery() {
                     found.push(("LEASE-EXCLUSIVE", format!("{name} goes back as {requeue:?}")));
                 }
             }
@@ -204,7 +208,7 @@ fn reason(
     }
 }
 
-/// The deadline that held when a delivery ended.
+/// The deadline of a delivery when it ended.
 fn deadline(item: &Item, lease: &Lease, end: &Phase) -> Timestamp {
     let phases = item.phases.iter().filter(|phase| phase.done.event < end.done.event);
     let moved = phases.flat_map(|phase| &phase.changes).filter_map(|change| match change {
@@ -214,15 +218,15 @@ fn deadline(item: &Item, lease: &Lease, end: &Phase) -> Timestamp {
     moved.last().unwrap_or(lease.entry.deadline)
 }
 
-/// An item that needs an ack is removed outside of a delivery only when its time to live is over.
-fn removed(case: &Case, item: &Item, found: &mut Vec<Finding>) {
+/// An item that needs an ack is removed without a delivery only if it has expired.
+fn removed(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
     use forebay_types::DeliveryPolicy::AtLeastOnce;
     for (at, phase) in item.phases.iter().enumerate() {
         let leased = at > 0 && item.phases[at - 1].lease.is_some();
         if !phase.deleted() || leased || item.policy != AtLeastOnce {
             continue;
         }
-        let expired = item.expires_at.is_some_and(|end| end <= phase.done.at || !case.exact_time);
+        let expired = item.expires_at.is_some_and(|end| end <= phase.done.at || !record.exact_time);
         if !expired {
             found.push(("NO-LOST-ENQUEUE", format!("{} was removed without having been delivered", item.id)));
         }

@@ -1,18 +1,22 @@
-//! TIME: nothing before its time, nothing after its end, leases as long as they were asked for.
+//! TIME: no delivery before an item's time or after its expiry, and leases of the requested duration.
 
 use std::{collections::HashMap, time::Duration};
 
 use forebay_engine::Schedule;
 use forebay_types::Timestamp;
 
-use super::{Case, Finding, Items, deliveries};
+use super::{
+    deliveries,
+    items::Items,
+    record::{Finding, RunRecord},
+};
 use crate::{fake::Change, sim::history::What};
 
-pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
-    if !case.exact_time {
+pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
+    if !record.exact_time {
         return;
     }
-    let (earliest, leases) = sent(case);
+    let (earliest, leases) = sent(record);
     for item in items.by_id.values() {
         for phase in &item.phases {
             for change in &phase.changes {
@@ -32,7 +36,7 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
             }
         }
     }
-    for (call, delivered) in deliveries::all(case) {
+    for (call, delivered) in deliveries::all(record) {
         let What::Dequeue { call: asked, .. } = &call.what else { continue };
         if delivered.expires_at.is_some_and(|end| end <= call.end.at) {
             found.push(("TIME", format!("{} was handed out after its end", delivered.id)));
@@ -47,10 +51,10 @@ pub(super) fn check(case: &Case, items: &Items, found: &mut Vec<Finding>) {
     }
 }
 
-/// When each item may be delivered first, and how long it is leased.
-fn sent(case: &Case) -> (HashMap<u64, Timestamp>, HashMap<u64, Duration>) {
+/// The earliest delivery time and the lease duration of each item.
+fn sent(record: &RunRecord) -> (HashMap<u64, Timestamp>, HashMap<u64, Duration>) {
     let (mut earliest, mut leases) = (HashMap::new(), HashMap::new());
-    for call in &case.calls {
+    for call in &record.calls {
         let What::Enqueue { items, .. } = &call.what else { continue };
         for item in items {
             let from = match item.schedule {

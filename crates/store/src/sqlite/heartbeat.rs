@@ -1,28 +1,33 @@
-//! Renews the heartbeat, and makes and drops generations of the dedupe table.
+//! Renews the claim, and creates and drops generations of the dedupe table.
 
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use forebay_types::Timestamp;
 
 use super::{lock::OwnerLock, open, session::SqliteSession};
 use crate::{
-    Heart, StoreError,
+    error::StoreError,
+    shard::{Heartbeat, Renewal},
     sql::{Session as _, Statement, fence},
 };
 
-pub(super) struct SqliteHeart {
+/// The connection that renews a claim.
+pub(super) struct SqliteHeartbeat {
+    /// The database file.
     pub(super) path: PathBuf,
+    /// The owner whose claim it renews.
     pub(super) owner: fence::Owner,
+    /// The connection. Absent before its first use and after a failure.
     pub(super) session: Option<SqliteSession>,
+    /// Held as long as the owner lives.
     pub(super) _lock: Arc<OwnerLock>,
 }
 
-impl SqliteHeart {
+impl SqliteHeartbeat {
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError> {
         let mut session = match self.session.take() {
             Some(session) => session,
-            None => SqliteSession(open::open_for_beats(&self.path).await?),
+            None => SqliteSession(open::open_for_renewals(&self.path).await?),
         };
         let done = session.execute(statement).await?;
         self.session = Some(session);
@@ -31,11 +36,12 @@ impl SqliteHeart {
 }
 
 #[async_trait]
-impl Heart for SqliteHeart {
-    async fn renew(&mut self) -> Result<Option<Option<Timestamp>>, StoreError> {
-        // The file has no clock of its own.
-        let renewed = self.execute(fence::beat(self.owner)).await? == 1;
-        Ok(renewed.then_some(None))
+impl Heartbeat for SqliteHeartbeat {
+    async fn renew(&mut self) -> Result<Renewal, StoreError> {
+        Ok(match self.execute(fence::renew(self.owner)).await? {
+            1 => Renewal::Renewed { server_time: None },
+            _ => Renewal::Lost,
+        })
     }
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {

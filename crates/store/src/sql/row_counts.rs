@@ -1,19 +1,19 @@
-//! Statements over many rows, cut into few shapes so that the cache of prepared statements hits.
+//! Statements over many rows, with few different row counts, so that prepared statements are reused.
 //!
-//! A statement has a number of rows that has at most four significant binary digits: every number up to 16, then every
-//! second up to 32, and so on, eight to each doubling. So 300 rows go as 288 and 12, and a list of 300 keys is padded to
-//! 320 by repeating the last one. Powers of two alone cost twice as many statements.
+//! A statement's row count has at most four significant binary digits: every number up to 16, every second up
+//! to 32, and so on, eight to each doubling. For example, 300 rows are split into 288 and 12. A list of 300
+//! keys is padded to 320 by repeating the last one. Powers of two alone would need twice as many statements.
 
-use super::{Dialect, Statement, Value};
+use super::{dialect::Dialect, statement::Statement, value::Value};
 
 /// The most rows of one INSERT.
 const ROWS_MAX: usize = 512;
-/// The most keys of one DELETE, SELECT or plain UPDATE: MariaDB scans the table for much longer lists.
+/// The most keys of one DELETE, SELECT or plain UPDATE. For much longer lists MariaDB scans the table.
 const KEYS_MAX: usize = 480;
 /// The most rows of one UPDATE that gives each row values of its own.
 const CASES_MAX: usize = 32;
 
-/// `verb INTO table (columns) VALUES …`, as often as it takes to stay below `bytes_max` a statement.
+/// `verb INTO table (columns) VALUES …`, in as many statements as needed to keep each below `bytes_max`.
 pub(crate) fn insert(
     verb: &str,
     table: &str,
@@ -22,17 +22,17 @@ pub(crate) fn insert(
     bytes_max: usize,
 ) -> Vec<Statement> {
     let head = format!("{verb} INTO {table} ({}) VALUES ", columns.join(","));
-    let tuple = format!("({})", marks(columns.len()));
+    let tuple = format!("({})", placeholders(columns.len()));
     let values = rows.into_iter().flatten().collect();
     insert_tuples(&head, &tuple, columns.len(), values, bytes_max)
 }
 
-/// `head tuple,tuple,…`: a tuple may name values that all rows share, and has a mark for each of the `marks` others,
-/// which stand in `values` row after row.
+/// `head tuple,tuple,…`. A tuple may contain constants that all rows share. It has a `?` for each of the
+/// other `values_per_row` values, which `values` lists row by row.
 pub(crate) fn insert_tuples(
     head: &str,
     tuple: &str,
-    marks: usize,
+    values_per_row: usize,
     values: Vec<Value>,
     bytes_max: usize,
 ) -> Vec<Statement> {
@@ -41,29 +41,29 @@ pub(crate) fn insert_tuples(
     while values.len() > 0 {
         let mut bytes = 0;
         let fits = |row: &&[Value]| {
-            bytes += row.iter().map(Value::weight).sum::<usize>();
+            bytes += row.iter().map(Value::encoded_len).sum::<usize>();
             bytes <= bytes_max
         };
-        let rows = values.as_slice().chunks(marks).take(ROWS_MAX).take_while(fits).count().max(1);
+        let rows = values.as_slice().chunks(values_per_row).take(ROWS_MAX).take_while(fits).count().max(1);
         let mut left = rows;
         while left > 0 {
             let count = round_down(left);
             let sql = format!("{head}{}", vec![tuple; count].join(","));
-            statements.push(Statement::new(sql, values.by_ref().take(count * marks).collect()));
+            statements.push(Statement::new(sql, values.by_ref().take(count * values_per_row).collect()));
             left -= count;
         }
     }
     statements
 }
 
-/// Cuts keys into sorted lists of few different lengths.
+/// Splits keys into sorted lists of few different lengths.
 pub(crate) fn key_lists<K: Ord + Copy>(mut keys: Vec<K>) -> Vec<Vec<K>> {
     keys.sort_unstable();
     keys.dedup();
     pad(&keys, KEYS_MAX)
 }
 
-/// `sql (?,?,…)` with an end that bounds it.
+/// `head WHERE key IN (?,?,…)`, bounded by the number of keys.
 pub(crate) fn by_keys<K: Ord + Copy + Into<Value>>(
     dialect: Dialect,
     head: &str,
@@ -72,7 +72,7 @@ pub(crate) fn by_keys<K: Ord + Copy + Into<Value>>(
 ) -> Vec<Statement> {
     let statement = |keys: Vec<K>| {
         let bound = dialect.bound(key, keys.len());
-        let sql = format!("{head} WHERE {key} IN ({}){bound}", marks(keys.len()));
+        let sql = format!("{head} WHERE {key} IN ({}){bound}", placeholders(keys.len()));
         Statement::new(sql, keys.into_iter().map(Into::into).collect())
     };
     key_lists(keys).into_iter().map(statement).collect()
@@ -90,7 +90,7 @@ where
     B: Ord + Copy + Into<Value>,
 {
     let statement = |keys: Vec<(A, B)>| {
-        // Neither MariaDB nor SQLite makes ranges of `(a, b) IN (…)`: both would read the whole table.
+        // MariaDB and SQLite do not use the index for `(a, b) IN (…)`: they would read the whole table.
         let pair = format!("({first} = ? AND {second} = ?)");
         let bound = dialect.bound(&format!("{first}, {second}"), keys.len());
         let sql =
@@ -100,7 +100,7 @@ where
     key_lists(keys).into_iter().map(statement).collect()
 }
 
-/// `UPDATE table SET column = CASE key WHEN … END, …`: each row gets values of its own.
+/// `UPDATE table SET column = CASE key WHEN … END, …`: each row has values of its own.
 pub(crate) fn update_each(
     dialect: Dialect,
     table: &str,
@@ -114,8 +114,11 @@ pub(crate) fn update_each(
         let sets: Vec<_> =
             columns.iter().map(|column| format!("{column} = CASE {key} {whens} END")).collect();
         let bound = dialect.bound(key, rows.len());
-        let sql =
-            format!("UPDATE {table} SET {} WHERE {key} IN ({}){bound}", sets.join(", "), marks(rows.len()));
+        let sql = format!(
+            "UPDATE {table} SET {} WHERE {key} IN ({}){bound}",
+            sets.join(", "),
+            placeholders(rows.len())
+        );
         let mut values = Vec::with_capacity(rows.len() * (2 * columns.len() + 1));
         for column in 0..columns.len() {
             for (key, row) in &rows {
@@ -129,11 +132,11 @@ pub(crate) fn update_each(
 }
 
 /// `?,?,…`
-pub(crate) fn marks(count: usize) -> String {
+pub(crate) fn placeholders(count: usize) -> String {
     vec!["?"; count].join(",")
 }
 
-/// The step between the numbers that are allowed around `count`.
+/// The difference between two allowed row counts near `count`.
 fn step(count: usize) -> usize {
     1 << count.max(1).ilog2().saturating_sub(3)
 }
@@ -149,7 +152,7 @@ fn round_up(count: usize) -> usize {
 fn pad<T: Clone>(list: &[T], most: usize) -> Vec<Vec<T>> {
     let padded = |chunk: &[T]| {
         let mut padded = chunk.to_vec();
-        // `chunks` never yields an empty chunk, so there is a last one to repeat.
+        // `chunks` never yields an empty chunk, so there is a last key to repeat.
         padded.resize(round_up(chunk.len()), chunk[chunk.len() - 1].clone());
         padded
     };
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_cut_into_few_shapes() {
+    fn rows_are_split_into_few_counts() {
         let statements = insert("INSERT", "t", &["a", "b"], rows(1_101), usize::MAX);
         let counts: Vec<_> = statements.iter().map(|s| s.values.len() / 2).collect();
         assert_eq!(counts, [512, 512, 72, 5]);
@@ -174,24 +177,24 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_cut_seldom_and_padded_by_little() {
-        let mut shapes = std::collections::BTreeSet::new();
+    fn a_count_is_split_seldom_and_padded_by_little() {
+        let mut counts = std::collections::BTreeSet::new();
         for count in 1..=ROWS_MAX {
             let (down, up) = (round_down(count), round_up(count));
             assert!(down <= count && count <= up && up * 8 <= count * 9);
             let rest = count - down;
-            assert!(rest - round_down(rest.max(1)).min(rest) <= 1, "{count} goes as three at most");
-            shapes.insert(down);
+            assert!(rest - round_down(rest.max(1)).min(rest) <= 1, "{count} is split into three at most");
+            counts.insert(down);
         }
-        assert_eq!(shapes.len(), 56);
+        assert_eq!(counts.len(), 56);
     }
 
     #[test]
     fn a_statement_stays_below_its_bytes() {
         let statements = insert("INSERT", "t", &["a", "b"], rows(10), 400);
-        assert!(statements.iter().all(|s| s.values.iter().map(Value::weight).sum::<usize>() <= 400));
+        assert!(statements.iter().all(|s| s.values.iter().map(Value::encoded_len).sum::<usize>() <= 400));
         assert_eq!(statements.iter().map(|s| s.values.len()).sum::<usize>(), 20);
-        // A row that is too large alone still goes, and the server may say no.
+        // A single row that is too large is still sent: the server may refuse it.
         assert_eq!(insert("INSERT", "t", &["a", "b"], rows(2), 1).len(), 2);
     }
 

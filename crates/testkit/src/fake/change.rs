@@ -1,0 +1,54 @@
+//! What a batch changed, and what was wrong with it.
+
+use std::collections::BTreeSet;
+
+use forebay_store::{DeadLetter, ItemRow, LeaseEntry, Requeue};
+use forebay_types::{Seq, TopicId};
+
+/// One change of a committed batch, for the checks after a run.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// An item's row was inserted.
+    Inserted(ItemRow),
+    /// A delivery began.
+    Leased(LeaseEntry),
+    /// A delivery moved to another row of the lease log, perhaps with another deadline.
+    Moved(LeaseEntry),
+    /// A delivery ended.
+    Closed(LeaseEntry),
+    /// A scheduled item became ready.
+    Promoted(Seq),
+    /// An item returned to its topic.
+    Requeued(Requeue),
+    /// An item became a dead letter.
+    DeadLettered(DeadLetter),
+    /// An item's row, with its last content, was deleted.
+    Deleted(ItemRow),
+}
+
+/// Something that a correct engine never does: the broken invariant and a sentence.
+pub type Violation = (&'static str, String);
+
+/// The result of applying a batch.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    /// What the batch changed.
+    pub changes: Vec<Change>,
+    /// What was wrong with it.
+    pub violations: Vec<Violation>,
+    /// Items to audit afterwards.
+    pub items: BTreeSet<Seq>,
+    /// Topics to audit afterwards.
+    pub topics: BTreeSet<TopicId>,
+    /// Deliveries in the batch's lease row.
+    pub opened: Vec<LeaseEntry>,
+    /// Deliveries that the batch closed in earlier lease rows.
+    pub closed: Vec<LeaseEntry>,
+}
+
+impl Applied {
+    /// Records a violation.
+    pub fn violation(&mut self, invariant: &'static str, what: impl Into<String>) {
+        self.violations.push((invariant, what.into()));
+    }
+}

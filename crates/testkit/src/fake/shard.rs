@@ -1,0 +1,118 @@
+//! One process's access to a fake shard.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use forebay_store::{
+    Claim, ErrorClass, MigrateError, Observation, Settings, Shard, ShardConnections, StoreError,
+};
+
+use super::{
+    db::{Author, Db, State, TakenOver},
+    heartbeat::FakeHeartbeat,
+    process::Process,
+    reader::FakeReader,
+    writer::FakeWriter,
+};
+
+/// The most bytes that a batch may carry: few, so that batches reach the bound.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A fake shard, as one process reaches it.
+#[derive(Debug, Clone)]
+pub struct FakeShard {
+    /// The shard.
+    db: Db,
+    /// The process.
+    process: Process,
+}
+
+impl FakeShard {
+    /// The shard `db`, as `process` reaches it.
+    pub fn new(db: Db, process: Process) -> Self {
+        Self { db, process }
+    }
+}
+
+#[async_trait]
+impl Shard for FakeShard {
+    fn server(&self) -> String {
+        self.db.lock().server.clone()
+    }
+
+    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
+        self.db.operate(&self.process, "migration", |faults| faults.read_fails).await?;
+        let state = &mut *self.db.lock();
+        let new = !std::mem::replace(&mut state.migrated, true);
+        Ok(if new { vec![1] } else { Vec::new() })
+    }
+
+    async fn check(&self) -> Result<Settings, StoreError> {
+        self.db.operate(&self.process, "check", |faults| faults.read_fails).await?;
+        if !self.db.lock().migrated {
+            return Err(StoreError::new(ErrorClass::Schema, "the schema is missing: run `forebay migrate`"));
+        }
+        Ok(Settings { server: "memory".to_owned(), batch_bytes: BATCH_BYTES, ..Settings::default() })
+    }
+
+    async fn observe(&self) -> Result<Observation, StoreError> {
+        self.db.operate(&self.process, "observation", |faults| faults.read_fails).await?;
+        let state = self.db.lock();
+        if !state.migrated {
+            return Err(StoreError::new(ErrorClass::Schema, "the schema is missing: run `forebay migrate`"));
+        }
+        let tables = &state.tables;
+        Ok(Observation {
+            epoch: tables.fence.epoch,
+            batch: tables.fence.batch,
+            renewals: tables.renewals,
+            address: tables.address.clone(),
+            topology_history: tables.topology_history.clone(),
+            orphaned: false,
+        })
+    }
+
+    async fn take_over(
+        &self,
+        claim: &Claim,
+        seen: &Observation,
+    ) -> Result<Option<ShardConnections>, StoreError> {
+        self.db.operate(&self.process, "take-over", |faults| faults.take_over_fails).await?;
+        let (fence, connection) = {
+            let state = &mut *self.db.lock();
+            let moved = |state: &State| {
+                let fence = state.tables.fence;
+                (fence.epoch, fence.batch) != (seen.epoch, seen.batch)
+            };
+            if moved(state) {
+                return Ok(None);
+            }
+            let in_flight = state.in_flight.is_some_and(|connection| state.lives(connection));
+            let in_flight = in_flight || state.hanging.is_some();
+            state.kill_all(&self.db.journal);
+            // A COMMIT that hung may have taken effect now.
+            if moved(state) {
+                return Ok(None);
+            }
+            let fence = &mut state.tables.fence;
+            fence.epoch += 1;
+            fence.incarnation = claim.incarnation;
+            let fence = *fence;
+            state.tables.renewals += 1;
+            state.tables.address.clone_from(&claim.address);
+            state.coverage.take_over_in_flight += u64::from(in_flight);
+            let done = self.db.note(&self.process, format_args!("take-over, epoch {}", fence.epoch));
+            let (process, epoch) = (self.process.number, fence.epoch);
+            state.owners.push(TakenOver { done, process, epoch, incarnation: claim.incarnation });
+            (fence, state.connect())
+        };
+        let (db, process) = (self.db.clone(), self.process.clone());
+        let author = Author { process: process.number, epoch: fence.epoch, incarnation: fence.incarnation };
+        Ok(Some(ShardConnections {
+            fence,
+            writer: Box::new(FakeWriter { db: db.clone(), process: process.clone(), author, connection }),
+            heartbeat: Box::new(FakeHeartbeat { db: db.clone(), process: process.clone(), author }),
+            reader: Arc::new(FakeReader { db, process }),
+        }))
+    }
+}

@@ -1,0 +1,45 @@
+//! What the checker reads: the record of a run.
+
+use std::time::Duration;
+
+use forebay_types::ShardId;
+
+use crate::{
+    fake::{Committed, Moment, TakenOver},
+    sim::history::Call,
+};
+
+/// A broken invariant: its name and a sentence.
+pub type Finding = (&'static str, String);
+
+/// What one shard committed.
+#[derive(Debug, Clone)]
+pub struct ShardLog {
+    /// Its number.
+    pub id: ShardId,
+    /// Its batches, in order.
+    pub log: Vec<Committed>,
+    /// Its owners, in order.
+    pub owners: Vec<TakenOver>,
+}
+
+/// The record of a finished run.
+#[derive(Debug, Clone)]
+pub struct RunRecord {
+    /// Every clock was right throughout.
+    pub exact_time: bool,
+    /// There were no faults, so order and answers must be perfect.
+    pub strict: bool,
+    /// No shard failed or was slow. Processes may have died.
+    pub healthy: bool,
+    /// How long dedupe keys and request ids are remembered.
+    pub dedupe_window: Duration,
+    /// Every call.
+    pub calls: Vec<Call>,
+    /// Every shard.
+    pub shards: Vec<ShardLog>,
+    /// Processes that died or were stopped before the end.
+    pub deaths: Vec<(usize, Moment)>,
+    /// Graceful stops with healthy shards: the process, when it was told to stop, and when it had stopped.
+    pub stops: Vec<(usize, Moment, Moment)>,
+}

@@ -1,0 +1,120 @@
+//! Runs a plan and checks it.
+
+use std::{
+    cell::Cell,
+    sync::{Arc, Once, PoisonError},
+};
+
+use tokio::task::JoinSet;
+
+use super::{
+    chaos,
+    check::{self, Finding, RunRecord, ShardLog},
+    client,
+    coverage::Coverage,
+    drain,
+    plan::{Kind, Plan},
+    world::World,
+};
+use crate::fake::Dice;
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// The invariants that it broke.
+    pub findings: Vec<Finding>,
+    /// A digest of everything that happened.
+    pub hash: u64,
+    /// The trace, if the plan keeps it.
+    pub lines: Vec<String>,
+    /// Which situations it met.
+    pub coverage: Coverage,
+}
+
+thread_local! {
+    static PANICS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Runs a plan from beginning to end and checks it.
+pub fn run(plan: Plan) -> Report {
+    count_panics();
+    let panics = PANICS.get();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs nothing");
+    let world = runtime.block_on(act(plan));
+    drop(runtime);
+    let mut wrong = std::mem::take(&mut *world.violations.lock().unwrap_or_else(PoisonError::into_inner));
+    if PANICS.get() > panics {
+        wrong.push(("PANIC", "a task panicked: see above".to_owned()));
+    }
+    judge(&world, wrong)
+}
+
+/// Panics in tasks of the engine are seen by nobody, so they are counted.
+fn count_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICS.set(PANICS.get() + 1);
+            before(info);
+        }));
+    });
+}
+
+async fn act(plan: Plan) -> Arc<World> {
+    let mut dice = Dice::new(plan.seed ^ 0x5eed);
+    let world = Arc::new(World::new(plan, &mut dice).await);
+    let node = world.start(dice.next(), 0);
+    if world.plan.strict_order() {
+        node.engine.ready().await;
+    }
+    chaos::begin(&world, &mut dice);
+    let trouble = {
+        let (world, dice) = (world.clone(), dice.fork());
+        tokio::spawn(async move { chaos::run_faults(&world, dice).await })
+    };
+    let mut clients = JoinSet::new();
+    for _ in 0..world.plan.clients {
+        let (world, dice) = (world.clone(), dice.fork());
+        clients.spawn(async move { client::live(&world, dice).await });
+    }
+    clients.join_all().await;
+    trouble.abort();
+    drop(trouble.await);
+    drain::drain(&world, dice.fork()).await;
+    world
+}
+
+fn judge(world: &World, wrong: Vec<Finding>) -> Report {
+    let mut shards = Vec::new();
+    let mut findings = wrong;
+    let mut coverage = Coverage::default();
+    for db in &world.dbs {
+        let state = &mut *db.lock();
+        findings.append(&mut state.violations);
+        let shard = Coverage { shards: state.coverage, ..Coverage::default() };
+        coverage.add(&shard);
+        let (log, owners) = (std::mem::take(&mut state.log), std::mem::take(&mut state.owners));
+        shards.push(ShardLog { id: db.id, log, owners });
+    }
+    let calls = std::mem::take(&mut *world.calls.lock().unwrap_or_else(PoisonError::into_inner));
+    let deaths = std::mem::take(&mut *world.deaths.lock().unwrap_or_else(PoisonError::into_inner));
+    let stops = std::mem::take(&mut *world.stops.lock().unwrap_or_else(PoisonError::into_inner));
+    let record = RunRecord {
+        exact_time: world.plan.exact_time(),
+        strict: world.plan.strict_order(),
+        healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
+        dedupe_window: world.plan.settings.dedupe_window,
+        calls,
+        shards,
+        deaths,
+        stops,
+    };
+    coverage.measure(&record);
+    findings.extend(check::check(&record));
+    Report { findings, hash: world.journal.hash(), lines: world.journal.lines(), coverage }
+}
