@@ -77,6 +77,7 @@ impl Engine {
             let (tasks, orders) = unbounded_channel();
             let shard_task = ShardTask {
                 id,
+                server: shard.server(),
                 shard,
                 address: address.clone(),
                 peers: peers.clone(),
@@ -105,7 +106,7 @@ impl Engine {
         let before = self.admitted.fetch_add(bytes, Ordering::Relaxed);
         if before > 0 && before + bytes > self.admit_bytes {
             self.admitted.fetch_sub(bytes, Ordering::Relaxed);
-            let message = "more waits to be stored than the node takes on";
+            let message = "too many bytes are waiting to be stored on this node";
             return Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
         }
         self.ask(|reply| Event::Enqueue { call, bytes, reply }).await
@@ -172,8 +173,11 @@ impl Engine {
         }
         // The engine ended with the call in hand: nobody knows how far it got.
         answer.await.unwrap_or_else(|_| {
-            Err(Refusal::new(Reason::OutcomeUnknown, "the node stopped before it could answer")
-                .retry_after(RETRY_AFTER))
+            Err(Refusal::new(
+                Reason::OutcomeUnknown,
+                "the node stopped before it could answer: the call may or may not have taken effect",
+            )
+            .retry_after(RETRY_AFTER))
         })
     }
 }

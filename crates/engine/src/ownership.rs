@@ -104,10 +104,15 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
 }
 
 fn log_loss(slot: &Slot, epoch: u64) {
+    let id = slot.id;
     if slot.state == ShardState::Stopped {
-        tracing::info!(shard.id = slot.id.0, epoch, "shard given up");
+        tracing::info!(shard.id = id.0, epoch, "shard {id} released");
     } else {
-        tracing::warn!(shard.id = slot.id.0, epoch, "shard lost");
+        tracing::warn!(
+            shard.id = id.0,
+            epoch,
+            "shard {id} lost; taking it over again once it has no other owner"
+        );
     }
 }
 

@@ -15,6 +15,7 @@ pub trait Clock: Send + Sync + 'static {
 /// The clocks of the operating system.
 #[derive(Debug)]
 pub struct SystemClock {
+    /// When the monotonic clock began.
     start: Instant,
 }
 

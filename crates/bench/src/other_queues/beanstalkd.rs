@@ -10,7 +10,7 @@ use bytes::{Buf as _, BufMut as _, BytesMut};
 use tokio::time::{Instant, timeout_at};
 
 use self::wire::{Connection, Reply};
-use super::{refuse_delays, server_process::ServerProcess};
+use super::{delays::refuse_delays, server_process::ServerProcess};
 use crate::system::{
     Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
 };

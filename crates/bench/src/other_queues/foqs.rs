@@ -32,7 +32,7 @@ use self::{
     shard::{Row, Shard},
     topic::Topic,
 };
-use super::refuse_delays;
+use super::delays::refuse_delays;
 use crate::{
     database::{Database, settings_of},
     system::{

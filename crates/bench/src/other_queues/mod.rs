@@ -1,6 +1,7 @@
 //! Other queues, measured with the same scenarios. Each one runs on its own private server.
 
 mod beanstalkd;
+mod delays;
 mod find_program;
 mod foqs;
 #[cfg(feature = "nats")]
@@ -17,7 +18,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::{
     database::Database,
-    system::{Item, System, SystemConfig},
+    system::{System, SystemConfig},
 };
 
 /// The names of the other queues on the command line.
@@ -151,12 +152,6 @@ impl OtherQueue {
         found
             .with_context(|| format!("{program} is neither on the PATH nor in the usual folders: install it"))
     }
-}
-
-/// Most other queues cannot delay items, so none is measured with delays.
-fn refuse_delays(items: &[Item]) -> anyhow::Result<()> {
-    ensure!(items.iter().all(|item| item.due.is_none()), "this queue is measured without delays");
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use futures_util::{
 };
 use tokio::time::timeout;
 
-use super::{refuse_delays, server_process::ServerProcess};
+use super::{delays::refuse_delays, server_process::ServerProcess};
 use crate::system::{Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System};
 
 const STREAM: &str = "items";

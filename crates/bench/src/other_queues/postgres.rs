@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::refuse_delays;
+use super::delays::refuse_delays;
 use crate::system::{Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System};
 
 /// The table of the queue. Its rows are short-lived, so it is vacuumed early and at full speed.

@@ -18,7 +18,7 @@ use lapin::{
 };
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{refuse_delays, server_process::ServerProcess};
+use super::{delays::refuse_delays, server_process::ServerProcess};
 use crate::system::{
     Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
 };

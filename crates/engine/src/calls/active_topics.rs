@@ -36,7 +36,7 @@ pub(crate) fn serve_waiting(core: &mut Core) {
         if refresh(core, &call.namespace) {
             let _ = reply.send(Ok(page(core, &call)));
         } else if until <= at || core.stopping.is_stopping() {
-            let message = "the heads of some topics have not been read yet";
+            let message = "some topics have not been read yet";
             let refusal = Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
             let _ = reply.send(Err(refusal));
         } else if !reply.is_closed() {

@@ -197,7 +197,7 @@ fn answer_request(
 ) {
     if first.len() != part.items.len() {
         // Another call under the same id: whose answers these are is unknown.
-        let message = "was used for a call with another number of items";
+        let message = "was already used for a call with a different number of items";
         for item in &part.items {
             let refusal = Refusal::field("request_id", message);
             core.calls.enqueue_done(part.call, item.index, Err(refusal));

@@ -42,11 +42,11 @@ fn refusal(core: &Core, call: &DequeueCall) -> Option<Refusal> {
         return Some(draining());
     }
     if !call.wait.is_zero() && core.polls.len() >= core.settings.polls {
-        let message = format!("{} long polls wait at this node already", core.polls.len());
+        let message = format!("{} long polls already wait at this node", core.polls.len());
         return Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
     }
     if !core.slots.iter().any(|slot| slot.is_merged()) {
-        let message = "no shard of this node answers for now";
+        let message = "no shard of this node is available";
         return Some(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
     }
     None

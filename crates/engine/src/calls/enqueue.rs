@@ -133,7 +133,7 @@ fn choose_shard(
 ) -> Result<ShardIndex, Refusal> {
     if let Some(id) = item.shard {
         let shard = core.slots.index_of(id).ok_or_else(|| {
-            Refusal::field(format!("items[{}].shard", item.item.index), "there is no such shard")
+            Refusal::field(format!("items[{}].shard", item.item.index), "names a shard that does not exist")
         })?;
         return only(core, shard);
     }

@@ -30,7 +30,7 @@ pub(super) fn queue(core: &mut Core, call: u64, members: Vec<(Receipt, SettleKin
         let request = SettleRequest { receipt, kind, slot: Some(ReplySlot { call, index }) };
         let id = receipt.item.shard;
         let Some(shard) = core.slots.index_of(id) else {
-            let message = format!("shard {id} is not one of this node's");
+            let message = format!("this node does not serve shard {id}");
             core.calls.settle_refused(&request, Refusal::new(Reason::NotOwner, message));
             continue;
         };

@@ -96,7 +96,7 @@ fn settled(core: &mut Core, settle: &PlannedSettle, counts: &mut Counts) {
         (SettleKind::Ack, _) => "forebay_acked_total",
         (_, SettleEffect::Deleted) => "forebay_expired_total",
         (_, SettleEffect::DeadLettered) => "forebay_dead_lettered_total",
-        (SettleKind::LeaseTimeout, _) => "forebay_lapsed_total",
+        (SettleKind::LeaseTimeout, _) => "forebay_lease_timeouts_total",
         (SettleKind::Extend { .. }, _) => "forebay_extended_total",
         (SettleKind::Nack { .. }, _) => "forebay_nacked_total",
     };
@@ -144,11 +144,11 @@ fn refuse_enqueue(core: &mut Core, part: &ShardEnqueue, refusal: &Refusal) {
 /// The shard is lost: everything that waited for it is answered, or goes to another shard. `sent`: COMMIT of
 /// the batch in flight was sent, so its outcome is unknown.
 pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned, sent: bool) {
-    let refusal = core.slots[index].refusal();
+    let (id, refusal) = (core.slots[index].id, core.slots[index].refusal());
     let sent = sent && !on(Bug::UnknownAsFailed);
     let unknown = Refusal::new(
         Reason::OutcomeUnknown,
-        "the shard changed its owner while this was being committed: it may or may not have happened",
+        format!("shard {id} changed its owner during the commit: the call may or may not have taken effect"),
     )
     .retry_after(RETRY_AFTER);
     for planned in abandoned.in_flight {

@@ -6,11 +6,11 @@ use crate::api::RETRY_AFTER;
 
 /// The node takes no more work.
 pub(crate) fn draining() -> Refusal {
-    Refusal::new(Reason::NodeDraining, "the node is stopping").retry_after(RETRY_AFTER)
+    Refusal::new(Reason::NodeDraining, "the node is stopping: use another node").retry_after(RETRY_AFTER)
 }
 
 /// No shard can take an item.
 pub(crate) fn no_shard() -> Refusal {
-    Refusal::new(Reason::ShardUnavailable, "no shard of this node takes new items for now")
+    Refusal::new(Reason::ShardUnavailable, "no shard of this node takes new items at the moment")
         .retry_after(RETRY_AFTER)
 }

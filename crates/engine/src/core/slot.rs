@@ -97,7 +97,7 @@ impl Slot {
         let (reason, message) = if self.holding.is_none() && self.state == ShardState::Waiting {
             (Reason::NotOwner, format!("shard {id} is owned by another node"))
         } else {
-            (Reason::ShardUnavailable, format!("shard {id} does not answer for now"))
+            (Reason::ShardUnavailable, format!("shard {id} is unavailable"))
         };
         Refusal::new(reason, message).retry_after(RETRY_AFTER)
     }

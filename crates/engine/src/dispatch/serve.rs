@@ -39,7 +39,7 @@ pub(crate) fn serve(core: &mut Core, id: u64, at: Monotonic) -> bool {
     match pick(core, &call, at) {
         Pick::Nothing => false,
         Pick::TooManyLeased => {
-            let message = "as many items are leased as may be: ack some, or wait until their leases end";
+            let message = "the limit of leased items is reached: ack some, or wait for leases to end";
             answer::refuse(core, id, Refusal::new(Reason::TooManyLeased, message).retry_after(RETRY_AFTER));
             true
         }

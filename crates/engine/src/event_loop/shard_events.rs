@@ -103,7 +103,12 @@ fn renewed(core: &mut Core, index: ShardIndex, began: Monotonic, server_time: Op
 fn log_clock(slot: &mut Slot, offset: i64) {
     let off = offset.unsigned_abs() > CLOCK_OFFSET_MICROS_MAX;
     if off && !slot.clock_off {
-        tracing::warn!(shard.id = slot.id.0, offset_micros = offset, "the server's clock is off");
+        let (id, millis) = (slot.id, offset / 1_000);
+        tracing::warn!(
+            shard.id = id.0,
+            offset_micros = offset,
+            "the clock of shard {id}'s server is {millis} ms off the node's time; check NTP"
+        );
     }
     slot.clock_off = off;
 }

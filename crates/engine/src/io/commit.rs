@@ -67,18 +67,14 @@ pub(super) async fn commit(
             }
             Failure::Resolve { why } => why,
         };
-        tracing::warn!(shard.id = task.id.0, batch = batch.number, error = %why, "batch not committed at once");
+        log_failure(task, batch.number, &why);
         task.events.send(ShardEvent::Trouble(why));
         match resolve(task, writer, batch.number).await {
             Outcome::Committed => return confirm(task, writer, batch).await,
             Outcome::NotCommitted if behind > 1 => {
                 // The fence is ours and behind us: the server has lost what it had committed, so what is in
                 // memory is wrong. The shard is loaded anew.
-                tracing::error!(
-                    shard.id = task.id.0,
-                    batch = batch.number,
-                    "the shard has lost committed batches"
-                );
+                log_lost_batches(task, batch.number);
                 return Verdict::Foreign { sent };
             }
             Outcome::NotCommitted => {
@@ -116,7 +112,12 @@ async fn failure(
         ErrorClass::Poison => Failure::Ended(Verdict::Unstorable { why: error.message, bad: Vec::new() }),
         ErrorClass::DiskFull => Failure::Ended(Verdict::DiskFull),
         ErrorClass::Replay => {
-            tracing::debug!(shard.id = task.id.0, batch = batch.number, %error, "batch replayed");
+            let (id, number) = (task.id, batch.number);
+            tracing::debug!(
+                shard.id = id.0,
+                %error,
+                "a conflict rolled back batch {number} of shard {id}; repeating it"
+            );
             Failure::Repeat
         }
         ErrorClass::Unavailable | ErrorClass::Disconnected | ErrorClass::Schema => {
@@ -139,8 +140,33 @@ async fn resolve(task: &mut ShardTask, writer: &mut dyn Writer, number: u64) -> 
     }
 }
 
-fn still_unknown(task: &ShardTask, number: u64, error: &StoreError) {
-    tracing::warn!(shard.id = task.id.0, batch = number, %error, "a batch's outcome is still unknown");
+fn log_failure(task: &ShardTask, batch: u64, error: &str) {
+    let ShardTask { id, server, .. } = task;
+    tracing::warn!(
+        shard.id = id.0,
+        batch,
+        error,
+        "batch {batch} of shard {id} ({server}) was not committed at the first try; resolving its outcome"
+    );
+}
+
+fn log_lost_batches(task: &ShardTask, batch: u64) {
+    let ShardTask { id, server, .. } = task;
+    tracing::error!(
+        shard.id = id.0,
+        batch,
+        "shard {id} ({server}) has lost committed batches; loading it again; check durability settings"
+    );
+}
+
+fn still_unknown(task: &ShardTask, batch: u64, error: &StoreError) {
+    let ShardTask { id, server, .. } = task;
+    tracing::warn!(
+        shard.id = id.0,
+        batch,
+        %error,
+        "the outcome of batch {batch} of shard {id} ({server}) is still unknown; asking again"
+    );
     task.events.send(ShardEvent::Trouble(error.to_string()));
 }
 

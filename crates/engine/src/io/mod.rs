@@ -23,6 +23,8 @@ pub(crate) struct ShardTask {
     pub id: ShardId,
     /// The shard, as anybody may reach it.
     pub shard: Arc<dyn Shard>,
+    /// Where the store keeps it, for the log.
+    pub server: String,
     /// Where this node answers, `host:port`; written into the shard's heartbeat.
     pub address: String,
     /// The way to other nodes: a candidate asks the owner whether it lives.

@@ -61,17 +61,22 @@ pub(super) async fn acquire(task: &mut ShardTask) -> ShardConnections {
                 tokio::time::sleep(OBSERVE_EVERY).await;
             }
             Err(error) => {
-                // The same line every second would hide everything else.
-                if logged != error.message {
-                    tracing::warn!(shard.id = task.id.0, %error, "the shard can't be taken over");
-                    logged.clone_from(&error.message);
-                }
+                log_failure(task, &error, &mut logged);
                 watch = None;
                 let why = error.to_string();
                 task.events.send(ShardEvent::NotOwned { state: ShardState::Unreachable, why });
                 backoff.pause(&mut task.rng).await;
             }
         }
+    }
+}
+
+/// Logs an error once: the same line every second would hide everything else.
+fn log_failure(task: &ShardTask, error: &StoreError, logged: &mut String) {
+    if *logged != error.message {
+        let ShardTask { id, server, .. } = task;
+        tracing::warn!(shard.id = id.0, %error, "cannot take over shard {id} ({server}); retrying");
+        logged.clone_from(&error.message);
     }
 }
 
@@ -101,7 +106,8 @@ async fn attempt(
         return Ok(None);
     };
     let snapshot = owned.reader.load().await?;
-    tracing::info!(shard.id = task.id.0, epoch = owned.fence.epoch, "shard taken over");
+    let (ShardTask { id, server, .. }, epoch) = (&*task, owned.fence.epoch);
+    tracing::info!(shard.id = id.0, epoch, "shard {id} ({server}) taken over");
     let taken_over = TakenOver {
         fence: owned.fence,
         snapshot,

@@ -87,7 +87,12 @@ async fn serve(task: &mut ShardTask, owned: ShardConnections, orders: &mut Unbou
             }
             Some(Task::Release) => {
                 if let Err(error) = writer.release().await {
-                    tracing::warn!(shard.id = task.id.0, %error, "the shard was not given up; its lease will lapse");
+                    let ShardTask { id, server, shard_lease, .. } = task;
+                    tracing::warn!(
+                        shard.id = id.0,
+                        %error,
+                        "cannot release shard {id} ({server}); it can be taken over in {shard_lease:?}"
+                    );
                 }
                 break End::Released;
             }

@@ -36,12 +36,15 @@ impl Budget {
             return Some(disk_full(id));
         }
         let mine = self.by_tenant.get(namespace).copied().unwrap_or(0);
-        let over = self.bytes > 0 && self.bytes + bytes > settings.admit_shard_bytes
-            || mine > 0 && mine + bytes > settings.admit_tenant_bytes;
-        over.then(|| {
-            let message = "more waits to be stored than the node takes on";
-            Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
-        })
+        let whose = if mine > 0 && mine + bytes > settings.admit_tenant_bytes {
+            " of this namespace"
+        } else if self.bytes > 0 && self.bytes + bytes > settings.admit_shard_bytes {
+            ""
+        } else {
+            return None;
+        };
+        let message = format!("too many bytes{whose} are waiting to be stored in shard {id}");
+        Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER))
     }
 
     pub fn charge(&mut self, namespace: &Namespace, bytes: usize) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use forebay_store::{DueRow, Sweep};
-use forebay_types::{Body, Monotonic, Namespace, Refusal, Seq, Timestamp};
+use forebay_types::{Body, ItemId, Monotonic, Namespace, Refusal, Seq, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -68,8 +68,12 @@ impl OwnedShard {
             reserved.item.body = bodies.remove(&reserved.key.seq);
         }
         if let Some(missing) = part.items.iter().find(|reserved| reserved.item.body.is_none()) {
-            let (id, seq) = (self.id, missing.key.seq);
-            tracing::error!(shard.id = id.0, item = %seq.0, "an item of the ready index is not in the store");
+            let item = ItemId { shard: self.id, seq: missing.key.seq };
+            tracing::error!(
+                shard.id = self.id.0,
+                %item,
+                "item {item} is in the ready index but not in the store; restart the node"
+            );
             return Some(part);
         }
         self.leasing.push_back(part);

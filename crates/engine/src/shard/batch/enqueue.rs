@@ -170,7 +170,7 @@ fn new_topic(
     let limit = builder.shard.settings.limits.topics_per_namespace;
     let new = builder.new_topics.keys().filter(|other| other.namespace == name.namespace).count();
     if topics_of(&name.namespace) + new >= limit {
-        let message = format!("the namespace has {limit} topics, as many as it may have");
+        let message = format!("the namespace has {limit} topics, which is the limit");
         return Err(Refusal::new(Reason::TooManyTopics, message));
     }
     let id = TopicId(builder.marks.topic.0 + 1);

@@ -55,8 +55,14 @@ impl OwnedShard {
     pub fn unstorable(&mut self, why: &str, bad: &[Seq]) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
         let rows = batch.rows;
-        tracing::warn!(shard.id = self.id.0, rows, why, "the database refused a row of a batch");
-        let message = format!("the database does not take this item: {why}");
+        let id = self.id;
+        tracing::warn!(
+            shard.id = id.0,
+            rows,
+            why,
+            "the database refused a row of a batch of shard {id}; isolating it"
+        );
+        let message = format!("the database cannot store this item: {why}");
         let refusal = Refusal::new(Reason::InvalidField, message);
         let alone = rows <= 1 || batch.only().is_some_and(Planned::is_unit);
         if !bad.is_empty() {
