@@ -9,7 +9,7 @@ use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq
 
 use super::{
     caller_bug::CallerBug,
-    history::{Answer, Call, Known, Sent, What, told},
+    history::{Answer, Call, Known, Sent, What, known_after},
     payload::payload,
     world::{Node, World},
 };
@@ -192,7 +192,7 @@ impl Port<'_> {
             return;
         }
         let definite = |refusal: &mut Refusal| {
-            if told(refusal) == Known::Maybe {
+            if known_after(refusal) == Known::Maybe {
                 *refusal = Refusal::new(Reason::ShardUnavailable, "told as a failure");
             }
         };
