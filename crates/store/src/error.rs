@@ -47,7 +47,7 @@ pub enum CommitError {
     RolledBack(StoreError),
     /// The fence does not match this owner and batch. Everything is rolled back. The shard may have a new
     /// owner.
-    #[error("the fence stands elsewhere")]
+    #[error("the fence has moved")]
     FenceMoved,
     /// COMMIT was sent and failed. Call `Writer::resolve` to learn the outcome.
     #[error("outcome unknown: {0}")]

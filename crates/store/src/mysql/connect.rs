@@ -26,14 +26,24 @@ pub(super) enum Role {
 
 /// Opens a connection for a role.
 pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result<MySqlSession, StoreError> {
+    let address = address(options);
     let connecting = async {
-        let mut connection = options.connect().await.map_err(classify)?;
-        prepare(&mut connection, role).await.map_err(classify)?;
-        Ok(MySqlSession::new(connection))
+        let mut connection = options.connect().await?;
+        prepare(&mut connection, role).await?;
+        Ok(connection)
     };
-    let timed_out =
-        |_| StoreError::new(ErrorClass::Disconnected, "the server did not accept a connection within 5 s");
-    tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.map_err(timed_out)?
+    let error = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+        Ok(Ok(connection)) => return Ok(MySqlSession::new(connection, address)),
+        Ok(Err(error)) => classify(error),
+        Err(_) => StoreError::new(ErrorClass::Disconnected, "no answer within 5 s"),
+    };
+    Err(StoreError::new(error.class, format!("cannot connect to {address}: {}", error.message)))
+}
+
+/// The schema's address for messages, as in `db1:3306/forebay_0001`.
+pub(super) fn address(options: &MySqlConnectOptions) -> String {
+    let schema = options.get_database().unwrap_or_default();
+    format!("{}:{}/{schema}", options.get_host(), options.get_port())
 }
 
 /// Sets the session variables. The timeouts are short, so that an owner that hangs soon loses its locks.

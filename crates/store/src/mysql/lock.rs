@@ -58,11 +58,12 @@ pub(super) async fn kill_holder(session: &mut MySqlSession, name: &str) -> Resul
         return Ok(());
     }
     let Some(id) = holder(session, name).await? else { return Ok(()) };
-    tracing::info!(connection = id, lock = name, "killing an old connection of the shard's owner");
+    let schema = session.address().to_owned();
+    tracing::info!(connection = id, schema, "killing connection {id} of {schema}, which was replaced");
     match session.run(format!("KILL CONNECTION {id}")).await {
         // If it survives, its row locks make us wait.
         Err(error) if session.is_usable() => {
-            tracing::debug!(connection = id, %error, "KILL failed; waiting for the row locks instead");
+            tracing::debug!(connection = id, schema, %error, "KILL failed; waiting for its row locks");
         }
         done => done?,
     }

@@ -19,7 +19,12 @@ use crate::{
 };
 
 /// The connections of a reader.
-pub(super) struct MySqlReadPool(MySqlPool);
+pub(super) struct MySqlReadPool {
+    /// Connects when first used.
+    pool: MySqlPool,
+    /// The schema's address, for messages.
+    address: String,
+}
 
 impl MySqlReadPool {
     /// Creates the pool. It connects when first used. Each query is a transaction of its own, so a connection
@@ -31,7 +36,7 @@ impl MySqlReadPool {
             .idle_timeout(Duration::from_secs(5 * 60))
             .max_lifetime(Duration::from_secs(30 * 60))
             .after_connect(|connection, _| Box::pin(connect::prepare_reader(connection)));
-        Self(pool.connect_lazy_with(options.clone()))
+        Self { pool: pool.connect_lazy_with(options.clone()), address: connect::address(options) }
     }
 }
 
@@ -43,14 +48,15 @@ impl ReadConnection for MySqlReadPool {
 
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let (sql, arguments) = bind(statement)?;
-        let mut connection = self.0.acquire().await.map_err(classify)?;
+        let mut connection = self.pool.acquire().await.map_err(classify)?;
         let query = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
         match tokio::time::timeout(STATEMENT_TIMEOUT, query).await {
             Ok(rows) => rows.map_err(classify)?.iter().map(decode).collect(),
             Err(_) => {
                 // The answer may still arrive. The next user of this connection would take it for its own.
                 drop(connection.detach());
-                Err(StoreError::new(ErrorClass::Disconnected, "the server did not answer within 10 s"))
+                let message = format!("{} did not answer within 10 s", self.address);
+                Err(StoreError::new(ErrorClass::Disconnected, message))
             }
         }
     }

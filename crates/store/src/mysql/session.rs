@@ -47,12 +47,19 @@ impl Pipeline {
 pub(super) struct MySqlSession {
     /// Absent after a failure that left its state in doubt.
     connection: Option<MySqlConnection>,
+    /// The schema's address, for messages.
+    address: String,
 }
 
 impl MySqlSession {
-    /// A session on an open connection.
-    pub(super) fn new(connection: MySqlConnection) -> Self {
-        Self { connection: Some(connection) }
+    /// A session on an open connection to the schema at `address`.
+    pub(super) fn new(connection: MySqlConnection, address: String) -> Self {
+        Self { connection: Some(connection), address }
+    }
+
+    /// The schema's address, as in `db1:3306/forebay_0001`.
+    pub(super) fn address(&self) -> &str {
+        &self.address
     }
 
     /// Whether the connection was not dropped.
@@ -124,11 +131,15 @@ impl MySqlSession {
         work: impl AsyncFnOnce(&mut MySqlConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, StoreError> {
         let Some(mut connection) = self.connection.take() else {
-            return Err(StoreError::new(ErrorClass::Disconnected, "the connection is lost"));
+            let message = format!("the connection to {} is lost", self.address);
+            return Err(StoreError::new(ErrorClass::Disconnected, message));
         };
         let done = match tokio::time::timeout(STATEMENT_TIMEOUT, work(&mut connection)).await {
             Ok(done) => done.map_err(classify),
-            Err(_) => Err(StoreError::new(ErrorClass::Disconnected, "the server did not answer within 10 s")),
+            Err(_) => {
+                let message = format!("{} did not answer within 10 s", self.address);
+                Err(StoreError::new(ErrorClass::Disconnected, message))
+            }
         };
         if !done.as_ref().is_err_and(|error| error.class == ErrorClass::Disconnected) {
             self.connection = Some(connection);

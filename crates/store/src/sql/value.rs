@@ -1,7 +1,7 @@
 //! The three kinds of value in a shard's columns.
 
 use bytes::Bytes;
-use forebay_types::{DeliveryPolicy, Seq, State, Timestamp, TopicId};
+use forebay_types::{Seq, State, Timestamp, TopicId};
 
 use crate::error::{ErrorClass, StoreError};
 
@@ -70,26 +70,11 @@ impl From<Timestamp> for Value {
     }
 }
 
-impl From<Option<Timestamp>> for Value {
-    fn from(time: Option<Timestamp>) -> Self {
-        time.map_or(Self::Null, Into::into)
-    }
-}
-
 impl From<State> for Value {
     fn from(state: State) -> Self {
         Self::Int(match state {
             State::Ready => 0,
             State::Scheduled => 1,
-        })
-    }
-}
-
-impl From<DeliveryPolicy> for Value {
-    fn from(policy: DeliveryPolicy) -> Self {
-        Self::Int(match policy {
-            DeliveryPolicy::AtLeastOnce => 0,
-            DeliveryPolicy::AtMostOnce => 1,
         })
     }
 }

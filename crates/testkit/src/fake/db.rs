@@ -294,7 +294,7 @@ impl State {
             Summary(&applied.changes)
         ));
         for (invariant, what) in applied.violations {
-            journal.note(format_args!("WRONG: {invariant}: {what}"));
+            journal.note(format_args!("VIOLATION: {invariant}: {what}"));
             self.violations.push((invariant, what));
         }
         self.log.push(Committed {
@@ -323,8 +323,8 @@ impl fmt::Display for Summary<'_> {
                 Change::Leased(entry) => write!(f, "lease {}.{} ", entry.seq.0, entry.delivery())?,
                 Change::Moved(entry) => write!(f, "move {}.{} ", entry.seq.0, entry.delivery())?,
                 Change::Closed(entry) => write!(f, "close {}.{} ", entry.seq.0, entry.delivery())?,
-                Change::Promoted(seq) => write!(f, "due {} ", seq.0)?,
-                Change::Requeued(requeue) => write!(f, "back {} ", requeue.seq.0)?,
+                Change::Promoted(seq) => write!(f, "promote {} ", seq.0)?,
+                Change::Requeued(requeue) => write!(f, "requeue {} ", requeue.seq.0)?,
                 Change::DeadLettered(letter) => write!(f, "dead {} ", letter.seq.0)?,
                 Change::Deleted(row) => write!(f, "-{} ", row.key.seq.0)?,
             }

@@ -34,7 +34,7 @@ impl Heartbeat for FakeHeartbeat {
     }
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {
-        self.db.operate(&self.process, "new generation", |faults| faults.renewal_fails).await?;
+        self.db.operate(&self.process, "creation of a generation", |faults| faults.renewal_fails).await?;
         self.db.lock().tables.generations.entry(number).or_default();
         Ok(())
     }

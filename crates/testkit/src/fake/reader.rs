@@ -134,7 +134,7 @@ impl Reader for FakeReader {
             () if tables.dead.contains_key(&seq) => ItemLocation::DeadLetter,
             () => ItemLocation::Gone,
         };
-        self.see("read of a fate", look).await
+        self.see("item lookup", look).await
     }
 }
 

@@ -123,7 +123,7 @@ impl FakeWriter {
         }
         if state.hanging.is_some() {
             // The hanging COMMIT holds the row lock of the fence.
-            return rolled_back(ErrorClass::Replay, "lock wait time-out");
+            return rolled_back(ErrorClass::Replay, "lock wait timeout");
         }
         if let CommitOutcome::RolledBack(class) = outcome {
             state.coverage.replayed += 1;
@@ -133,11 +133,11 @@ impl FakeWriter {
             return rolled_back(class, "rolled back by chance");
         }
         if state.faults.disk_full && !batch.inserts.is_empty() {
-            return rolled_back(ErrorClass::DiskFull, "no room on the disk");
+            return rolled_back(ErrorClass::DiskFull, "the disk is full");
         }
         if is_poisoned(batch) {
             state.coverage.poisoned += 1;
-            return rolled_back(ErrorClass::Poison, "a row can't be stored");
+            return rolled_back(ErrorClass::Poison, "a row cannot be stored");
         }
         let stored = |row: &&ItemRow| state.tables.items.contains_key(&row.key.seq);
         if let Some(row) = batch.inserts.iter().find(stored) {

@@ -44,7 +44,7 @@ pub fn begin(world: &World, dice: &mut Dice) {
 
 /// Ends all faults.
 pub fn heal(world: &World) {
-    world.journal.note(format_args!("everything heals"));
+    world.journal.note(format_args!("all faults end"));
     for db in &world.dbs {
         let state = &mut *db.lock();
         state.faults = Faults::none();
@@ -61,7 +61,7 @@ async fn shard_trouble(world: &World, dice: &mut Dice) {
     let db = dice.pick(&world.dbs).clone();
     let what = dice.below(3);
     let before = db.lock().faults.clone();
-    world.journal.note(format_args!("shard {} in trouble {what}", db.id));
+    world.journal.note(format_args!("shard {} has fault {what}", db.id));
     {
         let faults = &mut db.lock().faults;
         match what {
@@ -72,7 +72,7 @@ async fn shard_trouble(world: &World, dice: &mut Dice) {
     }
     let span = dice.millis((300, 4_000));
     tokio::time::sleep(span).await;
-    world.journal.note(format_args!("shard {} out of trouble", db.id));
+    world.journal.note(format_args!("shard {} has recovered", db.id));
     db.lock().faults = before;
 }
 
@@ -107,7 +107,7 @@ async fn crash(world: &World, dice: &mut Dice) {
 /// Cuts a process off from its shards, lets another take them over, and reconnects the first.
 async fn take_over(world: &World, dice: &mut Dice) {
     let Some(node) = world.alive().last().cloned() else { return };
-    world.journal.note(format_args!("process {} is cut off", node.process.number));
+    world.journal.note(format_args!("process {} is disconnected from its shards", node.process.number));
     node.process.set(Life::CutOff);
     let span = dice.millis((0, 1_000));
     tokio::time::sleep(span).await;
@@ -117,7 +117,7 @@ async fn take_over(world: &World, dice: &mut Dice) {
     }
     let span = dice.millis((500, 8_000));
     tokio::time::sleep(span).await;
-    world.journal.note(format_args!("process {} is back", node.process.number));
+    world.journal.note(format_args!("process {} is reconnected to its shards", node.process.number));
     node.process.set(Life::Running);
     let span = dice.millis((500, 3_000));
     tokio::time::sleep(span).await;
@@ -153,7 +153,7 @@ async fn step_clock(world: &World, dice: &mut Dice) {
 pub async fn stop(world: &World, node: &Node) {
     let number = node.process.number;
     world.told.lock().unwrap_or_else(PoisonError::into_inner).push(number);
-    let told = world.journal.note(format_args!("process {number} is told to stop"));
+    let told = world.journal.note(format_args!("process {number} begins to stop"));
     let start = world.journal.elapsed();
     let stopped = tokio::select! {
         biased;

@@ -43,7 +43,7 @@ async fn step(port: &mut Port<'_>, node: &Node) {
         82..90 => nack(port, node).await,
         90..94 => extend(port, node).await,
         94..97 => settle_old(port, node).await,
-        _ => look(port, node, tenant).await,
+        _ => read_overview(port, node, tenant).await,
     }
 }
 
@@ -219,17 +219,17 @@ async fn settle_old(port: &mut Port<'_>, node: &Node) {
 }
 
 /// Reads the active topics or the status.
-async fn look(port: &mut Port<'_>, node: &Node, tenant: usize) {
+async fn read_overview(port: &mut Port<'_>, node: &Node, tenant: usize) {
     let call =
         ActiveTopicsCall { namespace: namespace(tenant), limit: 100, after: None, prefix: String::new() };
-    let looking = async {
+    let reading = async {
         if port.dice.chance(500) {
             drop(node.engine.active_topics(call).await);
         } else if let Some(status) = node.engine.status().await {
             bounded(port.world, &status);
         }
     };
-    drop(tokio::time::timeout(Duration::from_secs(30), looking).await);
+    drop(tokio::time::timeout(Duration::from_secs(30), reading).await);
 }
 
 fn bounded(world: &World, status: &forebay_engine::Status) {

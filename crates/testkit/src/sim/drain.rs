@@ -14,9 +14,9 @@ use super::{
 use crate::fake::Dice;
 
 /// How long the remaining items may take if no clock stepped.
-const BOUND: Duration = Duration::from_secs(300);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(300);
 /// The same if clocks stepped by up to an hour: a shard's time runs slower until the clocks agree.
-const BOUND_CLOCKS: Duration = Duration::from_secs(3 * 3_600);
+const DRAIN_TIMEOUT_CLOCKS: Duration = Duration::from_secs(3 * 3_600);
 
 /// Ends all faults and processes every item.
 pub async fn drain(world: &World, mut dice: Dice) {
@@ -38,7 +38,7 @@ pub async fn drain(world: &World, mut dice: Dice) {
     }
     audit(world, &node).await;
     let mut port = Port { world, dice };
-    let bound = if world.plan.exact_time() { BOUND } else { BOUND_CLOCKS };
+    let bound = if world.plan.exact_time() { DRAIN_TIMEOUT } else { DRAIN_TIMEOUT_CLOCKS };
     let end = world.journal.elapsed() + bound;
     loop {
         while left(world) > 0 {

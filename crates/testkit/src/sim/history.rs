@@ -113,7 +113,7 @@ pub enum Known {
 }
 
 /// What a caller knows after a refusal.
-pub fn told(refusal: &Refusal) -> Known {
+pub fn known_after(refusal: &Refusal) -> Known {
     match refusal.reason {
         Reason::OutcomeUnknown | Reason::DeadlineExceeded => Known::Maybe,
         _ => Known::Not,
@@ -126,10 +126,10 @@ impl<T> Answer<Vec<Result<T, Refusal>>> {
         match self {
             Self::Done(results) => match results.get(member) {
                 Some(Ok(_)) => Known::Done,
-                Some(Err(refusal)) => told(refusal),
+                Some(Err(refusal)) => known_after(refusal),
                 None => Known::Maybe,
             },
-            Self::Refused(refusal) => told(refusal),
+            Self::Refused(refusal) => known_after(refusal),
             Self::Lost => Known::Maybe,
         }
     }

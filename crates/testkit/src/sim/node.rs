@@ -9,7 +9,7 @@ use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq
 
 use super::{
     caller_bug::CallerBug,
-    history::{Answer, Call, Known, Sent, What, told},
+    history::{Answer, Call, Known, Sent, What, known_after},
     payload::payload,
     world::{Node, World},
 };
@@ -94,7 +94,7 @@ impl Port<'_> {
 
     /// Ends deliveries.
     pub async fn ack(&mut self, node: &Node, tenant: usize, receipts: Vec<Receipt>) -> Vec<Known> {
-        let start = self.begin(node, format_args!("ack {:?}", Names(&receipts)));
+        let start = self.begin(node, format_args!("ack {:?}", ReceiptNames(&receipts)));
         let mut answer = if self.has_bug(CallerBug::AckForgotten, 100) {
             Answer::Done(vec![Ok(()); receipts.len()])
         } else {
@@ -110,7 +110,8 @@ impl Port<'_> {
     /// Nacks deliveries.
     pub async fn nack(&mut self, node: &Node, tenant: usize, nacks: Vec<NackOf>) {
         let receipts: Vec<Receipt> = nacks.iter().map(|nack| nack.receipt).collect();
-        let start = self.begin(node, format_args!("nack {:?} {:?}", Names(&receipts), Actions(&nacks)));
+        let start =
+            self.begin(node, format_args!("nack {:?} {:?}", ReceiptNames(&receipts), Actions(&nacks)));
         let mut answer = if self.has_bug(CallerBug::NackForgotten, 300) {
             Answer::Done(vec![Ok(()); receipts.len()])
         } else {
@@ -124,7 +125,7 @@ impl Port<'_> {
     /// Extends leases.
     pub async fn extend(&mut self, node: &Node, tenant: usize, extensions: Vec<ExtendOf>) {
         let receipts: Vec<Receipt> = extensions.iter().map(|extension| extension.receipt).collect();
-        let start = self.begin(node, format_args!("extend {:?}", Names(&receipts)));
+        let start = self.begin(node, format_args!("extend {:?}", ReceiptNames(&receipts)));
         let mut answer = self.call(node, node.engine.extend_lease(extensions.clone())).await;
         if let Answer::Done(results) = &mut answer
             && self.world.plan.caller_bug == Some(CallerBug::ExtensionExaggerated)
@@ -136,7 +137,7 @@ impl Port<'_> {
 
     /// Waits for an answer until the deadline passes, the caller disconnects, or the process dies.
     async fn call<T>(&mut self, node: &Node, call: impl Future<Output = Result<T, Refusal>>) -> Answer<T> {
-        let patience = match self.dice.chance(self.world.plan.cancels) {
+        let timeout = match self.dice.chance(self.world.plan.cancels) {
             true => self.dice.millis((0, 300)),
             false => DEADLINE,
         };
@@ -147,7 +148,7 @@ impl Port<'_> {
                 Ok(answer) => Answer::Done(answer),
                 Err(refusal) => Answer::Refused(refusal),
             },
-            () = tokio::time::sleep(patience) => Answer::Lost,
+            () = tokio::time::sleep(timeout) => Answer::Lost,
         }
     }
 
@@ -156,8 +157,8 @@ impl Port<'_> {
     }
 
     fn end(&self, node: &Node, tenant: usize, start: Moment, what: What) {
-        let brief = brief(&what);
-        let end = self.world.journal.note(format_args!("<- call {}: {brief}", start.event));
+        let summary = summary(&what);
+        let end = self.world.journal.note(format_args!("<- call {}: {summary}", start.event));
         let (process, namespace) = (node.process.number, namespace(tenant));
         self.world.record(Call { process, namespace, start, end, what });
     }
@@ -192,7 +193,7 @@ impl Port<'_> {
             return;
         }
         let definite = |refusal: &mut Refusal| {
-            if told(refusal) == Known::Maybe {
+            if known_after(refusal) == Known::Maybe {
                 *refusal = Refusal::new(Reason::ShardUnavailable, "told as a failure");
             }
         };
@@ -225,7 +226,7 @@ fn new_item(sent: &Sent) -> NewItem {
 }
 
 /// A short text of an answer, for the trace.
-fn brief(what: &What) -> String {
+fn summary(what: &What) -> String {
     fn all<T>(answer: &Answer<Vec<T>>, one: impl Fn(&T) -> String) -> String {
         match answer {
             Answer::Done(results) => results.iter().map(one).collect::<Vec<_>>().join(" "),
@@ -282,9 +283,9 @@ impl std::fmt::Debug for Tags<'_> {
     }
 }
 
-struct Names<'a>(&'a [Receipt]);
+struct ReceiptNames<'a>(&'a [Receipt]);
 
-impl std::fmt::Debug for Names<'_> {
+impl std::fmt::Debug for ReceiptNames<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|receipt| write!(f, "{}.{} ", receipt.item, receipt.delivery))
     }

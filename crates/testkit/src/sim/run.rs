@@ -44,13 +44,14 @@ pub fn run(plan: Plan) -> Report {
         .start_paused(true)
         .build()
         .expect("a runtime without I/O needs nothing");
-    let world = runtime.block_on(act(plan));
+    let world = runtime.block_on(simulate(plan));
     drop(runtime);
-    let mut wrong = std::mem::take(&mut *world.violations.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut violations =
+        std::mem::take(&mut *world.violations.lock().unwrap_or_else(PoisonError::into_inner));
     if PANICS.get() > panics {
-        wrong.push(("PANIC", "a task panicked: see above".to_owned()));
+        violations.push(("PANIC", "a task panicked: see above".to_owned()));
     }
-    judge(&world, wrong)
+    report(&world, violations)
 }
 
 /// Panics in tasks of the engine are seen by nobody, so they are counted.
@@ -65,7 +66,7 @@ fn count_panics() {
     });
 }
 
-async fn act(plan: Plan) -> Arc<World> {
+async fn simulate(plan: Plan) -> Arc<World> {
     let mut dice = Dice::new(plan.seed ^ 0x5eed);
     let world = Arc::new(World::new(plan, &mut dice).await);
     let node = world.start(dice.next(), 0);
@@ -73,7 +74,7 @@ async fn act(plan: Plan) -> Arc<World> {
         node.engine.ready().await;
     }
     chaos::begin(&world, &mut dice);
-    let trouble = {
+    let faults = {
         let (world, dice) = (world.clone(), dice.fork());
         tokio::spawn(async move { chaos::run_faults(&world, dice).await })
     };
@@ -83,15 +84,15 @@ async fn act(plan: Plan) -> Arc<World> {
         clients.spawn(async move { client::live(&world, dice).await });
     }
     clients.join_all().await;
-    trouble.abort();
-    drop(trouble.await);
+    faults.abort();
+    drop(faults.await);
     drain::drain(&world, dice.fork()).await;
     world
 }
 
-fn judge(world: &World, wrong: Vec<Finding>) -> Report {
+fn report(world: &World, violations: Vec<Finding>) -> Report {
     let mut shards = Vec::new();
-    let mut findings = wrong;
+    let mut findings = violations;
     let mut coverage = Coverage::default();
     for db in &world.dbs {
         let state = &mut *db.lock();

@@ -150,7 +150,7 @@ impl World {
     /// Records a violation.
     pub fn blame(&self, invariant: &'static str, what: impl Into<String>) {
         let what = what.into();
-        self.journal.note(format_args!("WRONG: {invariant}: {what}"));
+        self.journal.note(format_args!("VIOLATION: {invariant}: {what}"));
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).push((invariant, what));
     }
 

@@ -5,7 +5,7 @@ use forebay_types::{Reason, Refusal};
 use super::record::{Finding, RunRecord};
 use crate::{
     fake::{Moment, POISON},
-    sim::history::{Answer, Call, Known, What, told},
+    sim::history::{Answer, Call, Known, What, known_after},
 };
 
 pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
@@ -46,7 +46,7 @@ fn member(call: &Call, poison: bool, result: Option<Result<(), &Refusal>>, found
     let name = format!("a member of call {}", call.start.event);
     match result {
         Some(Ok(())) if poison => {
-            found.push(("BATCH-ATTRIBUTION", format!("{name} can't be stored, and was answered OK")));
+            found.push(("BATCH-ATTRIBUTION", format!("{name} cannot be stored and was answered OK")));
         }
         Some(Err(refusal)) if !poison && !passing(refusal.reason) => {
             found.push(("BATCH-ATTRIBUTION", format!("{name} was refused: {refusal}")));
@@ -116,7 +116,7 @@ fn unknown(what: &What) -> bool {
     match what {
         What::Enqueue { items, answer, .. } => any(answer, items.len()),
         What::Dequeue { answer, .. } => {
-            matches!(answer, Answer::Refused(refusal) if told(refusal) == Known::Maybe)
+            matches!(answer, Answer::Refused(refusal) if known_after(refusal) == Known::Maybe)
         }
         What::Ack { receipts, answer } => any(answer, receipts.len()),
         What::Nack { nacks, answer } => any(answer, nacks.len()),

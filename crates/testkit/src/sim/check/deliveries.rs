@@ -41,7 +41,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
             found.push(("NO-DELIVERY-AFTER-ACK", format!("{name} after its ack")));
         }
         if !seen.insert((id, delivered.attempt)) {
-            found.push(("LEASE-EXCLUSIVE", format!("{name} was handed out twice")));
+            found.push(("LEASE-EXCLUSIVE", format!("{name} was delivered twice")));
         }
         match items.by_id.get(&id) {
             Some(item) => before(call, delivered, item, items, &name, found),
@@ -90,7 +90,7 @@ fn phantom(
 ) {
     let tag = tag_of(&delivered.body.payload);
     let Some(of_tag) = tag.and_then(|tag| sent.get(&tag)) else {
-        return found.push(("NO-PHANTOM", format!("{name} holds a payload that nobody sent")));
+        return found.push(("NO-PHANTOM", format!("{name} has a payload that nobody sent")));
     };
     let same = |of: &&(&Call, &Sent, Known)| {
         let (by, item, _) = **of;
@@ -123,7 +123,7 @@ fn before(
             phase.deleted() && phase.done.event > call.start.event && phase.done.event <= call.end.event
         });
         if during.next().is_none() {
-            found.push(("LEASE-BEFORE-DELIVERY", format!("{name} was handed out before it was removed")));
+            found.push(("LEASE-BEFORE-DELIVERY", format!("{name} was delivered before it was removed")));
         }
         return;
     };
@@ -133,17 +133,17 @@ fn before(
     };
     let opened = &item.phases[lease.opened];
     if opened.done.event > call.end.event {
-        found.push(("LEASE-BEFORE-DELIVERY", format!("{name} was handed out before its lease")));
+        found.push(("LEASE-BEFORE-DELIVERY", format!("{name} was delivered before its lease")));
     }
     if opened.done.event <= call.start.event {
         found.push(("LEASE-EXCLUSIVE", format!("{name} has a lease from before the call")));
     }
     let told = (receipt.delivery, delivered.attempt, delivered.lease_expires_at);
     if told != (lease.entry.delivery(), lease.entry.delivery(), Some(lease.entry.deadline)) {
-        found.push(("LEASE-EXCLUSIVE", format!("{name} tells {told:?}, its lease {:?}", lease.entry)));
+        found.push(("LEASE-EXCLUSIVE", format!("{name} reports {told:?}, its lease is {:?}", lease.entry)));
     }
     if lease.closed.is_some_and(|closed| item.phases[closed].done.event < call.end.event) {
-        found.push(("LEASE-EXCLUSIVE", format!("{name} was handed out after the end of its lease")));
+        found.push(("LEASE-EXCLUSIVE", format!("{name} was delivered after the end of its lease")));
     }
 }
 
@@ -191,10 +191,10 @@ fn at_most_once(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
             record.shards.iter().filter(|shard| shard.id == item.id.shard).flat_map(|shard| &shard.owners);
         let lost = owners.any(|owner| owner.done.event > phase.done.event);
         if handed && back {
-            found.push(("LEASE-EXCLUSIVE", format!("{} was handed out and came back", item.id)));
+            found.push(("LEASE-EXCLUSIVE", format!("{} was delivered and returned", item.id)));
         }
         if !(expired || back || handed || died || lost) {
-            found.push(("NO-LOST-ENQUEUE", format!("{} was removed and handed to nobody", item.id)));
+            found.push(("NO-LOST-ENQUEUE", format!("{} was removed and delivered to nobody", item.id)));
         }
     }
 }

@@ -66,7 +66,7 @@ fn answered(member: &Member<'_>, items: &Items, found: &mut Vec<Finding>) {
         found.push(("NO-PHANTOM", format!("#{tag} was answered {id}, which is {:?}", item.tag)));
     }
     if member.duplicate && member.sent.dedupe_key.is_none() && !member.by_request {
-        found.push(("IDEMPOTENT-ENQUEUE", format!("#{tag} without a key is called a duplicate")));
+        found.push(("IDEMPOTENT-ENQUEUE", format!("#{tag} without a key is reported as a duplicate")));
     }
     if !member.duplicate && !matches(item, member) {
         found.push(("NO-PHANTOM", format!("#{tag} is stored as something else: {item:?}")));
@@ -104,7 +104,7 @@ fn told_as_failed(members: &[Member<'_>], items: &Items, found: &mut Vec<Finding
         }
     }
     for item in items.by_id.values().filter(|item| item.tag.is_none()) {
-        found.push(("NO-PHANTOM", format!("{} holds a payload that nobody sent", item.id)));
+        found.push(("NO-PHANTOM", format!("{} has a payload that nobody sent", item.id)));
     }
 }
 

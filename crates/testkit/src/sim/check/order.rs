@@ -16,12 +16,12 @@ use crate::{
 };
 
 /// A healthy shard answers a commit within this time.
-const ANSWER: Duration = Duration::from_millis(5);
+const COMMIT_ANSWER_MAX: Duration = Duration::from_millis(5);
 
 /// A new owner has loaded its shard after this time.
-const LOAD: Duration = Duration::from_millis(30);
+const LOAD_MAX: Duration = Duration::from_millis(30);
 /// The engine knows of a commit after this time.
-const SETTLE: Duration = Duration::from_millis(60);
+const COMMIT_KNOWN_AFTER: Duration = Duration::from_millis(60);
 
 /// The call of each delivery: by item and attempt, the event at which the call began.
 type Takers = HashMap<(ItemId, u32), u64>;
@@ -80,7 +80,7 @@ fn owns(record: &RunRecord, call: &Call, id: ItemId) -> bool {
     let shard = record.shards.iter().find(|shard| shard.id == id.shard);
     let mut before = shard.into_iter().flat_map(|shard| &shard.owners);
     let last = before.rfind(|owner| owner.done.event < call.end.event);
-    last.is_some_and(|owner| owner.process == call.process && owner.done.at.plus(LOAD) < call.start.at)
+    last.is_some_and(|owner| owner.process == call.process && owner.done.at.plus(LOAD_MAX) < call.start.at)
 }
 
 fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
@@ -89,7 +89,7 @@ fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
     };
     let phase = &item.phases[at];
     let ready = phase.location == Location::Ready && phase.lease.is_none();
-    let known = phase.done.at.plus(SETTLE) < call.start.at;
+    let known = phase.done.at.plus(COMMIT_KNOWN_AFTER) < call.start.at;
     let expired = item.expires_at.is_some_and(|end| end <= call.end.at);
     // The next receiver must be known: a lost call may have reserved the item.
     let later = item.phases.get(at + 1).is_some_and(|next| {
@@ -129,7 +129,7 @@ fn passed_over<'a>(
     takers: &Takers,
 ) -> Option<&'a Phase> {
     // The engine learns of a commit a little after it takes effect.
-    let known = |phase: &Phase| phase.done.at.plus(ANSWER) < call.start.at;
+    let known = |phase: &Phase| phase.done.at.plus(COMMIT_ANSWER_MAX) < call.start.at;
     let at = other.phases.iter().rposition(|phase| phase.done.event < call.start.event)?;
     let phase = &other.phases[at];
     let better = (phase.key.priority, phase.key.rank, other.id) < key;

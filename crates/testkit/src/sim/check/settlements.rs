@@ -91,7 +91,8 @@ fn done(call: &Call, receipt: Receipt, nack: Option<NackAction>, items: &Items, 
     let lease = items.leases.get(&(receipt.item, receipt.nonce));
     let closed = lease.and_then(|lease| Some(&items.by_id[&receipt.item].phases[lease.closed?]));
     let Some(phase) = closed.filter(|phase| phase.done.event < call.end.event) else {
-        return found.push(("NO-STALE-OK", format!("{name} was answered OK, and its delivery goes on")));
+        return found
+            .push(("NO-STALE-OK", format!("{name} was answered OK, and its delivery is still open")));
     };
     if phase.done.event <= call.start.event {
         return found.push(("STALE-RECEIPT-INERT", format!("{name} was answered OK after its delivery")));
@@ -150,7 +151,7 @@ fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
                     .filter(|phase| phase.done.event > call.start.event && phase.done.event < call.end.event);
                 if !phases.any(|phase| phase.changes.iter().any(stands)) {
                     let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
-                    found.push(("NO-STALE-OK", format!("{name} was extended, and the log does not know")));
+                    found.push(("NO-STALE-OK", format!("{name} was extended, which is not in the log")));
                 }
             }
             Some(Err(refusal)) => lost(call, receipt, refusal, items, found),
@@ -194,13 +195,16 @@ fn reason(
                 let by_nack = requested(&|nack| matches!(nack, Some(NackAction::Fail(_))));
                 let by_release = requested(&|nack| matches!(nack, Some(NackAction::Release(_))));
                 if !(failed && (by_nack || ran_out) || kept && (by_release || !handed)) {
-                    found.push(("LEASE-EXCLUSIVE", format!("{name} ended before its time: {requeue:?}")));
+                    found.push(("LEASE-EXCLUSIVE", format!("{name} ended without a reason: {requeue:?}")));
                 }
                 if requeue.failures >= item.max_attempts {
-                    found.push(("EVENTUAL-REDELIVERY", format!("{name} failed too often to go back")));
+                    found.push((
+                        "EVENTUAL-REDELIVERY",
+                        format!("{name} was requeued after too many failures"),
+                    ));
                 }
                 if requeue.deliveries != lease.entry.delivery() {
-                    found.push(("LEASE-EXCLUSIVE", format!("{name} goes back as {requeue:?}")));
+                    found.push(("LEASE-EXCLUSIVE", format!("{name} was requeued as {requeue:?}")));
                 }
             }
             _ => {}

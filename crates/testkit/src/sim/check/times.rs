@@ -39,14 +39,14 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     for (call, delivered) in deliveries::all(record) {
         let What::Dequeue { call: asked, .. } = &call.what else { continue };
         if delivered.expires_at.is_some_and(|end| end <= call.end.at) {
-            found.push(("TIME", format!("{} was handed out after its end", delivered.id)));
+            found.push(("TIME", format!("{} was delivered after its end", delivered.id)));
         }
         let Some(end) = delivered.lease_expires_at else { continue };
         let own = items.by_id.get(&delivered.id).and_then(|item| leases.get(&item.tag?)).copied();
         let Some(span) = asked.lease.or(own) else { continue };
         if end < call.start.at.plus(span) || end > call.end.at.plus(span) {
             let id = delivered.id;
-            found.push(("TIME", format!("{id} has a lease until {end:?}, and not of {span:?}")));
+            found.push(("TIME", format!("{id} has a lease until {end:?} and not for {span:?}")));
         }
     }
 }
