@@ -39,9 +39,9 @@ pub enum Bug {
     /// A row that can't be stored fails its whole batch.
     PoisonFailsAll,
     /// A new item goes to a waiting poll although a better one is there.
-    MeetsTooEarly,
+    HandsOffTooEarly,
     /// A new item that went to a waiting poll is offered to others too.
-    MetStaysReady,
+    HandedOffStaysReady,
     /// A node stops with work in hand.
     StopHasty,
 }

@@ -94,9 +94,17 @@ engine! {
     an_expired_item_delivered: ExpiryIgnored in Crashes | TakeOvers | Rollbacks breaks "TIME";
     an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
     a_poisoned_row_that_fails_others: PoisonFailsAll in Rollbacks breaks "BATCH-ATTRIBUTION";
-    a_new_item_before_a_better_one: MeetsTooEarly in Crashes breaks "PRIORITY";
-    an_item_met_that_stays_ready: MetStaysReady in Quiet breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
+    an_item_handed_off_that_stays_ready: HandedOffStaysReady in Quiet breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
     a_hasty_stop: StopHasty in Crashes breaks "CLEAN-DRAIN";
+}
+
+/// It takes a batch that inserts an item for a waiting poll and makes a better one ready: many callers of
+/// one topic, and commits that take long enough for them to meet.
+#[test]
+fn a_new_item_before_a_better_one() {
+    plant(Some(Bug::HandsOffTooEarly));
+    let crowded = |plan: &mut Plan| (plan.topics, plan.clients, plan.steps) = (1, 8, 60);
+    found("HandsOffTooEarly", &[Kind::Unknown, Kind::TakeOvers], &["PRIORITY"], crowded);
 }
 
 store! {

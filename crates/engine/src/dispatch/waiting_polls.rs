@@ -36,7 +36,7 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
         let parts = core.topics.parts(&name);
         let margin = core.settings.limits.members;
         let ready = parts.into_iter().any(|part| may_be_ready(&mut core.slots, part, margin, moment));
-        if !ready || on(Bug::MeetsTooEarly) {
+        if !ready || on(Bug::HandsOffTooEarly) {
             waiting.insert(name, polls);
         }
     }

@@ -1,5 +1,7 @@
 //! Which situations the runs met.
 
+use std::collections::HashSet;
+
 use forebay_types::DeliveryPolicy;
 
 use super::{
@@ -35,6 +37,8 @@ pub struct Coverage {
     pub extended: u64,
     /// Deliveries of at-most-once items.
     pub at_most_once: u64,
+    /// New items that were leased in their own batch.
+    pub handed_off: u64,
 }
 
 impl Coverage {
@@ -51,6 +55,7 @@ impl Coverage {
         self.lost += other.lost;
         self.extended += other.extended;
         self.at_most_once += other.at_most_once;
+        self.handed_off += other.handed_off;
         let (sum, shards) = (&mut self.shards, &other.shards);
         sum.unknown += shards.unknown;
         sum.unknown_done += shards.unknown_done;
@@ -80,6 +85,7 @@ impl Coverage {
             ("a lost call", self.lost),
             ("an extension", self.extended),
             ("a delivery at most once", self.at_most_once),
+            ("a direct hand-off", self.handed_off),
         ];
         all.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect()
     }
@@ -120,8 +126,11 @@ impl Coverage {
             }
         }
         for batch in record.shards.iter().flat_map(|shard| &shard.log) {
+            let mut new = HashSet::new();
             for change in &batch.changes {
                 match change {
+                    Change::Inserted(row) => drop(new.insert(row.key.seq)),
+                    Change::Leased(entry) => self.handed_off += u64::from(new.contains(&entry.seq)),
                     Change::Closed(entry) => self.ran_out += u64::from(entry.deadline <= batch.done.at),
                     Change::DeadLettered(_) => self.dead_letters += 1,
                     Change::Deleted(row) => {

@@ -122,7 +122,7 @@ impl OwnedShard {
         if state == State::Ready {
             self.topics.with_window(topic, |window| {
                 // What stays in the store alone need not be copied.
-                if window.wants(key) && (!handed_off || on(Bug::MetStaysReady)) {
+                if window.wants(key) && (!handed_off || on(Bug::HandedOffStaysReady)) {
                     window.add(key, item.cached_item());
                 } else {
                     window.invalidate(key.seq);

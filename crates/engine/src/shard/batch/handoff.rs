@@ -41,7 +41,7 @@ pub(super) fn add_handoffs(builder: &mut BatchBuilder<'_>, mut waiting: WaitingP
         return handed_off;
     }
     for (name, mut candidates) in candidates(builder, &waiting) {
-        if readies_other_items(builder, candidates[0].topic) && !on(Bug::MeetsTooEarly) {
+        if readies_other_items(builder, candidates[0].topic) && !on(Bug::HandsOffTooEarly) {
             continue;
         }
         candidates.sort_unstable();

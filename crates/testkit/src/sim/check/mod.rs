@@ -5,6 +5,7 @@
 mod answers;
 mod deliveries;
 mod enqueues;
+mod handoffs;
 mod items;
 mod order;
 mod owners;
@@ -24,6 +25,7 @@ pub fn check(record: &RunRecord) -> Vec<Finding> {
     deliveries::check(record, &items, &mut found);
     settlements::check(record, &items, &mut found);
     times::check(record, &items, &mut found);
+    handoffs::check(&items, &mut found);
     answers::check(record, &mut found);
     if record.healthy {
         order::empty(record, &items, &mut found);
