@@ -1,6 +1,7 @@
 """A producer and a consumer of Forebay: python worker.py [host:port]"""
 
 import sys
+import time
 import uuid
 
 import grpc
@@ -28,6 +29,7 @@ def repeated(call, request, timeout=30, attempts=8):
         except grpc.RpcError as error:
             if error.code() not in REPEATABLE or attempt + 1 == attempts:
                 raise
+            time.sleep(min(0.5 * 2**attempt, 10))
 
 
 def why(status):
