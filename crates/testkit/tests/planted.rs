@@ -98,8 +98,8 @@ engine! {
     a_hasty_stop: StopHasty in Crashes breaks "CLEAN-DRAIN";
 }
 
-/// It takes a batch that inserts an item for a waiting poll and makes a better one ready: many callers of
-/// one topic, and commits that take long enough for them to meet.
+/// It takes a batch that inserts an item for a waiting poll and makes a better one ready. So there are many
+/// callers of one topic, and commits that take long enough for them to meet.
 #[test]
 fn a_new_item_before_a_better_one() {
     plant(Some(Bug::HandsOffTooEarly));

@@ -2,11 +2,11 @@
 
 use forebay_types::Receipt;
 
-use super::settle;
+use super::settle::{self, Member};
 use crate::{api::Settled, core::Core, messages::event::Reply, shard::work::SettleKind};
 
 /// Serves the call.
 pub(crate) fn serve(core: &mut Core, acks: Vec<Receipt>, reply: Reply<Vec<Settled>>) {
-    let members = acks.into_iter().map(|receipt| (receipt, SettleKind::Ack));
+    let members = acks.into_iter().map(|receipt| Member { receipt, kind: SettleKind::Ack });
     settle::begin(core, members.collect(), reply);
 }

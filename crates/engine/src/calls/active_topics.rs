@@ -76,11 +76,11 @@ fn refresh(core: &mut Core, namespace: &Namespace) -> bool {
     let mut unknown = BTreeSet::new();
     for topic in index.take_stale() {
         let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
-        if prefetch::is_head_unknown(core, &name) {
+        let parts = core.topics.parts(&name);
+        if prefetch::is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {
             unknown.insert(topic);
             continue;
         }
-        let parts = core.topics.parts(&name);
         let head = parts.into_iter().filter_map(|part| head(&mut core.slots, part, moment)).min();
         let position = head.map(|head| TopicPosition {
             best_priority: head.priority,

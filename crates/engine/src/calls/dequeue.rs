@@ -27,7 +27,7 @@ pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<De
     // otherwise waits for it.
     let outstanding = names.iter().any(|name| merge::is_outstanding(core, name, at));
     if !waits && !outstanding {
-        return answer::empty(core, id);
+        return answer::empty(&mut core.polls, &mut core.topics, id);
     }
     let until = if waits { until } else { at.plus(HEAD_TIMEOUT) };
     core.timers.set(until, Timer::Poll(id));
@@ -54,8 +54,8 @@ fn refusal(core: &Core, call: &DequeueCall) -> Option<Refusal> {
 
 /// The caller went away: what is leased for it already is returned.
 pub(crate) fn caller_gone(core: &mut Core, id: u64) {
-    if let Some(leases) = answer::remove(core, id).and_then(|poll| poll.leases) {
+    if let Some(leases) = answer::remove(&mut core.polls, &mut core.topics, id).and_then(|poll| poll.leases) {
         let returns = leases.ready.into_iter().map(|ready| ready.on_return).collect();
-        undelivered::return_undelivered(core, returns);
+        undelivered::return_undelivered(&mut core.slots, returns);
     }
 }

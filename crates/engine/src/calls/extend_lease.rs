@@ -1,6 +1,6 @@
 //! ExtendLease: the ends of leases are moved.
 
-use super::settle;
+use super::settle::{self, Member};
 use crate::{
     api::{ExtendOf, Extended},
     core::Core,
@@ -16,6 +16,9 @@ pub(crate) fn serve(core: &mut Core, extensions: Vec<ExtendOf>, reply: Reply<Vec
         return;
     }
     core.calls.begin_extension(id, extensions.len(), reply);
-    let members = extensions.into_iter().map(|of| (of.receipt, SettleKind::Extend { lease: of.lease }));
-    settle::queue(core, id, members.collect());
+    let members = extensions.into_iter().map(|extension| {
+        let ExtendOf { receipt, lease } = extension;
+        Member { receipt, kind: SettleKind::Extend { lease } }
+    });
+    settle::queue(&mut core.slots, &mut core.calls, id, members.collect());
 }

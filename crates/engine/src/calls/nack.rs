@@ -1,6 +1,6 @@
 //! Nack: items are given back.
 
-use super::settle;
+use super::settle::{self, Member};
 use crate::{
     api::{NackOf, Settled},
     core::Core,
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) fn serve(core: &mut Core, nacks: Vec<NackOf>, reply: Reply<Vec<Settled>>) {
     let members = nacks.into_iter().map(|nack| {
         let NackOf { receipt, action, metadata, reason } = nack;
-        (receipt, SettleKind::Nack { action, metadata, reason })
+        Member { receipt, kind: SettleKind::Nack { action, metadata, reason } }
     });
     settle::begin(core, members.collect(), reply);
 }

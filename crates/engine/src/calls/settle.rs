@@ -6,37 +6,45 @@ use forebay_types::{Fate, Reason, Receipt, Refusal};
 
 use crate::{
     api::Settled,
-    core::Core,
+    core::{Core, pending_calls::PendingCalls, slot::Slots},
     index::ShardIndex,
     messages::event::Reply,
     planted::{Bug, on},
     shard::work::{ReplySlot, SettleKind, SettleRequest},
 };
 
+/// One member of a call.
+pub(super) struct Member {
+    /// The delivery.
+    pub receipt: Receipt,
+    /// What is to be done.
+    pub kind: SettleKind,
+}
+
 /// Begins an ack or nack call.
-pub(super) fn begin(core: &mut Core, members: Vec<(Receipt, SettleKind)>, reply: Reply<Vec<Settled>>) {
+pub(super) fn begin(core: &mut Core, members: Vec<Member>, reply: Reply<Vec<Settled>>) {
     let id = core.ids.next();
     if members.is_empty() {
         let _ = reply.send(Ok(Vec::new()));
         return;
     }
     core.calls.begin_settle(id, members.len(), reply);
-    queue(core, id, members);
+    queue(&mut core.slots, &mut core.calls, id, members);
 }
 
 /// Queues a call's members at their shards.
-pub(super) fn queue(core: &mut Core, call: u64, members: Vec<(Receipt, SettleKind)>) {
-    for (index, (receipt, kind)) in members.into_iter().enumerate() {
+pub(super) fn queue(slots: &mut Slots, calls: &mut PendingCalls, call: u64, members: Vec<Member>) {
+    for (index, Member { receipt, kind }) in members.into_iter().enumerate() {
         let request = SettleRequest { receipt, kind, slot: Some(ReplySlot { call, index }) };
         let id = receipt.item.shard;
-        let Some(shard) = core.slots.index_of(id) else {
+        let Some(shard) = slots.index_of(id) else {
             let message = format!("this node does not serve shard {id}");
-            core.calls.settle_refused(&request, Refusal::new(Reason::NotOwner, message));
+            calls.settle_refused(&request, Refusal::new(Reason::NotOwner, message));
             continue;
         };
-        match core.slots.merged_mut(shard) {
+        match slots.merged_mut(shard) {
             Some(holding) => holding.shard.settle(request),
-            None => core.calls.settle_refused(&request, core.slots[shard].refusal()),
+            None => calls.settle_refused(&request, slots[shard].refusal()),
         }
     }
 }

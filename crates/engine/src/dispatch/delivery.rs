@@ -76,7 +76,7 @@ pub(crate) fn handoff_cancelled(core: &mut Core, poll: u64) {
 pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, leased: Vec<Leased>) {
     let poll = part.poll;
     if core.polls.get(poll).is_none() {
-        return undelivered::return_lease(core, index, part, &leased);
+        return undelivered::return_lease(&mut core.slots, index, part, &leased);
     }
     let at_most_once = leased.iter().any(|leased| matches!(leased, Leased::Consumed));
     if leased.iter().any(|leased| matches!(leased, Leased::Expired))
@@ -94,7 +94,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
             Leased::Lease { deadline, delivery, nonce } if deadline.since(now) < lease / 2 => {
                 // The commit took so long that the consumer would have too little time.
                 let item = ItemId { shard: core.slots[index].id, seq: reserved.key.seq };
-                undelivered::release(core, index, Receipt { item, delivery, nonce });
+                undelivered::release(&mut core.slots, index, Receipt { item, delivery, nonce });
             }
             leased => ready.extend(hand_out(core, index, reserved, &leased)),
         }
@@ -176,7 +176,7 @@ fn wait_again(core: &mut Core, id: u64, again: bool) {
     }
     let Some(poll) = core.polls.get(id) else { return };
     if poll.until <= at || stopping {
-        return answer::empty(core, id);
+        return answer::empty(&mut core.polls, &mut core.topics, id);
     }
     let (until, names) = (poll.until, poll.call.topic_names());
     core.timers.set(until, Timer::Poll(id));
@@ -214,7 +214,7 @@ fn drop_ended(core: &mut Core, id: u64) {
     }
     // What was to be delivered at most once has left the shard already, and stays away.
     expired.retain(|action| matches!(action, ReturnAction::Release(_)));
-    undelivered::return_undelivered(core, expired);
+    undelivered::return_undelivered(&mut core.slots, expired);
 }
 
 fn answer_with_ready(core: &mut Core, id: u64) {
@@ -236,7 +236,7 @@ pub(crate) fn time_out(core: &mut Core, id: u64) {
     let at = core.time.monotonic();
     let Some(poll) = core.polls.get(id) else { return };
     match &poll.leases {
-        None => answer::empty(core, id),
+        None => answer::empty(&mut core.polls, &mut core.topics, id),
         Some(leases) if leases.is_late(at) => answer_with_ready(core, id),
         Some(_) => {}
     }

@@ -58,7 +58,7 @@ pub(crate) fn pick(core: &mut Core, call: &DequeueCall, at: Monotonic) -> Pick {
         if picked.full {
             break;
         }
-        prefetch::top_up(core, &name);
+        prefetch::top_up(&mut core.slots, &mut core.ids, core.topics.parts(&name));
     }
     if !picked.items.is_empty() {
         Pick::Found(picked.items)

@@ -1,10 +1,9 @@
 //! Sends the reads that fill windows: on demand, before a window runs empty, and in the background.
 
-use forebay_types::TopicName;
-
 use super::head::head;
 use crate::{
-    core::{Core, Ids, slot::Slots, topics::TopicPart},
+    clock::Moment,
+    core::{Ids, slot::Slots, topics::TopicPart},
     index::ShardIndex,
     shard::prefetch::Fetch,
 };
@@ -24,10 +23,10 @@ pub(crate) fn fetch_next(slots: &mut Slots, ids: &mut Ids, part: TopicPart, want
 }
 
 /// Fills the windows of a topic before they run empty.
-pub(crate) fn top_up(core: &mut Core, name: &TopicName) {
-    for part in core.topics.parts(name) {
-        let Some(holding) = &mut core.slots[part.shard].holding else { continue };
-        let read = core.ids.next();
+pub(crate) fn top_up(slots: &mut Slots, ids: &mut Ids, parts: Vec<TopicPart>) {
+    for part in parts {
+        let Some(holding) = &mut slots[part.shard].holding else { continue };
+        let read = ids.next();
         if let Some(request) = holding.shard.top_up(part.topic, read) {
             holding.reads.prefetch(read, request);
         }
@@ -36,19 +35,18 @@ pub(crate) fn top_up(core: &mut Core, name: &TopicName) {
 
 /// Whether some shard's head of this topic is not known yet. Begins to read it, unless many reads are under
 /// way.
-pub(crate) fn is_head_unknown(core: &mut Core, name: &TopicName) -> bool {
-    let moment = core.time.moment();
+pub(crate) fn is_head_unknown(slots: &mut Slots, ids: &mut Ids, parts: &[TopicPart], moment: Moment) -> bool {
     let mut unknown = false;
-    for part in core.topics.parts(name) {
-        if head(&mut core.slots, part, moment).is_some() {
+    for part in parts.iter().copied() {
+        if head(slots, part, moment).is_some() {
             continue;
         }
-        let Some(holding) = core.slots.merged_mut(part.shard) else { continue };
+        let Some(holding) = slots.merged_mut(part.shard) else { continue };
         if holding.shard.is_fetched(part.topic) {
             continue;
         }
         unknown = true;
-        let read = core.ids.next();
+        let read = ids.next();
         if let Some(request) = holding.shard.fetch_head(part.topic, read) {
             holding.reads.prefetch(read, request);
         }
@@ -57,10 +55,10 @@ pub(crate) fn is_head_unknown(core: &mut Core, name: &TopicName) -> bool {
 }
 
 /// Reads the heads of topics that were there when the shard was taken over, a few at a time.
-pub(crate) fn fetch_heads(core: &mut Core, index: ShardIndex) {
-    let Some(holding) = &mut core.slots[index].holding else { return };
+pub(crate) fn fetch_heads(slots: &mut Slots, ids: &mut Ids, index: ShardIndex) {
+    let Some(holding) = &mut slots[index].holding else { return };
     loop {
-        let read = core.ids.next();
+        let read = ids.next();
         let Some(request) = holding.shard.next_head(read) else { return };
         holding.reads.prefetch(read, request);
     }

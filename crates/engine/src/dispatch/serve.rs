@@ -32,7 +32,7 @@ pub(crate) fn serve_woken(core: &mut Core) {
 pub(crate) fn serve(core: &mut Core, id: u64, at: Monotonic) -> bool {
     let Some(poll) = core.polls.get(id) else { return true };
     if poll.reply.is_closed() {
-        answer::remove(core, id);
+        answer::remove(&mut core.polls, &mut core.topics, id);
         return true;
     }
     let call = poll.call.clone();
@@ -40,7 +40,8 @@ pub(crate) fn serve(core: &mut Core, id: u64, at: Monotonic) -> bool {
         Pick::Nothing => false,
         Pick::TooManyLeased => {
             let message = "the limit of leased items is reached: ack some, or wait for leases to end";
-            answer::refuse(core, id, Refusal::new(Reason::TooManyLeased, message).retry_after(RETRY_AFTER));
+            let refusal = Refusal::new(Reason::TooManyLeased, message).retry_after(RETRY_AFTER);
+            answer::refuse(&mut core.polls, &mut core.topics, id, refusal);
             true
         }
         Pick::Found(shards) => {

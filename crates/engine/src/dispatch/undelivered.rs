@@ -6,7 +6,7 @@ use forebay_types::{ItemId, Receipt};
 
 use crate::{
     api::NackAction,
-    core::Core,
+    core::slot::Slots,
     index::ShardIndex,
     messages::delivery_guard::ReturnAction,
     shard::{
@@ -16,29 +16,29 @@ use crate::{
 };
 
 /// Returns deliveries that nobody received.
-pub(crate) fn return_undelivered(core: &mut Core, returns: Vec<ReturnAction>) {
+pub(crate) fn return_undelivered(slots: &mut Slots, returns: Vec<ReturnAction>) {
     for action in returns {
         match action {
             ReturnAction::Release(receipt) => {
-                if let Some(shard) = core.slots.index_of(receipt.item.shard) {
-                    release(core, shard, receipt);
+                if let Some(shard) = slots.index_of(receipt.item.shard) {
+                    release(slots, shard, receipt);
                 }
             }
-            ReturnAction::Restore { shard, term, item } => restore(core, shard, term, *item),
+            ReturnAction::Restore { shard, term, item } => restore(slots, shard, term, *item),
         }
     }
 }
 
 /// Returns leases that were committed for a poll that has been answered, or whose caller went away.
-pub(crate) fn return_lease(core: &mut Core, shard: ShardIndex, part: ShardLease, leased: &[Leased]) {
-    let (id, term) = (core.slots[shard].id, core.slots[shard].term);
+pub(crate) fn return_lease(slots: &mut Slots, shard: ShardIndex, part: ShardLease, leased: &[Leased]) {
+    let (id, term) = (slots[shard].id, slots[shard].term);
     for (reserved, leased) in part.items.into_iter().zip(leased) {
         match leased {
             Leased::Expired => {}
-            Leased::Consumed => restore(core, shard, term, reserved),
+            Leased::Consumed => restore(slots, shard, term, reserved),
             Leased::Lease { delivery, nonce, .. } => {
                 let item = ItemId { shard: id, seq: reserved.key.seq };
-                release(core, shard, Receipt { item, delivery: *delivery, nonce: *nonce });
+                release(slots, shard, Receipt { item, delivery: *delivery, nonce: *nonce });
             }
         }
     }
@@ -46,8 +46,8 @@ pub(crate) fn return_lease(core: &mut Core, shard: ShardIndex, part: ShardLease,
 
 /// Ends a delivery without a failure. The item keeps its place. In a shard that was lost, the lease times
 /// out.
-pub(crate) fn release(core: &mut Core, shard: ShardIndex, receipt: Receipt) {
-    if let Some(owned) = core.slots.owned_mut(shard) {
+pub(crate) fn release(slots: &mut Slots, shard: ShardIndex, receipt: Receipt) {
+    if let Some(owned) = slots.owned_mut(shard) {
         let action = NackAction::Release(Duration::ZERO);
         let kind = SettleKind::Nack { action, metadata: None, reason: String::new() };
         owned.settle(SettleRequest { receipt, kind, slot: None });
@@ -55,9 +55,9 @@ pub(crate) fn release(core: &mut Core, shard: ShardIndex, receipt: Receipt) {
 }
 
 /// Inserts an item again. In a later term nobody knows it any more: it was delivered at most once.
-fn restore(core: &mut Core, shard: ShardIndex, term: u64, reserved: ReservedItem) {
-    if core.slots[shard].term == term
-        && let Some(owned) = core.slots.owned_mut(shard)
+fn restore(slots: &mut Slots, shard: ShardIndex, term: u64, reserved: ReservedItem) {
+    if slots[shard].term == term
+        && let Some(owned) = slots.owned_mut(shard)
     {
         owned.restore(reserved);
     }

@@ -67,7 +67,7 @@ fn handle(core: &mut Core, event: Event) {
         Event::Enqueue { call, bytes, reply } => enqueue::serve(core, call, bytes, reply),
         Event::Dequeue { id, call, reply } => dequeue::serve(core, id, call, reply),
         Event::PollGone(id) => dequeue::caller_gone(core, id),
-        Event::Undelivered(returns) => undelivered::return_undelivered(core, returns),
+        Event::Undelivered(returns) => undelivered::return_undelivered(&mut core.slots, returns),
         Event::Ack { acks, reply } => ack::serve(core, acks, reply),
         Event::Nack { nacks, reply } => nack::serve(core, nacks, reply),
         Event::ExtendLease { extensions, reply } => extend_lease::serve(core, extensions, reply),
@@ -95,7 +95,7 @@ fn advance(core: &mut Core) {
     }
     for index in core.slots.indexes() {
         maintain::maintain(core, index, at);
-        prefetch::fetch_heads(core, index);
+        prefetch::fetch_heads(&mut core.slots, &mut core.ids, index);
     }
     serve::serve_woken(core);
     active_topics::serve_waiting(core);
