@@ -1,4 +1,4 @@
-//! Renews the claim on a shard, and creates and drops generations of the dedupe table on the same connection.
+//! Renews the claim on a shard, and creates and drops generations of the dedupe table beside the batches.
 
 use std::{sync::Arc, time::Duration};
 
