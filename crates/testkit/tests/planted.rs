@@ -94,7 +94,8 @@ engine! {
     an_expired_item_delivered: ExpiryIgnored in Crashes | TakeOvers | Rollbacks breaks "TIME";
     an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
     a_poisoned_row_that_fails_others: PoisonFailsAll in Rollbacks breaks "BATCH-ATTRIBUTION";
-    an_item_handed_off_that_stays_ready: HandedOffStaysReady in Quiet breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
+    an_item_handed_off_that_stays_ready: HandedOffStaysReady in Quiet
+        breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
     a_hasty_stop: StopHasty in Crashes breaks "CLEAN-DRAIN";
 }
 
