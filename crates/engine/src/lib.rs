@@ -11,6 +11,7 @@ mod dispatch;
 mod engine;
 mod event_loop;
 mod index;
+mod invariant;
 mod io;
 mod messages;
 mod ownership;

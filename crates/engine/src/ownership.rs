@@ -8,7 +8,6 @@ use crate::{
     commit::answers,
     core::{
         Core,
-        breaker::Breaker,
         slot::{Holding, Slot},
         topics::TopicPart,
     },
@@ -16,7 +15,7 @@ use crate::{
     io::reads::Reads,
     messages::{
         event::ShardEvents,
-        shard::{TakenOver, Task},
+        shard::{ShardOrder, TakenOver},
     },
     shard::{Loaded, OwnedShard},
 };
@@ -56,12 +55,11 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     let slot = &mut core.slots[index];
     slot.term = term;
     slot.state = ShardState::Owned;
-    slot.last_error.clear();
-    slot.breaker = Breaker::new(at);
+    slot.health.taken_over(at);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
     slot.holding = Some(Box::new(Holding { shard, reads: Reads { reader, events } }));
     if core.stopping.is_stopping() {
-        let _ = slot.tasks.send(Task::Release);
+        let _ = slot.tasks.send(ShardOrder::Release);
     }
     report_ready(core);
 }
@@ -69,12 +67,13 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
 /// A shard's task can't take the shard for now.
 pub(crate) fn not_owned(core: &mut Core, index: ShardIndex, term: u64, state: ShardState, why: String) {
     let slot = &mut core.slots[index];
-    (slot.term, slot.state, slot.last_error) = (term, state, why);
+    (slot.term, slot.state) = (term, state);
+    slot.health.note(why);
     report_ready(core);
 }
 
 /// A shard was given up as asked.
-pub(crate) fn released(core: &mut Core, index: ShardIndex) {
+pub(crate) fn on_released(core: &mut Core, index: ShardIndex) {
     core.slots[index].state = ShardState::Stopped;
     lost(core, index, false);
 }
@@ -89,7 +88,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     if slot.state == ShardState::Owned {
         slot.state = ShardState::Waiting;
     }
-    slot.breaker.open(at);
+    slot.health.lost(at);
     let server = slot.server;
     if !core.slots.iter().any(|slot| slot.server == server && slot.holding.is_some()) {
         core.time.forget(server);

@@ -15,7 +15,7 @@ pub struct ActiveTopicsCall {
     pub prefix: String,
 }
 
-/// Where a topic stands among the active ones.
+/// The position of a topic among the active ones.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TopicPosition {
     /// Priority of its first item.

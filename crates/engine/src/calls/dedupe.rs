@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use forebay_store::{DedupeHit, StoreError};
-use forebay_types::{ItemId, Refusal, ShardId, Timestamp};
+use forebay_types::{ItemId, Refusal, Seq, ShardId, Timestamp};
 
 use crate::{
     api::Enqueued,
-    core::Core,
+    core::{Core, pending_calls::PendingCalls},
     index::ShardIndex,
     shard::{
         DedupeLookup, decode_answer,
@@ -49,8 +49,7 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
     let now = core.time.now();
     let keys = part.keys();
     let Some(shard) = core.slots.owned_mut(index) else {
-        debug_assert!(false, "an item is accepted by a shard that is owned");
-        return;
+        return refuse(core, index, part);
     };
     if keys.is_empty() {
         return shard.enqueue(part);
@@ -59,7 +58,7 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
         return shard.wait_for_keys(part);
     }
     let plan = plan(core, index, &keys);
-    let Some(shard) = core.slots.owned_mut(index) else { return };
+    let Some(shard) = core.slots.owned_mut(index) else { return refuse(core, index, part) };
     match plan {
         LookupPlan::Wait => shard.wait_for_keys(part),
         LookupPlan::Unavailable => {
@@ -100,7 +99,7 @@ fn ask(core: &mut Core, index: ShardIndex, mut lookup: DedupeLookup) {
     let Some(asked) = lookup.to_ask.pop_front() else { return answer_duplicates(core, index, lookup) };
     (lookup.asked, lookup.asked_term) = (asked, core.slots[asked].term);
     let keys = lookup.part.keys();
-    let Some(home) = &core.slots[index].holding else { return };
+    let Some(home) = &core.slots[index].holding else { return refuse(core, index, lookup.part) };
     let events = home.reads.events.clone();
     let Some(there) = &core.slots[asked].holding else { return refuse(core, index, lookup.part) };
     let generations = there.shard.generations();
@@ -127,7 +126,7 @@ pub(crate) fn looked_up(
         Ok(hits) if trusted => lookup.hits.extend(hits.into_iter().map(|hit| (slot.id, hit))),
         Ok(_) => return refuse(core, index, lookup.part),
         Err(error) => {
-            slot.strike(error.to_string(), at);
+            slot.health.strike(error.to_string(), at);
             return refuse(core, index, lookup.part);
         }
     }
@@ -162,8 +161,8 @@ fn answer_duplicates(core: &mut Core, index: ShardIndex, lookup: DedupeLookup) {
         Some((remembered.shard, decode_answer(&remembered.answer)?))
     };
     if let Some((shard, first)) = part.request.as_ref().and_then(first_answer) {
-        answer_request(core, &part, shard, first);
-        return released(core, index, &part);
+        answer_request(&mut core.calls, &part, shard, first);
+        return free(core, index, &part);
     }
     let (call, namespace, request) = (part.call, part.namespace, part.request);
     let (mut fresh, mut repeated) = (Vec::new(), Vec::new());
@@ -184,29 +183,29 @@ fn answer_duplicates(core: &mut Core, index: ShardIndex, lookup: DedupeLookup) {
         shard.enqueue(ShardEnqueue { call, namespace: namespace.clone(), request, items: fresh });
     }
     if !repeated.is_empty() {
-        released(core, index, &ShardEnqueue { call, namespace, request: None, items: repeated });
+        free(core, index, &ShardEnqueue { call, namespace, request: None, items: repeated });
     }
 }
 
 /// Answers a call whose request id is known as it was answered the first time.
 fn answer_request(
-    core: &mut Core,
+    calls: &mut PendingCalls,
     part: &ShardEnqueue,
     shard: ShardId,
-    first: Vec<Result<forebay_types::Seq, Refusal>>,
+    first: Vec<Result<Seq, Refusal>>,
 ) {
     if first.len() != part.items.len() {
         // Another call under the same id: whose answers these are is unknown.
         let message = "was already used for a call with a different number of items";
         for item in &part.items {
             let refusal = Refusal::field("request_id", message);
-            core.calls.enqueue_done(part.call, item.index, Err(refusal));
+            calls.enqueue_done(part.call, item.index, Err(refusal));
         }
         return;
     }
     for (item, result) in part.items.iter().zip(first) {
         let result = result.map(|seq| Enqueued { id: ItemId { shard, seq }, duplicate: false });
-        core.calls.enqueue_done(part.call, item.index, result);
+        calls.enqueue_done(part.call, item.index, result);
     }
 }
 
@@ -216,11 +215,11 @@ fn refuse(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
         let refusal = core.slots[index].refusal();
         core.calls.enqueue_done(part.call, item.index, Err(refusal));
     }
-    released(core, index, &part);
+    free(core, index, &part);
 }
 
 /// An enqueue has its answer: what it held is free again.
-fn released(core: &mut Core, index: ShardIndex, part: &ShardEnqueue) {
+fn free(core: &mut Core, index: ShardIndex, part: &ShardEnqueue) {
     if core.slots.owned_mut(index).is_some_and(|shard| shard.release(part)) {
         retry_waiting(core, index);
     }

@@ -5,7 +5,7 @@ use forebay_types::{Reason, Refusal};
 use crate::{
     api::{DequeueCall, RETRY_AFTER},
     core::{Core, HEAD_TIMEOUT, polls::Poll, refusals::draining, timers::Timer},
-    dispatch::{answer, merge, serve::serve as find_items, undelivered},
+    dispatch::{answer, merge, serve::find_items, undelivered},
     messages::{delivery_guard::DeliveryGuard, event::Reply},
 };
 
@@ -55,7 +55,7 @@ fn refusal(core: &Core, call: &DequeueCall) -> Option<Refusal> {
 /// The caller went away: what is leased for it already is returned.
 pub(crate) fn caller_gone(core: &mut Core, id: u64) {
     if let Some(leases) = answer::remove(&mut core.polls, &mut core.topics, id).and_then(|poll| poll.leases) {
-        let returns = leases.ready.into_iter().map(|ready| ready.on_return).collect();
+        let returns = leases.items.into_iter().map(|item| item.on_return).collect();
         undelivered::return_undelivered(&mut core.slots, returns);
     }
 }

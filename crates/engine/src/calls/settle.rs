@@ -77,7 +77,7 @@ pub(crate) fn located(
         Ok(ItemLocation::DeadLetter) => Fate::Dead,
         Ok(ItemLocation::Gone) => Fate::Gone,
         Err(error) => {
-            core.slots[index].last_error = error.to_string();
+            core.slots[index].health.note(error.to_string());
             return core.calls.settle_refused(request, core.slots[index].refusal());
         }
     };

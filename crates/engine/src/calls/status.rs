@@ -19,9 +19,9 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         shards.push(ShardStatus {
             id: slot.id.0,
             state: slot.state,
-            breaker: slot.breaker.phase(),
+            breaker: slot.health.phase(),
             clock_offset_micros: core.time.offset(slot.server).unwrap_or(0),
-            last_error: slot.last_error.clone(),
+            last_error: slot.health.last_error().to_owned(),
             ..known
         });
         let Some(shard) = slot.owned() else { continue };

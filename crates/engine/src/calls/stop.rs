@@ -7,7 +7,7 @@ use crate::{
     api::ShardState,
     core::Core,
     dispatch::answer,
-    messages::shard::Task,
+    messages::shard::ShardOrder,
     planted::{Bug, on},
 };
 
@@ -32,9 +32,9 @@ pub(crate) fn advance(core: &mut Core) {
         if (!idle || !answered) && !on(Bug::StopHasty) {
             return;
         }
-        core.stopping.released();
+        core.stopping.begin_releasing();
         for slot in core.slots.iter() {
-            let _ = slot.tasks.send(Task::Release);
+            let _ = slot.tasks.send(ShardOrder::Release);
         }
     }
     if has_stopped(core) {

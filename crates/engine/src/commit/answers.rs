@@ -5,7 +5,7 @@ use forebay_types::{ItemId, Reason, Refusal};
 use crate::{
     api::{Enqueued, RETRY_AFTER},
     calls::{dedupe, enqueue},
-    core::{Core, topics::TopicPart},
+    core::{Core, pending_calls::PendingCalls, topics::TopicPart},
     dispatch::delivery,
     index::ShardIndex,
     planted::{Bug, on},
@@ -66,7 +66,7 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
 fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Counts) {
     match planned {
         Planned::Enqueue { part, results } => enqueued(core, index, &part, results, counts),
-        Planned::Settle(settle) => settled(core, &settle, counts),
+        Planned::Settle(settle) => settled(&mut core.calls, &settle, counts),
         Planned::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
             delivery::leased(core, index, part, leased);
         }
@@ -83,15 +83,16 @@ fn enqueued(
     counts: &mut Counts,
 ) {
     let shard = core.slots[index].id;
+    let stored = results.iter().filter(|result| result.is_ok()).count();
+    counts.add("forebay_enqueued_total", stored as u64);
     for (item, result) in part.items.iter().zip(results) {
-        counts.add("forebay_enqueued_total", u64::from(result.is_ok()));
         let id = |stored: StoredItem| ItemId { shard, seq: stored.key.seq };
         let answer = result.map(|stored| Enqueued { id: id(stored), duplicate: false });
         core.calls.enqueue_done(part.call, item.index, answer);
     }
 }
 
-fn settled(core: &mut Core, settle: &PlannedSettle, counts: &mut Counts) {
+fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts) {
     let counter = match (&settle.request.kind, &settle.effect) {
         (SettleKind::Ack, _) => "forebay_acked_total",
         (_, SettleEffect::Deleted) => "forebay_expired_total",
@@ -102,8 +103,8 @@ fn settled(core: &mut Core, settle: &PlannedSettle, counts: &mut Counts) {
     };
     counts.add(counter, 1);
     match settle.effect {
-        SettleEffect::Extended(deadline) => core.calls.extension_done(&settle.request, deadline),
-        _ => core.calls.settle_done(&settle.request),
+        SettleEffect::Extended(deadline) => calls.extension_done(&settle.request, deadline),
+        _ => calls.settle_done(&settle.request),
     }
 }
 
@@ -118,26 +119,24 @@ pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
     }
     for planned in undone.refused {
         match planned {
-            Planned::Enqueue { part, .. } => refuse_enqueue(core, &part, refusal),
-            Planned::Lease { part, .. } => {
-                delivery::lease_refused(core, part.poll, part.has_at_most_once());
-            }
+            Planned::Enqueue { part, .. } => refuse_enqueue(&mut core.calls, &part, refusal),
+            Planned::Lease { part, .. } => delivery::lease_refused(core, &part),
             Planned::Settle(settle) => core.calls.settle_refused(&settle.request, refusal.clone()),
             Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, part.poll),
             Planned::Restore(_) | Planned::MoveLease(_) => {}
         }
     }
     for part in undone.refused_waiting {
-        refuse_enqueue(core, &part, refusal);
+        refuse_enqueue(&mut core.calls, &part, refusal);
     }
     if undone.keys_released {
         dedupe::retry_waiting(core, index);
     }
 }
 
-fn refuse_enqueue(core: &mut Core, part: &ShardEnqueue, refusal: &Refusal) {
+fn refuse_enqueue(calls: &mut PendingCalls, part: &ShardEnqueue, refusal: &Refusal) {
     for item in &part.items {
-        core.calls.enqueue_done(part.call, item.index, Err(refusal.clone()));
+        calls.enqueue_done(part.call, item.index, Err(refusal.clone()));
     }
 }
 
@@ -153,9 +152,9 @@ pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned
     .retry_after(RETRY_AFTER);
     for planned in abandoned.in_flight {
         match planned {
-            Planned::Enqueue { part, .. } if sent => refuse_enqueue(core, &part, &unknown),
+            Planned::Enqueue { part, .. } if sent => refuse_enqueue(&mut core.calls, &part, &unknown),
             Planned::Enqueue { part, .. } => enqueue::choose_another_shard(core, part, &refusal),
-            Planned::Lease { part, .. } => delivery::lease_failed(core, index, part),
+            Planned::Lease { part, .. } => delivery::lease_refused(core, &part),
             Planned::Settle(settle) => {
                 let refusal = if sent { &unknown } else { &refusal };
                 core.calls.settle_refused(&settle.request, refusal.clone());
@@ -168,7 +167,7 @@ pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned
         core.calls.settle_refused(&request, refusal.clone());
     }
     for part in abandoned.leases {
-        delivery::lease_failed(core, index, part);
+        delivery::lease_refused(core, &part);
     }
     for part in abandoned.enqueues {
         enqueue::choose_another_shard(core, part, &refusal);

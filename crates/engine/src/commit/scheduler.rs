@@ -17,7 +17,7 @@ use crate::{
     core::Core,
     dispatch::{delivery, serve, waiting_polls::waiting_polls},
     index::ShardIndex,
-    messages::shard::Task,
+    messages::shard::ShardOrder,
     planted::{Bug, on},
     shard::{BuildContext, Built, OwnedShard},
 };
@@ -93,7 +93,7 @@ fn commit(core: &mut Core, index: ShardIndex) -> bool {
     let slot = &core.slots[index];
     if let Some(batch) = batch {
         metrics::histogram!("forebay_batch_rows").record(rows as f64);
-        let _ = slot.tasks.send(Task::Commit { term: slot.term, batch: Box::new(batch), atomic });
+        let _ = slot.tasks.send(ShardOrder::Commit { term: slot.term, batch: Box::new(batch), atomic });
     }
     for poll in handed_off {
         serve::handed_off(core, poll);

@@ -3,6 +3,7 @@
 
 pub(crate) mod active_index;
 pub(crate) mod breaker;
+pub(crate) mod health;
 pub(crate) mod pending_calls;
 pub(crate) mod polls;
 pub(crate) mod refusals;
@@ -36,7 +37,7 @@ pub(crate) struct Core {
     pub settings: Arc<Settings>,
     /// The node's time.
     pub time: NodeTime,
-    /// Chance: nonces.
+    /// Random numbers for nonces.
     pub rng: StdRng,
     /// The configured shards.
     pub slots: Slots,
@@ -62,7 +63,7 @@ pub(crate) struct Core {
     pub stopping: Stopping,
     /// The event loop's own inbox.
     pub events: UnboundedSender<Event>,
-    /// Told when every shard that answers is owned.
+    /// Receives whether every shard that answers is owned.
     pub ready: watch::Sender<bool>,
 }
 

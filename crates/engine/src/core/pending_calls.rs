@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     api::{Enqueued, Extended, Settled},
+    invariant::broken,
     messages::event::Reply,
     shard::work::{ReplySlot, SettleKind, SettleRequest},
 };
@@ -32,15 +33,27 @@ impl<T> PendingCall<T> {
 
     /// Notes one member's answer. Returns whether it was the last.
     fn set(&mut self, index: usize, result: T) -> bool {
-        debug_assert!(self.results[index].is_none(), "a member is answered once");
-        self.results[index] = Some(result);
+        match self.results.get_mut(index) {
+            Some(slot @ None) => *slot = Some(result),
+            Some(Some(_)) => {
+                broken("a member is answered once");
+                return false;
+            }
+            None => {
+                broken("a call has as many answers as members");
+                return false;
+            }
+        }
         self.left -= 1;
         self.left == 0
     }
 
-    /// Answers the call. A caller that went away has drawn its own conclusions.
+    /// Answers the call, once every member has its answer. If the caller is gone, nobody reads it.
     fn send(self) {
-        let _ = self.reply.send(Ok(self.results.into_iter().flatten().collect()));
+        match self.results.into_iter().collect() {
+            Some(results) => drop(self.reply.send(Ok(results))),
+            None => broken("a call is answered when its last member is"),
+        }
     }
 }
 
@@ -114,7 +127,9 @@ impl PendingCalls {
 
     /// One item of an enqueue call has its answer.
     pub fn enqueue_done(&mut self, call: u64, index: usize, result: Result<Enqueued, Refusal>) {
-        let Some(pending) = self.enqueues.get_mut(&call) else { return };
+        let Some(pending) = self.enqueues.get_mut(&call) else {
+            return broken("a member of a pending call is answered");
+        };
         if pending.call.set(index, result)
             && let Some(pending) = self.enqueues.remove(&call)
         {
@@ -150,7 +165,9 @@ impl PendingCalls {
 
 /// One member has its answer.
 fn answer<T>(calls: &mut FxHashMap<u64, PendingCall<T>>, slot: ReplySlot, result: T) {
-    let Some(pending) = calls.get_mut(&slot.call) else { return };
+    let Some(pending) = calls.get_mut(&slot.call) else {
+        return broken("a member of a pending call is answered");
+    };
     if pending.set(slot.index, result)
         && let Some(pending) = calls.remove(&slot.call)
     {

@@ -38,7 +38,7 @@ impl Poll {
 }
 
 /// An item that is leased for a poll and not handed over yet.
-pub(crate) struct Ready {
+pub(crate) struct LeasedItem {
     /// Its position in the answer.
     pub position: usize,
     /// What the caller is given.
@@ -54,7 +54,7 @@ pub(crate) struct LeasesUnderWay {
     /// Shards that take at-most-once items: never late, the answer waits for them.
     pub at_most_once: usize,
     /// What is leased so far.
-    pub ready: Vec<Ready>,
+    pub items: Vec<LeasedItem>,
     /// Something that was reserved expired before it could be leased. What comes behind it may be
     /// deliverable.
     pub expired: bool,
@@ -65,7 +65,7 @@ pub(crate) struct LeasesUnderWay {
 impl LeasesUnderWay {
     /// In `left` shards, of which `at_most_once` take at-most-once items.
     pub fn new(left: usize, at_most_once: usize) -> Self {
-        Self { left, at_most_once, ready: Vec::new(), expired: false, late_at: None }
+        Self { left, at_most_once, items: Vec::new(), expired: false, late_at: None }
     }
 
     /// The rest is late, and need not be waited for.

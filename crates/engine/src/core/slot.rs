@@ -5,12 +5,12 @@ use std::ops::{Index, IndexMut};
 use forebay_types::{Monotonic, Reason, Refusal, ShardId};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::breaker::Breaker;
+use super::health::Health;
 use crate::{
     api::{BreakerPhase, RETRY_AFTER, ShardState},
     index::{ServerIndex, ShardIndex},
     io::reads::Reads,
-    messages::shard::Task,
+    messages::shard::ShardOrder,
     shard::OwnedShard,
 };
 
@@ -28,40 +28,32 @@ pub(crate) struct Slot {
     pub id: ShardId,
     /// Which server keeps it.
     pub server: ServerIndex,
-    /// Counts the take-overs that its task has tried. What an earlier term reports is dropped.
+    /// Counts the rounds of its task: each ends in a take-over and its loss. What an earlier term reports is
+    /// dropped.
     pub term: u64,
     /// What the node owns of it.
     pub holding: Option<Box<Holding>>,
     /// Whether the node owns it, for operators.
     pub state: ShardState,
-    /// What it lets through.
-    pub breaker: Breaker,
+    /// How it is doing.
+    pub health: Health,
     /// Its next batch is deferred until another shard of the same server has committed.
     pub deferred: bool,
-    /// Whether its items took part in the merge when it was last maintained.
-    pub was_merged: bool,
-    /// The last failure, for operators.
-    pub last_error: String,
-    /// The server's clock is far from node time, and the log says so.
-    pub clock_off: bool,
     /// Its task's inbox.
-    pub tasks: UnboundedSender<Task>,
+    pub tasks: UnboundedSender<ShardOrder>,
 }
 
 impl Slot {
     /// A shard that the node has not looked at yet.
-    pub fn new(id: ShardId, server: ServerIndex, tasks: UnboundedSender<Task>, at: Monotonic) -> Self {
+    pub fn new(id: ShardId, server: ServerIndex, tasks: UnboundedSender<ShardOrder>, at: Monotonic) -> Self {
         Self {
             id,
             server,
             term: 0,
             holding: None,
             state: ShardState::Starting,
-            breaker: Breaker::new(at),
+            health: Health::new(at),
             deferred: false,
-            was_merged: true,
-            last_error: String::new(),
-            clock_off: false,
             tasks,
         }
     }
@@ -71,9 +63,14 @@ impl Slot {
         self.holding.as_ref().map(|holding| &holding.shard)
     }
 
+    /// The node owns the shard, in this term.
+    pub fn is_current(&self, term: u64) -> bool {
+        self.term == term && self.holding.is_some()
+    }
+
     /// It may take new items. Of a half-open breaker one batch is a probe; the rest goes to other shards.
     pub fn is_healthy(&self) -> bool {
-        self.owned().is_some_and(|shard| match self.breaker.phase() {
+        self.owned().is_some_and(|shard| match self.health.phase() {
             BreakerPhase::Closed => true,
             BreakerPhase::HalfOpen => shard.can_probe(),
             BreakerPhase::Open => false,
@@ -82,13 +79,7 @@ impl Slot {
 
     /// Its ready items take part in the merge.
     pub fn is_merged(&self) -> bool {
-        self.holding.is_some() && self.breaker.phase() != BreakerPhase::Open
-    }
-
-    /// Something at it failed.
-    pub fn strike(&mut self, error: String, at: Monotonic) {
-        self.last_error = error;
-        self.breaker.strike(at);
+        self.holding.is_some() && self.health.phase() != BreakerPhase::Open
     }
 
     /// Why it takes nothing for now.

@@ -24,7 +24,7 @@ impl Stopping {
     }
 
     /// The shards were told to release.
-    pub fn released(&mut self) {
+    pub fn begin_releasing(&mut self) {
         if let Self::Draining(waiting) = self {
             *self = Self::Releasing(std::mem::take(waiting));
         }

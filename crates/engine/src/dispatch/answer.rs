@@ -14,10 +14,10 @@ use crate::{
 /// Hands out what is leased for the poll, in the order of its demands.
 pub(crate) fn with_items(core: &mut Core, id: u64) {
     let Some(mut poll) = remove(&mut core.polls, &mut core.topics, id) else { return };
-    let mut ready = poll.leases.take().map(|leases| leases.ready).unwrap_or_default();
-    ready.sort_unstable_by_key(|ready| ready.position);
-    metrics::counter!("forebay_delivered_total").increment(ready.len() as u64);
-    let (items, returns) = ready.into_iter().map(|ready| (ready.delivered, ready.on_return)).unzip();
+    let mut leased = poll.leases.take().map(|leases| leases.items).unwrap_or_default();
+    leased.sort_unstable_by_key(|item| item.position);
+    metrics::counter!("forebay_delivered_total").increment(leased.len() as u64);
+    let (items, returns) = leased.into_iter().map(|item| (item.delivered, item.on_return)).unzip();
     let events = core.events.clone();
     let guard = DeliveryGuard::new(items, returns, move |returns| {
         // If the engine has stopped, the leases time out by themselves.

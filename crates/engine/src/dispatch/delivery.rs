@@ -1,15 +1,14 @@
 //! From committed leases to one answer. A poll is answered when every shard has answered, or when the rest
 //! is late.
 
-use forebay_store::StoreError;
-use forebay_types::{Body, ItemId, Receipt, Seq, ShardId, Timestamp};
+use forebay_types::{ItemId, Receipt, ShardId, Timestamp};
 
-use super::{answer, serve::serve, undelivered};
+use super::{answer, serve::find_items, undelivered};
 use crate::{
     api::Delivered,
     core::{
         Core, HEAD_TIMEOUT,
-        polls::{LeasesUnderWay, Ready},
+        polls::{LeasedItem, LeasesUnderWay},
         timers::Timer,
     },
     index::ShardIndex,
@@ -21,36 +20,13 @@ use crate::{
     },
 };
 
-/// What one shard's share of a poll's leases came to.
+/// One shard's share of a poll's leases.
 #[derive(Default)]
 struct Share {
     /// What may be handed out.
-    ready: Vec<Ready>,
+    items: Vec<LeasedItem>,
     /// It was to take at-most-once items.
     at_most_once: bool,
-}
-
-/// Bodies were read. A lease that can't be made has failed.
-pub(crate) fn bodies_read(
-    core: &mut Core,
-    index: ShardIndex,
-    read: u64,
-    bodies: Result<Vec<(Seq, Body)>, StoreError>,
-) {
-    let at = core.time.monotonic();
-    let slot = &mut core.slots[index];
-    let Some(holding) = &mut slot.holding else { return };
-    let (bodies, error) = match bodies {
-        Ok(bodies) => (Some(bodies), None),
-        Err(error) => (None, Some(error)),
-    };
-    let failed = holding.shard.bodies_read(read, bodies);
-    if let Some(error) = error {
-        slot.strike(error.to_string(), at);
-    }
-    if let Some(part) = failed {
-        lease_failed(core, index, part);
-    }
 }
 
 /// A lease can't be made: its items go back, and the poll does without them.
@@ -59,12 +35,12 @@ pub(crate) fn lease_failed(core: &mut Core, index: ShardIndex, part: ShardLease)
     if let Some(shard) = core.slots.owned_mut(index) {
         shard.put_back(part.items);
     }
-    lease_refused(core, poll, at_most_once);
+    share_ended(core, poll, Share { items: Vec::new(), at_most_once });
 }
 
-/// A lease was refused, and its items are back already.
-pub(crate) fn lease_refused(core: &mut Core, poll: u64, at_most_once: bool) {
-    share_ended(core, poll, Share { ready: Vec::new(), at_most_once });
+/// A lease was refused, or its shard is lost. Its items are not in its hands any more.
+pub(crate) fn lease_refused(core: &mut Core, part: &ShardLease) {
+    share_ended(core, part.poll, Share { items: Vec::new(), at_most_once: part.has_at_most_once() });
 }
 
 /// A batch that was to hand items to a poll did not happen: the poll waits again.
@@ -78,7 +54,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
     if core.polls.get(poll).is_none() {
         return undelivered::return_lease(&mut core.slots, index, part, &leased);
     }
-    let at_most_once = leased.iter().any(|leased| matches!(leased, Leased::Consumed));
+    let at_most_once = part.has_at_most_once();
     if leased.iter().any(|leased| matches!(leased, Leased::Expired))
         && let Some(leases) = core.polls.leases_mut(poll)
     {
@@ -86,7 +62,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
     }
     let node = core.time.moment();
     let now = core.slots.owned_mut(index).map_or(node, |shard| shard.moment(node)).now;
-    let mut ready = Vec::with_capacity(part.items.len());
+    let mut items = Vec::with_capacity(part.items.len());
     let override_lease = part.lease;
     for (reserved, leased) in part.items.into_iter().zip(leased) {
         let lease = override_lease.unwrap_or(reserved.item.attributes.lease());
@@ -96,14 +72,14 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
                 let item = ItemId { shard: core.slots[index].id, seq: reserved.key.seq };
                 undelivered::release(&mut core.slots, index, Receipt { item, delivery, nonce });
             }
-            leased => ready.extend(hand_out(core, index, reserved, &leased)),
+            leased => items.extend(hand_out(core, index, reserved, &leased)),
         }
     }
-    share_ended(core, poll, Share { ready, at_most_once });
+    share_ended(core, poll, Share { items, at_most_once });
 }
 
 /// What the caller is given of an item, and how that is returned. `None`: it expired.
-fn hand_out(core: &Core, index: ShardIndex, reserved: ReservedItem, leased: &Leased) -> Option<Ready> {
+fn hand_out(core: &Core, index: ShardIndex, reserved: ReservedItem, leased: &Leased) -> Option<LeasedItem> {
     let (id, term) = (core.slots[index].id, core.slots[index].term);
     let position = reserved.position;
     match leased {
@@ -111,13 +87,13 @@ fn hand_out(core: &Core, index: ShardIndex, reserved: ReservedItem, leased: &Lea
         Leased::Consumed => {
             let delivered = delivered(id, &reserved, None, None);
             let on_return = ReturnAction::Restore { shard: index, term, item: Box::new(reserved) };
-            Some(Ready { position, delivered, on_return })
+            Some(LeasedItem { position, delivered, on_return })
         }
         Leased::Lease { delivery, nonce, deadline } => {
             let item = ItemId { shard: id, seq: reserved.key.seq };
             let receipt = Receipt { item, delivery: *delivery, nonce: *nonce };
             let delivered = delivered(id, &reserved, Some(receipt), Some(*deadline));
-            Some(Ready { position, delivered, on_return: ReturnAction::Release(receipt) })
+            Some(LeasedItem { position, delivered, on_return: ReturnAction::Release(receipt) })
         }
     }
 }
@@ -149,21 +125,21 @@ fn share_ended(core: &mut Core, id: u64, share: Share) {
     let Some(leases) = core.polls.leases_mut(id) else { return };
     leases.left -= 1;
     leases.at_most_once -= usize::from(share.at_most_once);
-    if !share.ready.is_empty() && leases.late_at.is_none() {
+    if !share.items.is_empty() && leases.late_at.is_none() {
         leases.late_at = Some(at.plus(HEAD_TIMEOUT));
         if leases.left > 0 {
             core.timers.set(at.plus(HEAD_TIMEOUT), Timer::Poll(id));
         }
     }
-    leases.ready.extend(share.ready);
+    leases.items.extend(share.items);
     if leases.left > 0 && !leases.is_late(at) {
         return;
     }
-    if leases.ready.is_empty() {
+    if leases.items.is_empty() {
         let again = leases.expired;
         return wait_again(core, id, again);
     }
-    answer_with_ready(core, id);
+    answer_with_items(core, id);
 }
 
 /// Nothing came of a poll's leases: it waits on, at its old place. With `again` it is served at once if
@@ -171,7 +147,7 @@ fn share_ended(core: &mut Core, id: u64, share: Share) {
 fn wait_again(core: &mut Core, id: u64, again: bool) {
     let (at, stopping) = (core.time.monotonic(), core.stopping.is_stopping());
     core.polls.set_leases(id, None);
-    if again && !stopping && serve(core, id, at) {
+    if again && !stopping && find_items(core, id, at) {
         return;
     }
     let Some(poll) = core.polls.get(id) else { return };
@@ -190,11 +166,11 @@ fn wait_again(core: &mut Core, id: u64, again: bool) {
 fn drop_ended(core: &mut Core, id: u64) {
     let node = core.time.moment();
     let Some(leases) = core.polls.leases_mut(id) else { return };
-    let ready = std::mem::take(&mut leases.ready);
-    let mut kept = Vec::with_capacity(ready.len());
+    let items = std::mem::take(&mut leases.items);
+    let mut kept = Vec::with_capacity(items.len());
     let mut expired = Vec::new();
-    for ready in ready {
-        let delivered = &ready.delivered;
+    for item in items {
+        let delivered = &item.delivered;
         let index = core.slots.index_of(delivered.id.shard);
         let (mut now, mut open) = (node.now, true);
         // Where the shard was lost, its next owner keeps the lease until its end.
@@ -204,23 +180,23 @@ fn drop_ended(core: &mut Core, id: u64) {
         }
         let ended = delivered.lease_expires_at.is_some_and(|deadline| deadline <= now);
         if delivered.expires_at.is_some_and(|end| end <= now) && !on(Bug::ExpiryIgnored) {
-            expired.push(ready.on_return);
+            expired.push(item.on_return);
         } else if open && !ended {
-            kept.push(ready);
+            kept.push(item);
         }
     }
     if let Some(leases) = core.polls.leases_mut(id) {
-        leases.ready = kept;
+        leases.items = kept;
     }
     // What was to be delivered at most once has left the shard already, and stays away.
     expired.retain(|action| matches!(action, ReturnAction::Release(_)));
     undelivered::return_undelivered(&mut core.slots, expired);
 }
 
-fn answer_with_ready(core: &mut Core, id: u64) {
+fn answer_with_items(core: &mut Core, id: u64) {
     drop_ended(core, id);
-    if let Some(LeasesUnderWay { left, ready, late_at, .. }) = core.polls.leases_mut(id)
-        && ready.is_empty()
+    if let Some(LeasesUnderWay { left, items, late_at, .. }) = core.polls.leases_mut(id)
+        && items.is_empty()
     {
         *late_at = None;
         if *left == 0 {
@@ -236,8 +212,9 @@ pub(crate) fn time_out(core: &mut Core, id: u64) {
     let at = core.time.monotonic();
     let Some(poll) = core.polls.get(id) else { return };
     match &poll.leases {
-        None => answer::empty(&mut core.polls, &mut core.topics, id),
-        Some(leases) if leases.is_late(at) => answer_with_ready(core, id),
-        Some(_) => {}
+        None if poll.until <= at => answer::empty(&mut core.polls, &mut core.topics, id),
+        Some(leases) if leases.is_late(at) => answer_with_items(core, id),
+        // An earlier timer of a poll that waits again, or whose answer is not late yet.
+        None | Some(_) => {}
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     shard::work::ReservedItem,
 };
 
-/// What one look at a poll's topics came to.
+/// The result of one look at a poll's topics.
 pub(crate) enum Pick {
     /// These items, by shard. They are reserved.
     Found(BTreeMap<ShardIndex, Vec<ReservedItem>>),

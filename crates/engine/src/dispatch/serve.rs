@@ -10,6 +10,7 @@ use crate::{
     api::RETRY_AFTER,
     core::{Core, polls::LeasesUnderWay},
     index::ShardIndex,
+    invariant::broken,
     shard::work::ShardLease,
 };
 
@@ -20,7 +21,7 @@ pub(crate) fn serve_woken(core: &mut Core) {
         loop {
             let first = core.topics.waiting(&name).next();
             let Some(id) = first else { break };
-            if !serve(core, id, at) {
+            if !find_items(core, id, at) {
                 break;
             }
         }
@@ -29,7 +30,7 @@ pub(crate) fn serve_woken(core: &mut Core) {
 
 /// Tries to find items for a poll. Returns whether it waits no more: its leases are under way, or it was
 /// answered.
-pub(crate) fn serve(core: &mut Core, id: u64, at: Monotonic) -> bool {
+pub(crate) fn find_items(core: &mut Core, id: u64, at: Monotonic) -> bool {
     let Some(poll) = core.polls.get(id) else { return true };
     if poll.reply.is_closed() {
         answer::remove(&mut core.polls, &mut core.topics, id);
@@ -73,8 +74,7 @@ pub(crate) fn handed_off(core: &mut Core, id: u64) {
 fn queue(core: &mut Core, shard: ShardIndex, lease: ShardLease) {
     let read = core.ids.next();
     let Some(holding) = &mut core.slots[shard].holding else {
-        debug_assert!(false, "items were reserved in a shard that is owned");
-        return;
+        return broken("items are reserved in a shard that is owned");
     };
     let missing = holding.shard.lease(lease, read);
     if !missing.is_empty() {

@@ -5,7 +5,7 @@ use forebay_types::Monotonic;
 use crate::{
     core::{Core, breaker::SLOW_COMMIT},
     index::ShardIndex,
-    messages::shard::Task,
+    messages::shard::ShardOrder,
     shard::GenerationChange,
 };
 
@@ -18,12 +18,10 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, at: Monotonic) {
     let Some(holding) = &mut slot.holding else { return };
     let shard = &mut holding.shard;
     if shard.is_newly_slow(SLOW_COMMIT, at) {
-        slot.breaker.open(at);
+        slot.health.slow(at);
     }
-    slot.breaker.tick(at, !shard.is_committing());
-    // Its items are back, or left out: polls and the order of active topics have to know.
-    let merged = slot.breaker.phase() != crate::api::BreakerPhase::Open;
-    if std::mem::replace(&mut slot.was_merged, merged) != merged {
+    // If its items are back, or left out, polls and the order of active topics have to know.
+    if slot.health.tick(at, !shard.is_committing()) {
         shard.mark_all_changed();
     }
     shard.evict();
@@ -31,7 +29,7 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, at: Monotonic) {
         holding.reads.scan(read, request);
     }
     if let Some(GenerationChange { live, create, drop }) = shard.begin_generation_change(node) {
-        let _ = slot.tasks.send(Task::Generations { term: slot.term, live, create, drop });
+        let _ = slot.tasks.send(ShardOrder::Generations { term: slot.term, live, create, drop });
     }
 }
 

@@ -110,7 +110,7 @@ fn next_wake(core: &mut Core) -> Option<Monotonic> {
     let shards = core.slots.indexes().filter_map(|index| {
         let slot = &mut core.slots[index];
         let shard = &mut slot.holding.as_mut()?.shard;
-        let breaker = if shard.is_committing() { None } else { slot.breaker.next_wake() };
+        let breaker = if shard.is_committing() { None } else { slot.health.next_wake() };
         let shard = shard.next_wake(moment, SLOW_COMMIT, slot.deferred);
         breaker.into_iter().chain(shard).min()
     });

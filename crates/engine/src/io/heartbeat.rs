@@ -8,7 +8,7 @@ use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
 use crate::messages::{
     event::ShardEvents,
-    shard::{ShardEvent, Task},
+    shard::{ShardEvent, ShardOrder},
 };
 
 /// What the renewals of one term work with.
@@ -22,8 +22,8 @@ pub(super) struct Renewals {
     /// The pause between renewals.
     pub every: Duration,
     /// Generations to be created and dropped.
-    pub orders: UnboundedReceiver<Task>,
-    /// Told once another node owns the shard.
+    pub orders: UnboundedReceiver<ShardOrder>,
+    /// Receives a message once another node owns the shard.
     pub lost: oneshot::Sender<()>,
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn renew(renewals: Renewals) {
                 biased;
                 () = &mut next => break,
                 order = orders.recv() => match order {
-                    Some(Task::Generations { live, create, drop, .. }) => {
+                    Some(ShardOrder::Generations { live, create, drop, .. }) => {
                         let live = generations(heartbeat.as_mut(), live, create, drop).await;
                         events.send(ShardEvent::Generations { live });
                     }

@@ -33,7 +33,7 @@ pub(crate) struct ShardTask {
     pub clock: Arc<dyn Clock>,
     /// How long a shard stays its owner's without a renewal.
     pub shard_lease: Duration,
-    /// Chance: incarnations and jitter.
+    /// Random numbers for incarnations and jitter.
     pub rng: StdRng,
     /// Where events go.
     pub events: ShardEvents,

@@ -13,7 +13,7 @@ use super::{
     heartbeat::{Renewals, renew},
     take_over::acquire,
 };
-use crate::messages::shard::{ShardEvent, Task};
+use crate::messages::shard::{ShardEvent, ShardOrder};
 
 /// Why a shard is no longer served.
 enum End {
@@ -24,13 +24,13 @@ enum End {
 }
 
 /// Runs the task until the shard is released.
-pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<Task>) {
+pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<ShardOrder>) {
     loop {
         task.events.term += 1;
         let owned = tokio::select! {
             biased;
             owned = acquire(&mut task) => owned,
-            () = released(&mut orders) => break,
+            () = wait_for_release(&mut orders) => break,
         };
         if let End::Released = serve(&mut task, owned, &mut orders).await {
             break;
@@ -40,16 +40,20 @@ pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<Task>
 }
 
 /// Waits until the shard is to be given up, or the event loop is gone. Other orders are of an earlier term.
-async fn released(orders: &mut UnboundedReceiver<Task>) {
+async fn wait_for_release(orders: &mut UnboundedReceiver<ShardOrder>) {
     while let Some(order) = orders.recv().await {
-        if matches!(order, Task::Release) {
+        if matches!(order, ShardOrder::Release) {
             return;
         }
     }
 }
 
 /// Serves a shard until it is released or lost.
-async fn serve(task: &mut ShardTask, owned: ShardConnections, orders: &mut UnboundedReceiver<Task>) -> End {
+async fn serve(
+    task: &mut ShardTask,
+    owned: ShardConnections,
+    orders: &mut UnboundedReceiver<ShardOrder>,
+) -> End {
     let ShardConnections { mut writer, heartbeat, reader: _, .. } = owned;
     let (generations, generation_orders) = unbounded_channel();
     let (lost, mut claim_lost) = oneshot::channel();
@@ -73,8 +77,9 @@ async fn serve(task: &mut ShardTask, owned: ShardConnections, orders: &mut Unbou
         };
         match order {
             // Meant for an earlier term, whose memory the event loop has dropped.
-            Some(Task::Commit { term, .. } | Task::Generations { term, .. }) if term != task.events.term => {}
-            Some(Task::Commit { batch, atomic, .. }) => {
+            Some(ShardOrder::Commit { term, .. } | ShardOrder::Generations { term, .. })
+                if term != task.events.term => {}
+            Some(ShardOrder::Commit { batch, atomic, .. }) => {
                 let verdict = commit(task, writer.as_mut(), &batch, atomic).await;
                 let lost = matches!(verdict, Verdict::Foreign { .. });
                 task.events.send(report(verdict));
@@ -82,10 +87,10 @@ async fn serve(task: &mut ShardTask, owned: ShardConnections, orders: &mut Unbou
                     break End::Lost;
                 }
             }
-            Some(order @ Task::Generations { .. }) => {
+            Some(order @ ShardOrder::Generations { .. }) => {
                 let _ = generations.send(order);
             }
-            Some(Task::Release) => {
+            Some(ShardOrder::Release) => {
                 if let Err(error) = writer.release().await {
                     let ShardTask { id, server, shard_lease, .. } = task;
                     tracing::warn!(
@@ -103,7 +108,7 @@ async fn serve(task: &mut ShardTask, owned: ShardConnections, orders: &mut Unbou
     end
 }
 
-/// A batch's verdict as the event loop is told.
+/// The report of a verdict to the event loop.
 fn report(verdict: Verdict) -> ShardEvent {
     match verdict {
         Verdict::Committed { last } => ShardEvent::Committed { last },

@@ -1,4 +1,4 @@
-//! What the event loop is told: calls, and what a shard's task reports.
+//! Events of the event loop: calls, and reports of the shards' tasks.
 
 use forebay_types::{Receipt, Refusal};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};

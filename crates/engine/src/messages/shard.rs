@@ -11,7 +11,7 @@ use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 use crate::{api::ShardState, shard::work::SettleRequest};
 
 /// What the event loop asks of a shard's task.
-pub(crate) enum Task {
+pub(crate) enum ShardOrder {
     /// Commit a batch.
     Commit {
         /// The term for which it was built.

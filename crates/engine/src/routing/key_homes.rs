@@ -38,7 +38,7 @@ impl KeyHomes {
     }
 
     /// A shard's records were read, at `now`.
-    pub fn saw(&mut self, shard: ShardIndex, lists: &[ShardTopology], now: Timestamp) {
+    pub fn record_read(&mut self, shard: ShardIndex, lists: &[ShardTopology], now: Timestamp) {
         self.seen.insert(shard);
         for (number, list) in lists.iter().enumerate() {
             // A set ended when the next one began, or ends now.
@@ -109,7 +109,7 @@ mod tests {
     fn a_changed_list_sends_moved_keys_to_their_old_home_until_the_window_ends() {
         let mut homes = homes(&[1, 2, 3]);
         let now = Timestamp::from_micros(1_000_000_000);
-        homes.saw(ShardIndex(0), &[list(1, 10, &[1, 2])], now);
+        homes.record_read(ShardIndex(0), &[list(1, 10, &[1, 2])], now);
         let keys: Vec<KeyHash> = (0..100_u8).map(|key| [key; 16]).collect();
         let moved = keys.iter().filter(|key| !homes.earlier_homes(&[**key], now).is_empty()).count();
         assert!((15..55).contains(&moved), "{moved}: about a third of the keys moves to the new shard");
@@ -120,7 +120,7 @@ mod tests {
     fn a_list_that_ended_long_ago_matters_no_more() {
         let mut homes = homes(&[1, 2, 3]);
         let now = Timestamp::from_micros(1_000_000_000);
-        homes.saw(ShardIndex(0), &[list(1, 10, &[1, 2]), list(9, 300, &[1, 2, 3])], now);
+        homes.record_read(ShardIndex(0), &[list(1, 10, &[1, 2]), list(9, 300, &[1, 2, 3])], now);
         assert!(homes.earlier.is_empty());
         assert_eq!(homes.record(&[list(9, 300, &[1, 2, 3])], 10, now), None);
     }
@@ -130,8 +130,8 @@ mod tests {
         let mut homes = homes(&[1, 2]);
         assert!(!homes.is_complete(Monotonic::default()));
         assert!(homes.is_complete(Monotonic::default().plus(Duration::from_secs(600))));
-        homes.saw(ShardIndex(0), &[], Timestamp::MIN);
-        homes.saw(ShardIndex(1), &[], Timestamp::MIN);
+        homes.record_read(ShardIndex(0), &[], Timestamp::MIN);
+        homes.record_read(ShardIndex(1), &[], Timestamp::MIN);
         assert!(homes.is_complete(Monotonic::default()));
     }
 

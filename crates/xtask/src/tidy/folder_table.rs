@@ -49,7 +49,7 @@ pub const ENGINE: Table = Table {
         ("shard", &["api"]),
         ("api", &[]),
     ],
-    leaves: &[("clock", &["index"]), ("planted", &[]), ("index", &[])],
+    leaves: &[("clock", &["index"]), ("index", &[]), ("invariant", &[]), ("planted", &[])],
     apart: &[(
         "calls",
         &[

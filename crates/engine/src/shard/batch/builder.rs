@@ -23,7 +23,7 @@ pub(super) struct BatchBuilder<'a> {
     pub shard: &'a mut OwnedShard,
     /// The shard's time.
     pub moment: Moment,
-    /// Chance: nonces.
+    /// Random numbers for nonces.
     pub rng: &'a mut StdRng,
     /// The rows.
     pub batch: Batch,
@@ -57,7 +57,7 @@ pub(super) struct BatchBuilder<'a> {
     expiry_min: Timestamp,
 }
 
-/// What came of building.
+/// The result of building.
 pub(crate) struct Built {
     /// The batch, if anything waited.
     pub batch: Option<Batch>,

@@ -27,7 +27,7 @@ use crate::clock::Moment;
 pub(crate) struct BuildContext<'a> {
     /// Node time.
     pub moment: Moment,
-    /// Chance: nonces.
+    /// Random numbers for nonces.
     pub rng: &'a mut StdRng,
     /// How many topics a namespace has on this node.
     pub topics_of: &'a dyn Fn(&str) -> usize,

@@ -1,0 +1,10 @@
+//! What cannot be, unless the engine has a bug.
+
+/// Reports a broken invariant. Debug builds panic; others log it and go on, because the rest of the node
+/// works.
+#[track_caller]
+pub(crate) fn broken(what: &str) {
+    let place = std::panic::Location::caller();
+    tracing::error!(what, %place, "broken invariant: {what} (at {place}); report this as a bug");
+    debug_assert!(false, "broken invariant: {what} (at {place})");
+}
