@@ -156,6 +156,15 @@ impl TopicTable {
         Some(topic.name)
     }
 
+    /// A batch that was to drop these topics did not happen: the next one tries again.
+    pub fn keep_dropped(&mut self, ids: &[TopicId]) {
+        for id in ids.iter().rev() {
+            if let Some(since) = self.by_id.get(id).and_then(|topic| topic.idle_since) {
+                self.idle.push_front((since, *id));
+            }
+        }
+    }
+
     /// The topic's head or counts may have changed.
     pub fn mark_changed(&mut self, id: TopicId) {
         if let Some(topic) = self.by_id.get_mut(&id)
