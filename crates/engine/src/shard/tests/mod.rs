@@ -3,7 +3,7 @@
 
 mod batch;
 mod budget;
-mod check;
+pub(in crate::shard) mod check;
 mod counts;
 mod enqueue;
 mod handoff;
