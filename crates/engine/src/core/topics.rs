@@ -159,13 +159,15 @@ mod tests {
     fn a_topic_without_rows_stays_while_a_poll_waits_for_it() {
         let mut topics = TopicDirectory::default();
         topics.add_part(name("t"), part(0));
+        topics.add_part(name("u"), part(0));
         topics.add_waiting(name("t"), 1);
         topics.remove_part(&name("t"), part(0));
         topics.remove_part(&name("t"), part(0));
-        assert_eq!((topics.count_of("ns"), topics.waiting_count(&name("t"))), (0, 1));
+        assert_eq!((topics.count_of("ns"), topics.waiting_count(&name("t"))), (1, 1));
         topics.add_part(name("t"), part(2));
-        assert_eq!((topics.count_of("ns"), topics.of_namespace(&"ns".into()).count()), (1, 1));
+        assert_eq!((topics.count_of("ns"), topics.of_namespace(&"ns".into()).count()), (2, 2));
         topics.remove_part(&name("t"), part(2));
+        topics.remove_part(&name("u"), part(0));
         topics.remove_waiting(&[name("t"), name("u")], 1);
         assert!(topics.topics.is_empty() && topics.per_namespace.is_empty());
     }

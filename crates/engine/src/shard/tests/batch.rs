@@ -126,12 +126,18 @@ fn the_second_thing_on_an_item_waits_for_the_next_batch() {
 fn what_had_to_wait_goes_before_what_came_later() {
     let mut shard = shard();
     let receipts = store_leased(&mut shard, 0, items(2));
-    ack(&mut shard, receipts[0]);
-    ack(&mut shard, receipts[0]);
+    let seconds = [1, 2, 3, 4];
+    for (span, receipt) in seconds.into_iter().zip([0, 0, 0, 1]) {
+        let lease = Some(Duration::from_secs(span));
+        settle(&mut shard, receipts[receipt], SettleKind::Extend { lease });
+    }
     build(&mut shard, 1);
-    ack(&mut shard, receipts[1]);
-    let waiting: Vec<Seq> = shard.settles.iter().map(|request| request.receipt.item.seq).collect();
-    assert_eq!(waiting, [receipts[0].item.seq, receipts[1].item.seq]);
+    settle(&mut shard, receipts[1], SettleKind::Extend { lease: None });
+    let spans = shard.settles.iter().map(|request| match request.kind {
+        SettleKind::Extend { lease } => lease.map(|span| span.as_secs()),
+        _ => panic!("{request:?}"),
+    });
+    assert_eq!(spans.collect::<Vec<_>>(), [Some(2), Some(3), None]);
 }
 
 #[test]

@@ -123,6 +123,18 @@ fn a_call_with_a_request_id_goes_along_with_settlements_however_long_it_is() {
 }
 
 #[test]
+fn a_call_with_a_request_id_goes_alone_while_a_bad_row_is_searched() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    shard.rows_max = Some(2);
+    ack(&mut shard, receipt);
+    put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(2, items(6)) });
+    assert_eq!(run(&mut shard, 0).0.inserts.len(), 0);
+    let built = build(&mut shard, 0);
+    assert_eq!((built.rows, built.atomic), (6, true));
+}
+
+#[test]
 fn calls_of_two_namespaces_take_turns() {
     let mut shard = shard_with(|settings| settings.batch_rows = 2);
     for call in 1..=3 {

@@ -47,12 +47,15 @@ fn an_item_delivered_at_most_once_leaves_the_shard() {
 #[test]
 fn an_at_most_once_item_that_nobody_received_is_inserted_again() {
     let mut shard = shard();
-    let key = store(&mut shard, 0, vec![item_once()])[0];
+    let attributes = ItemAttributes { expires_at: Some(time(9_000)), ..item_once().attributes };
+    let key = store(&mut shard, 0, vec![AdmittedItem { attributes, ..item(0) }])[0];
     let taken = reserve(&mut shard, T, 1);
     shard.lease(share(1, taken.clone()), 0);
     run(&mut shard, 0);
     shard.restore(taken[0].clone());
-    let (batch, _) = run(&mut shard, 0);
+    let batch = build(&mut shard, 0).batch.unwrap();
+    assert_eq!(shard.in_flight.as_ref().unwrap().expiry_min, time(9_000), "it has an expiry row again");
+    commit(&mut shard, 0);
     assert_eq!((batch.inserts[0].key, batch.inserts[0].attributes.deliveries), (key, 1));
     assert_eq!((head(&shard).unwrap().0, counts(&shard, T)), (key, (1, 0, 0)));
 }

@@ -153,6 +153,14 @@ fn the_greatest_window_is_cut_first() {
 }
 
 #[test]
+fn an_eighth_of_the_budget_is_spared() {
+    let mut shard = shard();
+    shard.index_budget = 16 * ENTRY_BYTES;
+    store(&mut shard, 0, (0..18).map(|n| item_of(&format!("{}", n / 2), 0)).collect());
+    assert_eq!(shard.status().index_bytes, 14 * ENTRY_BYTES);
+}
+
+#[test]
 fn a_head_stays_without_its_body() {
     let mut shard = shard();
     shard.index_budget = 4 * ENTRY_BYTES;

@@ -36,6 +36,15 @@ fn a_released_item_keeps_its_old_place() {
 }
 
 #[test]
+fn a_released_item_is_ready_at_once_also_where_ranks_are_ahead_of_time() {
+    let mut shard = shard();
+    shard.set_rank_floor(time(60_000).as_micros());
+    let receipt = leased_once(&mut shard, 3);
+    nack(&mut shard, receipt, NackAction::Release(Duration::ZERO));
+    assert_eq!(run(&mut shard, 10).0.requeues[0].state, State::Ready);
+}
+
+#[test]
 fn a_failed_item_without_a_delay_goes_behind_what_is_ready() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, items(2));
@@ -160,7 +169,7 @@ fn a_lease_that_times_out_counts_as_a_failure() {
     let mut shard = shard();
     let receipt = leased_once(&mut shard, 3);
     assert!(build(&mut shard, 999).batch.is_none());
-    let (batch, _) = run(&mut shard, 1_000);
+    let (batch, _) = run(&mut shard, 1_500);
     let requeue = &batch.requeues[0];
     assert_eq!((requeue.seq, requeue.failures), (receipt.item.seq, 1));
     assert_eq!(requeue.rank, time(1_000).as_micros(), "its place is that of the end of its lease");
