@@ -116,3 +116,64 @@ impl Polls {
         self.0.keys().copied().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::api::Demand;
+
+    fn at(ms: u64) -> Monotonic {
+        Monotonic::from_start(Duration::from_millis(ms))
+    }
+
+    /// A poll for three items of topic `t`.
+    fn poll(reply: Reply<DeliveryGuard>) -> Poll {
+        let call = DequeueCall {
+            namespace: "ns".into(),
+            demands: vec![Demand { topic: "t".into(), max_items: 3 }],
+            wait: Duration::ZERO,
+            lease: None,
+            consumer: "consumer".into(),
+            max_bytes: 10,
+        };
+        Poll { call, reply, until: at(0), leases: None }
+    }
+
+    #[test]
+    fn a_poll_waits_for_the_topics_that_it_asked_for() {
+        let (reply, _answer) = oneshot::channel();
+        let poll = poll(reply);
+        let waiting = poll.waiting(7, &TopicName::new("ns", "t")).unwrap();
+        assert_eq!((waiting.max_items, waiting.max_bytes, waiting.lease.poll), (3, 10, 7));
+        assert!(poll.waiting(7, &TopicName::new("ns", "u")).is_none());
+    }
+
+    #[test]
+    fn a_poll_that_is_served_or_was_left_does_not_wait() {
+        let (reply, answer) = oneshot::channel();
+        let mut polls = Polls::default();
+        polls.insert(7, poll(reply));
+        let waits = |polls: &Polls| polls.get(7).unwrap().waiting(7, &TopicName::new("ns", "t")).is_some();
+        polls.set_leases(7, Some(LeasesUnderWay::new(1, 0)));
+        assert!(!waits(&polls) && polls.leases_mut(7).is_some());
+        polls.set_leases(7, None);
+        assert!(waits(&polls) && polls.leases_mut(7).is_none());
+        drop(answer);
+        assert!(!waits(&polls));
+        assert!(polls.remove(7).is_some() && polls.is_empty());
+    }
+
+    #[test]
+    fn the_rest_of_an_answer_is_late_unless_it_takes_at_most_once_items() {
+        let mut leases = LeasesUnderWay::new(2, 1);
+        assert!(!leases.is_late(at(99)), "no shard has answered");
+        leases.late_at = Some(at(10));
+        assert!(!leases.is_late(at(99)));
+        leases.at_most_once = 0;
+        assert!(!leases.is_late(at(9)) && leases.is_late(at(10)));
+    }
+}

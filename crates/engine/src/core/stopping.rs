@@ -48,3 +48,36 @@ impl Stopping {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_who_ask_for_a_stop_are_told_of_its_end() {
+        let mut stopping = Stopping::default();
+        assert!(!stopping.is_stopping() && !stopping.is_releasing());
+        let mut ends = Vec::new();
+        let mut begin = |stopping: &mut Stopping| {
+            let (reply, end) = oneshot::channel();
+            stopping.begin(reply);
+            ends.push(end);
+        };
+        begin(&mut stopping);
+        begin(&mut stopping);
+        assert!(stopping.is_stopping() && !stopping.is_releasing());
+        stopping.released();
+        stopping.released();
+        begin(&mut stopping);
+        assert!(stopping.is_stopping() && stopping.is_releasing());
+        stopping.take_waiting().into_iter().for_each(|reply| reply.send(()).unwrap());
+        assert!(ends.iter_mut().all(|end| end.try_recv().is_ok()));
+    }
+
+    #[test]
+    fn shards_are_not_given_up_by_an_engine_that_runs() {
+        let mut stopping = Stopping::default();
+        stopping.released();
+        assert!(!stopping.is_stopping() && stopping.take_waiting().is_empty());
+    }
+}

@@ -35,3 +35,29 @@ impl Timers {
         self.0.peek().map(|Reverse((at, _))| *at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(ms: u64) -> Monotonic {
+        Monotonic::from_start(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn timers_fire_in_the_order_of_their_times_and_not_before() {
+        let mut timers = Timers::default();
+        assert_eq!(timers.next_wake(), None);
+        timers.set(at(30), Timer::Poll(3));
+        timers.set(at(10), Timer::Pages);
+        timers.set(at(20), Timer::Topic(TopicName::new("ns", "t")));
+        assert_eq!((timers.next_wake(), timers.pop_due(at(9))), (Some(at(10)), None));
+        assert_eq!(timers.pop_due(at(10)), Some(Timer::Pages));
+        assert_eq!(timers.pop_due(at(10)), None);
+        assert_eq!(timers.pop_due(at(99)), Some(Timer::Topic(TopicName::new("ns", "t"))));
+        assert_eq!(timers.pop_due(at(99)), Some(Timer::Poll(3)));
+        assert_eq!((timers.pop_due(at(99)), timers.next_wake()), (None, None));
+    }
+}

@@ -125,3 +125,80 @@ impl TopicDirectory {
         std::mem::take(&mut self.woken)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(topic: &str) -> TopicName {
+        TopicName::new("ns", topic)
+    }
+
+    fn part(shard: usize) -> TopicPart {
+        TopicPart { shard: ShardIndex(shard), topic: TopicId(1) }
+    }
+
+    #[test]
+    fn a_topic_counts_once_however_many_shards_have_a_row() {
+        let mut topics = TopicDirectory::default();
+        topics.add_part(name("t"), part(0));
+        topics.add_part(name("t"), part(1));
+        topics.add_part(name("u"), part(0));
+        topics.add_waiting(name("v"), 1);
+        assert_eq!((topics.count_of("ns"), topics.count_of("other")), (2, 0), "a poll makes no topic");
+        assert_eq!(topics.parts(&name("t")), [part(0), part(1)]);
+        topics.remove_part(&name("t"), part(0));
+        assert_eq!(topics.count_of("ns"), 2);
+        topics.remove_part(&name("t"), part(1));
+        assert_eq!(topics.count_of("ns"), 1);
+        topics.remove_part(&name("t"), part(1));
+        assert_eq!(topics.count_of("ns"), 1, "a part is removed once");
+    }
+
+    #[test]
+    fn a_topic_without_rows_stays_while_a_poll_waits_for_it() {
+        let mut topics = TopicDirectory::default();
+        topics.add_part(name("t"), part(0));
+        topics.add_part(name("u"), part(0));
+        topics.add_waiting(name("t"), 1);
+        topics.remove_part(&name("t"), part(0));
+        topics.remove_part(&name("t"), part(0));
+        assert_eq!((topics.count_of("ns"), topics.waiting_count(&name("t"))), (1, 1));
+        topics.add_part(name("t"), part(2));
+        assert_eq!((topics.count_of("ns"), topics.of_namespace(&"ns".into()).count()), (2, 2));
+        topics.remove_part(&name("t"), part(2));
+        topics.remove_part(&name("u"), part(0));
+        topics.remove_waiting(&[name("t"), name("u")], 1);
+        assert!(topics.topics.is_empty() && topics.per_namespace.is_empty());
+    }
+
+    #[test]
+    fn polls_wait_in_the_order_in_which_they_came() {
+        let mut topics = TopicDirectory::default();
+        for poll in [3, 1, 2] {
+            topics.add_waiting(name("t"), poll);
+        }
+        topics.remove_waiting(&[name("t")], 2);
+        assert_eq!(topics.waiting(&name("t")).collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn the_polls_of_a_woken_topic_are_served_once() {
+        let mut topics = TopicDirectory::default();
+        topics.add_waiting(name("t"), 1);
+        topics.wake(name("t"));
+        topics.wake_if_waiting(&name("t"));
+        topics.wake_if_waiting(&name("u"));
+        assert_eq!(topics.take_woken(), BTreeSet::from([name("t")]));
+        assert!(topics.take_woken().is_empty());
+    }
+
+    #[test]
+    fn the_polls_of_a_topic_that_lost_a_shard_look_again() {
+        let mut topics = TopicDirectory::default();
+        topics.add_part(name("t"), part(0));
+        topics.add_part(name("t"), part(1));
+        topics.remove_part(&name("t"), part(0));
+        assert_eq!(topics.take_woken(), BTreeSet::from([name("t")]));
+    }
+}

@@ -82,3 +82,59 @@ impl Budget {
 pub(super) fn disk_full(id: ShardId) -> Refusal {
     Refusal::new(Reason::DiskFull, format!("the disk of shard {id} is full")).retry_after(RETRY_AFTER)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::shard::tests::check::wrong;
+
+    fn settings() -> Settings {
+        Settings { admit_shard_bytes: 100, admit_tenant_bytes: 60, ..Settings::default() }
+    }
+
+    fn reason(budget: &Budget, namespace: &str, bytes: usize) -> Option<String> {
+        let refusal = budget.refusal(ShardId(1), &settings(), namespace, bytes, Monotonic::default());
+        refusal.map(|refusal| refusal.message)
+    }
+
+    #[test]
+    fn a_tenant_and_a_shard_take_so_many_bytes() {
+        let mut budget = Budget::default();
+        budget.charge(&"a".into(), 40);
+        assert_eq!(reason(&budget, "a", 20), None);
+        assert!(reason(&budget, "a", 21).unwrap().contains("of this namespace"));
+        assert_eq!(reason(&budget, "b", 60), None);
+        assert!(reason(&budget, "b", 61).unwrap().contains("too many bytes are waiting"));
+        budget.release(&"a".into(), 40);
+        assert_eq!((budget.bytes(), reason(&budget, "a", 999)), (0, None), "one call is always taken");
+    }
+
+    #[test]
+    fn a_full_disk_comes_before_everything() {
+        let mut budget = Budget::default();
+        let until = Monotonic::from_start(Duration::from_secs(1));
+        budget.set_disk_full(until);
+        let refusal = |at| budget.refusal(ShardId(1), &settings(), "a", 1, at);
+        let refused = refusal(Monotonic::default()).unwrap();
+        assert_eq!((refused.reason, refused.retry_after), (Reason::DiskFull, Some(RETRY_AFTER)));
+        assert!(refusal(until).is_none());
+    }
+
+    #[test]
+    fn a_tenant_that_has_nothing_waiting_is_forgotten() {
+        let mut budget = Budget::default();
+        budget.charge(&"a".into(), 40);
+        budget.release(&"a".into(), 15);
+        assert_eq!(budget.check(25), Ok(()));
+        budget.release(&"a".into(), 25);
+        assert!(budget.by_tenant.is_empty());
+    }
+
+    #[test]
+    fn tenants_that_do_not_add_up_to_the_whole_are_found() {
+        let what = wrong(|shard| *shard.budget.by_tenant.get_mut("ns").unwrap() -= 1);
+        assert_eq!(what, "1032 bytes wait; budget 1032, tenants 1031");
+    }
+}

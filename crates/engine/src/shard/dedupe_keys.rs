@@ -99,3 +99,49 @@ impl DedupeKeys {
         self.in_flight.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::tests::{items, part};
+
+    const KEYS: [KeyHash; 2] = [[1; 16], [2; 16]];
+
+    fn lookup(call: u64) -> DedupeLookup {
+        let (to_ask, asked) = (VecDeque::new(), ShardIndex(0));
+        DedupeLookup { part: part(call, items(1)), to_ask, asked, asked_term: 0, hits: Vec::new() }
+    }
+
+    #[test]
+    fn a_key_is_held_until_it_is_released() {
+        let mut keys = DedupeKeys::default();
+        keys.hold(&KEYS);
+        assert!(keys.is_held(&[[9; 16], KEYS[1]]) && !keys.is_held(&[[9; 16]]) && !keys.is_held(&[]));
+        assert!(keys.release(&KEYS[..1]));
+        assert!(!keys.is_held(&KEYS[..1]) && keys.is_held(&KEYS));
+        assert_eq!(keys.in_flight_count(), 1);
+        assert!(!keys.release(&[]), "nobody can have waited");
+    }
+
+    #[test]
+    fn those_that_wait_try_again_in_their_order() {
+        let mut keys = DedupeKeys::default();
+        assert!(keys.is_idle());
+        keys.wait(part(1, items(1)));
+        keys.wait(part(2, items(1)));
+        assert!(!keys.is_idle() && keys.waiting().count() == 2);
+        let calls: Vec<u64> = keys.take_waiting().iter().map(|part| part.call).collect();
+        assert!(calls == [1, 2] && keys.is_idle());
+    }
+
+    #[test]
+    fn a_lookup_ends_once_and_a_lost_shard_ends_all() {
+        let mut keys = DedupeKeys::default();
+        (1..=3).for_each(|read| keys.begin_lookup(read, lookup(read)));
+        assert_eq!(keys.end_lookup(2).map(|lookup| lookup.part.call), Some(2));
+        assert!(keys.end_lookup(2).is_none());
+        assert_eq!(keys.looked_up().map(|part| part.call).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(keys.take_lookups().count(), 2);
+        assert!(keys.is_idle());
+    }
+}

@@ -52,8 +52,12 @@ impl InFlight {
         }
     }
 
-    /// What the batch does, if it is one thing. Who is handed its items does not count.
+    /// What the batch does, if it is one thing and no sweep's page is with it. Who is handed its items does
+    /// not count.
     pub fn only(&self) -> Option<&Planned> {
+        if self.page.is_some() {
+            return None;
+        }
         let mut planned = self.planned.iter().filter(|planned| !matches!(planned, Planned::HandOff { .. }));
         planned.next().filter(|_| planned.next().is_none())
     }

@@ -150,3 +150,74 @@ impl Leases {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::tests::{T, check::wrong, items, shard, store_leased, time};
+
+    #[test]
+    fn a_row_whose_open_deliveries_are_miscounted_is_found() {
+        let what = wrong(|shard| shard.leases.rows.values_mut().next().unwrap().open -= 1);
+        assert_eq!(what, "lease row 2 has 3 open bits, its account says 2");
+    }
+
+    #[test]
+    fn a_row_without_an_open_delivery_is_found() {
+        let what = wrong(|shard| {
+            let row = shard.leases.rows.values_mut().next().unwrap();
+            row.row.open.fill(false);
+            row.open = 0;
+        });
+        assert_eq!(what, "lease row 2 has 0 open bits, its account says 0");
+    }
+
+    #[test]
+    fn a_delivery_that_an_account_forgot_is_found() {
+        let positions = wrong(|shard| {
+            shard.leases.positions.remove(&Seq(1));
+        });
+        assert_eq!(positions, "3 deliveries are open; positions, deadlines, topics say [2, 3, 3]");
+        let deadlines = wrong(|shard| {
+            shard.leases.deadlines.pop_first();
+        });
+        assert_eq!(deadlines, "3 deliveries are open; positions, deadlines, topics say [3, 2, 3]");
+        let topics = wrong(|shard| *shard.leases.per_topic.get_mut(&T).unwrap() -= 1);
+        assert_eq!(topics, "3 deliveries are open; positions, deadlines, topics say [3, 3, 2]");
+    }
+
+    #[test]
+    fn closing_a_delivery_updates_every_account() {
+        let mut shard = shard();
+        let receipts = store_leased(&mut shard, 0, items(2));
+        let leases = &mut shard.leases;
+        leases.close(receipts[0].item.seq);
+        leases.close(receipts[0].item.seq);
+        assert_eq!((leases.len(), leases.of_topic(T), leases.next_deadline()), (1, 1, Some(time(1_000))));
+        assert_eq!(leases.check(), Ok(()));
+        leases.close(receipts[1].item.seq);
+        assert!(leases.rows.is_empty() && leases.deadlines.is_empty() && leases.per_topic.is_empty());
+    }
+
+    #[test]
+    fn only_the_open_deliveries_of_a_stored_row_are_taken_over() {
+        let mut shard = shard();
+        store_leased(&mut shard, 0, items(3));
+        let mut row = shard.leases.rows.remove(&2).unwrap().row;
+        row.open = vec![false, true, false];
+        let mut leases = Leases::default();
+        leases.insert(row);
+        assert_eq!((leases.len(), leases.get(Seq(1)).is_none(), leases.check()), (1, true, Ok(())));
+        assert_eq!(leases.position(Seq(2)).map(|at| (at.row, at.position)), Some((2, 1)));
+    }
+
+    #[test]
+    fn deliveries_time_out_in_the_order_of_their_ends() {
+        let mut shard = shard();
+        store_leased(&mut shard, 500, items(1));
+        store_leased(&mut shard, 100, items(1));
+        let ended = |ms| shard.leases.timed_out(time(ms)).map(|lease| lease.seq.0).collect::<Vec<_>>();
+        assert_eq!((ended(1_099), ended(9_000).len()), (vec![], 2));
+        assert!(shard.leases.timed_out(time(9_000)).is_sorted_by_key(|lease| lease.deadline));
+    }
+}

@@ -24,6 +24,8 @@ mod reserve;
 mod status;
 mod sweeper;
 mod tenure;
+#[cfg(test)]
+mod tests;
 mod topics;
 pub(crate) mod work;
 

@@ -68,3 +68,47 @@ impl Tenure {
         self.rank_floor
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::tests::{at, build, commit, items, part, put, shard};
+
+    #[test]
+    fn a_claim_is_trusted_for_four_fifths_of_the_lease_from_the_start_of_a_call() {
+        let mut shard = shard(); // a lease of 1.5 s
+        assert!(shard.is_trusted(at(1_199)) && !shard.is_trusted(at(1_200)));
+        shard.renewed(at(1_000));
+        assert!(shard.is_trusted(at(2_199)) && !shard.is_trusted(at(2_200)));
+        shard.renewed(at(500));
+        assert!(shard.is_trusted(at(2_199)), "a renewal that took longer takes nothing back");
+    }
+
+    #[test]
+    fn a_committed_batch_renews_the_claim_as_of_when_it_was_sent() {
+        let mut shard = shard();
+        put(&mut shard, part(1, items(1)));
+        build(&mut shard, 1_000);
+        commit(&mut shard, 1_100);
+        assert!(shard.is_trusted(at(2_199)) && !shard.is_trusted(at(2_200)));
+        assert_eq!((shard.tenure.batch, shard.tenure.commit_took), (1, Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn a_batch_that_an_empty_one_confirmed_has_the_number_of_that() {
+        let mut shard = shard();
+        put(&mut shard, part(1, items(1)));
+        build(&mut shard, 0);
+        shard.committed(2, at(0)).unwrap();
+        assert_eq!(shard.tenure.batch, 2);
+    }
+
+    #[test]
+    fn ranks_are_raised_up_to_the_floor_and_no_further() {
+        let mut shard = shard();
+        assert_eq!(shard.tenure.next_rank(5), 5);
+        shard.set_rank_floor(10);
+        let ranks = [5, 6, 13, 14].map(|rank| shard.tenure.next_rank(rank));
+        assert_eq!(ranks, [11, 12, 13, 14]);
+    }
+}

@@ -156,6 +156,15 @@ impl TopicTable {
         Some(topic.name)
     }
 
+    /// A batch that was to drop these topics did not happen: the next one tries again.
+    pub fn keep_dropped(&mut self, ids: &[TopicId]) {
+        for id in ids.iter().rev() {
+            if let Some(since) = self.by_id.get(id).and_then(|topic| topic.idle_since) {
+                self.idle.push_front((since, *id));
+            }
+        }
+    }
+
     /// The topic's head or counts may have changed.
     pub fn mark_changed(&mut self, id: TopicId) {
         if let Some(topic) = self.by_id.get_mut(&id)
@@ -233,5 +242,70 @@ impl TopicTable {
         for topic in self.by_id.values_mut() {
             topic.window.void_read();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::tests::{T, check::wrong, items, shard, store};
+
+    #[test]
+    fn bytes_of_the_index_that_are_not_those_of_the_windows_are_found() {
+        let what = wrong(|shard| shard.topics.index_bytes += 1);
+        assert!(what.starts_with("windows hold ") && what.contains("bytes, not"), "{what}");
+    }
+
+    #[test]
+    fn a_window_changed_behind_the_tables_back_is_found() {
+        let what = wrong(|shard| shard.topics.by_id.get_mut(&T).unwrap().window.evict(1));
+        assert_eq!(what, "windows hold 320 bytes, not 1280");
+    }
+
+    #[test]
+    fn a_topic_that_is_dropped_takes_its_bytes_along() {
+        let mut shard = shard();
+        store(&mut shard, 0, items(3));
+        assert!(shard.topics.index_bytes() > 0);
+        assert!(shard.topics.remove(T).is_some() && shard.topics.remove(T).is_none());
+        assert_eq!((shard.topics.index_bytes(), shard.topics.by_name.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_topic_is_named_once_however_often_it_changed() {
+        let mut shard = shard();
+        store(&mut shard, 0, items(3));
+        let names = |shard: &mut crate::shard::OwnedShard| {
+            let mut count = 0;
+            shard.drain_changed(|_| count += 1);
+            count
+        };
+        assert_eq!((names(&mut shard), names(&mut shard)), (1, 0));
+        shard.mark_all_changed();
+        assert_eq!(names(&mut shard), 1);
+    }
+
+    #[test]
+    fn a_refill_grows_with_demand_and_shrinks_with_memory() {
+        let mut topic =
+            TopicState::new(TopicName::new("ns", "t"), TopicCounts::default(), Window::complete());
+        let grown: Vec<usize> = (0..6)
+            .map(|_| {
+                topic.grow_fill();
+                topic.fill
+            })
+            .collect();
+        assert_eq!(grown, [128, 256, 512, 1_024, 2_000, 2_000]);
+        (0..9).for_each(|_| topic.shrink_fill());
+        assert_eq!(topic.fill, FILL_MIN);
+    }
+
+    #[test]
+    fn the_size_of_a_body_follows_what_is_seen() {
+        let mut topic =
+            TopicState::new(TopicName::new("ns", "t"), TopicCounts::default(), Window::complete());
+        topic.saw_body(800);
+        topic.saw_body(0);
+        assert_eq!(topic.body_bytes, Some(700));
     }
 }

@@ -54,6 +54,7 @@ impl OwnedShard {
     /// refused. `bad`: the items that can't be stored, where the batch must not be cut.
     pub fn unstorable(&mut self, why: &str, bad: &[Seq]) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
+        self.topics.keep_dropped(&batch.dropped);
         let rows = batch.rows;
         let id = self.id;
         tracing::warn!(
@@ -84,6 +85,7 @@ impl OwnedShard {
     /// The disk is full: enqueues are refused, the rest is tried again without them.
     pub fn disk_full(&mut self, at: Monotonic) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
+        self.topics.keep_dropped(&batch.dropped);
         self.budget.set_disk_full(at.plus(DISK_FULL_PAUSE));
         let (refused, rest): (Vec<Planned>, Vec<Planned>) =
             batch.planned.into_iter().partition(|planned| matches!(planned, Planned::Enqueue { .. }));

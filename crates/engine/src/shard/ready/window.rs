@@ -296,4 +296,22 @@ mod tests {
         assert_eq!(ranks(&window), [1, 2, 3, 4]);
         assert_eq!(window.cost(), 4 * ENTRY_BYTES);
     }
+
+    /// What the check says of a window of two items after this change.
+    fn wrong(corrupt: impl FnOnce(&mut Window)) -> String {
+        let mut window = Window::complete();
+        (1..=2).for_each(|rank| window.add(key(rank), item(rank)));
+        assert_eq!(window.check(|_| false), Ok(()));
+        corrupt(&mut window);
+        window.check(|seq| seq == Seq(9)).unwrap_err()
+    }
+
+    #[test]
+    fn a_window_whose_accounts_are_wrong_is_found() {
+        assert_eq!(wrong(|window| window.cost += 1), "a window's items cost 640 bytes, its account says 641");
+        let beyond = wrong(|window| window.horizon = Horizon::Through(key(1)));
+        assert!(beyond.contains("lies beyond the horizon"), "{beyond}");
+        let out = wrong(|window| window.add(key(9), item(9)));
+        assert!(out.contains("is in its window, and leased or reserved"), "{out}");
+    }
 }

@@ -1,0 +1,152 @@
+//! Building: the order of steps, how much one batch holds, and that no two things touch one item.
+
+use std::time::Duration;
+
+use super::*;
+
+/// What a batch does, in a word each.
+fn words(shard: &OwnedShard) -> Vec<&'static str> {
+    let planned = &shard.in_flight.as_ref().unwrap().planned;
+    let word = |planned: &Planned| match planned {
+        Planned::Enqueue { .. } => "enqueue",
+        Planned::Lease { .. } => "lease",
+        Planned::HandOff { .. } => "hand off",
+        Planned::Restore(_) => "restore",
+        Planned::MoveLease(_) => "move",
+        Planned::Settle(settle) => match settle.request.kind {
+            SettleKind::Ack => "ack",
+            SettleKind::LeaseTimeout => "timeout",
+            SettleKind::Nack { .. } | SettleKind::Extend { .. } => "settle",
+        },
+    };
+    planned.iter().map(word).collect()
+}
+
+#[test]
+fn nothing_is_built_where_nothing_waits() {
+    let mut shard = shard();
+    let built = build(&mut shard, 0);
+    assert!(built.batch.is_none() && !built.atomic && built.rows == 0);
+    assert!(!shard.is_committing());
+}
+
+#[test]
+fn settlements_come_first_then_leases_then_enqueues() {
+    let mut shard = shard();
+    let first = store_leased(&mut shard, 0, items(2));
+    store(&mut shard, 1, vec![item_once(), item(0), item(0)]);
+    let once = reserve(&mut shard, T, 1);
+    shard.lease(share(1, once.clone()), 0);
+    run(&mut shard, 1);
+    put(&mut shard, part(2, items(1)));
+    ask_lease(&mut shard, 1);
+    shard.restore(once[0].clone());
+    ack(&mut shard, first[0]);
+    build(&mut shard, 2_000);
+    assert_eq!(words(&shard), ["ack", "timeout", "restore", "lease", "enqueue"]);
+}
+
+#[test]
+fn a_batch_carries_the_next_number_and_the_highest_values() {
+    let mut shard = shard();
+    store(&mut shard, 0, items(3));
+    put(&mut shard, part(1, items(2)));
+    let batch = build(&mut shard, 5).batch.unwrap();
+    let marks = batch.marks.unwrap();
+    assert_eq!((batch.number, marks.seq, marks.topic, marks.time), (2, Seq(5), T, time(5)));
+    assert_eq!(marks.rank, batch.inserts[1].key.rank);
+}
+
+#[test]
+fn building_changes_nothing_that_the_shard_is_known_to_hold() {
+    let mut shard = shard();
+    put(&mut shard, part(1, items(3)));
+    build(&mut shard, 0);
+    assert_eq!((shard.topics.len(), shard.tenure.batch, shard.tenure.marks.seq), (0, 0, Seq(0)));
+}
+
+#[test]
+fn a_batch_has_no_more_rows_than_allowed() {
+    let mut shard = shard_with(|settings| settings.batch_rows = 4);
+    put(&mut shard, part(1, items(10)));
+    let built = build(&mut shard, 0);
+    assert_eq!((built.rows, built.batch.unwrap().inserts.len()), (4, 4));
+    assert_eq!(shard.enqueues.items(), 6);
+    commit(&mut shard, 0);
+    assert_eq!(run(&mut shard, 0).0.inserts[0].key.seq, Seq(5), "the rest follows in order");
+}
+
+#[test]
+fn a_quarter_of_a_full_batch_is_for_enqueues() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(10));
+    shard.settings = Arc::new(Settings { batch_rows: 8, ..Settings::default() });
+    receipts.into_iter().for_each(|receipt| ack(&mut shard, receipt));
+    put(&mut shard, part(1, items(5)));
+    let (batch, _) = run(&mut shard, 1);
+    assert_eq!((batch.deletes.len(), batch.inserts.len()), (8, 2));
+    let (batch, _) = run(&mut shard, 1);
+    assert_eq!((batch.deletes.len(), batch.inserts.len()), (2, 3));
+}
+
+#[test]
+fn a_batch_has_no_more_bytes_than_allowed() {
+    let mut shard = shard();
+    shard.tenure.batch_bytes = 1_000;
+    put(&mut shard, part(1, items(5)));
+    assert_eq!(run(&mut shard, 0).0.inserts.len(), 2, "an item of no bytes is charged with 385");
+    assert_eq!(run(&mut shard, 0).0.inserts.len(), 2);
+    assert_eq!(run(&mut shard, 0).0.inserts.len(), 1);
+}
+
+#[test]
+fn an_item_of_more_bytes_than_a_batch_has_goes_alone() {
+    let mut shard = shard();
+    shard.tenure.batch_bytes = 1_000;
+    put(&mut shard, part(1, vec![item_of_bytes(5_000), item(0)]));
+    assert_eq!(run(&mut shard, 0).0.inserts.len(), 1);
+    assert_eq!(run(&mut shard, 0).0.inserts.len(), 1);
+}
+
+#[test]
+fn the_second_thing_on_an_item_waits_for_the_next_batch() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    settle(&mut shard, receipt, SettleKind::Extend { lease: Some(Duration::from_secs(9)) });
+    ack(&mut shard, receipt);
+    let (batch, committed) = run(&mut shard, 1);
+    assert_eq!((batch.leases.len(), batch.deletes.len()), (1, 0));
+    assert!(matches!(effects(&committed)[..], [SettleEffect::Extended(_)]));
+    let (batch, committed) = run(&mut shard, 1);
+    assert_eq!(batch.deletes, [receipt.item.seq]);
+    assert!(matches!(effects(&committed)[..], [SettleEffect::Deleted]));
+}
+
+#[test]
+fn what_had_to_wait_goes_before_what_came_later() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(2));
+    let seconds = [1, 2, 3, 4];
+    for (span, receipt) in seconds.into_iter().zip([0, 0, 0, 1]) {
+        let lease = Some(Duration::from_secs(span));
+        settle(&mut shard, receipts[receipt], SettleKind::Extend { lease });
+    }
+    build(&mut shard, 1);
+    settle(&mut shard, receipts[1], SettleKind::Extend { lease: None });
+    let spans = shard.settles.iter().map(|request| match request.kind {
+        SettleKind::Extend { lease } => lease.map(|span| span.as_secs()),
+        _ => panic!("{request:?}"),
+    });
+    assert_eq!(spans.collect::<Vec<_>>(), [Some(2), Some(3), None]);
+}
+
+#[test]
+fn the_first_batch_of_an_owner_records_another_set_of_shards() {
+    let mut shard = shard();
+    shard.new_topology = Some(Vec::new());
+    let built = build(&mut shard, 0);
+    assert_eq!((built.rows, built.batch.unwrap().topology_history), (1, Some(Vec::new())));
+    assert!(shard.is_recording_topology(), "until that is committed");
+    assert!(commit(&mut shard, 0).topology_recorded);
+    assert!(!shard.is_recording_topology());
+}

@@ -1,0 +1,126 @@
+//! The check of a shard's accounts. Accounts that are private to a file are corrupted in that file's tests.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::{index::ShardIndex, shard::DedupeLookup};
+
+/// A shard with something everywhere.
+pub(in crate::shard) fn busy() -> OwnedShard {
+    let mut shard = shard_with(|settings| settings.batch_rows = 8);
+    let receipts = store_leased(&mut shard, 0, items(3));
+    store(&mut shard, 1, items(8));
+    ack(&mut shard, receipts[0]);
+    ask_lease(&mut shard, 2);
+    let keyed = |key| vec![AdmittedItem { dedupe: Some([key; 16]), ..item(0) }, item(0)];
+    put(&mut shard, part(2, keyed(1)));
+    build(&mut shard, 1);
+    ask_lease(&mut shard, 1);
+    shard.topics.with_window(T, |window| window.drop_bodies());
+    let bodyless = share(2, reserve(&mut shard, T, 1));
+    shard.lease(bodyless, 5);
+    put(&mut shard, part(3, keyed(2)));
+    let lookup = part(4, keyed(3));
+    shard.charge(&lookup.namespace, lookup.charge());
+    shard.hold_keys(&lookup.keys());
+    let (to_ask, asked) = (VecDeque::new(), ShardIndex(0));
+    shard.begin_lookup(6, DedupeLookup { part: lookup, to_ask, asked, asked_term: 0, hits: Vec::new() });
+    let waits = part(5, keyed(1));
+    shard.charge(&waits.namespace, waits.charge());
+    shard.wait_for_keys(waits);
+    shard
+}
+
+/// What the check says of a busy shard after this change.
+pub(in crate::shard) fn wrong(corrupt: impl FnOnce(&mut OwnedShard)) -> String {
+    let mut shard = busy();
+    corrupt(&mut shard);
+    shard.check().unwrap_err()
+}
+
+#[test]
+fn every_account_of_a_busy_shard_agrees() {
+    let mut shard = busy();
+    assert_eq!(shard.check(), Ok(()));
+    assert!(!shard.is_idle() && !shard.can_probe() && shard.is_committing());
+    commit(&mut shard, 2);
+    assert_eq!(shard.check(), Ok(()));
+}
+
+#[test]
+fn a_leased_item_in_its_window_is_found() {
+    let what = wrong(|shard| {
+        let lease = shard.leases.timed_out(time(9_000)).next().unwrap();
+        let (seq, item) = (lease.seq, ReadyItem::from_lease(lease, 0));
+        let key = Key { priority: 0, rank: 0, seq };
+        shard.topics.with_window(T, |window| window.add(key, item));
+    });
+    assert!(what.contains("is in its window, and leased or reserved"), "{what}");
+}
+
+#[test]
+fn a_reserved_item_in_its_window_is_found() {
+    let what = wrong(|shard| {
+        let reserved = shard.leasing[0].items[0].clone();
+        shard.topics.with_window(T, |window| window.add(reserved.key, reserved.item));
+    });
+    assert!(what.contains("is in its window, and leased or reserved"), "{what}");
+}
+
+#[test]
+fn a_reservation_that_nobody_has_is_found() {
+    let what = wrong(|shard| {
+        shard.reserved.insert(Seq(99));
+    });
+    assert_eq!(what, "4 items are on their way to a lease; reserved 5, topics 4");
+}
+
+#[test]
+fn a_reservation_that_a_topic_does_not_count_is_found() {
+    let what = wrong(|shard| shard.topics.get_mut(T).unwrap().reserved -= 1);
+    assert_eq!(what, "4 items are on their way to a lease; reserved 4, topics 3");
+}
+
+#[test]
+fn a_lease_that_was_lost_on_its_way_is_found() {
+    let lost = "3 items are on their way to a lease; reserved 4, topics 4";
+    assert_eq!(wrong(|shard| shard.leasing.clear()), lost);
+    assert_eq!(wrong(|shard| shard.awaiting_bodies.clear()), lost);
+}
+
+#[test]
+fn a_key_that_nobody_holds_is_found() {
+    let what = wrong(|shard| shard.keys.hold(&[[9; 16]]));
+    assert_eq!(what, "3 keys wait, 4 are in flight");
+}
+
+#[test]
+fn a_key_that_was_released_too_early_is_found() {
+    let what = wrong(|shard| {
+        shard.keys.release(&[[2; 16]]);
+    });
+    assert_eq!(what, "3 keys wait, 2 are in flight");
+}
+
+#[test]
+fn a_key_in_anothers_place_is_found() {
+    let what = wrong(|shard| {
+        shard.keys.release(&[[2; 16]]);
+        shard.keys.hold(&[[9; 16]]);
+    });
+    assert_eq!(what, "3 keys wait, 3 are in flight");
+}
+
+#[test]
+fn a_charge_for_nothing_is_found() {
+    let what = wrong(|shard| shard.charge(&"ns".into(), 7));
+    assert_eq!(what, format!("{} bytes wait; budget {1}, tenants {1}", 8 * 129, 8 * 129 + 7));
+}
+
+#[test]
+fn an_enqueue_that_was_lost_is_found() {
+    let what = wrong(|shard| {
+        shard.take_waiting_for_keys();
+    });
+    assert_eq!(what, format!("{} bytes wait; budget {1}, tenants {1}", 6 * 129, 8 * 129));
+}

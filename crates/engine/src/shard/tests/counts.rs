@@ -1,0 +1,114 @@
+//! Counts: their deltas, when they are folded into the topics' rows, and topics that nobody needs any more.
+
+use super::*;
+
+fn ready(ready: i64) -> TopicCounts {
+    TopicCounts { ready, ..TopicCounts::default() }
+}
+
+#[test]
+fn a_batch_stores_how_counts_change() {
+    let mut shard = shard();
+    put(&mut shard, part(1, vec![item(0), item_due(50), item(0)]));
+    let delta = TopicCounts { ready: 2, scheduled: 1, dead: 0 };
+    assert_eq!(run(&mut shard, 0).0.count_deltas, [(T, delta)]);
+}
+
+#[test]
+fn a_batch_that_changes_no_count_stores_none() {
+    let mut shard = shard();
+    store(&mut shard, 0, items(1));
+    ask_lease(&mut shard, 1);
+    assert!(run(&mut shard, 0).0.count_deltas.is_empty());
+}
+
+#[test]
+fn a_topic_is_folded_256_batches_after_its_first_delta() {
+    let mut shard = shard();
+    for number in 1..=256 {
+        put(&mut shard, part(number, items(1)));
+        let (batch, _) = run(&mut shard, 0);
+        assert!(batch.count_folds.is_empty() && batch.deltas_before.is_none(), "{number}");
+    }
+    put(&mut shard, part(257, items(1)));
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!((batch.count_folds, batch.deltas_before), (vec![(T, ready(257))], Some(257)));
+    put(&mut shard, part(258, items(1)));
+    assert_eq!(run(&mut shard, 0).0.deltas_before, None, "it begins anew");
+    assert_eq!(shard.topics.get(T).unwrap().dirty_since, Some(258));
+}
+
+#[test]
+fn deltas_stay_as_long_as_a_topic_in_them_is_not_folded() {
+    let mut shard = shard();
+    for number in 1..=256 {
+        let topic = if number < 200 { "t" } else { "u" };
+        put(&mut shard, part(number, vec![item_of(topic, 0)]));
+        run(&mut shard, 0);
+    }
+    put(&mut shard, part(257, items(1)));
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!((batch.count_folds, batch.deltas_before), (vec![(T, ready(200))], Some(200)));
+}
+
+#[test]
+fn a_fold_that_did_not_happen_is_done_with_the_next_batch() {
+    let mut shard = shard_with_topics(1, 5);
+    put(&mut shard, part(1, items(4)));
+    assert_eq!(build(&mut shard, 0).batch.unwrap().count_folds, [(T, ready(5))]);
+    shard.unstorable("too long", &[]).unwrap();
+    assert_eq!(run(&mut shard, 0).0.count_folds, [(T, ready(5))]);
+}
+
+#[test]
+fn the_topics_of_a_take_over_are_folded_a_few_at_a_time() {
+    let mut shard = shard_with_topics(100, 5);
+    put(&mut shard, part(1, vec![item_of("t1", 0)]));
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!((batch.count_folds.len(), batch.count_folds[0]), (64, (T, ready(6))));
+    assert_eq!(batch.deltas_before, Some(0), "the others need the deltas that were added up");
+    put(&mut shard, part(2, vec![item_of("t1", 0)]));
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!((batch.count_folds.len(), batch.deltas_before), (36, Some(2)));
+}
+
+/// A shard with one topic, which has been empty since the test began.
+fn shard_with_idle_topic() -> OwnedShard {
+    let mut shard = shard_with(|settings| settings.idle_topic = Duration::from_secs(1));
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    ack(&mut shard, receipt);
+    run(&mut shard, 0);
+    shard
+}
+
+#[test]
+fn a_topic_that_has_been_empty_for_long_is_dropped() {
+    let mut shard = shard_with_idle_topic();
+    assert!(build(&mut shard, 999).batch.is_none());
+    let (batch, committed) = run(&mut shard, 1_000);
+    assert_eq!(batch.drop_topics, [T]);
+    assert_eq!(committed.dropped, [(T, TopicName::new("ns", "t"))]);
+    assert_eq!(shard.topics().count(), 0);
+    assert_eq!(store(&mut shard, 1_000, items(1)).len(), 1, "it comes back under another number");
+    assert!(shard.topics.get(TopicId(2)).is_some());
+}
+
+#[test]
+fn a_topic_that_is_used_again_is_kept() {
+    let mut shard = shard_with_idle_topic();
+    put(&mut shard, part(1, items(1)));
+    assert!(run(&mut shard, 1_000).0.drop_topics.is_empty(), "in the same batch");
+    assert!(build(&mut shard, 5_000).batch.is_none(), "or later");
+}
+
+#[test]
+fn a_topic_is_dropped_after_a_batch_that_did_not_happen() {
+    for disk_full in [false, true] {
+        let mut shard = shard_with_idle_topic();
+        put(&mut shard, part(1, vec![item_of("u", 0), item_of("u", 0)]));
+        assert_eq!(build(&mut shard, 1_000).batch.unwrap().drop_topics, [T]);
+        let undone = if disk_full { shard.disk_full(at(1_000)) } else { shard.unstorable("too long", &[]) };
+        assert!(undone.is_some());
+        assert_eq!(run(&mut shard, 1_000).0.drop_topics, [T]);
+    }
+}

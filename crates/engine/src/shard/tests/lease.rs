@@ -1,0 +1,188 @@
+//! Deliveries that begin, the lease log, and items on their way there and back.
+
+use forebay_store::LeaseChange;
+
+use super::*;
+
+#[test]
+fn a_delivery_begins_with_its_commit() {
+    let mut shard = shard();
+    let key = store(&mut shard, 0, items(1))[0];
+    ask_lease(&mut shard, 1);
+    let batch = build(&mut shard, 10).batch.unwrap();
+    assert!(!shard.is_leased(key.seq));
+    let entry = &batch.leases[0];
+    assert_eq!((entry.seq, entry.delivery(), entry.deadline), (key.seq, 1, time(1_010)));
+    let receipt = receipts(&commit(&mut shard, 10))[0];
+    assert!(shard.is_leased(key.seq) && shard.is_open(&receipt));
+    assert!(!shard.is_open(&Receipt { nonce: receipt.nonce ^ 1, ..receipt }));
+    let totals = shard.totals(T).unwrap();
+    assert_eq!((totals.ready, totals.leased, counts(&shard, T)), (0, 1, (1, 0, 0)));
+    assert!(shard.reserved.is_empty());
+}
+
+#[test]
+fn a_poll_may_name_how_long_its_leases_are() {
+    let mut shard = shard();
+    store(&mut shard, 0, items(1));
+    let items = reserve(&mut shard, T, 1);
+    shard.lease(ShardLease { lease: Some(Duration::from_secs(60)), ..share(1, items) }, 0);
+    assert_eq!(run(&mut shard, 0).0.leases[0].deadline, time(60_000));
+}
+
+#[test]
+fn an_item_delivered_at_most_once_leaves_the_shard() {
+    let mut shard = shard();
+    let mut once = item_once();
+    once.attributes.expires_at = Some(time(9_000));
+    let key = store(&mut shard, 0, vec![once])[0];
+    ask_lease(&mut shard, 1);
+    let (batch, committed) = run(&mut shard, 0);
+    assert_eq!((batch.deletes, batch.leases.len(), batch.expiry_deletes.len()), (vec![key.seq], 0, 1));
+    assert!(matches!(&committed.done[..], [Planned::Lease { leased, .. }]
+        if matches!(leased[..], [Leased::Consumed])));
+    assert!(!shard.is_leased(key.seq) && shard.topics.get(T).unwrap().is_empty());
+}
+
+#[test]
+fn an_at_most_once_item_that_nobody_received_is_inserted_again() {
+    let mut shard = shard();
+    let attributes = ItemAttributes { expires_at: Some(time(9_000)), ..item_once().attributes };
+    let key = store(&mut shard, 0, vec![AdmittedItem { attributes, ..item(0) }])[0];
+    let taken = reserve(&mut shard, T, 1);
+    shard.lease(share(1, taken.clone()), 0);
+    run(&mut shard, 0);
+    shard.restore(taken[0].clone());
+    let batch = build(&mut shard, 0).batch.unwrap();
+    assert_eq!(shard.in_flight.as_ref().unwrap().expiry_min, time(9_000), "it has an expiry row again");
+    commit(&mut shard, 0);
+    assert_eq!((batch.inserts[0].key, batch.inserts[0].attributes.deliveries), (key, 1));
+    assert_eq!((head(&shard).unwrap().0, counts(&shard, T)), (key, (1, 0, 0)));
+}
+
+#[test]
+fn an_item_that_expired_on_its_way_is_not_leased() {
+    let mut shard = shard();
+    store(&mut shard, 0, vec![item_expiring(20)]);
+    ask_lease(&mut shard, 1);
+    let (batch, committed) = run(&mut shard, 20);
+    assert!(batch.leases.is_empty() && shard.reserved.is_empty() && head(&shard).is_none());
+    assert!(matches!(&committed.done[..], [Planned::Lease { leased, .. }]
+        if matches!(leased[..], [Leased::Expired])));
+}
+
+#[test]
+fn an_expired_head_leaves_its_window() {
+    let mut shard = shard();
+    let keys = store(&mut shard, 0, vec![item_expiring(20), item(0)]);
+    assert_eq!(shard.head(T, moment(19)), Some(keys[0]));
+    assert_eq!(shard.head(T, moment(20)), Some(keys[1]));
+    assert_eq!(window_len(&shard, T), 1);
+}
+
+#[test]
+fn what_is_put_back_is_where_it_was() {
+    let mut shard = shard();
+    let keys = store(&mut shard, 0, items(2));
+    let taken = reserve(&mut shard, T, 1);
+    assert_eq!((head(&shard).unwrap().0, shard.topics.get(T).unwrap().reserved), (keys[1], 1));
+    shard.put_back(taken);
+    assert_eq!((head(&shard).unwrap().0, shard.topics.get(T).unwrap().reserved), (keys[0], 0));
+    assert_eq!(shard.check(), Ok(()));
+}
+
+#[test]
+fn items_without_a_body_wait_until_it_is_read() {
+    let mut shard = shard();
+    let key = store(&mut shard, 0, items(1))[0];
+    shard.topics.with_window(T, |window| window.drop_bodies());
+    let part = share(1, reserve(&mut shard, T, 1));
+    assert_eq!(shard.lease(part, 5), [key.seq]);
+    assert!(build(&mut shard, 0).batch.is_none());
+    assert!(shard.bodies_read(5, Some(vec![(key.seq, Body::default())])).is_none());
+    assert_eq!(run(&mut shard, 0).0.leases.len(), 1);
+}
+
+#[test]
+fn a_lease_whose_bodies_are_not_read_can_not_be_made() {
+    for bodies in [None, Some(Vec::new())] {
+        let mut shard = shard();
+        store(&mut shard, 0, items(1));
+        shard.topics.with_window(T, |window| window.drop_bodies());
+        let part = share(1, reserve(&mut shard, T, 1));
+        shard.lease(part, 5);
+        let part = shard.bodies_read(5, bodies).unwrap();
+        shard.put_back(part.items);
+        assert!(shard.check().is_ok() && shard.is_idle() && window_len(&shard, T) == 1);
+    }
+}
+
+#[test]
+fn no_more_items_are_leased_than_allowed() {
+    let mut shard = shard_with(|settings| {
+        settings.limits.leased_per_topic = 3;
+        settings.limits.leased_per_shard = 4;
+    });
+    store(&mut shard, 0, vec![item(0), item(0), item_of("u", 0), item_of("u", 0)]);
+    lease(&mut shard, 0, 1);
+    ask_lease(&mut shard, 1);
+    assert!(!shard.is_lease_limit_reached(T, 1), "one is leased, one is reserved");
+    assert!(shard.is_lease_limit_reached(T, 2));
+    assert!(!shard.is_lease_limit_reached(TopicId(2), 2));
+    assert!(shard.is_lease_limit_reached(TopicId(2), 3));
+}
+
+#[test]
+fn a_lease_row_shows_which_deliveries_are_open() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(3));
+    let mut change = |receipt| {
+        ack(&mut shard, receipt);
+        run(&mut shard, 0).0.lease_changes
+    };
+    let (first, second) = (vec![true, false, true], vec![false, false, true]);
+    assert_eq!(change(receipts[1]), [LeaseChange { id: 2, partly: false, open: first }]);
+    assert_eq!(change(receipts[0]), [LeaseChange { id: 2, partly: true, open: second }]);
+    assert_eq!(change(receipts[2]), [LeaseChange { id: 2, partly: true, open: Vec::new() }]);
+}
+
+/// A shard with a lease row of 32 deliveries of which two are open, and their receipts.
+fn sparse() -> (OwnedShard, Vec<Receipt>) {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(32));
+    receipts[2..].iter().for_each(|receipt| ack(&mut shard, *receipt));
+    run(&mut shard, 0);
+    (shard, receipts[..2].to_vec())
+}
+
+#[test]
+fn a_sparse_lease_row_moves_to_the_next_batch() {
+    let (mut shard, receipts) = sparse();
+    assert!(build(&mut shard, 0).batch.is_none(), "that alone is no reason for a batch");
+    put(&mut shard, part(1, items(1)));
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!(batch.lease_changes, [LeaseChange { id: 2, partly: true, open: Vec::new() }]);
+    assert_eq!(batch.leases.len(), 2);
+    assert!(receipts.iter().all(|receipt| shard.is_open(receipt)), "the deliveries go on");
+    let rows = receipts.iter().map(|receipt| shard.leases.position(receipt.item.seq).unwrap().row);
+    assert_eq!(rows.collect::<Vec<_>>(), [batch.number, batch.number]);
+    assert!(shard.leases.sparse().is_none());
+}
+
+#[test]
+fn a_delivery_that_ends_in_the_batch_does_not_move() {
+    let (mut shard, receipts) = sparse();
+    ack(&mut shard, receipts[0]);
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!((batch.leases.len(), batch.leases[0].seq), (1, receipts[1].item.seq));
+    assert_eq!(batch.lease_changes, [LeaseChange { id: 2, partly: true, open: Vec::new() }]);
+}
+
+#[test]
+fn a_row_with_more_than_one_open_in_sixteen_stays() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(32));
+    receipts[3..].iter().for_each(|receipt| ack(&mut shard, *receipt));
+    run(&mut shard, 0);
+    assert!(shard.leases.sparse().is_none());
+}

@@ -1,0 +1,211 @@
+//! Ends of deliveries: acks, nacks, extensions, receipts of deliveries that are over, and leases that time
+//! out.
+
+use forebay_types::State;
+
+use super::*;
+
+/// Stores and leases one item that may fail so often.
+fn leased_once(shard: &mut OwnedShard, max_attempts: u32) -> Receipt {
+    let attributes = ItemAttributes { max_attempts, ..attributes() };
+    store_leased(shard, 0, vec![AdmittedItem { attributes, ..item(0) }])[0]
+}
+
+#[test]
+fn an_acked_item_is_deleted_with_its_expiry() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, vec![item_expiring(9_000)])[0];
+    ack(&mut shard, receipt);
+    let (batch, committed) = run(&mut shard, 1);
+    assert_eq!((batch.deletes, batch.expiry_deletes.len()), (vec![receipt.item.seq], 1));
+    assert!(matches!(effects(&committed)[..], [SettleEffect::Deleted]));
+    assert!(!shard.is_open(&receipt) && shard.topics.get(T).unwrap().is_empty());
+}
+
+#[test]
+fn a_released_item_keeps_its_old_place() {
+    let mut shard = shard();
+    let keys = store(&mut shard, 0, items(2));
+    let receipt = lease(&mut shard, 0, 1)[0];
+    nack(&mut shard, receipt, NackAction::Release(Duration::ZERO));
+    let (batch, _) = run(&mut shard, 10);
+    assert_eq!((batch.requeues[0].state, batch.requeues[0].failures), (State::Ready, 0));
+    let (key, item) = head(&shard).unwrap();
+    assert_eq!((key, item.attributes.deliveries, item.attributes.failures), (keys[0], 1, 0));
+    assert!(item.body.is_none(), "the body stayed in the store");
+}
+
+#[test]
+fn a_released_item_is_ready_at_once_also_where_ranks_are_ahead_of_time() {
+    let mut shard = shard();
+    shard.set_rank_floor(time(60_000).as_micros());
+    let receipt = leased_once(&mut shard, 3);
+    nack(&mut shard, receipt, NackAction::Release(Duration::ZERO));
+    assert_eq!(run(&mut shard, 10).0.requeues[0].state, State::Ready);
+}
+
+#[test]
+fn a_failed_item_without_a_delay_goes_behind_what_is_ready() {
+    let mut shard = shard();
+    let keys = store(&mut shard, 0, items(2));
+    let receipt = lease(&mut shard, 0, 1)[0];
+    nack(&mut shard, receipt, NackAction::Fail(Duration::ZERO));
+    let (batch, _) = run(&mut shard, 10);
+    let requeue = &batch.requeues[0];
+    let rank = time(10).as_micros();
+    assert_eq!((requeue.state, requeue.rank, requeue.failures), (State::Ready, rank, 1));
+    assert_eq!((head(&shard).unwrap().0, window_len(&shard, T)), (keys[1], 2));
+}
+
+#[test]
+fn a_failed_item_with_a_delay_is_scheduled() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 3);
+    nack(&mut shard, receipt, NackAction::Fail(Duration::from_millis(30)));
+    let (batch, committed) = run(&mut shard, 10);
+    let requeue = &batch.requeues[0];
+    assert_eq!((requeue.state, requeue.rank), (State::Scheduled, time(40).as_micros()));
+    assert!(matches!(effects(&committed)[..], [SettleEffect::Scheduled]));
+    assert_eq!((counts(&shard, T), window_len(&shard, T)), ((0, 1, 0), 0));
+}
+
+#[test]
+fn an_item_that_failed_too_often_becomes_a_dead_letter() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 1);
+    nack(&mut shard, receipt, NackAction::Fail(Duration::ZERO));
+    let (batch, committed) = run(&mut shard, 10);
+    let dead = &batch.dead_letters[0];
+    assert_eq!((&*dead.reason, &*dead.last_error, dead.failures), ("nacked", "why", 1));
+    assert_eq!((dead.deliveries, dead.died_at), (1, time(10)));
+    assert!(matches!(effects(&committed)[..], [SettleEffect::DeadLettered]));
+    assert_eq!((counts(&shard, T), window_len(&shard, T)), ((0, 0, 1), 0));
+}
+
+#[test]
+fn an_item_becomes_a_dead_letter_at_once_if_asked() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, vec![item_expiring(9_000)])[0];
+    nack(&mut shard, receipt, NackAction::DeadLetter);
+    let (batch, _) = run(&mut shard, 10);
+    assert_eq!(batch.dead_letters[0].reason, "dead-lettered");
+    assert_eq!(batch.expiry_deletes.len(), 1, "a dead letter does not expire");
+}
+
+#[test]
+fn an_expired_item_is_deleted_whatever_is_asked() {
+    for action in [NackAction::Fail(Duration::ZERO), NackAction::DeadLetter] {
+        let mut shard = shard();
+        let receipt = store_leased(&mut shard, 0, vec![item_expiring(9)])[0];
+        nack(&mut shard, receipt, action);
+        let (batch, _) = run(&mut shard, 10);
+        assert_eq!((batch.deletes.len(), batch.dead_letters.len(), batch.requeues.len()), (1, 0, 0));
+    }
+}
+
+#[test]
+fn new_metadata_is_stored_and_its_bytes_count() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 3);
+    let action = NackAction::Release(Duration::ZERO);
+    let metadata = Some(b"four".to_vec());
+    settle(&mut shard, receipt, SettleKind::Nack { action, metadata, reason: String::new() });
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!(batch.requeues[0].metadata.as_deref(), Some(&b"four"[..]));
+    assert_eq!(head(&shard).unwrap().1.bytes, 4);
+}
+
+#[test]
+fn an_extended_lease_ends_later_under_the_same_receipt() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 3);
+    settle(&mut shard, receipt, SettleKind::Extend { lease: Some(Duration::from_secs(60)) });
+    let (batch, committed) = run(&mut shard, 500);
+    let end = time(60_500);
+    assert_eq!((batch.leases[0].deadline, batch.lease_changes[0].open.len()), (end, 0));
+    assert!(matches!(effects(&committed)[..], [SettleEffect::Extended(at)] if *at == end));
+    assert!(shard.is_open(&receipt));
+    assert_eq!((shard.leases.next_deadline(), shard.leases.len()), (Some(end), 1));
+    assert!(build(&mut shard, 2_000).batch.is_none(), "the old end is forgotten");
+    assert_eq!(counts(&shard, T), (1, 0, 0));
+}
+
+#[test]
+fn an_extension_that_names_no_span_is_by_the_items_own() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 3);
+    settle(&mut shard, receipt, SettleKind::Extend { lease: None });
+    assert_eq!(run(&mut shard, 500).0.leases[0].deadline, time(1_500));
+}
+
+#[test]
+fn a_receipt_of_another_delivery_ends_nothing() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 3);
+    let strangers = [
+        Receipt { nonce: receipt.nonce ^ 1, ..receipt },
+        Receipt { delivery: 2, ..receipt },
+        Receipt { item: item_id(Seq(99)), ..receipt },
+    ];
+    strangers.iter().for_each(|stranger| ack(&mut shard, *stranger));
+    let built = build(&mut shard, 0);
+    assert!(built.batch.is_none());
+    assert_eq!(built.stale.iter().map(|request| request.receipt).collect::<Vec<_>>(), strangers);
+    assert!(shard.is_open(&receipt));
+}
+
+#[test]
+fn a_receipt_is_stale_after_its_ack() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 3);
+    ack(&mut shard, receipt);
+    run(&mut shard, 0);
+    ack(&mut shard, receipt);
+    assert_eq!(build(&mut shard, 0).stale.len(), 1);
+}
+
+#[test]
+fn a_lease_that_times_out_counts_as_a_failure() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 3);
+    assert!(build(&mut shard, 999).batch.is_none());
+    let (batch, _) = run(&mut shard, 1_500);
+    let requeue = &batch.requeues[0];
+    assert_eq!((requeue.seq, requeue.failures), (receipt.item.seq, 1));
+    assert_eq!(requeue.rank, time(1_000).as_micros(), "its place is that of the end of its lease");
+    assert_eq!(head(&shard).unwrap().1.attributes.failures, 1);
+    assert!(!shard.is_leased(receipt.item.seq));
+}
+
+#[test]
+fn a_lease_that_times_out_once_too_often_makes_a_dead_letter() {
+    let mut shard = shard();
+    leased_once(&mut shard, 1);
+    assert_eq!(run(&mut shard, 1_000).0.dead_letters[0].reason, "lease ended");
+}
+
+#[test]
+fn an_ack_that_waits_comes_before_the_timeout() {
+    let mut shard = shard();
+    let receipt = leased_once(&mut shard, 1);
+    ack(&mut shard, receipt);
+    let (batch, _) = run(&mut shard, 5_000);
+    assert_eq!((batch.deletes.len(), batch.dead_letters.len()), (1, 0));
+}
+
+#[test]
+fn leases_are_left_alone_until_acks_on_their_way_have_come() {
+    let mut shard = shard();
+    leased_once(&mut shard, 3);
+    shard.timeouts_after = at(5_000);
+    assert!(build(&mut shard, 4_999).batch.is_none());
+    assert_eq!(run(&mut shard, 5_000).0.requeues.len(), 1);
+}
+
+#[test]
+fn only_so_many_leases_time_out_in_one_batch() {
+    let mut shard = shard();
+    store_leased(&mut shard, 0, items(300));
+    assert_eq!(run(&mut shard, 1_000).0.requeues.len(), 250);
+    assert_eq!(run(&mut shard, 1_000).0.requeues.len(), 50);
+}

@@ -1,0 +1,100 @@
+//! Enqueue: spreading over shards, dedupe keys, request ids, and items that can't be stored.
+
+use forebay_engine::*;
+use forebay_types::Reason;
+
+use crate::queue::{Queue, item};
+
+#[tokio::test]
+async fn a_topic_spreads_over_more_shards_when_two_fall_behind() {
+    let queue = Queue::start(4).await;
+    let shards_of = |stored: &[Enqueued]| {
+        stored.iter().map(|stored| stored.id.shard).collect::<std::collections::BTreeSet<_>>()
+    };
+    let mut calm = Vec::new();
+    for _ in 0..8 {
+        calm.extend(queue.put(vec![item(0, "x")]).await);
+    }
+    assert!(shards_of(&calm).len() <= 2);
+    let put = || queue.put((0..1_000).map(|_| item(0, "x")).collect());
+    let (a, b, c, d, e, f) = tokio::join!(put(), put(), put(), put(), put(), put());
+    let hurried: Vec<Enqueued> = [a, b, c, d, e, f].concat();
+    assert_eq!(shards_of(&hurried).len(), 4);
+    queue.engine.stop().await;
+}
+
+#[tokio::test]
+async fn dedupe_keys_and_request_ids_store_once() {
+    let queue = Queue::start(2).await;
+    let mut keyed = item(0, "x");
+    keyed.dedupe_key = Some("k".into());
+    let first = queue.put(vec![keyed.clone(), keyed.clone()]).await;
+    assert_eq!((first[0].id, first[0].duplicate, first[1].duplicate), (first[1].id, false, true));
+    let queue = queue.restart().await;
+    let again = queue.put(vec![keyed]).await;
+    assert_eq!((again[0].id, again[0].duplicate), (first[0].id, true));
+    let call = EnqueueCall {
+        namespace: "ns".into(),
+        items: vec![item(0, "y"), item(0, "z")],
+        request_id: Some("r".into()),
+    };
+    let one = queue.engine.enqueue(call.clone()).await.unwrap();
+    let two = queue.engine.enqueue(call).await.unwrap();
+    assert_eq!(one, two);
+    assert_eq!(queue.get(10, 0).await.len(), 3);
+    queue.engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_is_remembered_when_shards_are_added_and_refused_when_its_home_is_gone() {
+    let keyed = |n: u32| NewItem { dedupe_key: Some(format!("k{n}")), ..item(0, "x") };
+    let queue = Queue::start(2).await;
+    let first = queue.put((0..40).map(keyed).collect()).await;
+    queue.engine.stop().await;
+
+    let queue = Queue::start_in(queue.folder, 4, Settings::default()).await;
+    let again = queue.put((0..40).map(keyed).collect()).await;
+    for (first, again) in first.iter().zip(&again) {
+        assert_eq!((first.id, again.duplicate), (again.id, true));
+    }
+    let more = queue.put((100..140).map(keyed).collect()).await;
+    assert!(more.iter().any(|stored| stored.id.shard.0 > 2), "new shards are homes too");
+    queue.engine.stop().await;
+
+    let queue = Queue::start_in(queue.folder, 2, Settings::default()).await;
+    let call =
+        EnqueueCall { namespace: "ns".into(), items: (100..140).map(keyed).collect(), request_id: None };
+    let results = queue.engine.enqueue(call).await.unwrap();
+    for (stored, result) in more.iter().zip(results) {
+        match result {
+            Ok(again) => assert_eq!((again.id, again.duplicate), (stored.id, true)),
+            Err(refusal) => assert_eq!(refusal.reason, Reason::ShardUnavailable),
+        }
+    }
+    queue.engine.stop().await;
+}
+
+#[tokio::test]
+async fn an_item_that_the_database_does_not_take_fails_alone() {
+    let queue = Queue::start(1).await;
+    let mut bad = item(0, "bad");
+    bad.body.metadata = vec![0; 70_000].into(); // more than the column takes
+    for request_id in [None, Some("r".to_owned())] {
+        let mut items: Vec<NewItem> = (0..20).map(|n| item(n, "good")).collect();
+        items[13] = bad.clone();
+        let call = EnqueueCall { namespace: "ns".into(), items, request_id };
+        let results = queue.engine.enqueue(call.clone()).await.unwrap();
+        for (index, result) in results.iter().enumerate() {
+            match result {
+                Ok(stored) => assert!(index != 13 && !stored.duplicate),
+                Err(refusal) => assert_eq!((index, refusal.reason), (13, Reason::InvalidField)),
+            }
+        }
+        if call.request_id.is_some() {
+            let again = queue.engine.enqueue(call).await.unwrap();
+            assert_eq!(results, again, "the refusal is remembered with the rest");
+        }
+        assert_eq!(queue.get(100, 0).await.len(), 19);
+    }
+    queue.engine.stop().await;
+}

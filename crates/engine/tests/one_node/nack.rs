@@ -1,0 +1,37 @@
+//! Nack: what becomes of an item that was not done.
+
+use std::time::Duration;
+
+use forebay_engine::*;
+use forebay_types::Fate;
+
+use crate::queue::{Queue, item};
+
+#[tokio::test]
+async fn nacks_delays_and_dead_letters() {
+    let queue = Queue::start(1).await;
+    let mut first = item(0, "x");
+    first.max_attempts = 2;
+    first.schedule = Schedule::Delay(Duration::from_millis(30));
+    queue.put(vec![first]).await;
+    assert!(queue.get(1, 0).await.is_empty());
+    let got = queue.get(1, 5_000).await;
+    assert_eq!(got[0].attempt, 1);
+    let nack =
+        |receipt, action| NackOf { receipt, action, metadata: Some(b"m".to_vec()), reason: "no".into() };
+    let nacks = vec![nack(got[0].receipt.unwrap(), NackAction::Release(Duration::ZERO))];
+    queue.engine.nack(nacks).await.unwrap()[0].clone().unwrap();
+    for attempt in [2, 3] {
+        let got = queue.get(1, 5_000).await;
+        assert_eq!((got[0].attempt, &got[0].body.metadata[..]), (attempt, &b"m"[..]));
+        let nacks = vec![nack(got[0].receipt.unwrap(), NackAction::Fail(Duration::from_millis(5)))];
+        queue.engine.nack(nacks).await.unwrap()[0].clone().unwrap();
+        if attempt == 3 {
+            let lost = queue.ack(&got).await;
+            assert_eq!(lost[0].as_ref().unwrap_err().fate, Some(Fate::Dead));
+        }
+    }
+    assert!(queue.get(1, 20).await.is_empty());
+    assert_eq!(queue.engine.status().await.unwrap().shards[0].dead, 1);
+    queue.engine.stop().await;
+}
