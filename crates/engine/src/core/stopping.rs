@@ -66,8 +66,8 @@ mod tests {
         begin(&mut stopping);
         begin(&mut stopping);
         assert!(stopping.is_stopping() && !stopping.is_releasing());
-        stopping.released();
-        stopping.released();
+        stopping.begin_releasing();
+        stopping.begin_releasing();
         begin(&mut stopping);
         assert!(stopping.is_stopping() && stopping.is_releasing());
         stopping.take_waiting().into_iter().for_each(|reply| reply.send(()).unwrap());
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn shards_are_not_given_up_by_an_engine_that_runs() {
         let mut stopping = Stopping::default();
-        stopping.released();
+        stopping.begin_releasing();
         assert!(!stopping.is_stopping() && stopping.take_waiting().is_empty());
     }
 }
