@@ -97,6 +97,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
         core.topics.remove_part(name, TopicPart { shard: index, topic: *topic });
         core.active.mark_stale(name);
     }
+    core.lookups.drop_home(index);
     answers::abandoned(core, index, abandoned, sent);
     // Enqueues that waited for this shard to record the set of shards are told that it does not answer.
     dedupe::retry_waiting_everywhere(core);

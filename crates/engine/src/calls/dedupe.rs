@@ -8,10 +8,16 @@ use forebay_types::{ItemId, Refusal, Seq, ShardId, Timestamp};
 
 use crate::{
     api::Enqueued,
-    core::{Core, pending_calls::PendingCalls},
+    core::{
+        Core,
+        lookups::{DedupeLookup, FoundKey},
+        pending_calls::PendingCalls,
+        slot::Slot,
+    },
     index::ShardIndex,
+    invariant::broken,
     shard::{
-        DedupeLookup, decode_answer,
+        decode_answer,
         work::{AdmittedItem, KeyHash, ShardEnqueue},
     },
 };
@@ -67,7 +73,8 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
         }
         LookupPlan::Ask(to_ask) => {
             shard.hold_keys(&keys);
-            ask(core, index, DedupeLookup { part, to_ask, asked: index, asked_term: 0, hits: Vec::new() });
+            let (home, asked) = (index, index);
+            ask(core, part, DedupeLookup { home, to_ask, asked, asked_term: 0, hits: Vec::new() });
         }
     }
 }
@@ -94,43 +101,48 @@ fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
 }
 
 /// Asks the next shard. Its answer is reported in the name of the home shard.
-fn ask(core: &mut Core, index: ShardIndex, mut lookup: DedupeLookup) {
-    let read = core.ids.next();
-    let Some(asked) = lookup.to_ask.pop_front() else { return answer_duplicates(core, index, lookup) };
+fn ask(core: &mut Core, part: ShardEnqueue, mut lookup: DedupeLookup) {
+    let home = lookup.home;
+    let Some(asked) = lookup.to_ask.pop_front() else { return answer_duplicates(core, part, lookup) };
     (lookup.asked, lookup.asked_term) = (asked, core.slots[asked].term);
-    let keys = lookup.part.keys();
-    let Some(home) = &core.slots[index].holding else { return refuse(core, index, lookup.part) };
-    let events = home.reads.events.clone();
-    let Some(there) = &core.slots[asked].holding else { return refuse(core, index, lookup.part) };
-    let generations = there.shard.generations();
-    there.reads.reporting_to(events).dedupe(read, generations, keys);
-    if let Some(shard) = core.slots.owned_mut(index) {
-        shard.begin_lookup(read, lookup);
+    let read = core.ids.next();
+    let Some(reads) = core.slots[home].holding.as_ref().map(|holding| &holding.reads) else {
+        return refuse(core, home, part);
+    };
+    let events = reads.events.clone();
+    let Some(there) = &core.slots[asked].holding else { return refuse(core, home, part) };
+    there.reads.reporting_to(events).dedupe(read, there.shard.generations(), part.keys());
+    if let Some(shard) = core.slots.owned_mut(home) {
+        shard.begin_lookup(read, part);
+        core.lookups.begin(read, lookup);
     }
 }
 
 /// A shard answered.
 pub(crate) fn looked_up(
     core: &mut Core,
-    index: ShardIndex,
+    home: ShardIndex,
     read: u64,
     hits: Result<Vec<DedupeHit>, StoreError>,
 ) {
     let at = core.time.monotonic();
-    let Some(lookup) = core.slots.owned_mut(index).and_then(|shard| shard.end_lookup(read)) else { return };
-    let mut lookup = lookup;
-    let slot = &mut core.slots[lookup.asked];
+    let part = core.slots.owned_mut(home).and_then(|shard| shard.end_lookup(read));
+    let (Some(part), Some(mut lookup)) = (part, core.lookups.end(read)) else {
+        return broken("a lookup that is answered is under way");
+    };
+    let Slot { id, term, holding, health, .. } = &mut core.slots[lookup.asked];
     // Nothing is written for a repeated answer, so it is given only while no other node can own the shard.
-    let trusted = slot.term == lookup.asked_term && slot.owned().is_some_and(|shard| shard.is_trusted(at));
+    let owner = holding.as_ref().filter(|_| *term == lookup.asked_term);
+    let trusted = owner.is_some_and(|holding| holding.shard.is_trusted(at));
     match hits {
-        Ok(hits) if trusted => lookup.hits.extend(hits.into_iter().map(|hit| (slot.id, hit))),
-        Ok(_) => return refuse(core, index, lookup.part),
+        Ok(hits) if trusted => lookup.hits.extend(hits.into_iter().map(|hit| FoundKey { shard: *id, hit })),
+        Ok(_) => return refuse(core, home, part),
         Err(error) => {
-            slot.health.strike(error.to_string(), at);
-            return refuse(core, index, lookup.part);
+            health.strike(error.to_string(), at);
+            return refuse(core, home, part);
         }
     }
-    ask(core, index, lookup);
+    ask(core, part, lookup);
 }
 
 /// What is remembered of one key.
@@ -144,14 +156,14 @@ struct Remembered {
 }
 
 /// Every shard was asked: duplicates are answered as they were the first time, the rest is queued.
-fn answer_duplicates(core: &mut Core, index: ShardIndex, lookup: DedupeLookup) {
+fn answer_duplicates(core: &mut Core, part: ShardEnqueue, lookup: DedupeLookup) {
+    let DedupeLookup { home: index, hits, .. } = lookup;
     let now = core.time.now();
     let now = core.slots.owned(index).map_or(now, |shard| shard.key_time(now));
-    let DedupeLookup { part, hits, .. } = lookup;
     let window = core.settings.dedupe_window_of(&part.namespace);
     // Of several hits the latest counts.
     let mut known: BTreeMap<KeyHash, Remembered> = BTreeMap::new();
-    for (shard, hit) in hits.into_iter().filter(|(_, hit)| hit.at.plus(window) > now) {
+    for FoundKey { shard, hit } in hits.into_iter().filter(|found| found.hit.at.plus(window) > now) {
         if known.get(&hit.hash).is_none_or(|known| hit.at >= known.at) {
             known.insert(hit.hash, Remembered { at: hit.at, shard, answer: hit.answer });
         }

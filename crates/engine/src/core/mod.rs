@@ -4,6 +4,7 @@
 pub(crate) mod active_index;
 pub(crate) mod breaker;
 pub(crate) mod health;
+pub(crate) mod lookups;
 pub(crate) mod pending_calls;
 pub(crate) mod polls;
 pub(crate) mod refusals;
@@ -21,8 +22,8 @@ use rand::rngs::StdRng;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use self::{
-    active_index::ActiveIndexes, pending_calls::PendingCalls, polls::Polls, slot::Slots, stopping::Stopping,
-    timers::Timers, topics::TopicDirectory,
+    active_index::ActiveIndexes, lookups::Lookups, pending_calls::PendingCalls, polls::Polls, slot::Slots,
+    stopping::Stopping, timers::Timers, topics::TopicDirectory,
 };
 use crate::{
     api::Settings, clock::NodeTime, index::ShardIndex, messages::event::Event, routing::key_homes::KeyHomes,
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub calls: PendingCalls,
     /// Where dedupe keys have their homes.
     pub homes: KeyHomes,
+    /// Lookups of dedupe keys.
+    pub lookups: Lookups,
     /// The order of active topics, where somebody asks for it.
     pub active: ActiveIndexes,
     /// What is to be done at a time.
@@ -101,6 +104,7 @@ impl Core {
             polls: Polls::default(),
             calls: PendingCalls::new(admitted),
             homes,
+            lookups: Lookups::default(),
             active: ActiveIndexes::default(),
             timers: Timers::default(),
             ids: Ids::default(),

@@ -1,14 +1,14 @@
-//! What must hold in a shard's memory between two batches. Debug builds check it after every batch, so the
-//! simulation does too.
+//! What must hold in a shard's memory. Debug builds check it when a batch is built and when it is resolved,
+//! so the simulation does too.
 
-use std::collections::HashSet;
-
-use forebay_types::Seq;
+use forebay_types::{Seq, TopicId};
+use rustc_hash::FxHashMap;
 
 use super::{
     OwnedShard,
-    in_flight::{InFlight, Planned},
-    work::{KeyHash, ShardEnqueue, ShardLease},
+    in_flight::Planned,
+    topics::TopicState,
+    work::{KeyHash, ShardEnqueue},
 };
 use crate::planted;
 
@@ -22,7 +22,9 @@ impl OwnedShard {
         self.check_index()?;
         self.leases.check()?;
         self.check_reserved()?;
-        self.check_enqueues()
+        self.check_topics()?;
+        self.check_enqueues()?;
+        self.sweeps.check()
     }
 
     /// Panics where [`OwnedShard::check`] finds something, in debug builds.
@@ -47,39 +49,77 @@ impl OwnedShard {
         }
     }
 
-    /// Reserved items are those that wait for a lease or are in the batch that leases them.
+    /// Reserved items are those that wait for a lease or are in the batch that leases them. A restored item
+    /// is neither leased nor reserved.
     fn check_reserved(&self) -> Result<(), String> {
-        let in_flight = self.in_flight.iter().flat_map(|batch: &InFlight| &batch.planned);
-        let in_flight = in_flight.filter_map(|planned| match planned {
+        let in_flight = self.planned().filter_map(|planned| match planned {
             Planned::Lease { part, .. } => Some(part),
             _ => None,
         });
-        let parts = self.leasing.iter().chain(self.awaiting_bodies.values()).chain(in_flight);
-        let out: usize = parts.map(|part: &ShardLease| part.items.len()).sum();
-        let topics: usize = self.topics.iter().map(|(_, topic)| topic.reserved).sum();
-        match out == self.reserved.len() && topics == out {
+        let leases = self.leasing.iter().chain(self.awaiting_bodies.values()).chain(in_flight);
+        let mut per_topic: FxHashMap<TopicId, usize> = FxHashMap::default();
+        let mut out = 0;
+        for reserved in leases.flat_map(|lease| &lease.items) {
+            out += 1;
+            *per_topic.entry(reserved.topic).or_default() += 1;
+            if !self.reserved.contains(&reserved.key.seq) {
+                return Err(format!("{:?} is on its way to a lease and not reserved", reserved.key));
+            }
+        }
+        let wrong =
+            |(id, topic): &(TopicId, &TopicState)| topic.reserved != per_topic.get(id).copied().unwrap_or(0);
+        if out != self.reserved.len() || self.topics.iter().any(|topic| wrong(&topic)) {
+            let topics: usize = self.topics.iter().map(|(_, topic)| topic.reserved).sum();
+            let reserved = self.reserved.len();
+            return Err(format!(
+                "{out} items are on their way to a lease; reserved {reserved}, topics {topics}"
+            ));
+        }
+        let is_out = |seq: Seq| self.leases.get(seq).is_some() || self.reserved.contains(&seq);
+        match self.restores.iter().find(|restored| is_out(restored.key.seq)) {
+            Some(restored) => Err(format!("{:?} is to be inserted again, and is out", restored.key)),
+            None => Ok(()),
+        }
+    }
+
+    /// Names and numbers of topics agree, the topics to be folded are in order, and reads under way are
+    /// counted.
+    fn check_topics(&self) -> Result<(), String> {
+        self.topics.check()?;
+        let reading = self.topics.iter().filter(|(_, topic)| topic.window().is_reading()).count();
+        match reading == self.prefetches.under_way {
             true => Ok(()),
-            false => Err(format!(
-                "{out} items are on their way to a lease; reserved {}, topics {topics}",
-                self.reserved.len()
-            )),
+            false => {
+                Err(format!("{reading} windows are read, {} reads are counted", self.prefetches.under_way))
+            }
         }
     }
 
     /// Keys in flight and charges are those of the enqueues that wait, are looked up or are in flight.
     fn check_enqueues(&self) -> Result<(), String> {
-        let in_flight = self.in_flight.iter().flat_map(|batch| &batch.planned);
-        let in_flight = in_flight.filter_map(|planned| match planned {
+        let in_flight = self.planned().filter_map(|planned| match planned {
             Planned::Enqueue { part, .. } => Some(part),
             _ => None,
         });
         let holding: Vec<&ShardEnqueue> =
             self.enqueues.iter().chain(self.keys.looked_up()).chain(in_flight).collect();
-        let keys: HashSet<KeyHash> = holding.iter().flat_map(|part| part.keys()).collect();
-        if keys.len() != self.keys.in_flight_count() || !keys.iter().all(|key| self.keys.is_held(&[*key])) {
+        let keys: Vec<KeyHash> = holding.iter().flat_map(|part| part.keys()).collect();
+        if let Some(key) = keys.iter().find(|key| !self.keys.is_held(&[**key])) {
+            return Err(format!("key {key:x?} waits and is not in flight"));
+        }
+        if keys.len() != self.keys.in_flight_count() {
             return Err(format!("{} keys wait, {} are in flight", keys.len(), self.keys.in_flight_count()));
+        }
+        let queued: usize = self.enqueues.iter().map(|part| part.items.len()).sum();
+        if queued != self.enqueues.items() {
+            return Err(format!("{queued} items wait, the queue counts {}", self.enqueues.items()));
         }
         let charged = holding.into_iter().chain(self.keys.waiting()).map(ShardEnqueue::charge).sum();
         self.budget.check(charged)
+    }
+
+    /// What the batch in flight does.
+    fn planned(&self) -> impl Iterator<Item = &Planned> {
+        self.in_flight.iter().flat_map(|batch| &batch.planned)
     }
 }

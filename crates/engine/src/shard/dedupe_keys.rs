@@ -3,14 +3,8 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use forebay_store::DedupeHit;
-use forebay_types::ShardId;
-
 use super::work::{KeyHash, ShardEnqueue};
-use crate::{
-    index::ShardIndex,
-    planted::{Bug, on},
-};
+use crate::planted::{Bug, on};
 
 /// The keys in flight of one shard.
 #[derive(Debug, Default)]
@@ -21,22 +15,7 @@ pub(super) struct DedupeKeys {
     /// yet.
     waiting: VecDeque<ShardEnqueue>,
     /// Enqueues whose keys are being looked up, by read.
-    lookups: BTreeMap<u64, DedupeLookup>,
-}
-
-/// An enqueue whose keys are being looked up.
-#[derive(Debug)]
-pub(crate) struct DedupeLookup {
-    /// The enqueue.
-    pub part: ShardEnqueue,
-    /// Shards still to be asked. The keys' home shard comes last.
-    pub to_ask: VecDeque<ShardIndex>,
-    /// The shard that is asked now.
-    pub asked: ShardIndex,
-    /// That shard's term: its answer counts in no other.
-    pub asked_term: u64,
-    /// What was found so far, and where.
-    pub hits: Vec<(ShardId, DedupeHit)>,
+    lookups: BTreeMap<u64, ShardEnqueue>,
 }
 
 impl DedupeKeys {
@@ -66,16 +45,16 @@ impl DedupeKeys {
         std::mem::take(&mut self.waiting)
     }
 
-    pub fn begin_lookup(&mut self, read: u64, lookup: DedupeLookup) {
-        self.lookups.insert(read, lookup);
+    pub fn begin_lookup(&mut self, read: u64, part: ShardEnqueue) {
+        self.lookups.insert(read, part);
     }
 
-    pub fn end_lookup(&mut self, read: u64) -> Option<DedupeLookup> {
+    pub fn end_lookup(&mut self, read: u64) -> Option<ShardEnqueue> {
         self.lookups.remove(&read)
     }
 
     /// Takes all that are looked up: the shard is lost.
-    pub fn take_lookups(&mut self) -> impl Iterator<Item = DedupeLookup> + use<> {
+    pub fn take_lookups(&mut self) -> impl Iterator<Item = ShardEnqueue> + use<> {
         std::mem::take(&mut self.lookups).into_values()
     }
 
@@ -84,14 +63,14 @@ impl DedupeKeys {
         self.waiting.is_empty() && self.lookups.is_empty()
     }
 
-    /// Enqueues that wait for a key, and those that are looked up.
+    /// Enqueues that wait for a key.
     pub fn waiting(&self) -> impl Iterator<Item = &ShardEnqueue> {
         self.waiting.iter()
     }
 
     /// Enqueues whose keys are being looked up.
     pub fn looked_up(&self) -> impl Iterator<Item = &ShardEnqueue> {
-        self.lookups.values().map(|lookup| &lookup.part)
+        self.lookups.values()
     }
 
     /// How many keys are in flight.
@@ -106,11 +85,6 @@ mod tests {
     use crate::shard::tests::{items, part};
 
     const KEYS: [KeyHash; 2] = [[1; 16], [2; 16]];
-
-    fn lookup(call: u64) -> DedupeLookup {
-        let (to_ask, asked) = (VecDeque::new(), ShardIndex(0));
-        DedupeLookup { part: part(call, items(1)), to_ask, asked, asked_term: 0, hits: Vec::new() }
-    }
 
     #[test]
     fn a_key_is_held_until_it_is_released() {
@@ -137,8 +111,8 @@ mod tests {
     #[test]
     fn a_lookup_ends_once_and_a_lost_shard_ends_all() {
         let mut keys = DedupeKeys::default();
-        (1..=3).for_each(|read| keys.begin_lookup(read, lookup(read)));
-        assert_eq!(keys.end_lookup(2).map(|lookup| lookup.part.call), Some(2));
+        (1..=3).for_each(|read| keys.begin_lookup(read, part(read, items(1))));
+        assert_eq!(keys.end_lookup(2).map(|part| part.call), Some(2));
         assert!(keys.end_lookup(2).is_none());
         assert_eq!(keys.looked_up().map(|part| part.call).collect::<Vec<_>>(), [1, 3]);
         assert_eq!(keys.take_lookups().count(), 2);

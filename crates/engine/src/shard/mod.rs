@@ -45,7 +45,6 @@ pub(crate) use self::{
         decode_answer,
         undo::{Abandoned, Undone},
     },
-    dedupe_keys::DedupeLookup,
     generations::GenerationChange,
 };
 use self::{

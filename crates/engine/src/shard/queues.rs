@@ -7,7 +7,7 @@ use forebay_types::{Body, ItemId, Monotonic, Namespace, Refusal, Seq, Timestamp}
 use rustc_hash::FxHashMap;
 
 use super::{
-    DedupeLookup, OwnedShard,
+    OwnedShard,
     in_flight::{Leased, Planned},
     work::{KeyHash, ReservedItem, SettleRequest, ShardEnqueue, ShardLease},
 };
@@ -96,8 +96,8 @@ impl OwnedShard {
     }
 
     /// An enqueue's keys, which are held, are looked up by the read `read`.
-    pub fn begin_lookup(&mut self, read: u64, lookup: DedupeLookup) {
-        self.keys.begin_lookup(read, lookup);
+    pub fn begin_lookup(&mut self, read: u64, part: ShardEnqueue) {
+        self.keys.begin_lookup(read, part);
     }
 
     /// Whether an enqueue with these keys has to wait: another one holds one of them, or no generation takes
@@ -123,7 +123,7 @@ impl OwnedShard {
     }
 
     /// The enqueue whose lookup ended.
-    pub fn end_lookup(&mut self, read: u64) -> Option<DedupeLookup> {
+    pub fn end_lookup(&mut self, read: u64) -> Option<ShardEnqueue> {
         self.keys.end_lookup(read)
     }
 

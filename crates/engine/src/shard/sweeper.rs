@@ -254,4 +254,17 @@ impl Sweeps {
         let wakes = [&self.due, &self.expiry].into_iter().filter(|sweeper| sweeper.next < Timestamp::MAX);
         wakes.map(|sweeper| moment.when(sweeper.next).max(sweeper.not_before)).min()
     }
+
+    /// Whether only one sweep has a scan, and a page is that scan's. Checked in tests.
+    pub fn check(&self) -> Result<(), String> {
+        if self.due.scan.is_some() && self.expiry.scan.is_some() {
+            return Err("both sweeps scan at once".to_owned());
+        }
+        match &self.page {
+            Some(page) if self.get(page.sweep).scan.is_none() => {
+                Err("a page waits without its scan".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
 }

@@ -243,6 +243,22 @@ impl TopicTable {
             topic.window.void_read();
         }
     }
+
+    /// Whether names and numbers agree, and the topics to be folded are those that are dirty, in order.
+    /// Checked in tests.
+    pub fn check(&self) -> Result<(), String> {
+        let unnamed = |(id, topic): &(&TopicId, &TopicState)| self.by_name.get(&topic.name) != Some(*id);
+        if self.by_name.len() != self.by_id.len() || self.by_id.iter().any(|topic| unnamed(&topic)) {
+            return Err(format!("{} topics have {} names", self.by_id.len(), self.by_name.len()));
+        }
+        let since = |id: &TopicId| self.by_id.get(id).and_then(|topic| topic.dirty_since);
+        let queued: Vec<u64> = self.dirty.iter().filter_map(since).collect();
+        let dirty = self.by_id.values().filter(|topic| topic.dirty_since.is_some()).count();
+        match queued.is_sorted() && queued.len() == dirty {
+            true => Ok(()),
+            false => Err(format!("{dirty} topics are dirty; the queue has {queued:?}")),
+        }
+    }
 }
 
 #[cfg(test)]

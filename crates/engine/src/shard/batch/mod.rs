@@ -52,6 +52,8 @@ impl OwnedShard {
         let handed_off = handoff::add_handoffs(&mut builder, waiting);
         lease::compact(&mut builder);
         sweep::drop_idle_topics(&mut builder);
-        builder.finish(handed_off)
+        let built = builder.finish(handed_off);
+        self.debug_check();
+        built
     }
 }

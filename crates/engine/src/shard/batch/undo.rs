@@ -153,7 +153,7 @@ impl OwnedShard {
     /// The shard is lost. Returns everything that waited for it.
     pub fn abandon(mut self) -> Abandoned {
         let waiting = self.keys.take_waiting();
-        let looked_up = self.keys.take_lookups().map(|lookup| lookup.part);
+        let looked_up = self.keys.take_lookups();
         Abandoned {
             epoch: self.tenure.epoch,
             topics: self.topics.iter().map(|(id, topic)| (id, topic.name.clone())).collect(),

@@ -1,9 +1,6 @@
 //! The check of a shard's accounts. Accounts that are private to a file are corrupted in that file's tests.
 
-use std::collections::VecDeque;
-
 use super::*;
-use crate::{index::ShardIndex, shard::DedupeLookup};
 
 /// A shard with something everywhere.
 pub(in crate::shard) fn busy() -> OwnedShard {
@@ -23,8 +20,7 @@ pub(in crate::shard) fn busy() -> OwnedShard {
     let lookup = part(4, keyed(3));
     shard.charge(&lookup.namespace, lookup.charge());
     shard.hold_keys(&lookup.keys());
-    let (to_ask, asked) = (VecDeque::new(), ShardIndex(0));
-    shard.begin_lookup(6, DedupeLookup { part: lookup, to_ask, asked, asked_term: 0, hits: Vec::new() });
+    shard.begin_lookup(6, lookup);
     let waits = part(5, keyed(1));
     shard.charge(&waits.namespace, waits.charge());
     shard.wait_for_keys(waits);
@@ -82,6 +78,37 @@ fn a_reservation_that_a_topic_does_not_count_is_found() {
 }
 
 #[test]
+fn an_item_on_its_way_without_a_reservation_is_found() {
+    let what = wrong(|shard| {
+        let seq = shard.leasing[0].items[0].key.seq;
+        shard.reserved.remove(&seq);
+        shard.reserved.insert(Seq(99));
+    });
+    assert!(what.ends_with("is on its way to a lease and not reserved"), "{what}");
+}
+
+#[test]
+fn a_restored_item_that_is_leased_is_found() {
+    let what = wrong(|shard| {
+        let reserved = shard.leasing[0].items[0].clone();
+        shard.restores.push(reserved);
+    });
+    assert!(what.ends_with("is to be inserted again, and is out"), "{what}");
+}
+
+#[test]
+fn a_read_that_is_not_counted_is_found() {
+    let what = wrong(|shard| shard.prefetches.under_way += 1);
+    assert_eq!(what, "0 windows are read, 1 reads are counted");
+}
+
+#[test]
+fn topics_to_be_folded_out_of_order_are_found() {
+    let what = wrong(|shard| shard.topics.dirty.clear());
+    assert_eq!(what, "1 topics are dirty; the queue has []");
+}
+
+#[test]
 fn a_lease_that_was_lost_on_its_way_is_found() {
     let lost = "3 items are on their way to a lease; reserved 4, topics 4";
     assert_eq!(wrong(|shard| shard.leasing.clear()), lost);
@@ -99,7 +126,7 @@ fn a_key_that_was_released_too_early_is_found() {
     let what = wrong(|shard| {
         shard.keys.release(&[[2; 16]]);
     });
-    assert_eq!(what, "3 keys wait, 2 are in flight");
+    assert!(what.starts_with("key [2, 2,") && what.ends_with("waits and is not in flight"), "{what}");
 }
 
 #[test]
@@ -108,7 +135,7 @@ fn a_key_in_anothers_place_is_found() {
         shard.keys.release(&[[2; 16]]);
         shard.keys.hold(&[[9; 16]]);
     });
-    assert_eq!(what, "3 keys wait, 3 are in flight");
+    assert!(what.starts_with("key [2, 2,") && what.ends_with("waits and is not in flight"), "{what}");
 }
 
 #[test]

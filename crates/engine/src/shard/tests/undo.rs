@@ -1,12 +1,9 @@
 //! Batches that did not happen, and what is left of a shard that is lost.
 
-use std::collections::VecDeque;
-
 use forebay_store::DueRow;
 use forebay_types::Reason;
 
 use super::*;
-use crate::{index::ShardIndex, shard::DedupeLookup};
 
 /// Items of calls, by call and position.
 fn items_of(planned: &[Planned]) -> Vec<(u64, usize)> {
@@ -199,9 +196,7 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     let bodyless = share(2, reserve(&mut shard, T, 1));
     assert_eq!(shard.lease(bodyless, 5).len(), 1);
     shard.wait_for_keys(part(2, items(1)));
-    let (to_ask, asked) = (VecDeque::new(), ShardIndex(0));
-    let lookup = DedupeLookup { part: part(3, items(1)), to_ask, asked, asked_term: 0, hits: Vec::new() };
-    shard.begin_lookup(6, lookup);
+    shard.begin_lookup(6, part(3, items(1)));
     let abandoned = shard.abandon();
     assert_eq!((abandoned.epoch, abandoned.topics), (3, vec![(T, TopicName::new("ns", "t"))]));
     assert_eq!(items_of(&abandoned.in_flight), [(1, 0), (1, 1)]);

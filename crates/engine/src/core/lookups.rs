@@ -1,0 +1,53 @@
+//! Lookups of dedupe keys that are under way: which shards are still to be asked, and what was found.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use forebay_store::DedupeHit;
+use forebay_types::ShardId;
+
+use crate::index::ShardIndex;
+
+/// A lookup for one enqueue. The enqueue itself waits in its home shard.
+#[derive(Debug)]
+pub(crate) struct DedupeLookup {
+    /// The home shard of its keys.
+    pub home: ShardIndex,
+    /// Shards still to be asked. The home shard is the last.
+    pub to_ask: VecDeque<ShardIndex>,
+    /// The shard that is asked now.
+    pub asked: ShardIndex,
+    /// That shard's term: its answer counts in no other.
+    pub asked_term: u64,
+    /// What was found so far.
+    pub hits: Vec<FoundKey>,
+}
+
+/// What a shard remembers of a key.
+#[derive(Debug)]
+pub(crate) struct FoundKey {
+    /// The shard.
+    pub shard: ShardId,
+    /// What it remembers.
+    pub hit: DedupeHit,
+}
+
+/// All lookups that are under way, by read.
+#[derive(Debug, Default)]
+pub(crate) struct Lookups(BTreeMap<u64, DedupeLookup>);
+
+impl Lookups {
+    /// A shard is asked by the read `read`.
+    pub fn begin(&mut self, read: u64, lookup: DedupeLookup) {
+        self.0.insert(read, lookup);
+    }
+
+    /// The shard has answered.
+    pub fn end(&mut self, read: u64) -> Option<DedupeLookup> {
+        self.0.remove(&read)
+    }
+
+    /// The home shard is lost, and what waited in it is answered.
+    pub fn drop_home(&mut self, home: ShardIndex) {
+        self.0.retain(|_, lookup| lookup.home != home);
+    }
+}
