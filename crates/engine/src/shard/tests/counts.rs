@@ -23,6 +23,15 @@ fn a_batch_that_changes_no_count_stores_none() {
 }
 
 #[test]
+fn where_one_item_comes_and_one_goes_no_count_changes() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    ack(&mut shard, receipt);
+    put(&mut shard, part(1, items(1)));
+    assert!(run(&mut shard, 0).0.count_deltas.is_empty());
+}
+
+#[test]
 fn a_topic_is_folded_256_batches_after_its_first_delta() {
     let mut shard = shard();
     for number in 1..=256 {
@@ -99,6 +108,24 @@ fn a_topic_that_is_used_again_is_kept() {
     put(&mut shard, part(1, items(1)));
     assert!(run(&mut shard, 1_000).0.drop_topics.is_empty(), "in the same batch");
     assert!(build(&mut shard, 5_000).batch.is_none(), "or later");
+}
+
+#[test]
+fn a_topic_that_was_used_meanwhile_is_kept_as_long_as_any_other() {
+    let mut shard = shard_with_idle_topic();
+    let receipt = store_leased(&mut shard, 500, items(1))[0];
+    ack(&mut shard, receipt);
+    run(&mut shard, 500);
+    assert!(build(&mut shard, 1_499).batch.is_none());
+    assert_eq!(run(&mut shard, 1_500).0.drop_topics, [T]);
+}
+
+#[test]
+fn a_topic_that_was_empty_at_the_take_over_is_dropped() {
+    let mut shard = shard_with_topics(2, 0);
+    shard.topics.get_mut(TopicId(2)).unwrap().counts.dead = 1;
+    assert!(build(&mut shard, 3_599_999).batch.is_none());
+    assert_eq!(run(&mut shard, 3_600_000).0.drop_topics, [T], "dead letters keep theirs");
 }
 
 #[test]

@@ -81,6 +81,15 @@ fn nothing_is_handed_off_where_the_batch_readies_another_item_of_the_topic() {
 }
 
 #[test]
+fn an_ack_in_the_same_batch_does_not_keep_items_from_being_handed_off() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    ack(&mut shard, receipt);
+    put(&mut shard, part(1, items(1)));
+    assert_eq!(build_for(&mut shard, 0, &[(7, 1)]).handed_off.len(), 1);
+}
+
+#[test]
 fn nothing_is_handed_off_where_a_sweep_promotes_an_item_of_the_topic() {
     let mut shard = shard();
     let key = store(&mut shard, 0, vec![item_due(50)])[0];

@@ -90,6 +90,41 @@ fn what_is_leased_or_reserved_does_not_come_back_with_a_read() {
     assert_eq!((head(&shard).unwrap().0.seq, window_len(&shard, T)), (Seq(2), 2));
 }
 
+/// A shard with an item of priority 5 whose body is being read by 9, and a window that holds one of
+/// priority 1 and does not reach that far.
+fn reserved_beyond_the_window(far: AdmittedItem) -> (OwnedShard, Key) {
+    let mut shard = shard();
+    let key = store(&mut shard, 0, vec![AdmittedItem { priority: 5, ..far }])[0];
+    shard.topics.with_window(T, |window| window.drop_bodies());
+    let taken = reserve(&mut shard, T, 1);
+    assert_eq!(shard.lease(share(1, taken), 9), [key.seq]);
+    store(&mut shard, 1, vec![item(1), item(2)]);
+    shard.topics.with_window(T, |window| window.evict(1));
+    (shard, key)
+}
+
+fn stored_row(key: Key) -> ReadyRow {
+    ReadyRow { key, ..ready_row(1) }
+}
+
+#[test]
+fn an_item_that_was_reserved_before_a_read_does_not_come_back_with_it() {
+    let (mut shard, key) = reserved_beyond_the_window(item(0));
+    fetch(&mut shard, T, 1);
+    shard.prefetched(T, 1, Some(vec![stored_row(key)]));
+    assert_eq!(window_len(&shard, T), 1);
+}
+
+#[test]
+fn an_at_most_once_item_that_left_during_a_read_does_not_come_back_with_it() {
+    let (mut shard, key) = reserved_beyond_the_window(item_once());
+    fetch(&mut shard, T, 1);
+    shard.bodies_read(9, Some(vec![(key.seq, Body::default())]));
+    run(&mut shard, 1);
+    shard.prefetched(T, 1, Some(vec![stored_row(key)]));
+    assert_eq!(window_len(&shard, T), 1);
+}
+
 #[test]
 fn a_window_is_read_on_before_it_runs_empty() {
     let mut shard = shard_with_topics(1, 500);
@@ -128,12 +163,14 @@ fn a_read_asks_for_what_fits_into_the_memory() {
 fn windows_are_cut_when_they_hold_more_than_they_may() {
     let mut shard = shard();
     shard.index_budget = 16 * ENTRY_BYTES;
-    let keys = store(&mut shard, 0, items(20));
+    let keys = store(&mut shard, 0, items(10));
+    shard.topics.get_mut(T).unwrap().fill = 2_000;
+    store(&mut shard, 1, items(10));
     assert!(shard.status().index_bytes <= 14 * ENTRY_BYTES, "with an eighth to spare");
     assert_eq!((head(&shard).unwrap().0, window_len(&shard, T)), (keys[0], 10));
     assert!(!shard.is_fetched(T) && counts(&shard, T).0 == 20);
-    let request = fetch(&mut shard, T, 1);
-    assert!(request.after >= keys[9] && request.after < keys[10]);
+    assert_eq!(shard.topics.get(T).unwrap().fill, 1_000, "less is read ahead");
+    assert!(fetch(&mut shard, T, 1).after >= keys[9]);
 }
 
 #[test]

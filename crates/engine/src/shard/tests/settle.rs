@@ -70,6 +70,17 @@ fn a_failed_item_with_a_delay_is_scheduled() {
 }
 
 #[test]
+fn a_failed_item_is_looked_for_once_its_delay_is_over() {
+    let mut shard = shard();
+    sweep_all(&mut shard, 0);
+    let receipt = leased_once(&mut shard, 3);
+    nack(&mut shard, receipt, NackAction::Fail(Duration::from_millis(30)));
+    run(&mut shard, 10);
+    assert!(shard.begin_scan(1, moment(39)).is_none());
+    scan(&mut shard, Sweep::Due, 1, 40);
+}
+
+#[test]
 fn an_item_that_failed_too_often_becomes_a_dead_letter() {
     let mut shard = shard();
     let receipt = leased_once(&mut shard, 1);
