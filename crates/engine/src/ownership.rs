@@ -17,7 +17,7 @@ use crate::{
         event::ShardEvents,
         shard::{ShardOrder, TakenOver},
     },
-    shard::{Loaded, OwnedShard},
+    shard::{ForgottenTopic, Loaded, OwnedShard},
 };
 
 /// The longest time for which leases are not timed out after a take-over.
@@ -31,7 +31,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         lost(core, index, true);
     }
     let (now, at) = (core.time.now(), core.time.monotonic());
-    let TakenOver { fence, snapshot, lists, reader, batch_bytes, began, outage } = taken_over;
+    let TakenOver { fence, snapshot, history, reader, batch_bytes, began, outage } = taken_over;
     let loaded = Loaded {
         fence,
         snapshot,
@@ -39,7 +39,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         began,
         // Acks that were on their way come before the ends of leases.
         timeouts_after: at.plus(outage.min(TIMEOUT_GRACE_MAX)),
-        new_topology: core.homes.record(&lists, fence.batch + 1, now),
+        new_topology: core.homes.record(&history, fence.batch + 1, now),
     };
     let id = core.slots[index].id;
     let mut shard = OwnedShard::new(id, core.settings.clone(), core.index_budget(), loaded, at);
@@ -93,7 +93,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     if !core.slots.iter().any(|slot| slot.server == server && slot.holding.is_some()) {
         core.time.forget(server);
     }
-    for (topic, name) in &abandoned.topics {
+    for ForgottenTopic { id: topic, name } in &abandoned.topics {
         core.topics.remove_part(name, TopicPart { shard: index, topic: *topic });
         core.active.mark_stale(name);
     }

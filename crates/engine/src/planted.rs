@@ -16,7 +16,7 @@ pub enum Bug {
     LeaseBeforeCommit,
     /// A sweep's checkpoint moves past rows that were added or left alone meanwhile.
     CheckpointPastLive,
-    /// A sweep's scan passes rows of a batch under way.
+    /// A sweep's scan passes rows of the batch in flight.
     ScanPastOpenBatch,
     /// LEASE_LOST is answered from memory by an owner that may have been replaced.
     LeaseLostUntrusted,
@@ -26,7 +26,7 @@ pub enum Bug {
     UnknownAsCommitted,
     /// A delivery that ended is not counted.
     DeliveryNotCounted,
-    /// Two enqueues with one key are under way at once.
+    /// Two enqueues with one key are in flight at once.
     KeyNotHeld,
     /// An item on its way to a lease is not kept out of a prefetch.
     ReservedForgotten,

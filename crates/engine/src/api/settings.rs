@@ -19,7 +19,7 @@ pub struct Settings {
     pub admit_tenant_bytes: usize,
     /// Rows of one batch.
     pub batch_rows: usize,
-    /// Batches under way at one server while small ones of its other shards wait for their turn.
+    /// Batches in flight at one server while small ones of its other shards wait for their turn.
     pub batches_per_server: usize,
     /// How long keys and request ids are remembered, where a namespace has no window of its own.
     pub dedupe_window: Duration,

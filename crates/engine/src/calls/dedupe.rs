@@ -232,7 +232,7 @@ fn refuse(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
 
 /// An enqueue has its answer: what it held is free again.
 fn free(core: &mut Core, index: ShardIndex, part: &ShardEnqueue) {
-    if core.slots.owned_mut(index).is_some_and(|shard| shard.release(part)) {
+    if core.slots.owned_mut(index).is_some_and(|shard| shard.free(part)) {
         retry_waiting(core, index);
     }
 }

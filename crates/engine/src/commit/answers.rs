@@ -10,7 +10,7 @@ use crate::{
     index::ShardIndex,
     planted::{Bug, on},
     shard::{
-        Abandoned, Committed, Undone,
+        Abandoned, Committed, ForgottenTopic, Undone,
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
         work::{SettleKind, ShardEnqueue},
     },
@@ -40,7 +40,7 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     for row in committed.new_topics {
         core.topics.add_part(row.name, TopicPart { shard: index, topic: row.id });
     }
-    for (topic, name) in committed.dropped {
+    for ForgottenTopic { id: topic, name } in committed.dropped {
         core.topics.remove_part(&name, TopicPart { shard: index, topic });
         core.active.mark_stale(&name);
     }

@@ -17,6 +17,7 @@ use crate::{
     clock::Moment,
     core::{Core, HEAD_TIMEOUT, timers::Timer},
     index::ShardIndex,
+    invariant::broken,
     planted::{Bug, on},
     shard::work::ReservedItem,
 };
@@ -97,7 +98,9 @@ fn pick_topic(
             picked.full = true;
             return;
         }
-        let Some((key, item)) = shard.reserve(part.topic) else { continue };
+        let Some((key, item)) = shard.reserve(part.topic) else {
+            return broken("a head can be reserved");
+        };
         let (position, name) = (picked.count, name.topic.clone());
         let reserved = ReservedItem { position, topic: part.topic, name, key, item };
         picked.items.entry(part.shard).or_default().push(reserved);
@@ -128,7 +131,10 @@ pub(crate) fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -
         {
             continue;
         }
-        let Some(shard) = slots.owned_mut(part.shard) else { continue };
+        let Some(shard) = slots.owned_mut(part.shard) else {
+            broken("a topic has parts in owned shards only");
+            continue;
+        };
         let since = shard.outstanding_since(part.topic, at);
         if at.since(since) < HEAD_TIMEOUT {
             wait = true;

@@ -26,7 +26,7 @@ pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: Shard
     match event {
         // These begin a term, or end one.
         ShardEvent::NotOwned { state, why } => ownership::not_owned(core, index, term, state, why),
-        ShardEvent::Observed { lists } => observed(core, index, &lists),
+        ShardEvent::Observed { history } => observed(core, index, &history),
         ShardEvent::TakenOver(taken_over) => ownership::taken_over(core, index, term, *taken_over),
         ShardEvent::Released => ownership::on_released(core, index),
         event if core.slots[index].is_current(term) => current(core, index, event),
@@ -96,9 +96,9 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
     }
 }
 
-fn observed(core: &mut Core, index: ShardIndex, lists: &[ShardTopology]) {
+fn observed(core: &mut Core, index: ShardIndex, history: &[ShardTopology]) {
     let now = core.time.now();
-    core.homes.record_read(index, lists, now);
+    core.homes.record_read(index, history, now);
 }
 
 /// The batch in flight is committed.

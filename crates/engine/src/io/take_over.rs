@@ -87,7 +87,7 @@ async fn attempt(
 ) -> Result<Option<ShardConnections>, StoreError> {
     let settings = task.shard.check().await?;
     let seen = task.shard.observe().await?;
-    task.events.send(ShardEvent::Observed { lists: seen.topology_history.clone() });
+    task.events.send(ShardEvent::Observed { history: seen.topology_history.clone() });
     let now = task.clock.monotonic();
     let outage = match watch {
         Some(watch) if watch.seen == seen => now.since(watch.since),
@@ -111,7 +111,7 @@ async fn attempt(
     let taken_over = TakenOver {
         fence: owned.fence,
         snapshot,
-        lists: seen.topology_history,
+        history: seen.topology_history,
         reader: owned.reader.clone(),
         batch_bytes: settings.batch_bytes,
         began,

@@ -48,7 +48,7 @@ pub(crate) enum ShardEvent {
     /// Which sets of shards this one has recorded.
     Observed {
         /// Oldest first.
-        lists: Vec<ShardTopology>,
+        history: Vec<ShardTopology>,
     },
     /// The shard was taken over.
     TakenOver(Box<TakenOver>),
@@ -143,7 +143,7 @@ pub(crate) struct TakenOver {
     /// What the shard holds.
     pub snapshot: ShardSnapshot,
     /// The sets of shards that it has recorded.
-    pub lists: Vec<ShardTopology>,
+    pub history: Vec<ShardTopology>,
     /// Reads it.
     pub reader: Arc<dyn Reader>,
     /// The most bytes that one batch may carry.

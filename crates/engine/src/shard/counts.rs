@@ -8,6 +8,7 @@ use forebay_types::{Monotonic, TopicId};
 use rustc_hash::FxHashSet;
 
 use super::{in_flight::InFlight, topics::TopicTable};
+use crate::invariant::broken;
 
 /// Batches after which a topic's counts are folded into its row.
 const FOLD_AFTER: u64 = 256;
@@ -58,7 +59,10 @@ impl TopicTable {
             }
         }
         for (id, delta) in &batch.deltas {
-            let Some(topic) = self.get_mut(*id) else { continue };
+            let Some(topic) = self.get_mut(*id) else {
+                broken("a topic whose counts change is known");
+                continue;
+            };
             add(&mut topic.counts, delta);
             debug_assert!(topic.counts.ready >= 0 && topic.counts.scheduled >= 0, "{topic:?}");
             let becomes_dirty = topic.dirty_since.is_none() && !folded.contains(id);

@@ -15,7 +15,7 @@ pub(super) struct Generations {
     /// Oldest first. The number of each is the second from which on it takes keys.
     live: Vec<u64>,
     /// One is being created or dropped.
-    busy: bool,
+    changing: bool,
     /// The next try after a failure waits until then.
     not_before: Monotonic,
 }
@@ -55,7 +55,7 @@ impl Generations {
         now: Timestamp,
         at: Monotonic,
     ) -> Option<GenerationChange> {
-        if self.busy || at < self.not_before || self.next_change(settings) > now {
+        if self.changing || at < self.not_before || self.next_change(settings) > now {
             return None;
         }
         let span = generation_span(settings);
@@ -78,13 +78,13 @@ impl Generations {
         if create.is_empty() && drop.is_empty() {
             return None;
         }
-        self.busy = true;
+        self.changing = true;
         Some(GenerationChange { live: self.live.clone(), create, drop })
     }
 
     /// A change ended; `None` if it failed, so it is tried again after `retry_at`.
     pub fn end_change(&mut self, live: Option<Vec<u64>>, retry_at: Monotonic) {
-        self.busy = false;
+        self.changing = false;
         match live {
             Some(live) => self.live = live,
             None => self.not_before = retry_at,
@@ -94,7 +94,7 @@ impl Generations {
     /// When [`Generations::begin_change`] has something to do. `None`: a change is under way.
     pub fn next_wake(&self, settings: &Settings, now: Timestamp, at: Monotonic) -> Option<Monotonic> {
         let next = self.next_change(settings);
-        (!self.busy).then(|| at.plus(next.since(now)).max(self.not_before))
+        (!self.changing).then(|| at.plus(next.since(now)).max(self.not_before))
     }
 
     /// When a generation is to be created or dropped next.

@@ -6,6 +6,8 @@ use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
 use forebay_types::{Seq, Timestamp, TopicId};
 use rustc_hash::FxHashMap;
 
+use crate::invariant::broken;
+
 /// A row with at most one open delivery in so many is rewritten.
 const SPARSE: usize = 16;
 
@@ -75,8 +77,12 @@ impl Leases {
 
     /// A delivery ended; the end is committed.
     pub fn close(&mut self, seq: Seq) {
-        let Some(LeasePosition { row: id, position }) = self.positions.remove(&seq) else { return };
-        let Some(row) = self.rows.get_mut(&id) else { return };
+        let Some(LeasePosition { row: id, position }) = self.positions.remove(&seq) else {
+            return broken("a delivery that ends is open");
+        };
+        let Some(row) = self.rows.get_mut(&id) else {
+            return broken("an open delivery has its row");
+        };
         row.row.open[position] = false;
         row.open -= 1;
         let LeaseEntry { deadline, topic, .. } = row.row.entries[position];
@@ -192,11 +198,19 @@ mod tests {
         let receipts = store_leased(&mut shard, 0, items(2));
         let leases = &mut shard.leases;
         leases.close(receipts[0].item.seq);
-        leases.close(receipts[0].item.seq);
         assert_eq!((leases.len(), leases.of_topic(T), leases.next_deadline()), (1, 1, Some(time(1_000))));
         assert_eq!(leases.check(), Ok(()));
         leases.close(receipts[1].item.seq);
         assert!(leases.rows.is_empty() && leases.deadlines.is_empty() && leases.per_topic.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "a delivery that ends is open")]
+    fn a_delivery_ends_once() {
+        let mut shard = shard();
+        let receipts = store_leased(&mut shard, 0, items(2));
+        shard.leases.close(receipts[0].item.seq);
+        shard.leases.close(receipts[0].item.seq);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod batch;
 mod budget;
 mod check;
 mod counts;
+mod dedupe;
 mod dedupe_keys;
 mod enqueue_queue;
 mod evict;
@@ -22,6 +23,7 @@ mod queues;
 pub(crate) mod ready;
 mod reserve;
 mod status;
+mod sweep;
 mod sweeper;
 mod tenure;
 #[cfg(test)]
@@ -46,6 +48,7 @@ pub(crate) use self::{
         undo::{Abandoned, Undone},
     },
     generations::GenerationChange,
+    topics::ForgottenTopic,
 };
 use self::{
     budget::Budget, dedupe_keys::DedupeKeys, enqueue_queue::EnqueueQueue, generations::Generations,
@@ -191,11 +194,6 @@ impl OwnedShard {
     /// Whether no other node can own the shard. Answers that write nothing are given only then.
     pub fn is_trusted(&self, at: Monotonic) -> bool {
         self.tenure.is_trusted(at)
-    }
-
-    /// The time that new dedupe keys are stored with, at least.
-    pub fn key_time(&self, node_now: Timestamp) -> Timestamp {
-        self.tenure.marks.time.max(node_now)
     }
 
     /// Whether an item is out in a delivery.

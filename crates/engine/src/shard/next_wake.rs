@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_types::Monotonic;
 
-use super::{OwnedShard, generations::GenerationChange, work::ScanRequest};
+use super::OwnedShard;
 use crate::clock::Moment;
 
 /// How long a batch in flight counts as one that its server is busy with. It may be stuck with its shard
@@ -36,18 +36,6 @@ impl OwnedShard {
     /// Whether a batch is in flight.
     pub fn is_committing(&self) -> bool {
         self.in_flight.is_some()
-    }
-
-    /// Begins the sweep's scan that is due, if any. `read` names the read.
-    pub fn begin_scan(&mut self, read: u64, node: Moment) -> Option<ScanRequest> {
-        let moment = self.time.moment(node);
-        self.sweeps.begin(read, self.in_flight.as_ref(), moment)
-    }
-
-    /// Generations to be created and dropped now, if any.
-    pub fn begin_generation_change(&mut self, node: Moment) -> Option<GenerationChange> {
-        let Moment { now, at } = self.time.moment(node);
-        self.generations.begin_change(&self.settings, now, at)
     }
 
     /// When something is due without an event. `slow_after`: how long a batch is in flight before that is

@@ -3,7 +3,7 @@
 use forebay_store::ReadyRow;
 use forebay_types::{Monotonic, TopicId, TopicName};
 
-use super::{OwnedShard, prefetches::CompletedRead, ready::item::ENTRY_BYTES, work::PrefetchRequest};
+use super::{OwnedShard, prefetches::CompletedRead, ready::item::ITEM_OVERHEAD_BYTES, work::PrefetchRequest};
 
 /// A read asks for so many items, however little memory there is.
 const READ_MIN: usize = 16;
@@ -91,9 +91,9 @@ impl OwnedShard {
         let budget = self.index_budget;
         let free = budget.saturating_sub(self.topics.index_bytes()) / 4;
         let topic = self.topics.get(id)?;
-        let limit = topic.fill.max(wanted).min((budget / 4 / ENTRY_BYTES).max(READ_MIN));
+        let limit = topic.fill.max(wanted).min((budget / 4 / ITEM_OVERHEAD_BYTES).max(READ_MIN));
         // Bodies come along where their size is known to fit; else they are read before the lease.
-        let bodies = topic.body_bytes.is_some_and(|bytes| limit * (bytes + ENTRY_BYTES) <= free);
+        let bodies = topic.body_bytes.is_some_and(|bytes| limit * (bytes + ITEM_OVERHEAD_BYTES) <= free);
         let after = self.topics.begin_read(id, read, limit)?;
         self.prefetches.under_way += 1;
         metrics::counter!("forebay_prefetch_reads_total").increment(1);

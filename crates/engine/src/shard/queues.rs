@@ -1,15 +1,12 @@
 //! What waits for the shard's next batch, and what it holds while it waits.
 
-use std::collections::VecDeque;
-
-use forebay_store::{DueRow, Sweep};
-use forebay_types::{Body, ItemId, Monotonic, Namespace, Refusal, Seq, Timestamp};
+use forebay_types::{Body, ItemId, Monotonic, Namespace, Refusal, Seq};
 use rustc_hash::FxHashMap;
 
 use super::{
     OwnedShard,
     in_flight::{Leased, Planned},
-    work::{KeyHash, ReservedItem, SettleRequest, ShardEnqueue, ShardLease},
+    work::{ReservedItem, SettleRequest, ShardEnqueue, ShardLease},
 };
 
 impl OwnedShard {
@@ -30,7 +27,7 @@ impl OwnedShard {
 
     /// An enqueue has its answer: its charge and its keys are free again. Returns whether others may have
     /// waited for one of the keys.
-    pub fn release(&mut self, part: &ShardEnqueue) -> bool {
+    pub fn free(&mut self, part: &ShardEnqueue) -> bool {
         self.budget.release(&part.namespace, part.charge());
         self.keys.release(&part.keys())
     }
@@ -80,53 +77,6 @@ impl OwnedShard {
         None
     }
 
-    /// An enqueue waits until another one releases a key, or until a generation takes keys.
-    pub fn wait_for_keys(&mut self, part: ShardEnqueue) {
-        self.keys.wait(part);
-    }
-
-    /// Takes the enqueues that wait for keys: they try again.
-    pub fn take_waiting_for_keys(&mut self) -> VecDeque<ShardEnqueue> {
-        self.keys.take_waiting()
-    }
-
-    /// These keys are in flight from now on.
-    pub fn hold_keys(&mut self, keys: &[KeyHash]) {
-        self.keys.hold(keys);
-    }
-
-    /// An enqueue's keys, which are held, are looked up by the read `read`.
-    pub fn begin_lookup(&mut self, read: u64, part: ShardEnqueue) {
-        self.keys.begin_lookup(read, part);
-    }
-
-    /// Whether an enqueue with these keys has to wait: another one holds one of them, or no generation takes
-    /// keys yet.
-    pub fn must_wait_for_keys(&self, keys: &[KeyHash], node_now: Timestamp) -> bool {
-        self.keys.is_held(keys) || self.generations.current(self.key_time(node_now)).is_none()
-    }
-
-    /// The generations of the dedupe table, oldest first.
-    pub fn generations(&self) -> Vec<u64> {
-        self.generations.live().to_vec()
-    }
-
-    /// A change of generations ended; `None` if it failed.
-    pub fn generations_changed(&mut self, live: Option<Vec<u64>>, retry_at: Monotonic) {
-        self.generations.end_change(live, retry_at);
-    }
-
-    /// The configured set of shards is about to be recorded. Until that is committed, keys whose earlier home
-    /// this shard is have to wait.
-    pub fn is_recording_topology(&self) -> bool {
-        self.new_topology.is_some()
-    }
-
-    /// The enqueue whose lookup ended.
-    pub fn end_lookup(&mut self, read: u64) -> Option<ShardEnqueue> {
-        self.keys.end_lookup(read)
-    }
-
     /// Enqueues that wait for the next batch.
     pub fn waiting_enqueues(&self) -> impl Iterator<Item = &ShardEnqueue> {
         self.enqueues.iter()
@@ -162,16 +112,6 @@ impl OwnedShard {
             && self.enqueues.items() == 0
             && self.restores.is_empty()
             && self.keys.is_idle()
-    }
-
-    /// A sweep's scan ended.
-    pub fn scanned(&mut self, sweep: Sweep, read: u64, rows: Vec<DueRow>, next: Option<Timestamp>) {
-        self.sweeps.scanned(sweep, read, rows, next);
-    }
-
-    /// A sweep's scan failed.
-    pub fn scan_failed(&mut self, sweep: Sweep, read: u64, at: Monotonic) {
-        self.sweeps.scan_failed(sweep, read, at);
     }
 
     /// The leases of the batch in flight, for the planted bug that hands them out too early.

@@ -80,6 +80,15 @@ impl TopicState {
     }
 }
 
+/// A topic that is known no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ForgottenTopic {
+    /// Its number in the shard.
+    pub id: TopicId,
+    /// Its name.
+    pub name: TopicName,
+}
+
 /// All topics of one shard.
 #[derive(Debug, Default)]
 pub(super) struct TopicTable {
@@ -148,12 +157,12 @@ impl TopicTable {
         self.by_id.insert(row.id, topic);
     }
 
-    /// A batch dropped the topic. Returns its name.
-    pub fn remove(&mut self, id: TopicId) -> Option<TopicName> {
+    /// A batch dropped the topic.
+    pub fn remove(&mut self, id: TopicId) -> Option<ForgottenTopic> {
         let topic = self.by_id.remove(&id)?;
         self.index_bytes -= topic.window.cost();
         self.by_name.remove(&topic.name);
-        Some(topic.name)
+        Some(ForgottenTopic { id, name: topic.name })
     }
 
     /// A batch that was to drop these topics did not happen: the next one tries again.

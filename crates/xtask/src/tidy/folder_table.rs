@@ -49,7 +49,7 @@ pub const ENGINE: Table = Table {
         ("shard", &["api"]),
         ("api", &[]),
     ],
-    leaves: &[("clock", &["index"]), ("index", &[]), ("invariant", &[]), ("planted", &[])],
+    leaves: &[("clock", &["index"]), ("index", &[]), ("invariant", &["planted"]), ("planted", &[])],
     apart: &[(
         "calls",
         &[

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use forebay_store::{Sweep, TopicRow};
-use forebay_types::{Monotonic, State, TopicId, TopicName};
+use forebay_types::{Monotonic, State, TopicName};
 
 use crate::{
     planted::{Bug, on},
@@ -12,6 +12,7 @@ use crate::{
         OwnedShard,
         in_flight::{Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem},
         ready::item::ReadyItem,
+        topics::ForgottenTopic,
         work::AdmittedItem,
     },
 };
@@ -23,7 +24,7 @@ pub(crate) struct Committed {
     /// Topics that it created.
     pub new_topics: Vec<TopicRow>,
     /// Topics that it dropped.
-    pub dropped: Vec<(TopicId, TopicName)>,
+    pub dropped: Vec<ForgottenTopic>,
     /// What it did, in the order in which it is answered: ends of deliveries first.
     pub done: Vec<Planned>,
     /// Items that the expiry sweep deleted.
@@ -48,8 +49,7 @@ impl OwnedShard {
         self.rows_max = self.rows_max.map(|rows| rows * 2).filter(|rows| *rows < whole);
 
         batch.new_topics.iter().for_each(|row| self.topics.add_new(row));
-        let remove = |id: &TopicId| Some((*id, self.topics.remove(*id)?));
-        let dropped = batch.dropped.iter().filter_map(remove).collect();
+        let dropped = batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
         self.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.
         let planned = std::mem::take(&mut batch.planned);
@@ -90,7 +90,7 @@ impl OwnedShard {
                         self.stored(item, stored);
                     }
                 }
-                return self.release(part);
+                return self.free(part);
             }
             Planned::Settle(settle) => self.settled(settle),
             Planned::Lease { part, .. } => {

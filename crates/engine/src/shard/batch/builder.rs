@@ -71,6 +71,14 @@ pub(crate) struct Built {
     pub handed_off: BTreeSet<u64>,
 }
 
+/// What a batch takes of a sweep's page.
+pub(super) struct PageShare {
+    /// Rows that it deals with, in the order of the page.
+    pub done: Vec<bool>,
+    /// The earliest time of the others.
+    pub left_min: Timestamp,
+}
+
 impl<'a> BatchBuilder<'a> {
     /// An empty batch.
     pub fn new(shard: &'a mut OwnedShard, node: Moment, rng: &'a mut StdRng) -> Self {

@@ -16,6 +16,7 @@ use forebay_types::{DeliveryPolicy, Key, State, TopicId, TopicName};
 
 use super::{builder::BatchBuilder, lease};
 use crate::{
+    invariant::broken,
     planted::{Bug, on},
     shard::{
         in_flight::{Planned, SettleEffect},
@@ -90,8 +91,14 @@ fn hand_off(
     while part.items.len() < max_items
         && let Some(&Candidate { key, topic, planned, index }) = candidates.peek()
     {
-        let Planned::Enqueue { part: from, results } = &mut builder.planned[planned] else { break };
-        let (item, Ok(stored)) = (&from.items[index], &mut results[index]) else { break };
+        let Planned::Enqueue { part: from, results } = &mut builder.planned[planned] else {
+            broken("a candidate is a new item");
+            break;
+        };
+        let (item, Ok(stored)) = (&from.items[index], &mut results[index]) else {
+            broken("a candidate is stored");
+            break;
+        };
         bytes += item.body.bytes();
         if !part.items.is_empty() && bytes > max_bytes {
             break;

@@ -5,9 +5,12 @@ use forebay_types::{ItemAttributes, State};
 use rand::RngExt;
 
 use super::builder::BatchBuilder;
-use crate::shard::{
-    in_flight::{Leased, Planned},
-    work::{ReservedItem, ShardLease},
+use crate::{
+    invariant::broken,
+    shard::{
+        in_flight::{Leased, Planned},
+        work::{ReservedItem, ShardLease},
+    },
 };
 
 /// Adds the leases that wait.
@@ -52,7 +55,7 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
 pub(super) fn add_restores(builder: &mut BatchBuilder<'_>) {
     for reserved in std::mem::take(&mut builder.shard.restores) {
         let Some(body) = reserved.item.body.clone() else {
-            debug_assert!(false, "an item that was delivered has its body");
+            broken("an item that was delivered has its body");
             continue;
         };
         builder.batch.inserts.push(ItemRow {
@@ -80,9 +83,11 @@ pub(super) fn compact(builder: &mut BatchBuilder<'_>) {
     let moving: Vec<LeaseEntry> =
         open.filter(|lease| !builder.claimed.contains(&lease.seq)).cloned().collect();
     for lease in moving {
-        if let Some(position) = builder.shard.leases.position(lease.seq) {
-            builder.close(position);
-        }
+        let Some(position) = builder.shard.leases.position(lease.seq) else {
+            broken("an open delivery has its position");
+            continue;
+        };
+        builder.close(position);
         builder.planned.push(Planned::MoveLease(lease.seq));
         builder.batch.leases.push(lease);
         builder.rows += 1;

@@ -2,7 +2,10 @@
 
 use forebay_store::Sweep;
 
-use super::{builder::BatchBuilder, sweep_due, sweep_expiry};
+use super::{
+    builder::{BatchBuilder, PageShare},
+    sweep_due, sweep_expiry,
+};
 use crate::shard::in_flight::PlannedPage;
 
 /// Topics that one batch drops.
@@ -14,12 +17,12 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
         return;
     }
     let Some(page) = builder.shard.sweeps.take_page() else { return };
-    let (done, left) = match page.sweep {
+    let PageShare { done, left_min } = match page.sweep {
         Sweep::Due => sweep_due::promote(builder, &page),
         Sweep::Expiry => sweep_expiry::expire(builder, &page),
     };
     builder.rows += done.iter().filter(|done| **done).count();
-    let low = left.min(builder.earliest_added(page.sweep));
+    let low = left_min.min(builder.earliest_added(page.sweep));
     let checkpoint = builder.shard.sweeps.get(page.sweep).target(&page, low);
     builder.page = Some(PlannedPage { page, done, checkpoint });
 }

@@ -3,16 +3,16 @@
 use forebay_store::DueKey;
 use forebay_types::Timestamp;
 
-use super::builder::BatchBuilder;
+use super::builder::{BatchBuilder, PageShare};
 use crate::shard::work::SweepPage;
 
-/// Puts a page into the batch. Returns which rows it deals with, and the earliest time of the others.
-pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> (Vec<bool>, Timestamp) {
+/// Puts a page into the batch.
+pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageShare {
     // Only sweeps touch a scheduled item, and they take turns: the page is right.
     for row in &page.rows {
         builder.batch.promotes.push(DueKey { at: row.at, seq: row.item.key.seq });
         builder.count(row.topic, 1, -1, 0);
         builder.claimed.insert(row.item.key.seq);
     }
-    (vec![true; page.rows.len()], Timestamp::MAX)
+    PageShare { done: vec![true; page.rows.len()], left_min: Timestamp::MAX }
 }

@@ -4,13 +4,13 @@
 use forebay_store::DueKey;
 use forebay_types::Timestamp;
 
-use super::builder::BatchBuilder;
+use super::builder::{BatchBuilder, PageShare};
 use crate::shard::work::SweepPage;
 
-/// Puts a page into the batch. Returns which rows it deals with, and the earliest time of the others.
-pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> (Vec<bool>, Timestamp) {
+/// Puts a page into the batch, but for rows whose items are elsewhere.
+pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageShare {
     let mut done = Vec::with_capacity(page.rows.len());
-    let mut left = Timestamp::MAX;
+    let mut left_min = Timestamp::MAX;
     for row in &page.rows {
         let seq = row.item.key.seq;
         let shard = &builder.shard;
@@ -18,7 +18,7 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> (Vec<b
             || builder.claimed.contains(&seq)
             || shard.reserved.contains(&seq);
         if elsewhere {
-            left = left.min(row.at);
+            left_min = left_min.min(row.at);
             done.push(false);
             continue;
         }
@@ -37,5 +37,5 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> (Vec<b
             builder.count(row.topic, -1, 0, 0);
         }
     }
-    (done, left)
+    PageShare { done, left_min }
 }

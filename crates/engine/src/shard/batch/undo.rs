@@ -10,6 +10,7 @@ use crate::{
     shard::{
         OwnedShard, budget,
         in_flight::{InFlight, Planned, PlannedPage},
+        topics::{ForgottenTopic, TopicState},
         work::{SettleKind, SettleRequest, ShardEnqueue, ShardLease},
     },
 };
@@ -38,7 +39,7 @@ pub(crate) struct Abandoned {
     /// The fence's epoch.
     pub epoch: u64,
     /// Its topics.
-    pub topics: Vec<(TopicId, TopicName)>,
+    pub topics: Vec<ForgottenTopic>,
     /// What the batch in flight was to do.
     pub in_flight: Vec<Planned>,
     /// Settlements that waited.
@@ -93,7 +94,7 @@ impl OwnedShard {
         let handoffs_cancelled = self.requeue(batch);
         let refused_waiting = self.enqueues.drain();
         let mut keys_released = false;
-        refused_waiting.iter().for_each(|part| keys_released |= self.release(part));
+        refused_waiting.iter().for_each(|part| keys_released |= self.free(part));
         let mut undone = self.undone(handoffs_cancelled, refused, budget::disk_full(self.id));
         undone.refused_waiting = refused_waiting;
         undone.keys_released |= keys_released;
@@ -110,7 +111,7 @@ impl OwnedShard {
         let mut keys_released = false;
         for planned in &mut refused {
             match planned {
-                Planned::Enqueue { part, .. } => keys_released |= self.release(part),
+                Planned::Enqueue { part, .. } => keys_released |= self.free(part),
                 Planned::Lease { part, .. } => self.put_back(part.items.clone()),
                 Planned::HandOff { .. }
                 | Planned::Settle(_)
@@ -156,13 +157,17 @@ impl OwnedShard {
         let looked_up = self.keys.take_lookups();
         Abandoned {
             epoch: self.tenure.epoch,
-            topics: self.topics.iter().map(|(id, topic)| (id, topic.name.clone())).collect(),
+            topics: self.topics.iter().map(forgotten).collect(),
             in_flight: self.in_flight.take().map(|batch| batch.planned).unwrap_or_default(),
             settles: self.settles.into(),
             leases: self.leasing.into_iter().chain(self.awaiting_bodies.into_values()).collect(),
             enqueues: self.enqueues.drain().into_iter().chain(waiting).chain(looked_up).collect(),
         }
     }
+}
+
+fn forgotten((id, topic): (TopicId, &TopicState)) -> ForgottenTopic {
+    ForgottenTopic { id, name: topic.name.clone() }
 }
 
 /// Items with these numbers are not to be stored.

@@ -5,9 +5,9 @@ use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Timestamp};
 
 use crate::planted::{Bug, on};
 
-/// What an entry of the ready index costs beside its body: its share of the tree's nodes and the allocator's
+/// What an item costs in the ready index beside its body: its share of the tree's nodes and the allocator's
 /// overhead.
-pub(crate) const ENTRY_BYTES: usize = 320;
+pub(crate) const ITEM_OVERHEAD_BYTES: usize = 320;
 
 /// A deliverable item.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ impl ReadyItem {
 
     /// Bytes that it holds in memory.
     pub fn cost(&self) -> usize {
-        ENTRY_BYTES + self.body.as_ref().map_or(0, Body::bytes)
+        ITEM_OVERHEAD_BYTES + self.body.as_ref().map_or(0, Body::bytes)
     }
 
     /// Its time to live is over, so it is not delivered any more.

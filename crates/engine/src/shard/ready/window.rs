@@ -216,7 +216,7 @@ mod tests {
     use forebay_types::{DeliveryPolicy, ItemAttributes, Timestamp};
 
     use super::*;
-    use crate::shard::ready::item::ENTRY_BYTES;
+    use crate::shard::ready::item::ITEM_OVERHEAD_BYTES;
 
     fn key(rank: i64) -> Key {
         Key { priority: 0, rank, seq: Seq(rank as u64) }
@@ -287,14 +287,14 @@ mod tests {
             window.add(key(rank), item(rank));
         }
         window.evict(2);
-        assert_eq!(window.cost(), 2 * ENTRY_BYTES);
+        assert_eq!(window.cost(), 2 * ITEM_OVERHEAD_BYTES);
         assert_eq!(ranks(&window), [1, 2]);
         window.add(key(3), item(3));
         assert_eq!(ranks(&window), [1, 2]);
         window.begin_read(1, 10);
         window.end_read(1, Some(vec![row(3), row(4)]), |_| false);
         assert_eq!(ranks(&window), [1, 2, 3, 4]);
-        assert_eq!(window.cost(), 4 * ENTRY_BYTES);
+        assert_eq!(window.cost(), 4 * ITEM_OVERHEAD_BYTES);
     }
 
     /// What the check says of a window of two items after this change.

@@ -1,6 +1,7 @@
 //! Counts: their deltas, when they are folded into the topics' rows, and topics that nobody needs any more.
 
 use super::*;
+use crate::shard::ForgottenTopic;
 
 fn ready(ready: i64) -> TopicCounts {
     TopicCounts { ready, ..TopicCounts::default() }
@@ -96,7 +97,7 @@ fn a_topic_that_has_been_empty_for_long_is_dropped() {
     assert!(build(&mut shard, 999).batch.is_none());
     let (batch, committed) = run(&mut shard, 1_000);
     assert_eq!(batch.drop_topics, [T]);
-    assert_eq!(committed.dropped, [(T, TopicName::new("ns", "t"))]);
+    assert_eq!(committed.dropped, [ForgottenTopic { id: T, name: TopicName::new("ns", "t") }]);
     assert_eq!(shard.topics().count(), 0);
     assert_eq!(store(&mut shard, 1_000, items(1)).len(), 1, "it comes back under another number");
     assert!(shard.topics.get(TopicId(2)).is_some());

@@ -27,7 +27,7 @@ use super::{
     BuildContext, Built, Committed, Loaded, OwnedShard,
     in_flight::{Leased, Planned, SettleEffect},
     prefetch::Fetch,
-    ready::item::{ENTRY_BYTES, ReadyItem},
+    ready::item::{ITEM_OVERHEAD_BYTES, ReadyItem},
     work::{
         AdmittedItem, PrefetchRequest, ReservedItem, SettleKind, SettleRequest, ShardEnqueue, ShardLease,
         WaitingPolls,

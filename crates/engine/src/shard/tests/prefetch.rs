@@ -153,7 +153,7 @@ fn bodies_are_read_along_where_they_are_known_to_fit() {
 #[test]
 fn a_read_asks_for_what_fits_into_the_memory() {
     let mut shard = shard_with_topics(2, 5_000);
-    shard.index_budget = 40 * 4 * ENTRY_BYTES;
+    shard.index_budget = 40 * 4 * ITEM_OVERHEAD_BYTES;
     assert_eq!(fetch(&mut shard, T, 1).limit, 40);
     shard.index_budget = 0;
     assert_eq!(fetch(&mut shard, TopicId(2), 2).limit, 16, "some are read however little there is");
@@ -162,11 +162,11 @@ fn a_read_asks_for_what_fits_into_the_memory() {
 #[test]
 fn windows_are_cut_when_they_hold_more_than_they_may() {
     let mut shard = shard();
-    shard.index_budget = 16 * ENTRY_BYTES;
+    shard.index_budget = 16 * ITEM_OVERHEAD_BYTES;
     let keys = store(&mut shard, 0, items(10));
     shard.topics.get_mut(T).unwrap().fill = 2_000;
     store(&mut shard, 1, items(10));
-    assert!(shard.status().index_bytes <= 14 * ENTRY_BYTES, "with an eighth to spare");
+    assert!(shard.status().index_bytes <= 14 * ITEM_OVERHEAD_BYTES, "with an eighth to spare");
     assert_eq!((head(&shard).unwrap().0, window_len(&shard, T)), (keys[0], 10));
     assert!(!shard.is_fetched(T) && counts(&shard, T).0 == 20);
     assert_eq!(shard.topics.get(T).unwrap().fill, 1_000, "less is read ahead");
@@ -176,7 +176,7 @@ fn windows_are_cut_when_they_hold_more_than_they_may() {
 #[test]
 fn nothing_is_cut_within_the_budget() {
     let mut shard = shard();
-    shard.index_budget = 20 * ENTRY_BYTES;
+    shard.index_budget = 20 * ITEM_OVERHEAD_BYTES;
     store(&mut shard, 0, items(20));
     assert_eq!(window_len(&shard, T), 20);
 }
@@ -184,7 +184,7 @@ fn nothing_is_cut_within_the_budget() {
 #[test]
 fn the_greatest_window_is_cut_first() {
     let mut shard = shard();
-    shard.index_budget = 16 * ENTRY_BYTES;
+    shard.index_budget = 16 * ITEM_OVERHEAD_BYTES;
     store(&mut shard, 0, (0..20).map(|n| item_of(if n < 18 { "t" } else { "u" }, 0)).collect());
     assert_eq!((window_len(&shard, T), window_len(&shard, TopicId(2))), (9, 2));
 }
@@ -192,19 +192,19 @@ fn the_greatest_window_is_cut_first() {
 #[test]
 fn an_eighth_of_the_budget_is_spared() {
     let mut shard = shard();
-    shard.index_budget = 16 * ENTRY_BYTES;
+    shard.index_budget = 16 * ITEM_OVERHEAD_BYTES;
     store(&mut shard, 0, (0..18).map(|n| item_of(&format!("{}", n / 2), 0)).collect());
-    assert_eq!(shard.status().index_bytes, 14 * ENTRY_BYTES);
+    assert_eq!(shard.status().index_bytes, 14 * ITEM_OVERHEAD_BYTES);
 }
 
 #[test]
 fn a_head_stays_without_its_body() {
     let mut shard = shard();
-    shard.index_budget = 4 * ENTRY_BYTES;
+    shard.index_budget = 4 * ITEM_OVERHEAD_BYTES;
     let items = (0..4).map(|n| AdmittedItem { topic: format!("{n}").into(), ..item_of_bytes(1_000) });
     store(&mut shard, 0, items.collect());
     let lens: Vec<usize> = (1..=4).map(|id| window_len(&shard, TopicId(id))).collect();
-    assert_eq!((lens, shard.status().index_bytes), (vec![1; 4], 4 * ENTRY_BYTES));
+    assert_eq!((lens, shard.status().index_bytes), (vec![1; 4], 4 * ITEM_OVERHEAD_BYTES));
 }
 
 #[test]

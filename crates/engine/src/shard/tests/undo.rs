@@ -4,6 +4,7 @@ use forebay_store::DueRow;
 use forebay_types::Reason;
 
 use super::*;
+use crate::shard::ForgottenTopic;
 
 /// Items of calls, by call and position.
 fn items_of(planned: &[Planned]) -> Vec<(u64, usize)> {
@@ -198,7 +199,10 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     shard.wait_for_keys(part(2, items(1)));
     shard.begin_lookup(6, part(3, items(1)));
     let abandoned = shard.abandon();
-    assert_eq!((abandoned.epoch, abandoned.topics), (3, vec![(T, TopicName::new("ns", "t"))]));
+    assert_eq!(
+        (abandoned.epoch, abandoned.topics),
+        (3, vec![ForgottenTopic { id: T, name: TopicName::new("ns", "t") }])
+    );
     assert_eq!(items_of(&abandoned.in_flight), [(1, 0), (1, 1)]);
     assert_eq!(abandoned.settles.len(), 1);
     assert_eq!(abandoned.leases.iter().map(|part| part.poll).collect::<Vec<_>>(), [1, 2]);

@@ -1,0 +1,25 @@
+//! The sweeps of a shard: what to scan, and what was found.
+
+use forebay_store::{DueRow, Sweep};
+use forebay_types::{Monotonic, Timestamp};
+
+use super::{OwnedShard, work::ScanRequest};
+use crate::clock::Moment;
+
+impl OwnedShard {
+    /// Begins the sweep's scan that is due, if any. `read` names the read.
+    pub fn begin_scan(&mut self, read: u64, node: Moment) -> Option<ScanRequest> {
+        let moment = self.time.moment(node);
+        self.sweeps.begin(read, self.in_flight.as_ref(), moment)
+    }
+
+    /// A sweep's scan ended.
+    pub fn scanned(&mut self, sweep: Sweep, read: u64, rows: Vec<DueRow>, next: Option<Timestamp>) {
+        self.sweeps.scanned(sweep, read, rows, next);
+    }
+
+    /// A sweep's scan failed.
+    pub fn scan_failed(&mut self, sweep: Sweep, read: u64, at: Monotonic) {
+        self.sweeps.scan_failed(sweep, read, at);
+    }
+}
