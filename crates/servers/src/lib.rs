@@ -17,8 +17,6 @@ mod unpack;
 
 pub use environment::{MARIADB_URL, MYSQL_URL, REQUIRE, named_by_environment, required};
 pub use find::{Install, locate};
-/// The former name of [`read_handshake`].
-pub use handshake::read_handshake as greet;
 pub use handshake::{Handshake, read_handshake};
 pub use kind::Kind;
 pub use process::{Process, free_port, random};

@@ -68,8 +68,8 @@ fn docker_answers() -> bool {
 
 impl Servers {
     fn add(&mut self, kind: Kind) -> anyhow::Result<()> {
-        if let Some((url, greeting)) = named_by_environment(kind)? {
-            println!("{kind}: {}, named by the environment", greeting.version);
+        if let Some((url, handshake)) = named_by_environment(kind)? {
+            println!("{kind}: {}, named by the environment", handshake.version);
             self.environment.push((kind.variable(), url));
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl Servers {
     #[cfg(feature = "docker")]
     fn contain(&mut self, kind: Kind, error: anyhow::Error) -> anyhow::Result<()> {
         let container = forebay_servers::docker::start(kind).context(error)?;
-        let version = forebay_servers::greet(&container.address())?.version;
+        let version = forebay_servers::read_handshake(&container.address())?.version;
         println!("{kind}: {version}, container of {}", container.image());
         self.environment.push((kind.variable(), container.url()));
         self._containers.push(container);

@@ -33,7 +33,7 @@ struct Share {
 pub(crate) fn lease_failed(core: &mut Core, index: ShardIndex, part: ShardLease) {
     let (poll, at_most_once) = (part.poll, part.has_at_most_once());
     if let Some(shard) = core.slots.owned_mut(index) {
-        shard.put_back(part.items);
+        shard.unreserve(part.items);
     }
     share_ended(core, poll, Share { items: Vec::new(), at_most_once });
 }

@@ -50,14 +50,14 @@ impl OwnedShard {
     }
 
     /// Puts reserved items back where they were.
-    pub fn put_back(&mut self, items: Vec<ReservedItem>) {
+    pub fn unreserve(&mut self, items: Vec<ReservedItem>) {
         for ReservedItem { topic, key, item, .. } in items {
-            self.unreserve(topic, key.seq);
+            self.clear_reservation(topic, key.seq);
             self.topics.with_window(topic, |window| window.add(key, item));
         }
     }
 
-    pub(super) fn unreserve(&mut self, topic: TopicId, seq: Seq) {
+    pub(super) fn clear_reservation(&mut self, topic: TopicId, seq: Seq) {
         if self.reserved.remove(&seq)
             && let Some(topic) = self.topics.get_mut(topic)
         {

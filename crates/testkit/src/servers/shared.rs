@@ -43,8 +43,8 @@ pub async fn shared(kind: Kind) -> &'static Server {
 
 impl Server {
     fn get(kind: Kind) -> anyhow::Result<Self> {
-        if let Some((url, greeting)) = named_by_environment(kind)? {
-            return Ok(Self { kind: greeting.kind, url: without_database(&url), _process: None });
+        if let Some((url, handshake)) = named_by_environment(kind)? {
+            return Ok(Self { kind: handshake.kind, url: without_database(&url), _process: None });
         }
         let own = locate(kind).and_then(|install| Process::start(install, &[]));
         let process = match own {

@@ -95,7 +95,7 @@ impl OwnedShard {
             Planned::Settle(settle) => self.settled(settle),
             Planned::Lease { part, .. } => {
                 for reserved in &part.items {
-                    self.unreserve(reserved.topic, reserved.key.seq);
+                    self.clear_reservation(reserved.topic, reserved.key.seq);
                     self.invalidate(reserved.topic, reserved.key.seq);
                     self.topics.mark_changed(reserved.topic);
                 }

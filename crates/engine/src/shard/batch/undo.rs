@@ -112,7 +112,7 @@ impl OwnedShard {
         for planned in &mut refused {
             match planned {
                 Planned::Enqueue { part, .. } => keys_released |= self.free(part),
-                Planned::Lease { part, .. } => self.put_back(part.items.clone()),
+                Planned::Lease { part, .. } => self.unreserve(part.items.clone()),
                 Planned::HandOff { .. }
                 | Planned::Settle(_)
                 | Planned::Restore(_)

@@ -86,7 +86,7 @@ fn what_is_put_back_is_where_it_was() {
     let keys = store(&mut shard, 0, items(2));
     let taken = reserve(&mut shard, T, 1);
     assert_eq!((head(&shard).unwrap().0, shard.topics.get(T).unwrap().reserved), (keys[1], 1));
-    shard.put_back(taken);
+    shard.unreserve(taken);
     assert_eq!((head(&shard).unwrap().0, shard.topics.get(T).unwrap().reserved), (keys[0], 0));
     assert_eq!(shard.check(), Ok(()));
 }
@@ -112,7 +112,7 @@ fn a_lease_whose_bodies_are_not_read_can_not_be_made() {
         let part = share(1, reserve(&mut shard, T, 1));
         shard.lease(part, 5);
         let part = shard.bodies_read(5, bodies).unwrap();
-        shard.put_back(part.items);
+        shard.unreserve(part.items);
         assert!(shard.check().is_ok() && shard.is_idle() && window_len(&shard, T) == 1);
     }
 }

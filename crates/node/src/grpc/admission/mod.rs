@@ -2,13 +2,13 @@
 
 mod call;
 mod connection;
-mod gate;
+mod layer;
 mod load;
 mod request_bytes;
 mod unread_bytes;
 
 pub use call::Call;
 pub use connection::Incoming;
-pub use gate::AdmissionLayer;
+pub use layer::AdmissionLayer;
 pub use load::{AdmissionLoad, LoadLimits};
 pub use unread_bytes::ResponseBytes;
