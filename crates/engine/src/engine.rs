@@ -112,7 +112,7 @@ impl Engine {
         self.ask(|reply| Event::Enqueue { call, bytes, reply }).await
     }
 
-    /// Leases items, waiting for them if asked to. What was leased for a caller that goes away is released.
+    /// Leases items, waiting for them if asked to. What was leased for a caller that disconnects is released.
     pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<Delivered>, Refusal> {
         let id = self.polls.fetch_add(1, Ordering::Relaxed);
         let mut gone = Gone { id, events: &self.events, armed: true };
@@ -182,7 +182,7 @@ impl Engine {
     }
 }
 
-/// Tells the engine when the caller of a dequeue goes away.
+/// Tells the engine when the caller of a dequeue disconnects.
 struct Gone<'a> {
     id: u64,
     events: &'a UnboundedSender<Event>,

@@ -14,7 +14,7 @@ pub enum Bug {
     StaleReceipt,
     /// Items are handed out before their lease is committed.
     LeaseBeforeCommit,
-    /// A sweep's checkpoint moves past rows that were added or left alone meanwhile.
+    /// A sweep's checkpoint moves past rows that were added or left alone since its scan.
     CheckpointPastLive,
     /// A sweep's scan passes rows of the batch in flight.
     ScanPastOpenBatch,
@@ -38,7 +38,7 @@ pub enum Bug {
     DueEarly,
     /// A row that can't be stored fails its whole batch.
     PoisonFailsAll,
-    /// A new item goes to a waiting poll although a better one is there.
+    /// A new item is handed to a waiting poll although a better one is there.
     HandsOffTooEarly,
     /// A new item that went to a waiting poll is offered to others too.
     HandedOffStaysReady,

@@ -1,4 +1,4 @@
-//! The gRPC interface of Forebay, generated from `proto/`. What each call means stands in `docs/PROTOCOL.md`.
+//! The gRPC interface of Forebay, generated from `proto/`. `docs/PROTOCOL.md` says what each call means.
 
 #[expect(missing_docs, reason = "generated; the comments of the protobuf file are what there is")]
 #[allow(clippy::all, reason = "generated")]

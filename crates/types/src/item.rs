@@ -10,7 +10,7 @@ use crate::Timestamp;
 /// What happens to an item whose delivery is not acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum DeliveryPolicy {
-    /// Leased; it comes back when the lease ends without an ack.
+    /// Leased. It is ready again when the lease ends without an ack.
     #[default]
     AtLeastOnce,
     /// Removed before it is handed out.

@@ -2,10 +2,10 @@
 
 use crate::Seq;
 
-/// Where an item stands in its topic: priority first, then the time since which it is ready, then age.
+/// The place of an item in its topic: priority first, then the time since which it is ready, then age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The smaller number goes first.
+    /// Smaller numbers are delivered first.
     pub priority: i32,
     /// When the item became ready, in microseconds; unique among the items that one node admitted.
     pub rank: i64,

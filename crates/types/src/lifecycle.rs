@@ -1,4 +1,4 @@
-//! The life of an item, as pure functions. The drawing of it stands in `docs/PROTOCOL.md`.
+//! The life of an item, as pure functions. `docs/PROTOCOL.md` draws it.
 
 use serde::{Deserialize, Serialize};
 

@@ -52,11 +52,11 @@ pub fn start() -> anyhow::Result<Servers> {
             Err(error) => missing.push((kind, error)),
         }
     }
-    let stand_in = servers.environment.first().map(|(_, url)| url.clone());
+    let substitute = servers.environment.first().map(|(_, url)| url.clone());
     for (kind, error) in missing {
         println!("{kind}: none ({error:#})");
-        let Some(url) = &stand_in else { bail!("there is no database server to test against") };
-        println!("{kind}: {} stands in", kind.other());
+        let Some(url) = &substitute else { bail!("there is no database server to test against") };
+        println!("{kind}: using {} instead", kind.other());
         servers.environment.push((kind.variable(), url.clone()));
     }
     Ok(servers)

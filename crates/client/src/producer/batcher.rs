@@ -18,7 +18,7 @@ pub(super) struct QueuedItem {
     pub(super) item: NewItem,
     /// Its encoded size in a request.
     pub(super) bytes: usize,
-    /// Where the answer goes.
+    /// Receives the answer.
     pub(super) answer: oneshot::Sender<Result<Enqueued, Error>>,
     /// Its share of the buffer, released after the answer.
     _permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
@@ -45,7 +45,7 @@ impl QueuedItem {
 pub(super) struct Batcher {
     /// With a request id, with dedupe keys, and with neither.
     queues: [Queue; 3],
-    /// Numbers the items, so that the oldest goes first.
+    /// Numbers the items, so that the oldest is sent first.
     arrivals: u64,
 }
 

@@ -20,7 +20,7 @@ pub struct EnqueueCall {
 pub struct NewItem {
     /// Its topic.
     pub topic: Topic,
-    /// The smaller number goes first.
+    /// Smaller numbers are delivered first.
     pub priority: i32,
     /// What it carries.
     pub body: Body,

@@ -1,4 +1,4 @@
-//! What goes into the engine and what comes out: checked values, no protobuf. One file a verb.
+//! The engine's input and output: checked values, no protobuf. One file a verb.
 
 mod active_topics;
 mod dequeue;

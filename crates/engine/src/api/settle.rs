@@ -1,4 +1,4 @@
-//! Ack, nack and lease extension: how a delivery ends or goes on.
+//! Ack, nack and lease extension: how a delivery ends or continues.
 
 use std::time::Duration;
 

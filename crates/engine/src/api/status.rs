@@ -111,7 +111,7 @@ pub struct SweepStatus {
     pub name: String,
     /// Rows moved since the shard was taken over.
     pub moved: u64,
-    /// Where it goes on, in microseconds since the Unix epoch.
+    /// Where it continues, in microseconds since the Unix epoch.
     pub checkpoint_micros: i64,
 }
 

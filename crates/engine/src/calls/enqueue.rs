@@ -65,7 +65,7 @@ pub(crate) fn serve(
     }
 }
 
-/// What was in no batch yet goes to another shard, if it may.
+/// Stores what was in no batch yet in another shard, if that is allowed.
 pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal: &Refusal) {
     let ShardEnqueue { call, namespace, request, items } = part;
     let mut parts = ByShard::new();

@@ -1,5 +1,5 @@
-//! What ack, nack and lease extension have in common: each member goes to the shard that its receipt names.
-//! If its delivery is over, the caller is told where the item is.
+//! What ack, nack and lease extension have in common: each member is queued at the shard that its receipt
+//! names. If its delivery is over, the caller is told where the item is.
 
 use forebay_store::{ItemLocation, StoreError};
 use forebay_types::{Fate, Reason, Receipt, Refusal};

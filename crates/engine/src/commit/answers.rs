@@ -140,8 +140,8 @@ fn refuse_enqueue(calls: &mut PendingCalls, part: &ShardEnqueue, refusal: &Refus
     }
 }
 
-/// The shard is lost: everything that waited for it is answered, or goes to another shard. `sent`: COMMIT of
-/// the batch in flight was sent, so its outcome is unknown.
+/// The shard is lost: everything that waited for it is answered, or is stored in another shard. `sent`:
+/// COMMIT of the batch in flight was sent, so its outcome is unknown.
 pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned, sent: bool) {
     let (id, refusal) = (core.slots[index].id, core.slots[index].refusal());
     let sent = sent && !on(Bug::UnknownAsFailed);

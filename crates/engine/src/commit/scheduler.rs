@@ -2,7 +2,7 @@
 //! fence and a COMMIT. So the shards of one server take turns with small batches, and what waits for its
 //! turn makes the next batch longer.
 //!
-//! A full batch gains nothing by waiting and goes at once. So does one of a server that has few in flight.
+//! A full batch gains nothing by waiting and is sent at once. So does one of a server that has few in flight.
 //! How many are few depends on what waits: a batch of a handful of rows is mostly overhead and waits for any
 //! other, as long as every shard still has its turn soon. Nobody waits for a batch that is in flight for
 //! long: it may be stuck with its shard alone.

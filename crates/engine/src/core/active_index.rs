@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct WaitingPage {
     /// What is asked for.
     pub call: ActiveTopicsCall,
-    /// Where the answer goes.
+    /// Receives the answer.
     pub reply: Reply<ActiveTopics>,
     /// Until when it waits.
     pub until: Monotonic,

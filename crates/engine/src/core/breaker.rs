@@ -15,7 +15,7 @@ pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
 /// How long an open breaker waits before it lets a probe through.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
 
-/// Counts what goes wrong at one shard.
+/// Counts failures and slow commits of one shard.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     /// What it lets through.

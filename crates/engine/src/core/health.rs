@@ -31,7 +31,7 @@ impl Health {
         self.last_error.clear();
     }
 
-    /// The shard is lost: nothing goes through.
+    /// The shard is lost: nothing passes.
     pub fn lost(&mut self, at: Monotonic) {
         self.breaker.open(at);
     }

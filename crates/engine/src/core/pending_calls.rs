@@ -22,7 +22,7 @@ struct PendingCall<T> {
     results: Vec<Option<T>>,
     /// Members without an answer.
     left: usize,
-    /// Where the whole answer goes.
+    /// Receives the whole answer.
     reply: Reply<Vec<T>>,
 }
 

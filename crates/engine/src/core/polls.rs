@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct Poll {
     /// What is asked for.
     pub call: DequeueCall,
-    /// Where the answer goes.
+    /// Receives the answer.
     pub reply: Reply<DeliveryGuard>,
     /// Until when it waits.
     pub until: Monotonic,

@@ -68,7 +68,8 @@ impl Slot {
         self.term == term && self.holding.is_some()
     }
 
-    /// It may take new items. Of a half-open breaker one batch is a probe; the rest goes to other shards.
+    /// It may take new items. Of a half-open breaker one batch is a probe; the rest is stored in other
+    /// shards.
     pub fn is_healthy(&self) -> bool {
         self.owned().is_some_and(|shard| match self.health.phase() {
             BreakerPhase::Closed => true,

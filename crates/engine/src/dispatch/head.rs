@@ -10,7 +10,7 @@ use crate::{
 /// The best item of a topic in one shard. Heads are ordered as items are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Head {
-    /// The smaller number goes first.
+    /// Smaller numbers are delivered first.
     pub priority: i32,
     /// Then the smaller rank.
     pub rank: i64,

@@ -1,5 +1,5 @@
 //! The engine's one task: the only writer of everything the node knows of its shards. It reads no database
-//! and waits for nothing but its next event. This file is the index: which event goes to which verb.
+//! and waits for nothing but its next event. This file is the index: it passes each event to its verb.
 //!
 //! Exact priority order over a node's shards needs all their heads in one place. That is why one task owns
 //! the memory of all of them, and a shard's own task only its connections.

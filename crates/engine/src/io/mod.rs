@@ -1,5 +1,5 @@
-//! A shard's connections, and the task that owns them. What it learns goes to the event loop as events; it
-//! never touches memory of the queue.
+//! A shard's connections, and the task that owns them. It reports what it learns to the event loop as
+//! events; it never touches memory of the queue.
 
 pub(crate) mod backoff;
 mod bisect;

@@ -1,5 +1,5 @@
-//! Hands delivered items to their caller, or returns them. Wherever the caller goes away on the way from the
-//! event loop to it, nothing is lost.
+//! Hands delivered items to their caller, or returns them. Wherever the caller disconnects on the way from
+//! the event loop to it, nothing is lost.
 
 use forebay_types::Receipt;
 

@@ -15,7 +15,7 @@ use crate::{
     index::ShardIndex,
 };
 
-/// Where a call's answer goes.
+/// The sender of a call's answer.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
 /// One event.
@@ -26,7 +26,7 @@ pub(crate) enum Event {
         call: EnqueueCall,
         /// Bytes that the call was charged with at admission.
         bytes: usize,
-        /// Where the answer goes.
+        /// Receives the answer.
         reply: Reply<Vec<Result<Enqueued, Refusal>>>,
     },
     /// Lease items.
@@ -35,7 +35,7 @@ pub(crate) enum Event {
         id: u64,
         /// What is asked for.
         call: DequeueCall,
-        /// Where the answer goes.
+        /// Receives the answer.
         reply: Reply<DeliveryGuard>,
     },
     /// The caller of a dequeue went away.
@@ -46,28 +46,28 @@ pub(crate) enum Event {
     Ack {
         /// The deliveries.
         acks: Vec<Receipt>,
-        /// Where the answer goes.
+        /// Receives the answer.
         reply: Reply<Vec<Settled>>,
     },
     /// Give items back.
     Nack {
         /// The deliveries.
         nacks: Vec<NackOf>,
-        /// Where the answer goes.
+        /// Receives the answer.
         reply: Reply<Vec<Settled>>,
     },
     /// Move the ends of leases.
     ExtendLease {
         /// The deliveries.
         extensions: Vec<ExtendOf>,
-        /// Where the answer goes.
+        /// Receives the answer.
         reply: Reply<Vec<Extended>>,
     },
     /// List active topics.
     ActiveTopics {
         /// Which ones.
         call: ActiveTopicsCall,
-        /// Where the answer goes.
+        /// Receives the answer.
         reply: Reply<ActiveTopics>,
     },
     /// Tell operators how things are.

@@ -1,9 +1,9 @@
-//! Where dedupe keys and request ids have their homes: on the shard that rendezvous hashing names among *all*
-//! configured shards, whether they answer or not. When the configuration names other shards than before, some
-//! keys get a new home; until the longest window has passed their old home is asked first.
+//! Where dedupe keys and request ids have their homes: on the shard that rendezvous hashing names among
+//! *all* configured shards, whether they answer or not. When the configuration names other shards than
+//! before, some keys get a new home; until the longest window has passed their old home is asked first.
 //!
-//! Every shard records, under its fence, the lists it has been part of. A node knows all that matters once it
-//! has seen what each configured shard recorded, or has run for the longest window.
+//! Every shard records, under its fence, the history it has been part of. A node knows all that matters once
+//! it has seen what each configured shard recorded, or has run for the longest window.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -38,28 +38,33 @@ impl KeyHomes {
     }
 
     /// A shard's records were read, at `now`.
-    pub fn record_read(&mut self, shard: ShardIndex, lists: &[ShardTopology], now: Timestamp) {
+    pub fn record_read(&mut self, shard: ShardIndex, history: &[ShardTopology], now: Timestamp) {
         self.seen.insert(shard);
-        for (number, list) in lists.iter().enumerate() {
+        for (number, topology) in history.iter().enumerate() {
             // A set ended when the next one began, or ends now.
-            let ended = lists.get(number + 1).map_or(now, |next| next.since);
+            let ended = history.get(number + 1).map_or(now, |next| next.since);
             let until = ended.plus(self.window);
-            if list.shards != self.current && until > now {
-                let known = self.earlier.entry(list.shards.clone()).or_insert(until);
+            if topology.shards != self.current && until > now {
+                let known = self.earlier.entry(topology.shards.clone()).or_insert(until);
                 *known = until.max(*known);
             }
         }
     }
 
-    /// The records of a shard as they should be, if they are not: the current list comes last, and what no
-    /// window reaches back to goes.
-    pub fn record(&self, lists: &[ShardTopology], batch: u64, now: Timestamp) -> Option<Vec<ShardTopology>> {
-        if lists.last().is_some_and(|last| last.shards == self.current) {
+    /// What a shard should record, if it does not yet: the sets that some window still reaches, then the
+    /// current one.
+    pub fn record(
+        &self,
+        history: &[ShardTopology],
+        batch: u64,
+        now: Timestamp,
+    ) -> Option<Vec<ShardTopology>> {
+        if history.last().is_some_and(|last| last.shards == self.current) {
             return None;
         }
-        let ends = lists.iter().skip(1).map(|next| next.since).chain([now]);
-        let kept = lists.iter().zip(ends).filter(|(_, end)| end.plus(self.window) > now);
-        let mut record: Vec<ShardTopology> = kept.map(|(list, _)| list.clone()).collect();
+        let ends = history.iter().skip(1).map(|next| next.since).chain([now]);
+        let kept = history.iter().zip(ends).filter(|(_, end)| end.plus(self.window) > now);
+        let mut record: Vec<ShardTopology> = kept.map(|(topology, _)| topology.clone()).collect();
         record.push(ShardTopology { batch, since: now, shards: self.current.clone() });
         Some(record)
     }

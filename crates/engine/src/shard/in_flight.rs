@@ -35,7 +35,7 @@ pub(crate) struct InFlight {
     pub planned: Vec<Planned>,
     /// The sweep's page in it.
     pub page: Option<PlannedPage>,
-    /// Sweeps whose checkpoint goes back, because a row was added below it.
+    /// Sweeps whose checkpoint moves back, because a row was added below it.
     pub lowered: Vec<Checkpoint>,
     /// The earliest `schedule` row that it adds.
     pub schedule_min: Timestamp,
@@ -80,7 +80,7 @@ pub(crate) enum Planned {
         /// What becomes of each.
         leased: Vec<Leased>,
     },
-    /// A delivery ends, or goes on.
+    /// A delivery ends, or continues.
     Settle(Box<PlannedSettle>),
     /// New items of this batch are leased to a poll that waits for them: see `batch/handoff.rs`.
     HandOff {
@@ -131,7 +131,7 @@ pub(crate) enum SettleEffect {
     Ready(Key, ReadyItem),
     /// It is back once its time has come.
     Scheduled,
-    /// The delivery goes on, with another end.
+    /// The delivery continues, with another end.
     Extended(Timestamp),
 }
 
@@ -173,6 +173,6 @@ pub(crate) struct PlannedPage {
     pub page: SweepPage,
     /// Rows that the batch deals with. The others have to be looked at again.
     pub done: Vec<bool>,
-    /// Where the sweep goes on.
+    /// Where the sweep continues.
     pub checkpoint: Timestamp,
 }

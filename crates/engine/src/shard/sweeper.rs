@@ -145,7 +145,7 @@ pub(super) struct Sweeps {
 }
 
 impl Sweeps {
-    /// Each goes on at its checkpoint.
+    /// Each continues at its checkpoint.
     pub fn new(due: Timestamp, expiry: Timestamp) -> Self {
         Self { due: Sweeper::new(Sweep::Due, due), expiry: Sweeper::new(Sweep::Expiry, expiry), page: None }
     }
@@ -171,7 +171,7 @@ impl Sweeps {
         }
         let min = |pick: fn(&InFlight) -> Timestamp| in_flight.map_or(Timestamp::MAX, pick);
         let (due, expiry) = (min(|batch| batch.schedule_min), min(|batch| batch.expiry_min));
-        // The one that has waited longer goes first.
+        // The one that has waited longer is first.
         let sweepers = if self.due.next <= self.expiry.next {
             [(&mut self.due, due), (&mut self.expiry, expiry)]
         } else {

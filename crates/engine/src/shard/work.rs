@@ -56,7 +56,7 @@ pub(crate) struct AdmittedItem {
     pub rank: i64,
     /// Its topic.
     pub topic: Topic,
-    /// The smaller number goes first.
+    /// Smaller numbers are delivered first.
     pub priority: i32,
     /// Not delivered before this time.
     pub due: Option<Timestamp>,
@@ -142,12 +142,12 @@ pub(crate) struct SettleRequest {
     pub slot: Option<ReplySlot>,
 }
 
-/// How a delivery ends or goes on.
+/// How a delivery ends or continues.
 #[derive(Debug, Clone)]
 pub(crate) enum SettleKind {
     /// The item is done.
     Ack,
-    /// The item goes back.
+    /// The item is given back.
     Nack {
         /// What becomes of it.
         action: NackAction,

@@ -60,7 +60,7 @@ fn names(source: &Source, ident: &str) -> bool {
     source.text.contains(ident) && source.text.parse().is_ok_and(|tokens| any_names(tokens, ident))
 }
 
-/// Whether the name begins a path among the tokens, or stands in a `use` or `extern crate`.
+/// Whether the name begins a path among the tokens, or is part of a `use` or `extern crate`.
 fn any_names(tokens: TokenStream, ident: &str) -> bool {
     let tokens: Vec<_> = tokens.into_iter().collect();
     let punct = |place: Option<usize>, character: char| {

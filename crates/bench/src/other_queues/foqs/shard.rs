@@ -44,7 +44,7 @@ pub struct Row {
     pub payload: Bytes,
 }
 
-/// Where the answer to a request goes.
+/// Receives the answer to a request.
 type Answer<T> = oneshot::Sender<Result<T, String>>;
 type Insert = (Vec<Row>, Answer<()>);
 type Lease = (Vec<u64>, Answer<Vec<(u64, Bytes)>>);

@@ -132,7 +132,7 @@ impl OwnedShard {
         self.topics.mark_changed(topic);
     }
 
-    /// A delivery ended, or goes on.
+    /// A delivery ended, or continues.
     fn settled(&mut self, settle: &mut PlannedSettle) {
         let (topic, seq) = (settle.lease.topic, settle.lease.seq);
         self.leases.close(seq);

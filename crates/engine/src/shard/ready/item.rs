@@ -21,7 +21,7 @@ pub(crate) struct ReadyItem {
 }
 
 impl ReadyItem {
-    /// An item that comes back from a lease. Its body stayed in the store.
+    /// An item that returns from a lease. Its body stayed in the store.
     pub fn from_lease(lease: &LeaseEntry, failures: u32) -> Self {
         let attributes = ItemAttributes { failures, ..lease.attributes };
         Self { attributes, bytes: lease.bytes, body: None }
