@@ -90,7 +90,7 @@ pub(crate) enum Planned {
         leased: Vec<Leased>,
     },
     /// An at-most-once item that nobody received is inserted again.
-    Restore(ReservedItem),
+    Restore(Box<ReservedItem>),
     /// An open delivery moves to this batch's lease row, because its old row is mostly closed.
     MoveLease(Seq),
 }

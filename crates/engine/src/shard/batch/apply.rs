@@ -25,7 +25,7 @@ pub(crate) struct Committed {
     pub new_topics: Vec<TopicRow>,
     /// Topics that it dropped.
     pub dropped: Vec<ForgottenTopic>,
-    /// What it did, in the order in which it is answered: ends of deliveries first.
+    /// What it did, in the order in which it is answered.
     pub done: Vec<Planned>,
     /// Items that the expiry sweep deleted.
     pub expired: u64,
@@ -52,17 +52,11 @@ impl OwnedShard {
         let dropped = batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
         self.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.
-        let planned = std::mem::take(&mut batch.planned);
-        let (mut done, begun): (Vec<Planned>, Vec<Planned>) = planned
-            .into_iter()
-            .partition(|planned| matches!(planned, Planned::Settle(_) | Planned::MoveLease(_)));
-        let mut keys_released = false;
-        done.iter_mut().for_each(|planned| keys_released |= self.apply(planned));
+        let done = std::mem::take(&mut batch.planned);
+        done.iter().for_each(|planned| self.end_delivery(planned));
         self.leases.begin(batch.number, std::mem::take(&mut batch.leases));
-        done.extend(begun.into_iter().map(|mut planned| {
-            keys_released |= self.apply(&mut planned);
-            planned
-        }));
+        let mut keys_released = false;
+        done.iter().for_each(|planned| keys_released |= self.apply(planned));
         self.sweeps.apply(&batch);
         let expired = batch.page.take().map_or(0, |page| self.apply_page(page, at));
         self.evict();
@@ -81,8 +75,8 @@ impl OwnedShard {
         })
     }
 
-    /// Applies one thing that the batch did. Returns whether keys were released.
-    fn apply(&mut self, planned: &mut Planned) -> bool {
+    /// Applies one thing that the batch did, but for ends of deliveries. Returns whether keys were released.
+    fn apply(&mut self, planned: &Planned) -> bool {
         match planned {
             Planned::Enqueue { part, results } => {
                 for (item, result) in part.items.iter().zip(results) {
@@ -92,7 +86,6 @@ impl OwnedShard {
                 }
                 return self.free(part);
             }
-            Planned::Settle(settle) => self.settled(settle),
             Planned::Lease { part, .. } => {
                 for reserved in &part.items {
                     self.clear_reservation(reserved.topic, reserved.key.seq);
@@ -100,17 +93,28 @@ impl OwnedShard {
                     self.topics.mark_changed(reserved.topic);
                 }
             }
-            // Its items were never in a window.
-            Planned::HandOff { .. } => {}
-            Planned::MoveLease(seq) => self.leases.close(*seq),
             Planned::Restore(reserved) => {
                 let (topic, key) = (reserved.topic, reserved.key);
                 self.invalidate(topic, key.seq);
                 let item = reserved.item.clone();
                 self.topics.with_window(topic, |window| window.add(key, item));
             }
+            // Handed off items were never in a window, and ends are applied before.
+            Planned::HandOff { .. } | Planned::Settle(_) | Planned::MoveLease(_) => {}
         }
         false
+    }
+
+    /// A delivery ends, or moves to another lease row.
+    fn end_delivery(&mut self, planned: &Planned) {
+        match planned {
+            Planned::Settle(settle) => self.settled(settle),
+            Planned::MoveLease(seq) => self.leases.close(*seq),
+            Planned::Enqueue { .. }
+            | Planned::Lease { .. }
+            | Planned::HandOff { .. }
+            | Planned::Restore(_) => {}
+        }
     }
 
     /// A new item is in the store.
@@ -133,7 +137,7 @@ impl OwnedShard {
     }
 
     /// A delivery ended, or continues.
-    fn settled(&mut self, settle: &mut PlannedSettle) {
+    fn settled(&mut self, settle: &PlannedSettle) {
         let (topic, seq) = (settle.lease.topic, settle.lease.seq);
         self.leases.close(seq);
         self.invalidate(topic, seq);

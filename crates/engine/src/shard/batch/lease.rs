@@ -69,7 +69,7 @@ pub(super) fn add_restores(builder: &mut BatchBuilder<'_>) {
         builder.claimed.insert(reserved.key.seq);
         builder.count(reserved.topic, 1, 0, 0);
         builder.rows += 1;
-        builder.planned.push(Planned::Restore(reserved));
+        builder.planned.push(Planned::Restore(Box::new(reserved)));
     }
 }
 

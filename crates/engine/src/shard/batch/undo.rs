@@ -136,7 +136,7 @@ impl OwnedShard {
                 // Leases that timed out are found again by themselves.
                 Planned::Settle(settle) if matches!(settle.request.kind, SettleKind::LeaseTimeout) => {}
                 Planned::Settle(settle) => self.settles.push_front(settle.request),
-                Planned::Restore(reserved) => self.restores.push(reserved),
+                Planned::Restore(reserved) => self.restores.push(*reserved),
                 Planned::HandOff { part, .. } => handoffs.push(part.poll),
                 Planned::MoveLease(_) => {}
             }
