@@ -71,6 +71,45 @@ fn an_argument_of_a_log_line_is_an_ellipsis() {
     assert!(found.contains(r#""cannot reach shard … (…); retrying""#), "{found}");
 }
 
+#[test]
+fn the_architecture_names_files_and_functions_that_exist() {
+    let text = include_str!("../../../docs/ARCHITECTURE.md");
+    let mut files = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."), &mut files);
+    // A file is written as `folder/file.rs`, a function in it as `folder/file.rs::function`.
+    let (mut seen, mut missing) = (0, Vec::new());
+    for quoted in text.split('`').skip(1).step_by(2) {
+        let (path, item) = quoted.split_once("::").unwrap_or((quoted, ""));
+        if !path.ends_with(".rs") || path.contains([' ', '{']) {
+            continue;
+        }
+        seen += 1;
+        let item = item.trim_end_matches("()").rsplit("::").next().unwrap_or_default();
+        let found = files.iter().filter(|(file, _)| file.ends_with(path)).any(|(_, source)| {
+            item.is_empty() || source.contains(&format!("fn {item}")) || source.contains(&format!(" {item} "))
+        });
+        if !found {
+            missing.push(quoted);
+        }
+    }
+    assert!(missing.is_empty(), "docs/ARCHITECTURE.md names what is not in the sources: {missing:#?}");
+    assert!(seen > 80, "only {seen} files were found in docs/ARCHITECTURE.md");
+}
+
+/// Every Rust file below a folder, with its text.
+fn collect(folder: &Path, into: &mut Vec<(std::path::PathBuf, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() && name != "target" && name != ".git" {
+            collect(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            into.push((path, text));
+        }
+    }
+}
+
 fn read(folder: &Path, into: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
