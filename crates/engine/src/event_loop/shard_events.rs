@@ -1,5 +1,5 @@
-//! One function for each thing that a shard's task reports. This is the only place where what an earlier
-//! term reports is dropped.
+//! What a shard's task reports, and what is done with it. This is the only place where what an earlier term
+//! reports is dropped.
 
 use forebay_store::{ShardTopology, StoreError};
 use forebay_types::{Monotonic, ShardId, Timestamp};
