@@ -3,6 +3,8 @@
 
 pub(crate) mod active_index;
 pub(crate) mod breaker;
+#[cfg(feature = "planted-bugs")]
+mod check;
 pub(crate) mod health;
 pub(crate) mod lookups;
 pub(crate) mod pending_calls;

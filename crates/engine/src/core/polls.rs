@@ -95,6 +95,12 @@ impl Polls {
         self.0.get(&id)
     }
 
+    /// All polls, by their numbers.
+    #[cfg(feature = "planted-bugs")]
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Poll)> {
+        self.0.iter().map(|(id, poll)| (*id, poll))
+    }
+
     /// The leases under way for a poll.
     pub fn leases_mut(&mut self, id: u64) -> Option<&mut LeasesUnderWay> {
         self.0.get_mut(&id)?.leases.as_mut()

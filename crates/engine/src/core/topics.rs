@@ -108,6 +108,36 @@ impl TopicDirectory {
         self.topics.get(name).map_or(0, |topic| topic.waiting.len())
     }
 
+    /// Whether the directory has exactly these topics with these parts, and counts them right. Checked in the
+    /// simulation.
+    #[cfg(feature = "planted-bugs")]
+    pub fn check(&self, owned: &HashMap<TopicName, Vec<TopicPart>>) -> Result<(), String> {
+        let mut counts: HashMap<Namespace, usize> = HashMap::new();
+        for (name, topic) in &self.topics {
+            let mut parts = topic.parts.clone();
+            parts.sort_unstable();
+            if parts != owned.get(name).cloned().unwrap_or_default() {
+                return Err(format!(
+                    "the directory has {parts:?} of {name}, shards have {:?}",
+                    owned.get(name)
+                ));
+            }
+            if parts.is_empty() && topic.waiting.is_empty() {
+                return Err(format!("{name} has no part, and nobody waits for it"));
+            }
+            if !parts.is_empty() {
+                *counts.entry(name.namespace.clone()).or_default() += 1;
+            }
+        }
+        if counts != self.per_namespace {
+            return Err(format!("namespaces have {counts:?} topics, counted as {:?}", self.per_namespace));
+        }
+        match owned.keys().find(|name| !self.topics.contains_key(*name)) {
+            Some(name) => Err(format!("{name} is not in the directory")),
+            None => Ok(()),
+        }
+    }
+
     /// The topic's polls may be served now.
     pub fn wake(&mut self, name: TopicName) {
         self.woken.insert(name);

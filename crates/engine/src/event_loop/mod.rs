@@ -12,6 +12,8 @@ use std::time::Duration;
 use forebay_types::Monotonic;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+#[cfg(feature = "planted-bugs")]
+use crate::invariant::broken;
 use crate::{
     calls::{ack, active_topics, dequeue, enqueue, extend_lease, nack, status, stop},
     commit::scheduler,
@@ -101,6 +103,10 @@ fn advance(core: &mut Core) {
     active_topics::serve_waiting(core);
     scheduler::commit_in_turn(core, at);
     stop::advance(core);
+    #[cfg(feature = "planted-bugs")]
+    if let Err(what) = core.check() {
+        broken(&what);
+    }
 }
 
 /// When [`advance`] has something to do without an event.

@@ -1,0 +1,42 @@
+//! What must hold in the node's memory between two turns of the event loop. The simulation checks it after
+//! every turn.
+
+use std::collections::HashMap;
+
+use forebay_types::TopicName;
+
+use super::{Core, polls::Polls, slot::Slots, topics::TopicPart};
+
+impl Core {
+    /// Checks that the parts agree with one another. The error says what does not.
+    pub fn check(&self) -> Result<(), String> {
+        self.topics.check(&owned_topics(&self.slots))?;
+        check_polls(&self.polls, |name, poll| self.topics.waiting(name).any(|waiting| waiting == poll))
+    }
+}
+
+/// Every topic of an owned shard, with its parts.
+fn owned_topics(slots: &Slots) -> HashMap<TopicName, Vec<TopicPart>> {
+    let mut topics: HashMap<TopicName, Vec<TopicPart>> = HashMap::new();
+    for (shard, slot) in slots.entries() {
+        for (topic, name) in slot.owned().into_iter().flat_map(|owned| owned.topics()) {
+            topics.entry(name.clone()).or_default().push(TopicPart { shard, topic });
+        }
+    }
+    topics
+}
+
+/// A poll waits for all of its topics, or leases are under way for it.
+fn check_polls(polls: &Polls, waits: impl Fn(&TopicName, u64) -> bool) -> Result<(), String> {
+    for (id, poll) in polls.iter() {
+        let waiting = poll.call.topic_names().iter().filter(|name| waits(name, id)).count();
+        let expected = if poll.leases.is_some() { 0 } else { poll.call.demands.len() };
+        if waiting != expected {
+            return Err(format!("poll {id} waits for {waiting} topics, not for {expected}"));
+        }
+        if poll.leases.as_ref().is_some_and(|leases| leases.at_most_once > leases.left) {
+            return Err(format!("poll {id} has more at-most-once shares than shares"));
+        }
+    }
+    Ok(())
+}
