@@ -29,8 +29,9 @@ impl OwnedShard {
 
     /// Panics where [`OwnedShard::check`] finds something, in debug builds.
     pub(super) fn debug_check(&self) {
-        #[cfg(debug_assertions)]
-        if let Err(what) = self.check() {
+        if cfg!(debug_assertions)
+            && let Err(what) = self.check()
+        {
             panic!("shard {}: {what}", self.id);
         }
     }
