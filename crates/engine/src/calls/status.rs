@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use forebay_types::TopicName;
+
 use crate::{
     api::{ShardStatus, Status, TopicStatus},
-    core::Core,
+    core::{Core, topics::TopicDirectory},
+    shard::TopicTotals,
 };
 
 /// Topics that one status lists.
@@ -15,7 +18,8 @@ pub(crate) fn serve(core: &mut Core) -> Status {
     let mut topics: BTreeMap<(&str, &str), TopicStatus> = BTreeMap::new();
     let mut shards = Vec::with_capacity(core.slots.len());
     for slot in core.slots.iter() {
-        let known = slot.owned().map(|shard| shard.status()).unwrap_or_default();
+        let add_topic = |name, totals| add_topic(&mut topics, &core.topics, name, totals);
+        let known = slot.owned().map(|shard| shard.status(add_topic)).unwrap_or_default();
         shards.push(ShardStatus {
             id: slot.id.0,
             state: slot.state,
@@ -24,20 +28,6 @@ pub(crate) fn serve(core: &mut Core) -> Status {
             last_error: slot.health.last_error().to_owned(),
             ..known
         });
-        let Some(shard) = slot.owned() else { continue };
-        for (id, name) in shard.topics() {
-            let totals = shard.totals(id).unwrap_or_default();
-            let topic = topics.entry((&*name.namespace, &*name.topic)).or_insert_with(|| TopicStatus {
-                namespace: name.namespace.to_string(),
-                topic: name.topic.to_string(),
-                waiting: core.topics.waiting_count(name),
-                ..TopicStatus::default()
-            });
-            topic.ready += totals.ready;
-            topic.leased += totals.leased;
-            topic.scheduled += totals.scheduled;
-            topic.dead += totals.dead;
-        }
     }
     Status {
         shards,
@@ -46,4 +36,23 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         topic_count: topics.len(),
         topics: topics.into_values().take(TOPICS_MAX).collect(),
     }
+}
+
+/// Adds one shard's part of a topic.
+fn add_topic<'a>(
+    topics: &mut BTreeMap<(&'a str, &'a str), TopicStatus>,
+    directory: &TopicDirectory,
+    name: &'a TopicName,
+    totals: TopicTotals,
+) {
+    let topic = topics.entry((&*name.namespace, &*name.topic)).or_insert_with(|| TopicStatus {
+        namespace: name.namespace.to_string(),
+        topic: name.topic.to_string(),
+        waiting: directory.waiting_count(name),
+        ..TopicStatus::default()
+    });
+    topic.ready += totals.ready;
+    topic.leased += totals.leased;
+    topic.scheduled += totals.scheduled;
+    topic.dead += totals.dead;
 }

@@ -48,6 +48,7 @@ pub(crate) use self::{
         undo::{Abandoned, Undone},
     },
     generations::GenerationChange,
+    status::TopicTotals,
     topics::ForgottenTopic,
 };
 use self::{

@@ -41,8 +41,8 @@ impl OwnedShard {
         }
     }
 
-    /// What the shard itself knows of its status.
-    pub fn status(&self) -> ShardStatus {
+    /// What the shard itself knows of its status. `each` gets every topic, in the one walk over all of them.
+    pub fn status<'a>(&'a self, mut each: impl FnMut(&'a TopicName, TopicTotals)) -> ShardStatus {
         let mut status = ShardStatus {
             id: self.id.0,
             epoch: self.tenure.epoch,
@@ -61,6 +61,7 @@ impl OwnedShard {
             .into();
         for (id, topic) in self.topics.iter() {
             let totals = self.totals_of(id, &topic.counts);
+            each(&topic.name, totals);
             status.ready += totals.ready;
             status.leased += totals.leased;
             status.scheduled += totals.scheduled;

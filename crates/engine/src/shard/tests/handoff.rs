@@ -103,11 +103,7 @@ fn nothing_is_handed_off_where_a_sweep_promotes_an_item_of_the_topic() {
 #[test]
 fn nothing_is_handed_off_where_an_item_is_inserted_again() {
     let mut shard = shard();
-    store(&mut shard, 0, vec![item_once()]);
-    let taken = reserve(&mut shard, T, 1);
-    shard.lease(share(1, taken.clone()), 0);
-    run(&mut shard, 0);
-    shard.restore(taken[0].clone());
+    restore_one(&mut shard);
     put(&mut shard, part(1, items(1)));
     assert!(build_for(&mut shard, 0, &[(7, 1)]).handed_off.is_empty());
 }

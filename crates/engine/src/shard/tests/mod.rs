@@ -142,6 +142,15 @@ pub(super) fn item_expiring(ms: u64) -> AdmittedItem {
     AdmittedItem { attributes: ItemAttributes { expires_at: Some(time(ms)), ..attributes() }, ..item(0) }
 }
 
+/// Takes an at-most-once item that nobody receives, so that it is to be inserted again.
+pub(super) fn restore_one(shard: &mut OwnedShard) {
+    store(shard, 0, vec![item_once()]);
+    let taken = reserve(shard, T, 1);
+    shard.lease(share(1, taken.clone()), 0);
+    run(shard, 0);
+    shard.restore(taken[0].clone());
+}
+
 /// A new item that is delivered at most once.
 pub(super) fn item_once() -> AdmittedItem {
     let policy = DeliveryPolicy::AtMostOnce;

@@ -136,11 +136,7 @@ fn a_full_disk_refuses_what_comes_within_a_second() {
 #[test]
 fn an_at_most_once_item_that_is_inserted_again_is_not_lost_with_a_full_disk() {
     let mut shard = shard();
-    store(&mut shard, 0, vec![item_once()]);
-    let taken = reserve(&mut shard, T, 1);
-    shard.lease(share(1, taken.clone()), 0);
-    run(&mut shard, 0);
-    shard.restore(taken[0].clone());
+    restore_one(&mut shard);
     build(&mut shard, 0);
     shard.disk_full(at(0)).unwrap();
     assert_eq!(run(&mut shard, 0).0.inserts[0].attributes.deliveries, 1);
