@@ -13,7 +13,7 @@ use crate::{
     dispatch::delivery,
     index::{ServerIndex, ShardIndex},
     invariant::broken,
-    messages::shard::{ScanResult, ShardEvent},
+    messages::shard::{ScanResult, ShardEvent, Verdict},
     ownership,
     shard::{Committed, Undone},
 };
@@ -44,21 +44,22 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
     let Some(holding) = holding else { return broken("a current term has a shard") };
     let shard = &mut holding.shard;
     match event {
-        ShardEvent::Committed { last } => {
+        ShardEvent::Resolved(Verdict::Committed { last }) => {
             let committed = shard.committed(last, at);
             self::committed(core, index, committed);
         }
-        ShardEvent::Unstorable { why, bad } => {
+        ShardEvent::Resolved(Verdict::Unstorable { why, bad }) => {
             metrics::counter!("forebay_poisoned_batches_total").increment(1);
             let undone = shard.unstorable(&why, &bad);
             self::undone(core, index, undone);
         }
-        ShardEvent::DiskFull => {
+        ShardEvent::Resolved(Verdict::DiskFull) => {
             let undone = shard.disk_full(at);
             self::undone(core, index, undone);
         }
         ShardEvent::Trouble(why) => health.strike(why, at),
-        ShardEvent::Lost { sent } => ownership::lost(core, index, sent),
+        ShardEvent::Resolved(Verdict::Foreign { sent }) => ownership::lost(core, index, sent),
+        ShardEvent::ClaimLost => ownership::lost(core, index, false),
         ShardEvent::Renewed { began, server_time } => {
             shard.renewed(began);
             if let Some(server_time) = server_time {

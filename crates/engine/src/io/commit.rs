@@ -2,36 +2,12 @@
 //! is the one place that retries.
 
 use forebay_store::{Batch, CommitError, ErrorClass, Outcome, StoreError, Writer};
-use forebay_types::Seq;
 
 use super::{ShardTask, backoff::Backoff, bisect::bisect};
 use crate::{
-    messages::shard::ShardEvent,
+    messages::shard::{ShardEvent, Verdict},
     planted::{Bug, on},
 };
-
-/// A batch's final outcome.
-pub(super) enum Verdict {
-    /// It is on disk.
-    Committed {
-        /// Its number, or that of the empty batch that confirmed it.
-        last: u64,
-    },
-    /// A row can't be stored. Nothing was committed.
-    Unstorable {
-        /// What the database said.
-        why: String,
-        /// Which items, where the batch must not be cut.
-        bad: Vec<Seq>,
-    },
-    /// The disk is full. Nothing was committed.
-    DiskFull,
-    /// Another node owns the shard.
-    Foreign {
-        /// COMMIT was sent, so nobody can tell the outcome.
-        sent: bool,
-    },
-}
 
 /// What to do about a commit that failed.
 enum Failure {

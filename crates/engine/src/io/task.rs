@@ -9,11 +9,11 @@ use tokio::sync::{
 
 use super::{
     ShardTask,
-    commit::{Verdict, commit},
+    commit::commit,
     heartbeat::{Renewals, renew},
     take_over::acquire,
 };
-use crate::messages::shard::{ShardEvent, ShardOrder};
+use crate::messages::shard::{ShardEvent, ShardOrder, Verdict};
 
 /// Why a shard is no longer served.
 enum End {
@@ -71,7 +71,7 @@ async fn serve(
             biased;
             order = orders.recv() => order,
             _ = &mut claim_lost => {
-                task.events.send(ShardEvent::Lost { sent: false });
+                task.events.send(ShardEvent::ClaimLost);
                 break End::Lost;
             }
         };
@@ -82,7 +82,7 @@ async fn serve(
             Some(ShardOrder::Commit { batch, atomic, .. }) => {
                 let verdict = commit(task, writer.as_mut(), &batch, atomic).await;
                 let lost = matches!(verdict, Verdict::Foreign { .. });
-                task.events.send(report(verdict));
+                task.events.send(ShardEvent::Resolved(verdict));
                 if lost {
                     break End::Lost;
                 }
@@ -106,14 +106,4 @@ async fn serve(
     };
     renewals.abort();
     end
-}
-
-/// The report of a verdict to the event loop.
-fn report(verdict: Verdict) -> ShardEvent {
-    match verdict {
-        Verdict::Committed { last } => ShardEvent::Committed { last },
-        Verdict::Unstorable { why, bad } => ShardEvent::Unstorable { why, bad },
-        Verdict::DiskFull => ShardEvent::DiskFull,
-        Verdict::Foreign { sent } => ShardEvent::Lost { sent },
-    }
 }

@@ -52,27 +52,12 @@ pub(crate) enum ShardEvent {
     },
     /// The shard was taken over.
     TakenOver(Box<TakenOver>),
-    /// The batch in flight is committed.
-    Committed {
-        /// Its number, or that of the empty batch that confirmed it.
-        last: u64,
-    },
-    /// One of the batch's rows can't be stored. Nothing was committed.
-    Unstorable {
-        /// What the database said.
-        why: String,
-        /// The items that can't be stored, where the batch must not be cut.
-        bad: Vec<Seq>,
-    },
-    /// The disk has no room for the batch. Nothing was committed.
-    DiskFull,
+    /// The batch in flight is resolved.
+    Resolved(Verdict),
     /// A statement failed, and is repeated.
     Trouble(String),
-    /// The shard has another owner.
-    Lost {
-        /// COMMIT was sent for the batch in flight, so its outcome is unknown.
-        sent: bool,
-    },
+    /// A renewal found that another node owns the shard.
+    ClaimLost,
     /// The shard was given up as asked.
     Released,
     /// The claim was renewed.
@@ -125,6 +110,29 @@ pub(crate) enum ShardEvent {
     Generations {
         /// Those that exist now.
         live: Result<Vec<u64>, StoreError>,
+    },
+}
+
+/// A batch's final outcome.
+pub(crate) enum Verdict {
+    /// It is on disk.
+    Committed {
+        /// Its number, or that of the empty batch that confirmed it.
+        last: u64,
+    },
+    /// A row can't be stored. Nothing was committed.
+    Unstorable {
+        /// What the database said.
+        why: String,
+        /// Which items, where the batch must not be cut.
+        bad: Vec<Seq>,
+    },
+    /// The disk is full. Nothing was committed.
+    DiskFull,
+    /// Another node owns the shard.
+    Foreign {
+        /// COMMIT was sent, so nobody can tell the outcome.
+        sent: bool,
     },
 }
 
