@@ -218,3 +218,73 @@ pub(crate) fn time_out(core: &mut Core, id: u64) {
         None | Some(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Monotonic, Seq, SystemClock, TopicId};
+    use rand::{SeedableRng, rngs::StdRng};
+    use tokio::sync::{mpsc::unbounded_channel, oneshot, watch};
+
+    use super::*;
+    use crate::{
+        api::{DequeueCall, Settings},
+        clock::NodeTime,
+        core::{
+            polls::Poll,
+            slot::{Slot, Slots},
+        },
+        index::ServerIndex,
+        shard::ready::item::ReadyItem,
+    };
+
+    /// A node with one shard that it does not own, and a poll that waits for `wait`.
+    fn core_with_poll(wait: Duration, leases: Option<LeasesUnderWay>) -> Core {
+        let time = NodeTime::new(Arc::new(SystemClock::default()));
+        let at = time.monotonic();
+        let slots = Slots::new(vec![Slot::new(ShardId(1), ServerIndex(0), unbounded_channel().0, at)]);
+        let rng = StdRng::seed_from_u64(1);
+        let (events, ready) = (unbounded_channel().0, watch::channel(false).0);
+        let mut core = Core::new(Settings::default(), time, rng, slots, events, Arc::default(), ready);
+        let (namespace, consumer) = ("ns".into(), String::new());
+        let call = DequeueCall { namespace, demands: Vec::new(), wait, lease: None, consumer, max_bytes: 1 };
+        let reply = oneshot::channel().0;
+        core.polls.insert(1, Poll { call, reply, until: at.plus(wait), leases });
+        core
+    }
+
+    #[test]
+    fn an_earlier_timer_does_not_end_a_poll_that_waits_again() {
+        let mut core = core_with_poll(Duration::from_secs(60), None);
+        time_out(&mut core, 1);
+        assert!(core.polls.get(1).is_some(), "its wait is not over");
+        let mut core = core_with_poll(Duration::ZERO, None);
+        time_out(&mut core, 1);
+        assert!(core.polls.get(1).is_none(), "its wait is over");
+    }
+
+    #[test]
+    fn an_at_most_once_item_that_expired_holds_up_nobody() {
+        let leases = LeasesUnderWay::new(2, 1);
+        let mut core = core_with_poll(Duration::from_secs(60), Some(leases));
+        let attributes = ItemAttributes {
+            enqueued_at: Timestamp::MIN,
+            expires_at: Some(Timestamp::MIN),
+            lease_ms: 1,
+            max_attempts: 1,
+            policy: DeliveryPolicy::AtMostOnce,
+            deliveries: 0,
+            failures: 0,
+        };
+        let item = ReadyItem { attributes, bytes: 0, body: Some(Body::default()) };
+        let key = Key { priority: 0, rank: 0, seq: Seq(1) };
+        let items = vec![ReservedItem { position: 0, topic: TopicId(1), name: "t".into(), key, item }];
+        let part = ShardLease { poll: 1, lease: None, consumer: String::new(), items };
+        leased(&mut core, ShardIndex(0), part, vec![Leased::Expired]);
+        let leases = core.polls.leases_mut(1).expect("the other shard has not answered");
+        assert_eq!((leases.left, leases.at_most_once), (1, 0));
+        leases.late_at = Some(Monotonic::default());
+        assert!(leases.is_late(Monotonic::default()), "the other shard is not waited for");
+    }
+}
