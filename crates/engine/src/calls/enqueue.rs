@@ -59,9 +59,7 @@ pub(crate) fn serve(
         core.calls.enqueue_done(id, index, Err(refusal));
     }
     for (shard, items) in parts {
-        let part = ShardEnqueue { call: id, namespace: namespace.clone(), request, items };
-        charge(core, shard, &part);
-        dedupe::accept(core, shard, part);
+        accept(core, shard, ShardEnqueue { call: id, namespace: namespace.clone(), request, items });
     }
 }
 
@@ -84,9 +82,7 @@ pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal:
         }
     }
     for (shard, items) in parts {
-        let part = ShardEnqueue { call, namespace: namespace.clone(), request: None, items };
-        charge(core, shard, &part);
-        dedupe::accept(core, shard, part);
+        accept(core, shard, ShardEnqueue { call, namespace: namespace.clone(), request: None, items });
     }
 }
 
@@ -99,10 +95,15 @@ fn over_budget(core: &Core, namespace: &str, parts: &ByShard) -> Option<Refusal>
     })
 }
 
-fn charge(core: &mut Core, shard: ShardIndex, part: &ShardEnqueue) {
-    if let Some(shard) = core.slots.owned_mut(shard) {
+/// A shard takes items.
+fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
+    let node = core.time.moment();
+    if let Some(shard) = core.slots.owned_mut(index) {
+        let now = shard.moment(node).now;
+        part.items.iter_mut().for_each(|item| item.admit(now));
         shard.charge(&part.namespace, part.charge());
     }
+    dedupe::accept(core, index, part);
 }
 
 /// The healthy shards that suit the last item's topic, best first. A call's items mostly have the same topic.
@@ -190,6 +191,7 @@ fn unplaced(namespace: &str, index: usize, item: NewItem, rank: i64, now: Timest
         topic: item.topic,
         priority: item.priority,
         due,
+        delayed: matches!(item.schedule, Schedule::Delay(_)),
         attributes,
         dedupe: key.map(|key| hash(&[b"dedupe", namespace.as_bytes(), key.as_bytes()])),
         pinned: item.shard.is_some(),

@@ -60,6 +60,8 @@ pub(crate) struct AdmittedItem {
     pub priority: i32,
     /// Not delivered before this time.
     pub due: Option<Timestamp>,
+    /// `due` ends a delay from `enqueued_at`. It is no point in time that the caller named.
+    pub delayed: bool,
     /// What is known of it beside its place and its body.
     pub attributes: ItemAttributes,
     /// A second item with this key is not stored.
@@ -73,6 +75,16 @@ pub(crate) struct AdmittedItem {
 }
 
 impl AdmittedItem {
+    /// A shard takes it whose time is `now`: its delay and its time to live begin now, by that time.
+    pub fn admit(&mut self, now: Timestamp) {
+        let before = std::mem::replace(&mut self.attributes.enqueued_at, now);
+        let moved = |end: Timestamp| now.plus(end.since(before));
+        self.attributes.expires_at = self.attributes.expires_at.map(moved);
+        if self.delayed {
+            self.due = self.due.map(moved);
+        }
+    }
+
     /// Bytes that it is charged with while it waits.
     pub fn charge(&self) -> usize {
         self.body.bytes() + self.topic.len() + 128
@@ -213,4 +225,23 @@ pub(crate) struct ScanRequest {
     pub to: Timestamp,
     /// At most so many rows.
     pub limit: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::tests::{item_due, item_expiring, time};
+
+    #[test]
+    fn spans_begin_when_a_shard_takes_the_item_and_a_named_time_stays() {
+        let mut item = AdmittedItem { delayed: true, ..item_due(500) };
+        item.attributes.expires_at = item_expiring(900).attributes.expires_at;
+        item.admit(time(60_000));
+        let AdmittedItem { due, attributes, .. } = item;
+        assert_eq!((attributes.enqueued_at, due), (time(60_000), Some(time(60_500))));
+        assert_eq!(attributes.expires_at, Some(time(60_900)));
+        let mut named = item_due(500);
+        named.admit(time(60_000));
+        assert_eq!(named.due, Some(time(500)));
+    }
 }

@@ -119,6 +119,7 @@ pub(super) fn item(priority: i32) -> AdmittedItem {
         topic: "t".into(),
         priority,
         due: None,
+        delayed: false,
         attributes: attributes(),
         dedupe: None,
         pinned: false,

@@ -1,0 +1,148 @@
+//! The engine beside shards that are not as others are.
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_engine::{
+    Delivered, Demand, DequeueCall, Engine, EnqueueCall, Enqueued, NackAction, NackOf, NewItem, Schedule,
+    Settings,
+};
+use forebay_store::Shard;
+use forebay_testkit::{
+    fake::{Db, Dice, FakeShard, Journal, Process},
+    sim::SimClock,
+};
+use forebay_types::{Body, DeliveryPolicy, Refusal, ShardId, Timestamp};
+
+const START: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Fake shards, which outlive the engines over them.
+struct Shards {
+    journal: Arc<Journal>,
+    dbs: Vec<Db>,
+}
+
+impl Shards {
+    /// So many empty shards.
+    async fn new(count: u32) -> Self {
+        let journal = Arc::new(Journal::new(START, false));
+        let mut dbs = Vec::new();
+        for id in (1..=count).map(ShardId) {
+            let db = Db::new(id, journal.clone(), Dice::new(1));
+            FakeShard::new(db.clone(), Process::new(0)).migrate().await.unwrap();
+            dbs.push(db);
+        }
+        Self { journal, dbs }
+    }
+
+    /// Starts an engine whose wall clock is `ahead` of the true time.
+    async fn engine(&self, ahead: Duration) -> Queue {
+        let process = Process::new(1);
+        let shards = self.dbs.iter().map(|db| {
+            let shard: Arc<dyn Shard> = Arc::new(FakeShard::new(db.clone(), process.clone()));
+            (db.id, shard)
+        });
+        let clock = Arc::new(SimClock::new(self.journal.clone(), ahead.as_micros() as i64));
+        let shards = shards.collect();
+        let engine = Engine::start(Settings::default(), "here:1".into(), shards, clock, Arc::new(()), 7);
+        engine.ready().await;
+        Queue { engine }
+    }
+}
+
+/// A running engine, with calls for one tenant.
+struct Queue {
+    engine: Engine,
+}
+
+impl Queue {
+    async fn put(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
+        let call = EnqueueCall { namespace: "ns".into(), items, request_id: None };
+        self.engine.enqueue(call).await.unwrap()
+    }
+
+    /// Takes what is there.
+    async fn get(&self) -> Vec<Delivered> {
+        let call = DequeueCall {
+            namespace: "ns".into(),
+            demands: vec![Demand { topic: "t".into(), max_items: 10 }],
+            wait: Duration::ZERO,
+            lease: None,
+            consumer: String::new(),
+            max_bytes: 1 << 20,
+        };
+        self.engine.dequeue(call).await.unwrap()
+    }
+
+    /// How many items are there `span` later. They are released at once.
+    async fn count_after(&self, span: Duration) -> usize {
+        tokio::time::sleep(span).await;
+        let items = self.get().await;
+        let action = NackAction::Release(Duration::ZERO);
+        let nacks = items.iter().map(|item| item.receipt.unwrap());
+        let nacks = nacks.map(|receipt| NackOf { receipt, action, metadata: None, reason: String::new() });
+        let released = self.engine.nack(nacks.collect()).await.unwrap();
+        assert!(released.iter().all(Result::is_ok), "{released:?}");
+        items.len()
+    }
+}
+
+fn item() -> NewItem {
+    NewItem {
+        topic: "t".into(),
+        priority: 0,
+        body: Body::default(),
+        schedule: Schedule::Now,
+        lease: Duration::from_secs(30),
+        ttl: None,
+        policy: DeliveryPolicy::AtLeastOnce,
+        max_attempts: 16,
+        dedupe_key: None,
+        shard: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_count_in_the_time_of_a_shard_whose_fence_is_an_hour_ahead() {
+    let shards = Shards::new(1).await;
+    shards.dbs[0].lock().tables.fence.marks.time = START.plus(HOUR);
+    let queue = shards.engine(Duration::ZERO).await;
+    let brief = NewItem { ttl: Some(10 * MINUTE), ..item() };
+    assert!(queue.put(vec![brief]).await[0].is_ok());
+    // The time of the shard runs at half speed.
+    assert_eq!(queue.count_after(10 * MINUTE).await, 1, "an item lives as long as its caller asked for");
+    assert_eq!(queue.count_after(11 * MINUTE).await, 0, "and not for ever");
+
+    let late = NewItem { schedule: Schedule::Delay(10 * MINUTE), ..item() };
+    let named = NewItem { schedule: Schedule::After(START.plus(HOUR)), ..item() };
+    assert!(queue.put(vec![late, named]).await.iter().all(Result::is_ok));
+    assert_eq!(queue.count_after(Duration::from_secs(1)).await, 1, "the shard's time has passed the hour");
+    assert_eq!(queue.count_after(9 * MINUTE).await, 1);
+    assert_eq!(queue.count_after(12 * MINUTE).await, 2);
+
+    let leased = queue.get().await;
+    assert_eq!(leased.len(), 2);
+    assert_eq!(queue.count_after(Duration::from_secs(29)).await, 0, "the leases are open");
+    assert_eq!(queue.count_after(Duration::from_secs(33)).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_whose_clock_is_right_keeps_the_spans_of_one_whose_clock_was_ahead() {
+    let shards = Shards::new(1).await;
+    // The servers' clocks agree with the first node's.
+    shards.dbs[0].lock().clock_offset = HOUR.as_micros() as i64;
+    let wrong = shards.engine(HOUR).await;
+    let brief = NewItem { ttl: Some(10 * MINUTE), ..item() };
+    let late = NewItem { schedule: Schedule::Delay(10 * MINUTE), ..item() };
+    assert!(wrong.put(vec![brief, late]).await.iter().all(Result::is_ok));
+    wrong.engine.stop().await;
+    shards.dbs[0].lock().clock_offset = 0;
+    let right = shards.engine(Duration::ZERO).await;
+    assert_eq!(right.count_after(9 * MINUTE).await, 1, "one still lives, and the other is not due");
+    let end = right.count_after(12 * MINUTE).await;
+    assert_eq!(end, 1, "one has expired, and the other is due");
+    let lives = NewItem { ttl: Some(10 * MINUTE), ..item() };
+    assert!(right.put(vec![lives]).await[0].is_ok());
+    assert_eq!(right.count_after(MINUTE).await, 2);
+}
