@@ -11,7 +11,8 @@ use forebay_testkit::{
     fake::{Db, Dice, FakeShard, Journal, Process},
     sim::SimClock,
 };
-use forebay_types::{Body, DeliveryPolicy, Refusal, ShardId, Timestamp};
+use forebay_types::{Body, DeliveryPolicy, Reason, Refusal, ShardId, Timestamp};
+use tokio::time::Instant;
 
 const START: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -60,6 +61,13 @@ impl Queue {
     async fn put(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
         let call = EnqueueCall { namespace: "ns".into(), items, request_id: None };
         self.engine.enqueue(call).await.unwrap()
+    }
+
+    /// Enqueues one item under a request id.
+    async fn put_once(&self, request_id: usize) -> Result<Enqueued, Refusal> {
+        let request_id = Some(request_id.to_string());
+        let call = EnqueueCall { namespace: "ns".into(), items: vec![item()], request_id };
+        self.engine.enqueue(call).await.unwrap().remove(0)
     }
 
     /// Takes what is there.
@@ -145,4 +153,34 @@ async fn an_owner_whose_clock_is_right_keeps_the_spans_of_one_whose_clock_was_ah
     let lives = NewItem { ttl: Some(10 * MINUTE), ..item() };
     assert!(right.put(vec![lives]).await[0].is_ok());
     assert_eq!(right.count_after(MINUTE).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_unreachable_at_the_start_holds_up_only_its_own_keys() {
+    let shards = Shards::new(4).await;
+    let first = shards.engine(Duration::ZERO).await;
+    let mut homes = Vec::new();
+    for call in 0..40 {
+        homes.push(first.put_once(call).await.unwrap().id.shard);
+    }
+    first.engine.stop().await;
+    tokio::time::sleep(11 * MINUTE).await; // a window is ten
+
+    shards.dbs[3].lock().faults.down = true;
+    let second = shards.engine(Duration::ZERO).await;
+    let began = Instant::now();
+    for (call, home) in homes.iter().enumerate() {
+        let stored = second.put_once(call).await;
+        if *home == ShardId(4) {
+            let refusal = stored.unwrap_err();
+            assert_eq!(refusal.reason, Reason::ShardUnavailable);
+            assert!(refusal.message.contains("shard 4"), "{}", refusal.message);
+        } else {
+            let id = stored.unwrap().id;
+            assert_eq!((id.shard, second.put_once(call).await.unwrap().id), (*home, id));
+        }
+    }
+    let refused = homes.iter().filter(|home| **home == ShardId(4)).count();
+    assert!((1..20).contains(&refused), "{refused} of 40 calls have their home there");
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }

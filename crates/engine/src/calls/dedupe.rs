@@ -82,10 +82,10 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
 /// Whom to ask for these keys.
 fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
     let (now, at) = (core.time.now(), core.time.monotonic());
-    let now = core.slots.owned(home).map_or(now, |shard| shard.key_time(now));
-    if !core.homes.is_complete(at) {
+    if !core.homes.is_complete(now, at) {
         return LookupPlan::Unavailable;
     }
+    let now = core.slots.owned(home).map_or(now, |shard| shard.key_time(now));
     let mut to_ask = VecDeque::new();
     for id in core.homes.earlier_homes(keys, now) {
         let Some(earlier) = core.slots.index_of(id) else { return LookupPlan::Unavailable };

@@ -2,11 +2,11 @@
 //! *all* configured shards, whether they answer or not. When the configuration names other shards than
 //! before, some keys get a new home; until the longest window has passed their old home is asked first.
 //!
-//! Every shard records, under its fence, the history it has been part of. A node knows all that matters once
-//! it has seen what each configured shard recorded, or has run for the longest window.
+//! Every shard records, under its fence, the history it has been part of. [`KeyHomes::is_complete`] says when
+//! a node knows all of it that matters.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
@@ -21,8 +21,9 @@ pub(crate) struct KeyHomes {
     current: Vec<ShardId>,
     /// Earlier sets, and until when a key that was stored under them counts.
     earlier: BTreeMap<Vec<ShardId>, Timestamp>,
-    /// Shards whose records have been read.
-    seen: HashSet<ShardIndex>,
+    /// Shards whose records have been read, and since when the last set of each is the current one; `None` if
+    /// it is another.
+    seen: BTreeMap<ShardIndex, Option<Timestamp>>,
     /// From then on no earlier set matters any more, whether its record was read or not.
     complete_at: Monotonic,
     /// The longest dedupe window.
@@ -34,12 +35,19 @@ impl KeyHomes {
     pub fn new(shards: impl Iterator<Item = ShardId>, window: Duration, at: Monotonic) -> Self {
         let mut current: Vec<ShardId> = shards.collect();
         current.sort_unstable();
-        Self { current, earlier: BTreeMap::new(), seen: HashSet::new(), complete_at: at.plus(window), window }
+        Self {
+            current,
+            earlier: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            complete_at: at.plus(window),
+            window,
+        }
     }
 
     /// A shard's records were read, at `now`.
     pub fn record_read(&mut self, shard: ShardIndex, history: &[ShardTopology], now: Timestamp) {
-        self.seen.insert(shard);
+        let last = history.last().filter(|last| last.shards == self.current);
+        self.seen.insert(shard, last.map(|last| last.since));
         for (number, topology) in history.iter().enumerate() {
             // A set ended when the next one began, or ends now.
             let ended = history.get(number + 1).map_or(now, |next| next.since);
@@ -69,9 +77,24 @@ impl KeyHomes {
         Some(record)
     }
 
-    /// Whether every earlier set that matters is known.
-    pub fn is_complete(&self, at: Monotonic) -> bool {
-        self.seen.len() == self.current.len() || at >= self.complete_at
+    /// Whether every earlier set that matters is known. It is in each of these cases:
+    ///
+    /// - The record of every configured shard was read.
+    /// - The node has run for the longest window. An earlier set ended before the node began, so every window
+    ///   under it has passed.
+    /// - At least half of the shards were read, and all of these recorded the current set as their last one,
+    ///   longer ago than the longest window. A shard records a set with the first batch under it, which its
+    ///   owner commits as soon as it has the shard. So under a later set that has one of these shards, that
+    ///   shard would name the later set. And any earlier set ended when the current one was recorded: every
+    ///   window under it has passed, whatever the shards record that were not read.
+    ///
+    /// What the last case cannot see: a set without any shard that was read, so with less than half of the
+    /// current ones, that came and went within the window.
+    pub fn is_complete(&self, now: Timestamp, at: Monotonic) -> bool {
+        let long_ago = |since: &Option<Timestamp>| since.is_some_and(|since| since.plus(self.window) <= now);
+        self.seen.len() == self.current.len()
+            || at >= self.complete_at
+            || 2 * self.seen.len() >= self.current.len() && self.seen.values().all(long_ago)
     }
 
     /// The home shard of a key.
@@ -133,11 +156,33 @@ mod tests {
     #[test]
     fn it_knows_enough_once_every_shard_was_seen_or_the_window_has_passed() {
         let mut homes = homes(&[1, 2]);
-        assert!(!homes.is_complete(Monotonic::default()));
-        assert!(homes.is_complete(Monotonic::default().plus(Duration::from_secs(600))));
-        homes.record_read(ShardIndex(0), &[], Timestamp::MIN);
-        homes.record_read(ShardIndex(1), &[], Timestamp::MIN);
-        assert!(homes.is_complete(Monotonic::default()));
+        let (now, at) = (Timestamp::MIN, Monotonic::default());
+        assert!(!homes.is_complete(now, at));
+        assert!(homes.is_complete(now, at.plus(Duration::from_secs(600))));
+        homes.record_read(ShardIndex(0), &[], now);
+        assert!(!homes.is_complete(now, at));
+        homes.record_read(ShardIndex(1), &[], now);
+        assert!(homes.is_complete(now, at));
+    }
+
+    #[test]
+    fn it_knows_enough_if_half_of_the_shards_have_recorded_the_current_set_for_long() {
+        let second = |second: i64| Timestamp::from_micros(second * 1_000_000);
+        let complete = |records: &[&[ShardTopology]], now| {
+            let mut homes = homes(&[1, 2, 3, 4]);
+            let indexes = (0..).map(ShardIndex);
+            indexes.zip(records).for_each(|(index, record)| homes.record_read(index, record, now));
+            homes.is_complete(now, Monotonic::default())
+        };
+        let long_ago: &[_] = &[list(1, 100, &[1, 2]), list(9, 300, &[1, 2, 3, 4])];
+        assert!(complete(&[long_ago, long_ago], second(900)));
+        assert!(!complete(&[long_ago, long_ago], second(899)), "a window may still reach the set before");
+        assert!(!complete(&[long_ago], second(900)), "too few were seen");
+        let recent: &[_] = &[list(9, 600, &[1, 2, 3, 4])];
+        let other: &[_] = &[list(9, 100, &[1, 2, 3, 4]), list(10, 200, &[1, 2, 3])];
+        for record in [recent, other, &[]] {
+            assert!(!complete(&[long_ago, long_ago, record], second(900)), "{record:?}");
+        }
     }
 
     #[test]
