@@ -1,7 +1,7 @@
 //! A real `forebay` process.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
@@ -91,6 +91,14 @@ impl Node {
         stream.read_to_string(&mut answer).await.unwrap();
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
         status.unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:?}"))
+    }
+
+    /// The most bytes of memory that the process has had at once.
+    pub fn peak_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kib << 10
     }
 
     /// Sends SIGKILL and waits for the exit.

@@ -174,7 +174,7 @@ pub struct ReadyRow {
     pub attributes: ItemAttributes,
     /// Bytes of its body, as [`Body::bytes`] counts them.
     pub bytes: u32,
-    /// The body, if the caller asked for it.
+    /// The body, if there was room for it in what the caller asked for.
     pub body: Option<Body>,
 }
 

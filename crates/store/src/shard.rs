@@ -128,17 +128,21 @@ pub trait Reader: Send + Sync + 'static {
     /// Loads what a new owner needs.
     async fn load(&self) -> Result<ShardSnapshot, StoreError>;
 
-    /// Reads the first `limit` ready items of a topic after `after`, in delivery order. With `bodies`, the
-    /// rows include their bodies.
+    /// Reads the first `limit` ready items of a topic after `after`, in delivery order. Fewer are found only
+    /// where the topic ends.
+    ///
+    /// The bodies of the first rows come along, as many as have `max_bytes` together. The other rows come
+    /// without, however large or small they are.
     async fn ready(
         &self,
         topic: TopicId,
         after: Key,
         limit: usize,
-        bodies: bool,
+        max_bytes: usize,
     ) -> Result<Vec<ReadyRow>, StoreError>;
 
-    /// Reads the bodies of items. Missing items are left out.
+    /// Reads the bodies of items. Missing items are left out. The caller knows how large they are, and asks
+    /// for no more than it has room for.
     async fn bodies(&self, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError>;
 
     /// Reads the first `limit` rows of a sweep's table with `from <= at <= to`, in order of time and seq.

@@ -51,6 +51,13 @@ pub struct Limits {
     pub answer_bytes_max: usize,
 }
 
+impl Limits {
+    /// The most bytes of one item's body.
+    pub const fn body_bytes(&self) -> usize {
+        self.payload_bytes + self.metadata_bytes + self.header_bytes
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -6,6 +6,7 @@ mod enqueue;
 mod extend_lease;
 mod garbage;
 mod load;
+mod memory;
 mod nack;
 mod operators;
 mod raw;

@@ -32,8 +32,8 @@ impl Reads {
     pub fn prefetch(&self, read: u64, request: PrefetchRequest) {
         let Self { reader, events } = self.clone();
         tokio::spawn(async move {
-            let PrefetchRequest { topic, after, limit, bodies } = request;
-            let rows = reader.ready(topic, after, limit, bodies).await;
+            let PrefetchRequest { topic, after, limit, max_bytes } = request;
+            let rows = reader.ready(topic, after, limit, max_bytes).await;
             events.send(ShardEvent::Prefetched { topic, read, rows });
         });
     }

@@ -88,10 +88,10 @@ impl OwnedShard {
     fn check_topics(&self) -> Result<(), String> {
         self.topics.check()?;
         let reading = self.topics.iter().filter(|(_, topic)| topic.window().is_reading()).count();
-        match reading == self.prefetches.under_way {
+        match reading == self.prefetches.under_way() {
             true => Ok(()),
             false => {
-                Err(format!("{reading} windows are read, {} reads are counted", self.prefetches.under_way))
+                Err(format!("{reading} windows are read, {} reads are counted", self.prefetches.under_way()))
             }
         }
     }

@@ -10,7 +10,7 @@ impl OwnedShard {
     /// Drops what lies furthest back in the greatest windows, until the budget holds with an eighth to spare.
     pub fn evict(&mut self) {
         let budget = self.index_budget;
-        if self.topics.index_bytes() <= budget {
+        if self.held_bytes() <= budget {
             return;
         }
         let target = budget - budget / 8;
@@ -20,7 +20,7 @@ impl OwnedShard {
                 by_cost.insert((topic.window().cost(), id), topic.window().len());
             }
         }
-        while self.topics.index_bytes() > target {
+        while self.held_bytes() > target {
             let Some(((_, id), len)) = by_cost.pop_last() else { return };
             if len <= 1 {
                 // A head stays, without its body: else the heads of many topics would be read again and

@@ -7,6 +7,8 @@ use super::{OwnedShard, prefetches::CompletedRead, ready::item::ITEM_OVERHEAD_BY
 
 /// A read asks for so many items, however little memory there is.
 const READ_MIN: usize = 16;
+/// The most bytes of bodies that one read brings. The rest is read before it is leased.
+const READ_BYTES_MAX: usize = 8 << 20;
 /// Reads of one shard that the background may add to.
 const BACKGROUND_READS_MAX: usize = 16;
 
@@ -66,13 +68,13 @@ impl OwnedShard {
 
     /// Reads a head that somebody wants to know, unless many reads are under way already.
     pub fn fetch_head(&mut self, id: TopicId, read: u64) -> Option<PrefetchRequest> {
-        let possible = self.prefetches.under_way < BACKGROUND_READS_MAX && !self.is_fetching(id);
+        let possible = self.prefetches.under_way() < BACKGROUND_READS_MAX && !self.is_fetching(id);
         if possible { self.begin_prefetch(id, read, 0) } else { None }
     }
 
     /// Reads the heads of topics that were there when the shard was taken over, a few at a time.
     pub fn next_head(&mut self, read: u64) -> Option<PrefetchRequest> {
-        while self.prefetches.under_way < BACKGROUND_READS_MAX
+        while self.prefetches.under_way() < BACKGROUND_READS_MAX
             && let Some(id) = self.prefetches.heads.pop_front()
         {
             let empty = self.topics.get(id).is_some_and(|topic| topic.window().len() == 0);
@@ -88,16 +90,29 @@ impl OwnedShard {
 
     /// Reads on behind a window: at least `wanted` items where the memory allows it.
     fn begin_prefetch(&mut self, id: TopicId, read: u64, wanted: usize) -> Option<PrefetchRequest> {
-        let budget = self.index_budget;
-        let free = budget.saturating_sub(self.topics.index_bytes()) / 4;
+        let room = self.read_room();
         let topic = self.topics.get(id)?;
-        let limit = topic.fill.max(wanted).min((budget / 4 / ITEM_OVERHEAD_BYTES).max(READ_MIN));
-        // Bodies come along where their size is known to fit; else they are read before the lease.
-        let bodies = topic.body_bytes.is_some_and(|bytes| limit * (bytes + ITEM_OVERHEAD_BYTES) <= free);
+        let limit = topic.fill.max(wanted).min((room / ITEM_OVERHEAD_BYTES).max(READ_MIN));
+        // A topic of few items needs no more room than these.
+        let rows = limit.min(usize::try_from(topic.counts.ready).unwrap_or(0));
+        let max_bytes = room.saturating_sub(rows * ITEM_OVERHEAD_BYTES);
+        let max_bytes = max_bytes.min(READ_BYTES_MAX).min(rows * self.settings.limits.body_bytes());
         let after = self.topics.begin_read(id, read, limit)?;
-        self.prefetches.under_way += 1;
+        self.prefetches.begin(read, rows * ITEM_OVERHEAD_BYTES + max_bytes);
         metrics::counter!("forebay_prefetch_reads_total").increment(1);
-        Some(PrefetchRequest { topic: id, after, limit, bodies })
+        Some(PrefetchRequest { topic: id, after, limit, max_bytes })
+    }
+
+    /// Bytes that the next read may bring: a quarter of what is free, and all reads together bring no more
+    /// than a quarter of the budget.
+    fn read_room(&self) -> usize {
+        let free = self.index_budget.saturating_sub(self.held_bytes()) / 4;
+        free.min((self.index_budget / 4).saturating_sub(self.prefetches.reserved_bytes()))
+    }
+
+    /// Bytes of the windows, and of what is being read for them.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.topics.index_bytes() + self.prefetches.reserved_bytes()
     }
 
     /// A demand waits for the topic's head. Returns since when.
@@ -118,7 +133,7 @@ impl OwnedShard {
         }
         let mut names = Vec::new();
         for CompletedRead { topic, read, rows } in std::mem::take(&mut self.prefetches.completed) {
-            self.prefetches.under_way -= 1;
+            self.prefetches.end(read);
             let (leases, reserved) = (&self.leases, &self.reserved);
             let is_out = |seq| leases.get(seq).is_some() || reserved.contains(&seq);
             names.extend(self.topics.end_read(topic, read, rows, is_out));

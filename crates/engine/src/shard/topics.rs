@@ -26,8 +26,6 @@ pub(crate) struct TopicState {
     window: Window,
     /// Since when a demand waits for the read under way.
     pub outstanding_since: Option<Monotonic>,
-    /// Bytes of a body, as far as is known: an average that follows what is read and enqueued.
-    pub body_bytes: Option<usize>,
     /// How many items the next refill asks for.
     pub fill: usize,
     /// The first batch whose delta is not folded into the topic's row yet.
@@ -46,7 +44,6 @@ impl TopicState {
             reserved: 0,
             window,
             outstanding_since: None,
-            body_bytes: None,
             fill: FILL_MIN,
             dirty_since: None,
             idle_since: None,
@@ -57,11 +54,6 @@ impl TopicState {
     /// Its ready index.
     pub fn window(&self) -> &Window {
         &self.window
-    }
-
-    /// A body of so many bytes was seen.
-    pub fn saw_body(&mut self, bytes: usize) {
-        self.body_bytes = Some(self.body_bytes.map_or(bytes, |average| (average * 7 + bytes) / 8));
     }
 
     /// The window ran empty. The faster a topic is drained, the more is read ahead.
@@ -323,14 +315,5 @@ mod tests {
         assert_eq!(grown, [128, 256, 512, 1_024, 2_000, 2_000]);
         (0..9).for_each(|_| topic.shrink_fill());
         assert_eq!(topic.fill, FILL_MIN);
-    }
-
-    #[test]
-    fn the_size_of_a_body_follows_what_is_seen() {
-        let mut topic =
-            TopicState::new(TopicName::new("ns", "t"), TopicCounts::default(), Window::complete());
-        topic.saw_body(800);
-        topic.saw_body(0);
-        assert_eq!(topic.body_bytes, Some(700));
     }
 }

@@ -211,8 +211,8 @@ pub(crate) struct PrefetchRequest {
     pub after: Key,
     /// At most so many items.
     pub limit: usize,
-    /// Read the bodies too.
-    pub bodies: bool,
+    /// Bodies come along up to so many bytes.
+    pub max_bytes: usize,
 }
 
 /// A sweep's scan.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt as _;
 use sqlx::{
     MySqlPool,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
@@ -49,9 +50,17 @@ impl ReadConnection for MySqlReadPool {
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let (sql, arguments) = bind(statement)?;
         let mut connection = self.pool.acquire().await.map_err(classify)?;
-        let query = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
+        let query = async {
+            // Row by row, so that no row is in memory twice.
+            let mut answer = sqlx::query_with(sql, arguments).fetch(&mut *connection);
+            let mut rows = Vec::new();
+            while let Some(row) = answer.try_next().await.map_err(classify)? {
+                rows.push(decode(&row)?);
+            }
+            Ok(rows)
+        };
         match tokio::time::timeout(STATEMENT_TIMEOUT, query).await {
-            Ok(rows) => rows.map_err(classify)?.iter().map(decode).collect(),
+            Ok(rows) => rows,
             Err(_) => {
                 // The answer may still arrive. The next user of this connection would take it for its own.
                 drop(connection.detach());

@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt as _;
 use sqlx::{SqlitePool, sqlite::SqlitePoolOptions};
 
 use super::{
@@ -15,6 +16,9 @@ use crate::{
     sql::{Dialect, ReadConnection, Row, Statement},
 };
 
+/// Rows that a query may be ahead of its reader. The driver's own 50 may be 13 MiB of bodies.
+const ROWS_AHEAD: usize = 8;
+
 /// The connections of a reader.
 pub(super) struct SqliteReadPool(SqlitePool);
 
@@ -25,7 +29,8 @@ impl SqliteReadPool {
             .max_connections(4)
             .acquire_timeout(Duration::from_secs(2))
             .idle_timeout(Duration::from_secs(5 * 60));
-        Self(options.connect_lazy_with(open::options(path).pragma("query_only", "ON")))
+        let connection = open::options(path).pragma("query_only", "ON").row_buffer_size(ROWS_AHEAD);
+        Self(options.connect_lazy_with(connection))
     }
 }
 
@@ -37,7 +42,12 @@ impl ReadConnection for SqliteReadPool {
 
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let (sql, arguments) = bind(statement)?;
-        let rows = sqlx::query_with(sql, arguments).fetch_all(&self.0).await.map_err(classify)?;
-        rows.iter().map(decode).collect()
+        // Row by row, so that no row is in memory twice.
+        let mut answer = sqlx::query_with(sql, arguments).fetch(&self.0);
+        let mut rows = Vec::new();
+        while let Some(row) = answer.try_next().await.map_err(classify)? {
+            rows.push(decode(&row)?);
+        }
+        Ok(rows)
     }
 }

@@ -92,7 +92,7 @@ impl Owner {
 
     /// All ready items of a topic.
     pub(super) async fn ready(&self, topic: TopicId) -> Vec<ReadyRow> {
-        self.reader.ready(topic, Key::MIN, 10_000, true).await.expect("reads")
+        self.reader.ready(topic, Key::MIN, 10_000, usize::MAX).await.expect("reads")
     }
 
     pub(super) async fn ready_seqs(&self, topic: TopicId) -> Vec<u64> {

@@ -1,7 +1,7 @@
 //! Items, and the order in which they are delivered.
 
 use bytes::Bytes;
-use forebay_store::{CommitError, ErrorClass, ItemLocation, ItemRow};
+use forebay_store::{CommitError, ErrorClass, ItemLocation, ItemRow, ReadyRow};
 use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, Timestamp, TopicId};
 
 use super::{
@@ -34,7 +34,7 @@ pub async fn an_item_is_read_as_it_was_written(subject: Subject) {
     bench.owner.commit(|batch| batch.inserts.extend([full.clone(), bare.clone()])).await;
     let expected = vec![as_ready(&full), as_ready(&bare)];
     assert_eq!(bench.owner.ready(TOPIC).await, expected);
-    let without = bench.owner.reader.ready(TOPIC, Key::MIN, 9, false).await.expect("reads");
+    let without = bench.owner.reader.ready(TOPIC, Key::MIN, 9, 0).await.expect("reads");
     assert!(without.iter().all(|row| row.body.is_none()));
     assert_eq!(without[0].bytes, expected[0].bytes);
     let mut bodies = bench.owner.reader.bodies(&[Seq(2), Seq(99), full.key.seq]).await.expect("reads");
@@ -55,14 +55,14 @@ pub async fn items_come_in_delivery_order(subject: Subject) {
     // After every key, with several limits.
     for from in 0..expected.len() {
         for limit in [0, 1, 3, 100] {
-            let rows = bench.owner.reader.ready(TOPIC, expected[from], limit, false).await.expect("reads");
+            let rows = bench.owner.reader.ready(TOPIC, expected[from], limit, 0).await.expect("reads");
             let read: Vec<Key> = rows.into_iter().map(|row| row.key).collect();
             let rest = &expected[from + 1..];
             assert_eq!(read, rest[..limit.min(rest.len())], "{limit} after {:?}", expected[from]);
         }
     }
     let between = Key { priority: 0, rank: 150, seq: Seq(0) };
-    let rows = bench.owner.reader.ready(TOPIC, between, 100, false).await.expect("reads");
+    let rows = bench.owner.reader.ready(TOPIC, between, 100, 0).await.expect("reads");
     assert_eq!(rows.len(), expected.iter().filter(|key| **key > between).count());
 }
 
@@ -87,13 +87,34 @@ pub async fn pages_miss_nothing(subject: Subject) {
     for size in [1, 4, 7] {
         let (mut after, mut keys) = (Key::MIN, Vec::new());
         loop {
-            let page = bench.owner.reader.ready(TOPIC, after, size, false).await.expect("reads");
+            let page = bench.owner.reader.ready(TOPIC, after, size, 0).await.expect("reads");
             let Some(last) = page.last() else { break };
             after = last.key;
             keys.extend(page.iter().map(|row| row.key));
         }
         assert_eq!(keys.len(), 30);
         assert!(keys.is_sorted());
+    }
+}
+
+/// As many of the first rows as have so many bytes together come with their bodies. The page is as long as
+/// without them.
+pub async fn a_read_of_ready_items_has_so_many_bytes(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let sized = |(seq, bytes): (u64, usize)| ItemRow {
+        body: Body { payload: vec![7; bytes].into(), ..Body::default() },
+        ..item(seq)
+    };
+    let items: Vec<ItemRow> = (1..).zip([10, 0, 200_000, 10, 10]).map(sized).collect();
+    bench.owner.commit(|batch| batch.inserts.clone_from(&items)).await;
+    let cases = [(0, 0), (1, 0), (9, 0), (10, 2), (200_009, 2), (200_010, 3), (200_029, 4), (usize::MAX, 5)];
+    for (max_bytes, bodies) in cases {
+        let rows = bench.owner.reader.ready(TOPIC, Key::MIN, 9, max_bytes).await.expect("reads");
+        let expected = items.iter().enumerate().map(|(at, item)| match at < bodies {
+            true => as_ready(item),
+            false => ReadyRow { body: None, ..as_ready(item) },
+        });
+        assert!(rows == expected.collect::<Vec<_>>(), "{max_bytes} bytes");
     }
 }
 
@@ -191,7 +212,7 @@ pub async fn extremes_are_kept(subject: Subject) {
     };
     bench.owner.commit(|batch| batch.inserts.extend([high.clone(), low.clone()])).await;
     assert_eq!(bench.owner.ready(TOPIC).await, [as_ready(&low), as_ready(&high)]);
-    let after = bench.owner.reader.ready(TOPIC, high.key, 5, false).await.expect("reads");
+    let after = bench.owner.reader.ready(TOPIC, high.key, 5, 0).await.expect("reads");
     assert_eq!(after, []);
 }
 

@@ -61,7 +61,8 @@ macro_rules! store_contract {
                     a_renewal_returns_the_servers_time, a_failed_batch_changes_nothing,
                     an_unknown_batch_is_resolved, a_lost_fence_is_foreign;
                 items: an_item_is_read_as_it_was_written, items_come_in_delivery_order, pages_miss_nothing,
-                    topics_are_apart, scheduled_items_are_not_ready, a_batch_of_a_thousand,
+                    a_read_of_ready_items_has_so_many_bytes, topics_are_apart,
+                    scheduled_items_are_not_ready, a_batch_of_a_thousand,
                     payloads_of_the_largest_size, items_are_removed, extremes_are_kept,
                     a_poisoned_row_has_its_error_class;
                 settle: an_item_is_requeued, an_item_is_requeued_for_later, new_metadata_replaces_the_old,

@@ -53,16 +53,16 @@ impl Reader for FakeReader {
         topic: TopicId,
         after: Key,
         limit: usize,
-        bodies: bool,
+        max_bytes: usize,
     ) -> Result<Vec<ReadyRow>, StoreError> {
         let started = self.db.lock().tables.fence.batch;
         let past = self.has_bug(StoreBug::ReadShowsThePast, 1_000).then(|| {
             let state = &mut *self.db.lock();
-            let all = state.tables.ready(topic, Key::MIN, usize::MAX, bodies);
+            let all = state.tables.ready(topic, Key::MIN, usize::MAX, max_bytes);
             state.past.insert(topic, all)
         });
         let mut rows =
-            self.see("read of ready items", |tables| tables.ready(topic, after, limit, bodies)).await?;
+            self.see("read of ready items", |tables| tables.ready(topic, after, limit, max_bytes)).await?;
         if let Some(past) = past.flatten() {
             // The rows that the previous read saw.
             rows = past.into_iter().filter(|row| row.key > after).take(limit).collect();

@@ -119,13 +119,20 @@ impl Tables {
         }
     }
 
-    /// Ready items of a topic after a key.
-    pub fn ready(&self, topic: TopicId, after: Key, limit: usize, bodies: bool) -> Vec<ReadyRow> {
+    /// Ready items of a topic after a key. The first of them come with their bodies, as many as have
+    /// `max_bytes` together.
+    pub fn ready(&self, topic: TopicId, after: Key, limit: usize, max_bytes: usize) -> Vec<ReadyRow> {
         use std::ops::Bound::{Excluded, Included};
         let end = Key { priority: i32::MAX, rank: i64::MAX, seq: Seq(u64::MAX) };
         let range = (Excluded((topic, after)), Included((topic, end)));
         let keys = self.order.range(range).take(limit);
-        keys.filter_map(|(_, key)| Some(ready_row(self.items.get(&key.seq)?, bodies))).collect()
+        let items = keys.filter_map(|(_, key)| self.items.get(&key.seq));
+        let mut left = (max_bytes > 0).then_some(max_bytes);
+        let rows = items.map(|item| {
+            left = left.and_then(|left| left.checked_sub(item.body.bytes()));
+            ready_row(item, left.is_some())
+        });
+        rows.collect()
     }
 
     /// Rows of a sweep's table, with their items.

@@ -120,9 +120,6 @@ impl OwnedShard {
     /// A new item is in the store.
     fn stored(&mut self, item: &AdmittedItem, stored: &StoredItem) {
         let StoredItem { topic, key, state, handed_off } = *stored;
-        if let Some(topic) = self.topics.get_mut(topic) {
-            topic.saw_body(item.body.bytes());
-        }
         if state == State::Ready {
             self.topics.with_window(topic, |window| {
                 // What stays in the store alone need not be copied.

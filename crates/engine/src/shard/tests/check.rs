@@ -98,7 +98,7 @@ fn a_restored_item_that_is_leased_is_found() {
 
 #[test]
 fn a_read_that_is_not_counted_is_found() {
-    let what = wrong(|shard| shard.prefetches.under_way += 1);
+    let what = wrong(|shard| shard.prefetches.begin(9, 0));
     assert_eq!(what, "0 windows are read, 1 reads are counted");
 }
 

@@ -62,7 +62,7 @@ fn a_read_that_may_have_seen_an_undone_batch_is_not_used() {
     shard.prefetched(T, 1, rows(1..=4));
     let undone = shard.unstorable("too long", &[]).unwrap();
     assert_eq!(undone.fetched, [TopicName::new("ns", "t1")], "its polls look again");
-    assert_eq!((window_len(&shard, T), shard.prefetches.under_way), (0, 0));
+    assert_eq!((window_len(&shard, T), shard.prefetches.under_way()), (0, 0));
     assert_eq!(fetch(&mut shard, T, 2).after, Key::MIN);
 }
 
@@ -139,15 +139,44 @@ fn a_window_is_read_on_before_it_runs_empty() {
 }
 
 #[test]
-fn bodies_are_read_along_where_they_are_known_to_fit() {
-    let mut shard = shard_with_topics(2, 500);
-    shard.index_budget = 1 << 20;
-    shard.topics.get_mut(T).unwrap().saw_body(1_000);
-    assert!(fetch(&mut shard, T, 1).bodies);
-    assert!(!fetch(&mut shard, TopicId(2), 2).bodies, "nothing is known of its bodies");
+fn a_read_brings_a_quarter_of_what_is_free_and_all_of_them_a_quarter_of_the_budget() {
+    let mut shard = shard_with_topics(40, 500);
+    shard.index_budget = 16 << 20;
+    let bytes = |request: &PrefetchRequest| request.limit * ITEM_OVERHEAD_BYTES + request.max_bytes;
+    let first = fetch(&mut shard, T, 1);
+    assert_eq!((first.limit, bytes(&first)), (128, 4 << 20));
+    let second = fetch(&mut shard, TopicId(2), 2);
+    assert_eq!((second.limit, second.max_bytes), (16, 0), "all that reads may bring is under way");
+    assert_eq!(shard.held_bytes(), (4 << 20) + 16 * ITEM_OVERHEAD_BYTES);
+    shard.prefetched(T, 1, rows(1..=128));
+    let third = fetch(&mut shard, T, 3);
+    assert!(third.max_bytes > 3 << 20, "a read that ended gives its room back");
+    shard.prefetched(T, 3, None);
+    shard.prefetched(TopicId(2), 2, None);
+    assert_eq!(shard.held_bytes(), 128 * ITEM_OVERHEAD_BYTES);
+}
+
+#[test]
+fn a_read_of_few_items_takes_no_more_room_than_they_can_need() {
+    let mut shard = shard_with_topics(2, 1);
+    shard.index_budget = 64 << 20;
+    let request = fetch(&mut shard, T, 1);
+    assert_eq!(request.max_bytes, shard.settings.limits.body_bytes());
+    assert_eq!(shard.held_bytes(), request.max_bytes + ITEM_OVERHEAD_BYTES);
+    let mut shard = shard_with_topics(1, 5_000);
+    shard.index_budget = 1 << 30;
+    assert_eq!(fetch(&mut shard, T, 1).max_bytes, 8 << 20, "one read is never larger");
+}
+
+#[test]
+fn windows_make_room_for_what_is_being_read() {
     let mut shard = shard_with_topics(1, 500);
-    shard.topics.get_mut(T).unwrap().saw_body(10_000);
-    assert!(!fetch(&mut shard, T, 1).bodies);
+    shard.index_budget = 64 * ITEM_OVERHEAD_BYTES;
+    fetch(&mut shard, T, 1);
+    assert_eq!(shard.held_bytes(), 16 * ITEM_OVERHEAD_BYTES);
+    put(&mut shard, part(1, (0..60).map(|_| item_of("u", 0)).collect()));
+    run(&mut shard, 0);
+    assert!(shard.held_bytes() <= 64 * ITEM_OVERHEAD_BYTES, "{}", shard.held_bytes());
 }
 
 #[test]

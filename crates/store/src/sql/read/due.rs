@@ -34,7 +34,7 @@ pub(super) async fn due(
             other => return Err(corrupt(format!("unknown item state {other}"))),
         };
         let topic = row.topic(ITEM_COLUMNS)?;
-        Ok(DueRow { at: row.time(ITEM_COLUMNS + 2)?, topic, scheduled, item: item::decode(row, false)? })
+        Ok(DueRow { at: row.time(ITEM_COLUMNS + 2)?, topic, scheduled, item: item::decode(row)? })
     };
     rows.iter().map(decode).collect()
 }

@@ -1,6 +1,6 @@
 //! The columns of an item, as several queries read them.
 
-use forebay_types::{Body, Key};
+use forebay_types::Key;
 
 use crate::{
     error::StoreError,
@@ -14,21 +14,14 @@ pub(super) const ITEM: &str =
 /// The number of columns in [`ITEM`].
 pub(super) const ITEM_COLUMNS: usize = 7;
 
-/// Decodes the columns of [`ITEM`]. With `with_body`, the payload and the metadata follow them.
-pub(super) fn decode(row: &Row, with_body: bool) -> Result<ReadyRow, StoreError> {
+/// Decodes the columns of [`ITEM`]. The body is read on its own: see `bodies.rs`.
+pub(super) fn decode(row: &Row) -> Result<ReadyRow, StoreError> {
     let packed = PackedAttributes::unpack(&row.bytes(5)?)?;
     let attributes = packed.with_counters(row.u32(3)?, row.u32(4)?);
-    let body = match with_body {
-        true => {
-            let (payload, metadata) = (row.bytes(ITEM_COLUMNS)?, row.bytes(ITEM_COLUMNS + 1)?);
-            Some(Body { payload, metadata, headers: packed.headers })
-        }
-        false => None,
-    };
     Ok(ReadyRow {
         key: Key { priority: row.i32(0)?, rank: row.int(1)?, seq: row.seq(2)? },
         attributes,
         bytes: packed.bytes.saturating_add(row.u32(6)?),
-        body,
+        body: None,
     })
 }

@@ -32,9 +32,9 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
         topic: TopicId,
         after: Key,
         limit: usize,
-        bodies: bool,
+        max_bytes: usize,
     ) -> Result<Vec<ReadyRow>, StoreError> {
-        ready::ready(&self.0, topic, after, limit, bodies).await
+        ready::ready(&self.0, topic, after, limit, max_bytes).await
     }
 
     async fn bodies(&self, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {

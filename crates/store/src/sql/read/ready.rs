@@ -2,24 +2,49 @@
 
 use std::collections::HashMap;
 
-use forebay_types::{Key, Seq, TopicId};
+use forebay_types::{Body, Key, Seq, TopicId};
 
-use super::item::{self, ITEM};
+use super::{
+    bodies::bodies,
+    item::{self, ITEM},
+};
 use crate::{
     error::StoreError,
     rows::ReadyRow,
     sql::statement::{ReadConnection, Statement},
 };
 
-/// Reads up to three ranges of the index, one after the other, until there are enough rows: the keys after a
-/// key are three tight ranges. If a commit moves an item between two reads, the caller learns that from the
-/// commit.
+/// Reads the rows first. They say how large the bodies are, so exactly those that fit are read after them:
+/// no guess of a size, and no row whose body is read and thrown away. If a commit changes an item between two
+/// reads, the caller learns that from the commit.
 pub(super) async fn ready(
     connection: &dyn ReadConnection,
     topic: TopicId,
     after: Key,
     limit: usize,
-    bodies: bool,
+    max_bytes: usize,
+) -> Result<Vec<ReadyRow>, StoreError> {
+    let mut found = rows(connection, topic, after, limit).await?;
+    let mut left = max_bytes;
+    let fitting = found.iter().map_while(|row| {
+        left = left.checked_sub(row.bytes as usize)?;
+        Some(row.key.seq)
+    });
+    let fitting: Vec<Seq> = if max_bytes > 0 { fitting.collect() } else { Vec::new() };
+    let mut bodies: HashMap<Seq, Body> = bodies(connection, &fitting).await?.into_iter().collect();
+    for row in &mut found[..fitting.len()] {
+        row.body = bodies.remove(&row.key.seq);
+    }
+    Ok(found)
+}
+
+/// Reads up to three ranges of the index, one after the other, until there are enough rows: the keys after a
+/// key are three tight ranges.
+async fn rows(
+    connection: &dyn ReadConnection,
+    topic: TopicId,
+    after: Key,
+    limit: usize,
 ) -> Result<Vec<ReadyRow>, StoreError> {
     let Key { priority, rank, seq } = after;
     let mut found = Vec::new();
@@ -38,17 +63,16 @@ pub(super) async fn ready(
         if found.len() >= limit {
             break;
         }
-        let body = if bodies { ", i.payload, i.metadata" } else { "" };
         let table = connection.dialect().item_in_delivery_order();
         let sql = format!(
-            "SELECT {ITEM}{body} FROM {table} \
+            "SELECT {ITEM} FROM {table} \
              WHERE i.topic = ? AND i.state = 0 {range} ORDER BY {order} LIMIT ?"
         );
         let mut values = vec![topic.into()];
         values.extend(bounds);
         values.push(((limit - found.len()) as u64).into());
         for row in connection.fetch(Statement::new(sql, values)).await? {
-            found.push(item::decode(&row, bodies)?);
+            found.push(item::decode(&row)?);
         }
     }
     // An item that moved between two reads appears twice. Its last position counts.
