@@ -1,7 +1,7 @@
 //! Positions of shards and servers in the node's configuration.
 
 /// Position of a shard in the node's configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct ShardIndex(pub usize);
 
 /// A database server, named by the position of the first shard that it keeps.

@@ -5,18 +5,20 @@
 //! A full batch gains nothing by waiting and is sent at once. So does one of a server that has few in flight.
 //! How many are few depends on what waits: a batch of a handful of rows is mostly overhead and waits for any
 //! other, as long as every shard still has its turn soon. Nobody waits for a batch that is in flight for
-//! long: it may be stuck with its shard alone.
-
-use std::time::Duration;
+//! long: it may be stuck with its shard alone. `core/server_loads.rs` keeps the accounts.
 
 use forebay_types::Monotonic;
 
 use crate::{
-    api::Settings,
     calls::settle,
-    core::Core,
+    clock::Moment,
+    core::{
+        Core,
+        server_loads::{BatchSize, ShardLoad},
+    },
     dispatch::{delivery, serve, waiting_polls::waiting_polls},
     index::ShardIndex,
+    invariant::broken,
     messages::shard::ShardOrder,
     planted::{Bug, on},
     shard::{BuildContext, Built, OwnedShard},
@@ -24,54 +26,42 @@ use crate::{
 
 /// A batch of fewer rows costs its server less than the statements around it do.
 const SMALL_BATCH_ROWS: usize = 64;
-/// Target time for one round over all shards of a server.
-const ROUND_TARGET: Duration = Duration::from_millis(5);
 
-/// What a server's shards have to do.
-#[derive(Debug, Clone, Copy, Default)]
-struct ServerLoad {
-    /// Batches in flight.
-    in_flight: usize,
-    /// How long it would take if each shard that has something to do had its turn, one after the other.
-    round: Duration,
-}
-
-/// Builds the next batches. The shard after the one that was served last comes first, so none is passed over.
-pub(crate) fn commit_in_turn(core: &mut Core, at: Monotonic) {
-    let mut loads = vec![ServerLoad::default(); core.slots.len()];
-    for slot in core.slots.iter() {
-        let Some(shard) = slot.owned() else { continue };
-        let load = &mut loads[slot.server.0];
-        load.in_flight += usize::from(shard.busy_until(at).is_some());
-        load.round += shard.turn_takes();
+/// Builds the next batches, of which those of the `changed` shards may have become possible. It stops after
+/// `until`; what is left has its turn at once.
+pub(crate) fn commit_in_turn(core: &mut Core, changed: &[ShardIndex], until: Monotonic) {
+    let node = core.time.moment();
+    for index in changed {
+        update_load(core, *index, node);
     }
-    let (first, count) = (core.turn.0, core.slots.len());
-    for index in (first..count).chain(0..first).map(ShardIndex) {
-        let slot = &mut core.slots[index];
-        let load = &mut loads[slot.server.0];
-        slot.deferred = match &slot.holding {
-            Some(holding) => is_deferred(&holding.shard, *load, &core.settings),
-            None => false,
-        };
-        if !slot.deferred && commit(core, index) {
-            load.in_flight += 1;
-            core.turn = ShardIndex((index.0 + 1) % count);
+    while let Some(index) = core.loads.next(core.settings.batches_per_server) {
+        let sent = commit(core, index);
+        update_load(core, index, node);
+        if !sent && core.loads.is_waiting(index) {
+            return broken("a shard that wants to commit has something to commit");
+        }
+        if core.time.monotonic() >= until {
+            return;
         }
     }
 }
 
-/// Whether the shard's server has enough to do, and what waits does not fill a batch.
-fn is_deferred(shard: &OwnedShard, server: ServerLoad, settings: &Settings) -> bool {
-    if server.in_flight == 0 {
-        return false;
-    }
-    let rows = shard.waiting_rows();
-    let most = settings.batches_per_server;
-    let at_once = match rows < SMALL_BATCH_ROWS {
-        true => most.min(1 + (server.round.as_micros() / ROUND_TARGET.as_micros()) as usize),
-        false => most,
+/// Brings the account of a shard's server up to date.
+fn update_load(core: &mut Core, index: ShardIndex, node: Moment) {
+    let slot = &mut core.slots[index];
+    let server = slot.server;
+    let load = slot.holding.as_mut().map(|holding| load(&mut holding.shard, node));
+    core.loads.update(index, server, load.unwrap_or_default());
+}
+
+fn load(shard: &mut OwnedShard, node: Moment) -> ShardLoad {
+    let rows = shard.next_batch_rows(node);
+    let size = |rows: usize| match rows {
+        _ if shard.fills_a_batch(rows) => BatchSize::Full,
+        rows if rows < SMALL_BATCH_ROWS => BatchSize::Small,
+        _ => BatchSize::Large,
     };
-    server.in_flight >= at_once && !shard.fills_a_batch(rows)
+    ShardLoad { busy: shard.busy_until(node.at).is_some(), takes: shard.turn_takes(), wants: rows.map(size) }
 }
 
 /// Builds a shard's next batch and sends it off. Returns whether there is one.

@@ -10,6 +10,7 @@ pub(crate) mod lookups;
 pub(crate) mod pending_calls;
 pub(crate) mod polls;
 pub(crate) mod refusals;
+pub(crate) mod server_loads;
 pub(crate) mod slot;
 pub(crate) mod stopping;
 pub(crate) mod timers;
@@ -24,12 +25,10 @@ use rand::rngs::StdRng;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use self::{
-    active_index::ActiveIndexes, lookups::Lookups, pending_calls::PendingCalls, polls::Polls, slot::Slots,
-    stopping::Stopping, timers::Timers, topics::TopicDirectory,
+    active_index::ActiveIndexes, lookups::Lookups, pending_calls::PendingCalls, polls::Polls,
+    server_loads::ServerLoads, slot::Slots, stopping::Stopping, timers::Timers, topics::TopicDirectory,
 };
-use crate::{
-    api::Settings, clock::NodeTime, index::ShardIndex, messages::event::Event, routing::key_homes::KeyHomes,
-};
+use crate::{api::Settings, clock::NodeTime, messages::event::Event, routing::key_homes::KeyHomes};
 
 /// How long a shard whose head is unknown is waited for, and how long the rest of an answer may come late.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_millis(50);
@@ -62,8 +61,8 @@ pub(crate) struct Core {
     pub ids: Ids,
     /// The highest rank given out.
     pub rank: i64,
-    /// The shard whose turn it is to commit.
-    pub turn: ShardIndex,
+    /// What each database server has to do.
+    pub loads: ServerLoads,
     /// Whether the engine stops.
     pub stopping: Stopping,
     /// The event loop's own inbox.
@@ -97,6 +96,7 @@ impl Core {
     ) -> Self {
         let window = settings.longest_dedupe_window();
         let homes = KeyHomes::new(slots.iter().map(|slot| slot.id), window, time.monotonic());
+        let loads = ServerLoads::new(slots.len());
         Self {
             settings: Arc::new(settings),
             time,
@@ -111,7 +111,7 @@ impl Core {
             timers: Timers::default(),
             ids: Ids::default(),
             rank: i64::MIN,
-            turn: ShardIndex(0),
+            loads,
             stopping: Stopping::default(),
             events,
             ready,

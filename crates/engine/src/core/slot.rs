@@ -1,6 +1,9 @@
 //! A configured shard, whether the node owns it or not.
 
-use std::ops::{Index, IndexMut};
+use std::{
+    collections::BTreeSet,
+    ops::{Index, IndexMut},
+};
 
 use forebay_types::{Monotonic, Reason, Refusal, ShardId};
 use tokio::sync::mpsc::UnboundedSender;
@@ -37,10 +40,12 @@ pub(crate) struct Slot {
     pub state: ShardState,
     /// How it is doing.
     pub health: Health,
-    /// Its next batch is deferred until another shard of the same server has committed.
-    pub deferred: bool,
     /// Its task's inbox.
     pub tasks: UnboundedSender<ShardOrder>,
+    /// It is in the list of changed shards.
+    changed: bool,
+    /// When time alone makes something due in it.
+    wake: Option<Monotonic>,
 }
 
 impl Slot {
@@ -53,8 +58,9 @@ impl Slot {
             holding: None,
             state: ShardState::Starting,
             health: Health::new(at),
-            deferred: false,
             tasks,
+            changed: true,
+            wake: None,
         }
     }
 
@@ -95,36 +101,93 @@ impl Slot {
     }
 }
 
-/// The configured shards.
-pub(crate) struct Slots(Vec<Slot>);
+/// The configured shards. A turn of the event loop looks at those that may have changed, and at those for
+/// which something is due: whoever gets a slot to change it marks it as changed.
+pub(crate) struct Slots {
+    /// In the order of the configuration.
+    slots: Vec<Slot>,
+    /// Shards that may have changed since [`Slots::take_changed`].
+    changed: Vec<ShardIndex>,
+    /// When time alone makes something due in a shard.
+    wakes: BTreeSet<(Monotonic, ShardIndex)>,
+}
 
 impl Slots {
     /// In the order of the configuration.
     pub fn new(slots: Vec<Slot>) -> Self {
-        Self(slots)
+        let changed = (0..slots.len()).map(ShardIndex).collect();
+        Self { slots, changed, wakes: BTreeSet::new() }
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.slots.len()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.0.iter()
+        self.slots.iter()
     }
 
     /// The positions of all shards.
     pub fn indexes(&self) -> impl Iterator<Item = ShardIndex> + use<> {
-        (0..self.0.len()).map(ShardIndex)
+        (0..self.slots.len()).map(ShardIndex)
     }
 
     /// The same, with their slots.
     pub fn entries(&self) -> impl Iterator<Item = (ShardIndex, &Slot)> {
-        self.0.iter().enumerate().map(|(index, slot)| (ShardIndex(index), slot))
+        self.slots.iter().enumerate().map(|(index, slot)| (ShardIndex(index), slot))
     }
 
     /// The position of a shard.
     pub fn index_of(&self, id: ShardId) -> Option<ShardIndex> {
-        self.0.iter().position(|slot| slot.id == id).map(ShardIndex)
+        self.slots.iter().position(|slot| slot.id == id).map(ShardIndex)
+    }
+
+    /// The shards that may have changed.
+    pub fn changed(&self) -> Vec<ShardIndex> {
+        self.changed.clone()
+    }
+
+    /// Takes the shards that may have changed, in the order of the configuration.
+    pub fn take_changed(&mut self) -> Vec<ShardIndex> {
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.iter().for_each(|index| self.slots[index.0].changed = false);
+        changed.sort_unstable();
+        changed
+    }
+
+    /// Time alone makes something due in a shard then.
+    pub fn set_wake(&mut self, index: ShardIndex, wake: Option<Monotonic>) {
+        let old = std::mem::replace(&mut self.slots[index.0].wake, wake);
+        if old == wake {
+            return;
+        }
+        if let Some(old) = old {
+            self.wakes.remove(&(old, index));
+        }
+        self.wakes.extend(wake.map(|wake| (wake, index)));
+    }
+
+    /// When something is due in some shard.
+    pub fn next_wake(&self) -> Option<Monotonic> {
+        self.wakes.first().map(|(at, _)| *at)
+    }
+
+    /// Marks the shards in which something is due.
+    pub fn mark_due(&mut self, at: Monotonic) {
+        while let Some((wake, index)) = self.wakes.first().copied()
+            && wake <= at
+        {
+            self.wakes.pop_first();
+            self.slots[index.0].wake = None;
+            self.mark_changed(index);
+        }
+    }
+
+    fn mark_changed(&mut self, index: ShardIndex) {
+        let slot = &mut self.slots[index.0];
+        if !std::mem::replace(&mut slot.changed, true) {
+            self.changed.push(index);
+        }
     }
 
     /// A shard, if the node owns it.
@@ -148,12 +211,13 @@ impl Index<ShardIndex> for Slots {
     type Output = Slot;
 
     fn index(&self, index: ShardIndex) -> &Slot {
-        &self.0[index.0]
+        &self.slots[index.0]
     }
 }
 
 impl IndexMut<ShardIndex> for Slots {
     fn index_mut(&mut self, index: ShardIndex) -> &mut Slot {
-        &mut self.0[index.0]
+        self.mark_changed(index);
+        &mut self.slots[index.0]
     }
 }

@@ -150,6 +150,11 @@ impl TopicDirectory {
         }
     }
 
+    /// Whether some topic's polls may be served now.
+    pub fn has_woken(&self) -> bool {
+        !self.woken.is_empty()
+    }
+
     /// Takes the topics whose polls may be served now.
     pub fn take_woken(&mut self) -> BTreeSet<TopicName> {
         std::mem::take(&mut self.woken)

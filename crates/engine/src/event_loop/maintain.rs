@@ -3,6 +3,7 @@
 use forebay_types::Monotonic;
 
 use crate::{
+    clock::Moment,
     core::{Core, breaker::SLOW_COMMIT},
     index::ShardIndex,
     messages::shard::ShardOrder,
@@ -10,9 +11,8 @@ use crate::{
 };
 
 /// Maintains one shard.
-pub(super) fn maintain(core: &mut Core, index: ShardIndex, at: Monotonic) {
-    drain_changed(core, index);
-    let node = core.time.moment();
+pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
+    let at = node.at;
     let read = core.ids.next();
     let slot = &mut core.slots[index];
     let Some(holding) = &mut slot.holding else { return };
@@ -31,6 +31,7 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, at: Monotonic) {
     if let Some(GenerationChange { live, create, drop }) = shard.begin_generation_change(node) {
         let _ = slot.tasks.send(ShardOrder::Generations { term: slot.term, live, create, drop });
     }
+    drain_changed(core, index);
 }
 
 /// Takes what a shard's changes mean for the node: polls to wake, the order of active topics.
@@ -41,4 +42,13 @@ pub(super) fn drain_changed(core: &mut Core, index: ShardIndex) {
         active.mark_stale(name);
         topics.wake_if_waiting(name);
     });
+}
+
+/// When time alone makes something due in a shard.
+pub(super) fn next_wake(core: &mut Core, index: ShardIndex, node: Moment) -> Option<Monotonic> {
+    let deferred = core.loads.is_waiting(index);
+    let slot = &mut core.slots[index];
+    let shard = &mut slot.holding.as_mut()?.shard;
+    let breaker = if shard.is_committing() { None } else { slot.health.next_wake() };
+    breaker.into_iter().chain(shard.next_wake(node, SLOW_COMMIT, deferred)).min()
 }

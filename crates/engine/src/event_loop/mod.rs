@@ -7,7 +7,7 @@
 mod maintain;
 mod shard_events;
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use forebay_types::Monotonic;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -17,43 +17,53 @@ use crate::invariant::broken;
 use crate::{
     calls::{ack, active_topics, dequeue, enqueue, extend_lease, nack, status, stop},
     commit::scheduler,
-    core::{Core, breaker::SLOW_COMMIT, timers::Timer},
+    core::{Core, timers::Timer},
     dispatch::{delivery, prefetch, serve, undelivered},
     messages::event::Event,
 };
 
 /// Events taken in before the engine acts on them: what came together is committed together.
 const EVENTS_PER_TURN_MAX: usize = 1_024;
+/// Once events, or batches, have taken so long in one turn, the rest waits for the next one.
+const WORK_PER_TURN_MAX: Duration = Duration::from_millis(2);
 /// The longest sleep without an event.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
 /// The loop: take in what came, act, sleep until something comes or is due. Ends when the engine has stopped.
 pub(crate) async fn run(mut core: Core, mut inbox: UnboundedReceiver<Event>) {
-    let mut events = Vec::with_capacity(EVENTS_PER_TURN_MAX);
+    let mut received = Vec::with_capacity(EVENTS_PER_TURN_MAX);
+    let mut events = VecDeque::with_capacity(EVENTS_PER_TURN_MAX);
     loop {
-        let wake = next_wake(&mut core);
-        let pause = wake.map_or(SLEEP_MAX, |wake| wake.since(core.time.monotonic()));
+        let at = core.time.monotonic();
+        let wake = next_wake(&core);
+        let pause =
+            if events.is_empty() { wake.map_or(SLEEP_MAX, |wake| wake.since(at)) } else { Duration::ZERO };
         if pause.is_zero() {
             while events.len() < EVENTS_PER_TURN_MAX
                 && let Ok(event) = inbox.try_recv()
             {
-                events.push(event);
+                events.push_back(event);
             }
         } else {
             tokio::select! {
                 biased;
-                count = inbox.recv_many(&mut events, EVENTS_PER_TURN_MAX) => if count == 0 { return },
+                count = inbox.recv_many(&mut received, EVENTS_PER_TURN_MAX) => if count == 0 { return },
                 () = tokio::time::sleep(pause) => {}
             }
+            events.extend(received.drain(..));
         }
-        for event in events.drain(..) {
+        let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
+        while let Some(event) = events.pop_front() {
             handle(&mut core, event);
+            if core.time.monotonic() >= until {
+                break;
+            }
         }
         advance(&mut core);
         if stop::has_stopped(&core) {
             // Calls that came too late hear that the node stops: nothing of them happened.
             inbox.close();
-            while let Ok(event) = inbox.try_recv() {
+            while let Some(event) = events.pop_front().or_else(|| inbox.try_recv().ok()) {
                 handle(&mut core, event);
             }
             return;
@@ -74,7 +84,7 @@ fn handle(core: &mut Core, event: Event) {
         Event::Nack { nacks, reply } => nack::serve(core, nacks, reply),
         Event::ExtendLease { extensions, reply } => extend_lease::serve(core, extensions, reply),
         Event::ActiveTopics { call, reply } => {
-            core.slots.indexes().for_each(|index| maintain::drain_changed(core, index));
+            core.slots.changed().into_iter().for_each(|index| maintain::drain_changed(core, index));
             active_topics::serve(core, call, reply);
         }
         Event::Status(reply) => {
@@ -85,24 +95,38 @@ fn handle(core: &mut Core, event: Event) {
     }
 }
 
-/// Does what has become possible or due: answers, reads, sweeps, batches.
+/// Does what has become possible or due: answers, reads, sweeps, batches. It looks at the shards that may
+/// have changed, and at no other.
 fn advance(core: &mut Core) {
-    let at = core.time.monotonic();
-    while let Some(timer) = core.timers.pop_due(at) {
+    let node = core.time.moment();
+    while let Some(timer) = core.timers.pop_due(node.at) {
         match timer {
             Timer::Poll(id) => delivery::time_out(core, id),
             Timer::Pages => {}
             Timer::Topic(name) => core.topics.wake(name),
         }
     }
-    for index in core.slots.indexes() {
-        maintain::maintain(core, index, at);
-        prefetch::fetch_heads(&mut core.slots, &mut core.ids, index);
+    core.slots.mark_due(node.at);
+    let mut changed = core.slots.take_changed();
+    for index in &changed {
+        maintain::maintain(core, *index, node);
+        prefetch::fetch_heads(&mut core.slots, &mut core.ids, *index);
     }
     serve::serve_woken(core);
     active_topics::serve_waiting(core);
-    scheduler::commit_in_turn(core, at);
+    // What was maintained is among them again.
+    changed = core.slots.take_changed();
+    let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
+    scheduler::commit_in_turn(core, &changed, until);
     stop::advance(core);
+    changed.extend(core.slots.take_changed());
+    for index in changed {
+        maintain::drain_changed(core, index);
+        let wake = maintain::next_wake(core, index, node);
+        core.slots.set_wake(index, wake);
+    }
+    // To look at a shard is not to change it.
+    core.slots.take_changed();
     #[cfg(feature = "planted-bugs")]
     if let Err(what) = core.check() {
         broken(&what);
@@ -110,15 +134,9 @@ fn advance(core: &mut Core) {
 }
 
 /// When [`advance`] has something to do without an event.
-fn next_wake(core: &mut Core) -> Option<Monotonic> {
-    let moment = core.time.moment();
-    let timer = core.timers.next_wake();
-    let shards = core.slots.indexes().filter_map(|index| {
-        let slot = &mut core.slots[index];
-        let shard = &mut slot.holding.as_mut()?.shard;
-        let breaker = if shard.is_committing() { None } else { slot.health.next_wake() };
-        let shard = shard.next_wake(moment, SLOW_COMMIT, slot.deferred);
-        breaker.into_iter().chain(shard).min()
-    });
-    shards.chain(timer).min()
+fn next_wake(core: &Core) -> Option<Monotonic> {
+    if core.topics.has_woken() || core.loads.has_changed() {
+        return Some(Monotonic::default());
+    }
+    core.slots.next_wake().into_iter().chain(core.timers.next_wake()).min()
 }

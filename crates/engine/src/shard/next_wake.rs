@@ -38,6 +38,21 @@ impl OwnedShard {
         self.in_flight.is_some()
     }
 
+    /// Rows of the next batch, at least, if there is something to commit and no batch is in flight.
+    pub fn next_batch_rows(&mut self, node: Moment) -> Option<usize> {
+        let moment = self.time.moment(node);
+        if self.in_flight.is_some() {
+            return None;
+        }
+        let rows = self.waiting_rows() + self.restores.len();
+        let due = self.new_topology.is_some()
+            || self.sweeps.has_page()
+            || self.leases.next_deadline().is_some_and(|end| end <= moment.now)
+                && moment.at >= self.timeouts_after
+            || self.topic_drop_due().is_some_and(|due| due <= moment.at);
+        (rows > 0 || due).then_some(rows)
+    }
+
     /// When something is due without an event. `slow_after`: how long a batch is in flight before that is
     /// noticed. `deferred`: what is due waits for the shard's turn, which comes with an event or when a
     /// server's batch stalls.
@@ -47,7 +62,7 @@ impl OwnedShard {
             Some(batch) if !batch.slow => Some(batch.sent_at.plus(slow_after)),
             Some(_) => None,
             None if deferred => None,
-            None => self.next_batch_due(moment),
+            None => [self.next_batch_due(moment), self.sweeps.next_wake(moment)].into_iter().flatten().min(),
         };
         let generations = self.generations.next_wake(&self.settings, moment.now, moment.at);
         [batch, generations, self.busy_until(moment.at)].into_iter().flatten().min()
@@ -56,7 +71,11 @@ impl OwnedShard {
     /// When a batch has something to do that nobody asked for.
     fn next_batch_due(&self, moment: Moment) -> Option<Monotonic> {
         let timeout = self.leases.next_deadline().map(|end| moment.when(end).max(self.timeouts_after));
-        let idle = self.topics.idle.front().map(|(since, _)| since.plus(self.settings.idle_topic));
-        [timeout, self.sweeps.next_wake(moment), idle].into_iter().flatten().min()
+        [timeout, self.topic_drop_due()].into_iter().flatten().min()
+    }
+
+    /// When a topic has been empty for so long that it is dropped.
+    fn topic_drop_due(&self) -> Option<Monotonic> {
+        self.topics.idle.front().map(|(since, _)| since.plus(self.settings.idle_topic))
     }
 }

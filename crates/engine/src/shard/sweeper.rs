@@ -204,6 +204,11 @@ impl Sweeps {
         }
     }
 
+    /// Whether a page waits for a batch.
+    pub fn has_page(&self) -> bool {
+        self.page.is_some()
+    }
+
     /// Takes the page that waits for a batch.
     pub fn take_page(&mut self) -> Option<SweepPage> {
         self.page.take()
