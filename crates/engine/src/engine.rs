@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use forebay_store::Shard;
-use forebay_types::{Clock, Reason, Receipt, Refusal, ShardId};
+use forebay_types::{Clock, Namespace, Reason, Receipt, Refusal, ShardId};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::sync::{
     mpsc::{UnboundedSender, unbounded_channel},
@@ -121,19 +121,23 @@ impl Engine {
         Ok(answer?.take())
     }
 
-    /// Ends deliveries.
-    pub async fn ack(&self, acks: Vec<Receipt>) -> Result<Vec<Settled>, Refusal> {
-        self.ask(|reply| Event::Ack { acks, reply }).await
+    /// Ends deliveries of a tenant.
+    pub async fn ack(&self, namespace: Namespace, acks: Vec<Receipt>) -> Result<Vec<Settled>, Refusal> {
+        self.ask(|reply| Event::Ack { namespace, acks, reply }).await
     }
 
-    /// Gives items back.
-    pub async fn nack(&self, nacks: Vec<NackOf>) -> Result<Vec<Settled>, Refusal> {
-        self.ask(|reply| Event::Nack { nacks, reply }).await
+    /// Gives items of a tenant back.
+    pub async fn nack(&self, namespace: Namespace, nacks: Vec<NackOf>) -> Result<Vec<Settled>, Refusal> {
+        self.ask(|reply| Event::Nack { namespace, nacks, reply }).await
     }
 
-    /// Moves the ends of leases.
-    pub async fn extend_lease(&self, extensions: Vec<ExtendOf>) -> Result<Vec<Extended>, Refusal> {
-        self.ask(|reply| Event::ExtendLease { extensions, reply }).await
+    /// Moves the ends of leases of a tenant.
+    pub async fn extend_lease(
+        &self,
+        namespace: Namespace,
+        extensions: Vec<ExtendOf>,
+    ) -> Result<Vec<Extended>, Refusal> {
+        self.ask(|reply| Event::ExtendLease { namespace, extensions, reply }).await
     }
 
     /// Lists topics that have something to deliver.

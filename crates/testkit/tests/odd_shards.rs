@@ -90,7 +90,7 @@ impl Queue {
         let action = NackAction::Release(Duration::ZERO);
         let nacks = items.iter().map(|item| item.receipt.unwrap());
         let nacks = nacks.map(|receipt| NackOf { receipt, action, metadata: None, reason: String::new() });
-        let released = self.engine.nack(nacks.collect()).await.unwrap();
+        let released = self.engine.nack("ns".into(), nacks.collect()).await.unwrap();
         assert!(released.iter().all(Result::is_ok), "{released:?}");
         items.len()
     }

@@ -1,5 +1,7 @@
 //! ExtendLease: the ends of leases are moved.
 
+use forebay_types::Namespace;
+
 use super::settle::{self, Member};
 use crate::{
     api::{ExtendOf, Extended},
@@ -9,7 +11,12 @@ use crate::{
 };
 
 /// Serves the call.
-pub(crate) fn serve(core: &mut Core, extensions: Vec<ExtendOf>, reply: Reply<Vec<Extended>>) {
+pub(crate) fn serve(
+    core: &mut Core,
+    namespace: Namespace,
+    extensions: Vec<ExtendOf>,
+    reply: Reply<Vec<Extended>>,
+) {
     let id = core.ids.next();
     if extensions.is_empty() {
         let _ = reply.send(Ok(Vec::new()));
@@ -20,5 +27,5 @@ pub(crate) fn serve(core: &mut Core, extensions: Vec<ExtendOf>, reply: Reply<Vec
         let ExtendOf { receipt, lease } = extension;
         Member { receipt, kind: SettleKind::Extend { lease } }
     });
-    settle::queue(&mut core.slots, &mut core.calls, id, members.collect());
+    settle::queue(core, id, namespace, members.collect());
 }

@@ -1,5 +1,7 @@
 //! Nack: items are given back.
 
+use forebay_types::Namespace;
+
 use super::settle::{self, Member};
 use crate::{
     api::{NackOf, Settled},
@@ -9,10 +11,10 @@ use crate::{
 };
 
 /// Serves the call.
-pub(crate) fn serve(core: &mut Core, nacks: Vec<NackOf>, reply: Reply<Vec<Settled>>) {
+pub(crate) fn serve(core: &mut Core, namespace: Namespace, nacks: Vec<NackOf>, reply: Reply<Vec<Settled>>) {
     let members = nacks.into_iter().map(|nack| {
         let NackOf { receipt, action, metadata, reason } = nack;
         Member { receipt, kind: SettleKind::Nack { action, metadata, reason } }
     });
-    settle::begin(core, members.collect(), reply);
+    settle::begin(core, namespace, members.collect(), reply);
 }

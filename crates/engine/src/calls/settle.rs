@@ -2,11 +2,11 @@
 //! names. If its delivery is over, the caller is told where the item is.
 
 use forebay_store::{ItemLocation, StoreError};
-use forebay_types::{Fate, Reason, Receipt, Refusal};
+use forebay_types::{Fate, Namespace, Reason, Receipt, Refusal};
 
 use crate::{
     api::Settled,
-    core::{Core, pending_calls::PendingCalls, slot::Slots},
+    core::Core,
     index::ShardIndex,
     messages::event::Reply,
     planted::{Bug, on},
@@ -22,20 +22,22 @@ pub(super) struct Member {
 }
 
 /// Begins an ack or nack call.
-pub(super) fn begin(core: &mut Core, members: Vec<Member>, reply: Reply<Vec<Settled>>) {
+pub(super) fn begin(core: &mut Core, namespace: Namespace, members: Vec<Member>, reply: Reply<Vec<Settled>>) {
     let id = core.ids.next();
     if members.is_empty() {
         let _ = reply.send(Ok(Vec::new()));
         return;
     }
     core.calls.begin_settle(id, members.len(), reply);
-    queue(&mut core.slots, &mut core.calls, id, members);
+    queue(core, id, namespace, members);
 }
 
 /// Queues a call's members at their shards.
-pub(super) fn queue(slots: &mut Slots, calls: &mut PendingCalls, call: u64, members: Vec<Member>) {
+pub(super) fn queue(core: &mut Core, call: u64, namespace: Namespace, members: Vec<Member>) {
+    let Core { slots, calls, .. } = core;
     for (index, Member { receipt, kind }) in members.into_iter().enumerate() {
-        let request = SettleRequest { receipt, kind, slot: Some(ReplySlot { call, index }) };
+        let (namespace, slot) = (namespace.clone(), Some(ReplySlot { call, index }));
+        let request = SettleRequest { namespace, receipt, kind, slot };
         let id = receipt.item.shard;
         let Some(shard) = slots.index_of(id) else {
             let message = format!("this node does not serve shard {id}");

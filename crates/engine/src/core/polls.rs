@@ -31,8 +31,9 @@ impl Poll {
         if self.leases.is_some() || self.reply.is_closed() {
             return None;
         }
-        let DequeueCall { lease, consumer, max_bytes, .. } = &self.call;
-        let lease = ShardLease { poll: id, lease: *lease, consumer: consumer.clone(), items: Vec::new() };
+        let DequeueCall { namespace, lease, consumer, max_bytes, .. } = &self.call;
+        let (namespace, consumer) = (namespace.clone(), consumer.clone());
+        let lease = ShardLease { poll: id, namespace, lease: *lease, consumer, items: Vec::new() };
         Some(WaitingPoll { max_items: demand.max_items, max_bytes: *max_bytes, lease })
     }
 }

@@ -280,7 +280,8 @@ mod tests {
         let item = ReadyItem { attributes, bytes: 0, body: Some(Body::default()) };
         let key = Key { priority: 0, rank: 0, seq: Seq(1) };
         let items = vec![ReservedItem { position: 0, topic: TopicId(1), name: "t".into(), key, item }];
-        let part = ShardLease { poll: 1, lease: None, consumer: String::new(), items };
+        let part =
+            ShardLease { poll: 1, namespace: "ns".into(), lease: None, consumer: String::new(), items };
         leased(&mut core, ShardIndex(0), part, vec![Leased::Expired]);
         let leases = core.polls.leases_mut(1).expect("the other shard has not answered");
         assert_eq!((leases.left, leases.at_most_once), (1, 0));

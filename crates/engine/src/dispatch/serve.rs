@@ -47,8 +47,8 @@ pub(crate) fn find_items(core: &mut Core, id: u64, at: Monotonic) -> bool {
         }
         Pick::Found(shards) => {
             let leases = shards.into_iter().map(|(shard, items)| {
-                let consumer = call.consumer.clone();
-                (shard, ShardLease { poll: id, lease: call.lease, consumer, items })
+                let (namespace, consumer) = (call.namespace.clone(), call.consumer.clone());
+                (shard, ShardLease { poll: id, namespace, lease: call.lease, consumer, items })
             });
             let leases: Vec<(ShardIndex, ShardLease)> = leases.collect();
             let at_most_once = leases.iter().filter(|(_, lease)| lease.has_at_most_once()).count();

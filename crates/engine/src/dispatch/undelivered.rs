@@ -1,17 +1,14 @@
 //! Returns what was leased and not received: leases are released, at-most-once items are inserted again.
 
-use std::time::Duration;
-
 use forebay_types::{ItemId, Receipt};
 
 use crate::{
-    api::NackAction,
     core::slot::Slots,
     index::ShardIndex,
     messages::delivery_guard::ReturnAction,
     shard::{
         in_flight::Leased,
-        work::{ReservedItem, SettleKind, SettleRequest, ShardLease},
+        work::{ReservedItem, ShardLease},
     },
 };
 
@@ -48,9 +45,7 @@ pub(crate) fn return_lease(slots: &mut Slots, shard: ShardIndex, part: ShardLeas
 /// out.
 pub(crate) fn release(slots: &mut Slots, shard: ShardIndex, receipt: Receipt) {
     if let Some(owned) = slots.owned_mut(shard) {
-        let action = NackAction::Release(Duration::ZERO);
-        let kind = SettleKind::Nack { action, metadata: None, reason: String::new() };
-        owned.settle(SettleRequest { receipt, kind, slot: None });
+        owned.release(receipt);
     }
 }
 

@@ -80,9 +80,11 @@ fn handle(core: &mut Core, event: Event) {
         Event::Dequeue { id, call, reply } => dequeue::serve(core, id, call, reply),
         Event::PollGone(id) => dequeue::caller_gone(core, id),
         Event::Undelivered(returns) => undelivered::return_undelivered(&mut core.slots, returns),
-        Event::Ack { acks, reply } => ack::serve(core, acks, reply),
-        Event::Nack { nacks, reply } => nack::serve(core, nacks, reply),
-        Event::ExtendLease { extensions, reply } => extend_lease::serve(core, extensions, reply),
+        Event::Ack { namespace, acks, reply } => ack::serve(core, namespace, acks, reply),
+        Event::Nack { namespace, nacks, reply } => nack::serve(core, namespace, nacks, reply),
+        Event::ExtendLease { namespace, extensions, reply } => {
+            extend_lease::serve(core, namespace, extensions, reply);
+        }
         Event::ActiveTopics { call, reply } => {
             core.slots.changed().into_iter().for_each(|index| maintain::drain_changed(core, index));
             active_topics::serve(core, call, reply);

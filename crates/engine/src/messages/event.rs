@@ -1,6 +1,6 @@
 //! Events of the event loop: calls, and reports of the shards' tasks.
 
-use forebay_types::{Receipt, Refusal};
+use forebay_types::{Namespace, Receipt, Refusal};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
@@ -44,6 +44,8 @@ pub(crate) enum Event {
     Undelivered(Vec<ReturnAction>),
     /// End deliveries.
     Ack {
+        /// The tenant.
+        namespace: Namespace,
         /// The deliveries.
         acks: Vec<Receipt>,
         /// Receives the answer.
@@ -51,6 +53,8 @@ pub(crate) enum Event {
     },
     /// Give items back.
     Nack {
+        /// The tenant.
+        namespace: Namespace,
         /// The deliveries.
         nacks: Vec<NackOf>,
         /// Receives the answer.
@@ -58,6 +62,8 @@ pub(crate) enum Event {
     },
     /// Move the ends of leases.
     ExtendLease {
+        /// The tenant.
+        namespace: Namespace,
         /// The deliveries.
         extensions: Vec<ExtendOf>,
         /// Receives the answer.

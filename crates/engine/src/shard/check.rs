@@ -24,6 +24,10 @@ impl OwnedShard {
         self.check_reserved()?;
         self.check_topics()?;
         self.check_enqueues()?;
+        self.settles.check()?;
+        self.leasing.check()?;
+        self.restores.check()?;
+        self.enqueues.check()?;
         self.sweeps.check()
     }
 
@@ -77,7 +81,8 @@ impl OwnedShard {
             ));
         }
         let is_out = |seq: Seq| self.leases.get(seq).is_some() || self.reserved.contains(&seq);
-        match self.restores.iter().find(|restored| is_out(restored.key.seq)) {
+        let mut restores = self.restores.iter().map(|restore| &restore.reserved);
+        match restores.find(|restored| is_out(restored.key.seq)) {
             Some(restored) => Err(format!("{:?} is to be inserted again, and is out", restored.key)),
             None => Ok(()),
         }
@@ -110,10 +115,6 @@ impl OwnedShard {
         }
         if keys.len() != self.keys.in_flight_count() {
             return Err(format!("{} keys wait, {} are in flight", keys.len(), self.keys.in_flight_count()));
-        }
-        let queued: usize = self.enqueues.iter().map(|part| part.items.len()).sum();
-        if queued != self.enqueues.items() {
-            return Err(format!("{queued} items wait, the queue counts {}", self.enqueues.items()));
         }
         let charged = holding.into_iter().chain(self.keys.waiting()).map(ShardEnqueue::charge).sum();
         self.budget.check(charged)

@@ -11,8 +11,8 @@ mod check;
 mod counts;
 mod dedupe;
 mod dedupe_keys;
-mod enqueue_queue;
 mod evict;
+mod fair_queue;
 mod generations;
 pub(crate) mod in_flight;
 mod leases;
@@ -31,10 +31,7 @@ mod tests;
 mod topics;
 pub(crate) mod work;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use forebay_store::{Fence, ShardSnapshot, ShardTopology, Sweep};
 use forebay_types::{Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
@@ -52,7 +49,7 @@ pub(crate) use self::{
     topics::ForgottenTopic,
 };
 use self::{
-    budget::Budget, dedupe_keys::DedupeKeys, enqueue_queue::EnqueueQueue, generations::Generations,
+    budget::Budget, dedupe_keys::DedupeKeys, fair_queue::FairQueue, generations::Generations,
     in_flight::InFlight, leases::Leases, prefetches::Prefetches, sweeper::Sweeps, tenure::Tenure,
     topics::TopicTable,
 };
@@ -60,7 +57,7 @@ use crate::{
     api::Settings,
     clock::{Moment, ShardTime},
 };
-use work::{ReservedItem, SettleRequest, ShardLease};
+use work::{Restore, SettleRequest, ShardEnqueue, ShardLease};
 
 /// A shard that this node owns.
 pub(crate) struct OwnedShard {
@@ -82,15 +79,15 @@ pub(crate) struct OwnedShard {
     reserved: FxHashSet<Seq>,
 
     /// Deliveries to be ended or extended.
-    settles: VecDeque<SettleRequest>,
+    settles: FairQueue<SettleRequest>,
     /// Reserved items to be leased.
-    leasing: VecDeque<ShardLease>,
+    leasing: FairQueue<ShardLease>,
     /// Reserved items whose bodies are being read, by read.
     awaiting_bodies: BTreeMap<u64, ShardLease>,
     /// Items to be stored.
-    enqueues: EnqueueQueue,
+    enqueues: FairQueue<ShardEnqueue>,
     /// At-most-once items that nobody received, to be inserted again.
-    restores: Vec<ReservedItem>,
+    restores: FairQueue<Restore>,
     /// Dedupe keys of what waits.
     keys: DedupeKeys,
     /// Bytes of enqueues that wait.
@@ -160,11 +157,11 @@ impl OwnedShard {
             topics,
             leases,
             reserved: FxHashSet::default(),
-            settles: VecDeque::new(),
-            leasing: VecDeque::new(),
+            settles: FairQueue::default(),
+            leasing: FairQueue::default(),
             awaiting_bodies: BTreeMap::new(),
-            enqueues: EnqueueQueue::default(),
-            restores: Vec::new(),
+            enqueues: FairQueue::default(),
+            restores: FairQueue::default(),
             keys: DedupeKeys::default(),
             budget: Budget::default(),
             new_topology,

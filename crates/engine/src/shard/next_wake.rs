@@ -44,7 +44,7 @@ impl OwnedShard {
         if self.in_flight.is_some() {
             return None;
         }
-        let rows = self.waiting_rows() + self.restores.len();
+        let rows = self.waiting_rows() + self.restores.sum().rows;
         let due = self.new_topology.is_some()
             || self.sweeps.has_page()
             || self.leases.next_deadline().is_some_and(|end| end <= moment.now)

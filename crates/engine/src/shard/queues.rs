@@ -1,13 +1,16 @@
 //! What waits for the shard's next batch, and what it holds while it waits.
 
-use forebay_types::{Body, ItemId, Monotonic, Namespace, Refusal, Seq};
+use std::time::Duration;
+
+use forebay_types::{Body, ItemId, Monotonic, Namespace, Receipt, Refusal, Seq, TopicId};
 use rustc_hash::FxHashMap;
 
 use super::{
     OwnedShard,
     in_flight::{Leased, Planned},
-    work::{ReservedItem, SettleRequest, ShardEnqueue, ShardLease},
+    work::{ReservedItem, Restore, SettleKind, SettleRequest, ShardEnqueue, ShardLease},
 };
+use crate::api::NackAction;
 
 impl OwnedShard {
     /// Why so many bytes more of a tenant are not taken, if they are not.
@@ -32,15 +35,35 @@ impl OwnedShard {
         self.keys.release(&part.keys())
     }
 
+    /// Nobody received a delivery: it is to be ended without a failure, and the item keeps its place. What is
+    /// not open any more is left alone.
+    pub fn release(&mut self, receipt: Receipt) {
+        let Some(topic) = self.leases.get(receipt.item.seq).map(|lease| lease.topic) else { return };
+        let action = NackAction::Release(Duration::ZERO);
+        let kind = SettleKind::Nack { action, metadata: None, reason: String::new() };
+        self.settle(SettleRequest { namespace: self.namespace_of(topic), receipt, kind, slot: None });
+    }
+
     /// A delivery is to be ended or extended.
     pub fn settle(&mut self, request: SettleRequest) {
-        self.settles.push_back(request);
+        self.settles.push(request);
     }
 
     /// An at-most-once item that nobody received is to be inserted again.
     pub fn restore(&mut self, mut reserved: ReservedItem) {
         reserved.item.attributes.deliveries += 1;
-        self.restores.push(reserved);
+        let restore = self.restore_of(reserved);
+        self.restores.push(restore);
+    }
+
+    /// An item that is to be inserted again, with its tenant.
+    pub(super) fn restore_of(&self, reserved: ReservedItem) -> Restore {
+        Restore { namespace: self.namespace_of(reserved.topic), reserved }
+    }
+
+    /// The tenant of a topic. Empty where the topic is not known any more.
+    pub(super) fn namespace_of(&self, topic: TopicId) -> Namespace {
+        self.topics.get(topic).map_or_else(|| "".into(), |topic| topic.name.namespace.clone())
     }
 
     /// Reserved items wait for their lease. Returns the items whose bodies have to be read first, by the read
@@ -49,7 +72,7 @@ impl OwnedShard {
         let bodyless = part.items.iter().filter(|reserved| reserved.item.body.is_none());
         let missing: Vec<Seq> = bodyless.map(|reserved| reserved.key.seq).collect();
         if missing.is_empty() {
-            self.leasing.push_back(part);
+            self.leasing.push(part);
         } else {
             self.awaiting_bodies.insert(read, part);
         }
@@ -73,7 +96,7 @@ impl OwnedShard {
             );
             return Some(part);
         }
-        self.leasing.push_back(part);
+        self.leasing.push(part);
         None
     }
 
@@ -84,13 +107,12 @@ impl OwnedShard {
 
     /// Items that wait or are in flight: the longest queue comes last in a topic's choice of shards.
     pub fn backlog(&self) -> usize {
-        self.enqueues.items() + self.in_flight.as_ref().map_or(0, |batch| batch.rows)
+        self.enqueues.sum().rows + self.in_flight.as_ref().map_or(0, |batch| batch.rows)
     }
 
     /// Rows that callers wait for, at least.
     pub fn waiting_rows(&self) -> usize {
-        let leasing: usize = self.leasing.iter().map(|part| part.items.len()).sum();
-        self.settles.len() + leasing + self.enqueues.items()
+        self.settles.sum().rows + self.leasing.sum().rows + self.enqueues.sum().rows
     }
 
     /// What waits fills a batch of `rows` rows, or one of as many bytes as a batch may carry.
@@ -100,7 +122,7 @@ impl OwnedShard {
 
     /// No enqueue waits, and no batch is in flight.
     pub fn can_probe(&self) -> bool {
-        self.in_flight.is_none() && self.enqueues.items() == 0
+        self.in_flight.is_none() && self.enqueues.is_empty()
     }
 
     /// Nothing waits and nothing is in flight.
@@ -109,7 +131,7 @@ impl OwnedShard {
             && self.settles.is_empty()
             && self.leasing.is_empty()
             && self.awaiting_bodies.is_empty()
-            && self.enqueues.items() == 0
+            && self.enqueues.is_empty()
             && self.restores.is_empty()
             && self.keys.is_idle()
     }

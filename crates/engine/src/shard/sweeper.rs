@@ -209,6 +209,11 @@ impl Sweeps {
         self.page.is_some()
     }
 
+    /// Rows of the page that waits for a batch.
+    pub fn page_rows(&self) -> usize {
+        self.page.as_ref().map_or(0, |page| page.rows.len())
+    }
+
     /// Takes the page that waits for a batch.
     pub fn take_page(&mut self) -> Option<SweepPage> {
         self.page.take()

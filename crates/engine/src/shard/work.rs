@@ -10,6 +10,28 @@ use forebay_types::{
 use super::ready::item::ReadyItem;
 use crate::api::NackAction;
 
+/// What a settlement that waits takes beside a nack's words and metadata.
+const SETTLE_BYTES: usize = 128;
+/// What an item on its way to a lease takes beside its body.
+const LEASE_BYTES: usize = 192;
+
+/// Work that waits for a batch.
+pub(crate) trait Work {
+    /// The tenant.
+    fn namespace(&self) -> &Namespace;
+    /// What it costs the batch, and while it waits.
+    fn cost(&self) -> Cost;
+}
+
+/// What work costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Cost {
+    /// Rows of a batch.
+    pub rows: usize,
+    /// Bytes in memory while it waits.
+    pub bytes: usize,
+}
+
 /// 128 bits over a namespace and a dedupe key or request id.
 pub(crate) type KeyHash = [u8; 16];
 
@@ -44,6 +66,16 @@ impl ShardEnqueue {
     /// Bytes that it is charged with while it waits.
     pub fn charge(&self) -> usize {
         self.items.iter().map(AdmittedItem::charge).sum()
+    }
+}
+
+impl Work for ShardEnqueue {
+    fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { rows: self.items.len(), bytes: self.charge() }
     }
 }
 
@@ -113,6 +145,8 @@ impl AdmittedItem {
 pub(crate) struct ShardLease {
     /// The poll.
     pub poll: u64,
+    /// The tenant.
+    pub namespace: Namespace,
     /// Overrides the items' own lease duration.
     pub lease: Option<Duration>,
     /// Who asks; may be empty.
@@ -125,6 +159,17 @@ impl ShardLease {
     /// Some of its items are delivered at most once.
     pub fn has_at_most_once(&self) -> bool {
         self.items.iter().any(|reserved| reserved.item.is_at_most_once())
+    }
+}
+
+impl Work for ShardLease {
+    fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    fn cost(&self) -> Cost {
+        let bytes = self.items.iter().map(|reserved| reserved.item.bytes as usize + LEASE_BYTES);
+        Cost { rows: self.items.len(), bytes: bytes.sum() }
     }
 }
 
@@ -143,15 +188,50 @@ pub(crate) struct ReservedItem {
     pub item: ReadyItem,
 }
 
+/// An at-most-once item that nobody received, to be inserted again.
+#[derive(Debug)]
+pub(crate) struct Restore {
+    /// The tenant.
+    pub namespace: Namespace,
+    /// The item, and where it belongs.
+    pub reserved: ReservedItem,
+}
+
+impl Work for Restore {
+    fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { rows: 1, bytes: self.reserved.item.bytes as usize + LEASE_BYTES }
+    }
+}
+
 /// The end, or the extension, of one delivery.
 #[derive(Debug, Clone)]
 pub(crate) struct SettleRequest {
+    /// The tenant.
+    pub namespace: Namespace,
     /// The delivery.
     pub receipt: Receipt,
     /// What is to be done.
     pub kind: SettleKind,
     /// `None`: nobody waits for the answer, the engine itself wants it.
     pub slot: Option<ReplySlot>,
+}
+
+impl Work for SettleRequest {
+    fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    fn cost(&self) -> Cost {
+        let more = match &self.kind {
+            SettleKind::Nack { metadata, reason, .. } => metadata.as_ref().map_or(0, Vec::len) + reason.len(),
+            SettleKind::Ack | SettleKind::Extend { .. } | SettleKind::LeaseTimeout => 0,
+        };
+        Cost { rows: 1, bytes: SETTLE_BYTES + more }
+    }
 }
 
 /// How a delivery ends or continues.

@@ -63,7 +63,8 @@ impl Queue {
 
     /// Acks deliveries.
     pub async fn ack(&self, items: &[Delivered]) -> Vec<Settled> {
-        self.engine.ack(items.iter().map(|item| item.receipt.unwrap()).collect()).await.unwrap()
+        let receipts = items.iter().map(|item| item.receipt.unwrap()).collect();
+        self.engine.ack("ns".into(), receipts).await.unwrap()
     }
 }
 

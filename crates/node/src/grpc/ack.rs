@@ -20,7 +20,7 @@ pub async fn ack(queue: &Queue, request: AckRequest) -> Result<AckResponse, Refu
     let (acks, results) = checked.collect::<Members<_>>().split();
     let answers = match acks.is_empty() {
         true => Vec::new(),
-        false => queue.engine.ack(acks).await?,
+        false => queue.engine.ack(namespace, acks).await?,
     };
     let answers = results.merge("acks", answers)?;
     Ok(AckResponse { results: answers.into_iter().map(status::of_settled).collect() })

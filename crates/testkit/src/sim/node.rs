@@ -98,7 +98,7 @@ impl Port<'_> {
         let mut answer = if self.has_bug(CallerBug::AckForgotten, 100) {
             Answer::Done(vec![Ok(()); receipts.len()])
         } else {
-            self.call(node, node.engine.ack(receipts.clone())).await
+            self.call(node, node.engine.ack(namespace(tenant), receipts.clone())).await
         };
         self.settle_bugs(&mut answer);
         let known = (0..receipts.len()).map(|member| answer.known(member)).collect();
@@ -115,7 +115,7 @@ impl Port<'_> {
         let mut answer = if self.has_bug(CallerBug::NackForgotten, 300) {
             Answer::Done(vec![Ok(()); receipts.len()])
         } else {
-            self.call(node, node.engine.nack(nacks.clone())).await
+            self.call(node, node.engine.nack(namespace(tenant), nacks.clone())).await
         };
         self.settle_bugs(&mut answer);
         self.settled(tenant, &receipts);
@@ -126,7 +126,8 @@ impl Port<'_> {
     pub async fn extend(&mut self, node: &Node, tenant: usize, extensions: Vec<ExtendOf>) {
         let receipts: Vec<Receipt> = extensions.iter().map(|extension| extension.receipt).collect();
         let start = self.begin(node, format_args!("extend {:?}", ReceiptNames(&receipts)));
-        let mut answer = self.call(node, node.engine.extend_lease(extensions.clone())).await;
+        let mut answer =
+            self.call(node, node.engine.extend_lease(namespace(tenant), extensions.clone())).await;
         if let Answer::Done(results) = &mut answer
             && self.world.plan.caller_bug == Some(CallerBug::ExtensionExaggerated)
         {

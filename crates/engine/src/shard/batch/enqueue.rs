@@ -5,8 +5,9 @@ use forebay_types::{Key, Reason, Refusal, Seq, State, TopicId, TopicName};
 
 use super::{builder::BatchBuilder, remembered_answer::encode};
 use crate::shard::{
+    fair_queue::{Turn, weight},
     in_flight::{Planned, StoredItem},
-    work::{AdmittedItem, ShardEnqueue},
+    work::{AdmittedItem, Cost, ShardEnqueue},
 };
 
 /// What a row costs beside its body.
@@ -15,32 +16,25 @@ const ROW_BYTES: usize = 256;
 /// How many topics a namespace has on this node.
 type TopicsOf<'a> = &'a dyn Fn(&str) -> usize;
 
-/// Adds the enqueues that wait, in turn by namespace. A quarter of the batch is theirs, however many
-/// settlements wait.
-pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, topics_of: TopicsOf<'_>) {
-    let rows_max = match builder.is_bisecting() {
-        true => builder.rows_max,
-        false => builder.rows_max.max(builder.rows + builder.rows_max / 4),
-    };
-    while builder.rows < rows_max {
-        let Some(mut part) = builder.shard.enqueues.pop() else { break };
-        let bytes = part.charge() + ROW_BYTES * part.items.len();
-        let fits = builder.rows + part.items.len() <= rows_max
-            && builder.bytes + bytes <= builder.shard.tenure.batch_bytes;
-        if part.request.is_some() {
-            let alone = builder.rows == 0 || builder.batch.inserts.is_empty() && !builder.is_bisecting();
-            if !fits && !alone {
-                builder.shard.enqueues.unpop(part);
-                break;
-            }
-        } else if !fits {
-            let fitting = fitting(builder, &part.items, rows_max - builder.rows);
-            if fitting == 0 {
-                builder.shard.enqueues.unpop(part);
-                break;
-            }
-            if fitting < part.items.len() {
-                let items = part.items.split_off(fitting);
+/// Adds enqueues that wait, until the batch has so many rows. A call without a request id is cut where it
+/// does not fit, or where its tenant's turn ends.
+pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: TopicsOf<'_>) {
+    builder.shard.enqueues.begin(rows.saturating_sub(builder.rows));
+    while builder.rows < rows {
+        let room = Room {
+            rows: rows - builder.rows,
+            bytes: builder.shard.tenure.batch_bytes.saturating_sub(builder.bytes),
+            nothing: builder.rows == 0,
+            no_item: builder.batch.inserts.is_empty(),
+            bisecting: builder.is_bisecting(),
+        };
+        let Some(Turn { work: mut part, credit }) = builder.shard.enqueues.pop(|part| room.fits(part)) else {
+            break;
+        };
+        if part.request.is_none() {
+            let take = room.take(&part.items, credit);
+            if take < part.items.len() {
+                let items = part.items.split_off(take);
                 let (call, namespace) = (part.call, part.namespace.clone());
                 builder.shard.enqueues.unpop(ShardEnqueue { call, namespace, request: None, items });
             }
@@ -49,14 +43,42 @@ pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, topics_of: TopicsOf<'
     }
 }
 
-/// How many of the items fit. At least one if the batch is empty.
-fn fitting(builder: &BatchBuilder<'_>, items: &[AdmittedItem], rows: usize) -> usize {
-    let mut bytes = builder.bytes;
-    let fitting = items.iter().take(rows).take_while(|item| {
-        bytes += item.charge() + ROW_BYTES;
-        bytes <= builder.shard.tenure.batch_bytes
-    });
-    fitting.count().max(usize::from(builder.batch.inserts.is_empty()))
+/// What is left of a batch for new items.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    rows: usize,
+    bytes: usize,
+    /// The batch has no row yet.
+    nothing: bool,
+    /// The batch has no new item yet.
+    no_item: bool,
+    /// The batch is short, because a bad row is searched.
+    bisecting: bool,
+}
+
+impl Room {
+    /// Whether the batch has room for a call with a request id, or else for some of a call's items. The first
+    /// item always fits; so does the first call with a request id, unless a bad row is searched.
+    fn fits(&self, part: &ShardEnqueue) -> bool {
+        if part.request.is_some() && !self.nothing && (!self.no_item || self.bisecting) {
+            let bytes = part.charge() + ROW_BYTES * part.items.len();
+            return part.items.len() <= self.rows && bytes <= self.bytes;
+        }
+        self.no_item || part.items.first().is_none_or(|item| item.charge() + ROW_BYTES <= self.bytes)
+    }
+
+    /// How many of a call's items are taken: at least one.
+    fn take(&self, items: &[AdmittedItem], credit: Option<i64>) -> usize {
+        let (mut bytes, mut paid) = (0, 0);
+        let fitting = items.iter().take(self.rows).take_while(|item| {
+            let charge = item.charge();
+            bytes += charge + ROW_BYTES;
+            let affordable = credit.is_none_or(|credit| paid < credit);
+            paid += weight(Cost { rows: 1, bytes: charge });
+            bytes <= self.bytes && affordable
+        });
+        fitting.count().max(1)
+    }
 }
 
 fn add(builder: &mut BatchBuilder<'_>, part: ShardEnqueue, topics_of: TopicsOf<'_>) {

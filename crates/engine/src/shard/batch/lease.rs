@@ -8,15 +8,22 @@ use super::builder::BatchBuilder;
 use crate::{
     invariant::broken,
     shard::{
+        fair_queue::Turn,
         in_flight::{Leased, Planned},
-        work::{ReservedItem, ShardLease},
+        work::{ReservedItem, Restore, ShardLease},
     },
 };
 
-/// Adds the leases that wait.
-pub(super) fn add_leases(builder: &mut BatchBuilder<'_>) {
-    while builder.rows < builder.rows_max {
-        let Some(part) = builder.shard.leasing.pop_front() else { break };
+/// Adds leases that wait, until the batch has so many rows. A poll's share is not cut: the first may be
+/// longer.
+pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, rows: usize) {
+    let mut first = true;
+    builder.shard.leasing.begin(rows.saturating_sub(builder.rows));
+    while builder.rows < rows {
+        let room = rows - builder.rows;
+        let fits = |part: &ShardLease| first || part.items.len() <= room;
+        let Some(Turn { work: part, .. }) = builder.shard.leasing.pop(fits) else { break };
+        first = false;
         let leased = part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();
         builder.rows += part.items.len();
         builder.planned.push(Planned::Lease { part, leased });
@@ -51,9 +58,12 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
     Leased::Lease { delivery, nonce, deadline }
 }
 
-/// Adds the at-most-once items that nobody received: they are inserted again.
-pub(super) fn add_restores(builder: &mut BatchBuilder<'_>) {
-    for reserved in std::mem::take(&mut builder.shard.restores) {
+/// Adds at-most-once items that nobody received, until the batch has so many rows: they are inserted again.
+pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, rows: usize) {
+    builder.shard.restores.begin(rows.saturating_sub(builder.rows));
+    while builder.rows < rows {
+        let Some(Turn { work, .. }) = builder.shard.restores.pop(|_| true) else { break };
+        let Restore { reserved, .. } = work;
         let Some(body) = reserved.item.body.clone() else {
             broken("an item that was delivered has its body");
             continue;

@@ -10,6 +10,7 @@ mod handoff;
 mod lease;
 mod remembered_answer;
 mod settle;
+mod shares;
 mod sweep;
 mod sweep_due;
 mod sweep_expiry;
@@ -17,9 +18,12 @@ pub(crate) mod undo;
 
 use rand::rngs::StdRng;
 
-use self::builder::BatchBuilder;
 pub(crate) use self::builder::Built;
 pub(crate) use self::remembered_answer::decode as decode_answer;
+use self::{
+    builder::BatchBuilder,
+    shares::{Class, Shares},
+};
 use super::{OwnedShard, work::WaitingPolls};
 use crate::clock::Moment;
 
@@ -36,18 +40,22 @@ pub(crate) struct BuildContext<'a> {
 }
 
 impl OwnedShard {
-    /// Builds the next batch, if anything waits: settlements first, then leases, then enqueues in turn by
-    /// namespace, then a page of a sweep. No batch is in flight.
+    /// Builds the next batch, if anything waits: each class of work has its share, and inside a class the
+    /// tenants take turns. No batch is in flight.
     pub fn build(&mut self, context: BuildContext<'_>) -> Built {
         debug_assert!(self.in_flight.is_none(), "one batch is in flight at a time");
         let BuildContext { moment, rng, topics_of, waiting } = context;
         let mut builder = BatchBuilder::new(self, moment, rng);
         builder.record_topology();
-        settle::add_requests(&mut builder);
-        settle::add_timeouts(&mut builder);
-        lease::add_restores(&mut builder);
-        lease::add_leases(&mut builder);
-        enqueue::add_enqueues(&mut builder, topics_of);
+        let (before, shares) = (builder.rows, Shares::of(&builder));
+        let rows = |class| before + shares.up_to(class);
+        settle::add_requests(&mut builder, rows(Class::Settlement));
+        settle::add_timeouts(&mut builder, rows(Class::Timeout));
+        lease::add_restores(&mut builder, rows(Class::Restore));
+        lease::add_leases(&mut builder, rows(Class::Lease));
+        enqueue::add_enqueues(&mut builder, rows(Class::Enqueue), topics_of);
+        // What leases whose acks wait did not use.
+        settle::add_requests(&mut builder, rows(Class::Enqueue));
         sweep::add_page(&mut builder);
         let handed_off = handoff::add_handoffs(&mut builder, waiting);
         lease::compact(&mut builder);

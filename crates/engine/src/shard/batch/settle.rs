@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue};
 use forebay_types::{
-    Ending, ItemId, Key, Receipt, State, Timestamp, after_failure, after_rejection, after_release,
+    Ending, ItemId, Key, Receipt, Seq, State, Timestamp, after_failure, after_rejection, after_release,
 };
+use rustc_hash::FxHashSet;
 
 use super::builder::BatchBuilder;
 use crate::{
     api::NackAction,
     planted::{Bug, on},
     shard::{
+        fair_queue::Turn,
         in_flight::{Planned, PlannedSettle, SettleEffect},
         ready::item::ReadyItem,
         work::{SettleKind, SettleRequest},
@@ -22,11 +24,12 @@ use crate::{
 /// Leases that one batch ends because they timed out.
 const TIMEOUTS_MAX: usize = 250;
 
-/// Adds the settlements that wait.
-pub(super) fn add_requests(builder: &mut BatchBuilder<'_>) {
+/// Adds settlements that wait, until the batch has so many rows.
+pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, rows: usize) {
     let mut deferred = Vec::new();
-    while builder.rows < builder.rows_max {
-        let Some(request) = builder.shard.settles.pop_front() else { break };
+    builder.shard.settles.begin(rows.saturating_sub(builder.rows));
+    while builder.rows < rows {
+        let Some(Turn { work: request, .. }) = builder.shard.settles.pop(|_| true) else { break };
         if builder.claimed.contains(&request.receipt.item.seq) {
             deferred.push(request);
         } else {
@@ -34,21 +37,33 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>) {
         }
     }
     for request in deferred.into_iter().rev() {
-        builder.shard.settles.push_front(request);
+        builder.shard.settles.unpop(request);
     }
 }
 
-/// Adds the ends of leases that timed out. An ack that waits for the same batch comes first.
-pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>) {
-    if builder.moment.at < builder.shard.timeouts_after {
+/// How many leases the batch may end because they timed out.
+pub(super) fn timeouts_due(builder: &BatchBuilder<'_>) -> usize {
+    let shard = &builder.shard;
+    if builder.moment.at < shard.timeouts_after {
+        return 0;
+    }
+    shard.leases.timed_out(builder.moment.now).take(TIMEOUTS_MAX).count()
+}
+
+/// Adds the ends of leases that timed out, until the batch has so many rows. An ack that waits comes first.
+pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, rows: usize) {
+    let room = timeouts_due(builder).min(rows.saturating_sub(builder.rows));
+    if room == 0 {
         return;
     }
-    let room = TIMEOUTS_MAX.min(builder.rows_max.saturating_sub(builder.rows));
+    let settles = builder.shard.settles.iter();
+    let waiting: FxHashSet<Seq> = settles.map(|request| request.receipt.item.seq).collect();
     let shard = builder.shard.id;
     let timed_out: Vec<SettleRequest> = (builder.shard.leases.timed_out(builder.moment.now))
-        .filter(|lease| !builder.claimed.contains(&lease.seq))
+        .filter(|lease| !builder.claimed.contains(&lease.seq) && !waiting.contains(&lease.seq))
         .take(room)
         .map(|lease| SettleRequest {
+            namespace: builder.shard.namespace_of(lease.topic),
             receipt: Receipt {
                 item: ItemId { shard, seq: lease.seq },
                 delivery: lease.delivery(),

@@ -131,12 +131,12 @@ impl OwnedShard {
         let mut handoffs = Vec::new();
         for planned in batch.planned.into_iter().rev() {
             match planned {
-                Planned::Enqueue { part, .. } => self.enqueues.unpop(part),
-                Planned::Lease { part, .. } => self.leasing.push_front(part),
+                Planned::Enqueue { part, .. } => self.enqueues.put_back(part),
+                Planned::Lease { part, .. } => self.leasing.put_back(part),
                 // Leases that timed out are found again by themselves.
                 Planned::Settle(settle) if matches!(settle.request.kind, SettleKind::LeaseTimeout) => {}
-                Planned::Settle(settle) => self.settles.push_front(settle.request),
-                Planned::Restore(reserved) => self.restores.push(*reserved),
+                Planned::Settle(settle) => self.settles.put_back(settle.request),
+                Planned::Restore(reserved) => self.restores.put_back(self.restore_of(*reserved)),
                 Planned::HandOff { part, .. } => handoffs.push(part.poll),
                 Planned::MoveLease(_) => {}
             }
@@ -159,8 +159,8 @@ impl OwnedShard {
             epoch: self.tenure.epoch,
             topics: self.topics.iter().map(forgotten).collect(),
             in_flight: self.in_flight.take().map(|batch| batch.planned).unwrap_or_default(),
-            settles: self.settles.into(),
-            leases: self.leasing.into_iter().chain(self.awaiting_bodies.into_values()).collect(),
+            settles: self.settles.drain(),
+            leases: self.leasing.drain().into_iter().chain(self.awaiting_bodies.into_values()).collect(),
             enqueues: self.enqueues.drain().into_iter().chain(waiting).chain(looked_up).collect(),
         }
     }

@@ -71,22 +71,65 @@ fn a_batch_has_no_more_rows_than_allowed() {
     put(&mut shard, part(1, items(10)));
     let built = build(&mut shard, 0);
     assert_eq!((built.rows, built.batch.unwrap().inserts.len()), (4, 4));
-    assert_eq!(shard.enqueues.items(), 6);
+    assert_eq!(shard.enqueues.sum().rows, 6);
     commit(&mut shard, 0);
     assert_eq!(run(&mut shard, 0).0.inserts[0].key.seq, Seq(5), "the rest follows in order");
 }
 
 #[test]
-fn a_quarter_of_a_full_batch_is_for_enqueues() {
+fn every_class_of_work_has_its_share_of_a_batch() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(20));
+    store(&mut shard, 0, items(10));
+    shard.settings = Arc::new(Settings { batch_rows: 8, ..Settings::default() });
+    receipts[..10].iter().for_each(|receipt| ack(&mut shard, *receipt));
+    (0..9).for_each(|_| ask_lease(&mut shard, 1));
+    put(&mut shard, part(1, items(3)));
+    build(&mut shard, 2_000);
+    let count = |shard: &OwnedShard, word| words(shard).iter().filter(|other| **other == word).count();
+    let words = ["ack", "timeout", "lease", "enqueue"];
+    assert_eq!(words.map(|word| count(&shard, word)), [2, 2, 2, 1], "a call of two items is one word");
+    commit(&mut shard, 2_000);
+    for _ in 0..3 {
+        assert_eq!(build(&mut shard, 2_000).rows, 8, "what one does not use goes to the others");
+        commit(&mut shard, 2_000);
+    }
+    assert!(build(&mut shard, 2_000).batch.is_none());
+}
+
+#[test]
+fn an_item_with_an_ack_that_waits_does_not_time_out() {
     let mut shard = shard();
     let receipts = store_leased(&mut shard, 0, items(10));
-    shard.settings = Arc::new(Settings { batch_rows: 8, ..Settings::default() });
-    receipts.into_iter().for_each(|receipt| ack(&mut shard, receipt));
-    put(&mut shard, part(1, items(5)));
+    shard.settings = Arc::new(Settings { batch_rows: 4, ..Settings::default() });
+    receipts[..8].iter().for_each(|receipt| ack(&mut shard, *receipt));
+    for acked in [2, 4, 2] {
+        let (batch, _) = run(&mut shard, 5_000);
+        assert_eq!(batch.deletes.len(), acked);
+        assert!(batch.requeues.iter().all(|requeue| requeue.seq > receipts[7].item.seq));
+    }
+    assert!(shard.leases.next_deadline().is_none());
+}
+
+#[test]
+fn tenants_take_turns_in_every_class_of_work() {
+    let mut shard = shard_with(|settings| settings.batch_rows = 2_000);
+    let receipts = store_leased(&mut shard, 0, items(200));
+    shard.settings = Arc::new(Settings { batch_rows: 64, ..Settings::default() });
+    for receipt in &receipts[..150] {
+        settle(&mut shard, *receipt, SettleKind::Extend { lease: None });
+    }
+    for receipt in &receipts[150..153] {
+        let (receipt, kind) = (*receipt, SettleKind::Ack);
+        shard.settle(SettleRequest { namespace: "other".into(), receipt, kind, slot: None });
+    }
     let (batch, _) = run(&mut shard, 1);
-    assert_eq!((batch.deletes.len(), batch.inserts.len()), (8, 2));
-    let (batch, _) = run(&mut shard, 1);
-    assert_eq!((batch.deletes.len(), batch.inserts.len()), (2, 3));
+    assert_eq!((batch.leases.len(), batch.deletes.len()), (61, 3), "the second tenant is served at once");
+    put(&mut shard, part(1, items(500)));
+    put(&mut shard, ShardEnqueue { namespace: "other".into(), ..part(2, items(40)) });
+    let (batch, _) = run(&mut shard, 2);
+    let others = batch.inserts.iter().filter(|row| row.topic != T).count();
+    assert!(others >= 14 && batch.inserts.len() == 32, "{others} of {}", batch.inserts.len());
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn a_hand_off_is_cancelled_when_the_batch_does_not_happen() {
     build_for(&mut shard, 0, &[(7, 2)]);
     let undone = shard.unstorable("too long", &[]).unwrap();
     assert_eq!((undone.handoffs_cancelled, undone.refused.len()), (vec![7], 0));
-    while shard.enqueues.items() > 0 {
+    while !shard.enqueues.is_empty() {
         assert!(run(&mut shard, 0).0.leases.is_empty());
     }
     assert_eq!(window_len(&shard, T), 2, "the items are there for anyone");

@@ -239,7 +239,7 @@ pub(super) fn reserve(shard: &mut OwnedShard, topic: TopicId, count: usize) -> V
 
 /// What a poll takes.
 pub(super) fn share(poll: u64, items: Vec<ReservedItem>) -> ShardLease {
-    ShardLease { poll, lease: None, consumer: "consumer".into(), items }
+    ShardLease { poll, namespace: "ns".into(), lease: None, consumer: "consumer".into(), items }
 }
 
 /// The best items wait for a lease.
@@ -281,7 +281,7 @@ pub(super) fn item_id(seq: Seq) -> ItemId {
 
 /// A delivery is to be ended or extended.
 pub(super) fn settle(shard: &mut OwnedShard, receipt: Receipt, kind: SettleKind) {
-    shard.settle(SettleRequest { receipt, kind, slot: None });
+    shard.settle(SettleRequest { namespace: "ns".into(), receipt, kind, slot: None });
 }
 
 pub(super) fn ack(shard: &mut OwnedShard, receipt: Receipt) {

@@ -1,0 +1,93 @@
+//! How the classes of work share a batch: each has its part, however much of the others waits, and what one
+//! does not use goes to the others.
+
+use super::{builder::BatchBuilder, settle};
+
+/// A class of work, in the order in which they are added to a batch. A sweep's page is the last: it is not
+/// cut, so the others leave room for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Acks, nacks, extensions.
+    Settlement,
+    /// Leases that ended without an ack.
+    Timeout,
+    /// At-most-once items that are inserted again.
+    Restore,
+    /// Leases.
+    Lease,
+    /// New items.
+    Enqueue,
+}
+
+/// How many classes there are, with the page.
+const CLASSES: usize = 6;
+
+/// How many rows of the batch are for each class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shares([usize; CLASSES]);
+
+impl Shares {
+    /// By what waits of each class.
+    pub fn of(builder: &BatchBuilder<'_>) -> Self {
+        let shard = &builder.shard;
+        let wanted = [
+            shard.settles.sum().rows,
+            settle::timeouts_due(builder),
+            shard.restores.sum().rows,
+            shard.leasing.sum().rows,
+            shard.enqueues.sum().rows,
+            shard.sweeps.page_rows(),
+        ];
+        // Where not every class has a row, they take turns from batch to batch.
+        let first = (builder.batch.number % CLASSES as u64) as usize;
+        Self(split(builder.rows_max.saturating_sub(builder.rows), wanted, first))
+    }
+
+    /// How many rows the batch may have once this class is added: the shares up to here. So what an earlier
+    /// class did not use is there for this one.
+    pub fn up_to(&self, class: Class) -> usize {
+        self.0[..=class as usize].iter().sum()
+    }
+}
+
+/// Splits rows among those who want some: as evenly as can be, and all of them if there are enough. `first`
+/// comes first where some remain.
+fn split(rows: usize, wanted: [usize; CLASSES], first: usize) -> [usize; CLASSES] {
+    let mut shares = [0; CLASSES];
+    let mut left = rows;
+    while left > 0 {
+        let open = (0..CLASSES).filter(|class| shares[*class] < wanted[*class]).count();
+        if open == 0 {
+            break;
+        }
+        let each = (left / open).max(1);
+        for class in (first..CLASSES).chain(0..first) {
+            let more = each.min(wanted[class] - shares[class]).min(left);
+            shares[class] += more;
+            left -= more;
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_class_alone_has_the_whole_batch() {
+        assert_eq!(split(1_000, [5_000, 0, 0, 0, 0, 0], 3), [1_000, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn who_wants_little_has_it_and_the_rest_is_split_evenly() {
+        assert_eq!(split(1_000, [5_000, 250, 1, 90_000, 2_000, 0], 0), [250, 250, 1, 250, 249, 0]);
+        assert_eq!(split(100, [10, 20, 0, 0, 30, 5], 0), [10, 20, 0, 0, 30, 5]);
+    }
+
+    #[test]
+    fn where_rows_are_few_the_classes_take_turns() {
+        let first = |first| split(1, [9, 0, 0, 9, 9, 0], first).iter().position(|share| *share == 1);
+        assert_eq!([0, 1, 3, 4, 5].map(first), [0, 3, 3, 4, 0].map(Some));
+    }
+}
