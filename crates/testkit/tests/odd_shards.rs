@@ -39,6 +39,10 @@ impl Shards {
 
     /// Starts an engine whose wall clock is `ahead` of the true time.
     async fn engine(&self, ahead: Duration) -> Queue {
+        self.engine_with(ahead, Settings::default()).await
+    }
+
+    async fn engine_with(&self, ahead: Duration, settings: Settings) -> Queue {
         let process = Process::new(1);
         let shards = self.dbs.iter().map(|db| {
             let shard: Arc<dyn Shard> = Arc::new(FakeShard::new(db.clone(), process.clone()));
@@ -46,7 +50,7 @@ impl Shards {
         });
         let clock = Arc::new(SimClock::new(self.journal.clone(), ahead.as_micros() as i64));
         let shards = shards.collect();
-        let engine = Engine::start(Settings::default(), "here:1".into(), shards, clock, Arc::new(()), 7);
+        let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
         engine.ready().await;
         Queue { engine }
     }
@@ -59,8 +63,11 @@ struct Queue {
 
 impl Queue {
     async fn put(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
-        let call = EnqueueCall { namespace: "ns".into(), items, request_id: None };
-        self.engine.enqueue(call).await.unwrap()
+        self.try_put(items).await.unwrap()
+    }
+
+    async fn try_put(&self, items: Vec<NewItem>) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
+        self.engine.enqueue(EnqueueCall { namespace: "ns".into(), items, request_id: None }).await
     }
 
     /// Enqueues one item under a request id.
@@ -183,4 +190,49 @@ async fn a_shard_that_is_unreachable_at_the_start_holds_up_only_its_own_keys() {
     let refused = homes.iter().filter(|home| **home == ShardId(4)).count();
     assert!((1..20).contains(&refused), "{refused} of 40 calls have their home there");
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_with_a_full_disk_is_left_out() {
+    let shards = Shards::new(2).await;
+    let queue = shards.engine(Duration::ZERO).await;
+    shards.dbs[1].lock().faults.disk_full = true;
+    let mut refused = 0;
+    for topic in 0..200 {
+        let topic = format!("t{topic}").into();
+        refused += usize::from(queue.put(vec![NewItem { topic, ..item() }]).await[0].is_err());
+    }
+    assert_eq!(refused, 1, "the one that found the disk full");
+    let named = NewItem { shard: Some(ShardId(2)), ..item() };
+    let refusal = queue.try_put(vec![named, item()]).await.unwrap_err();
+    assert_eq!(refusal.reason, Reason::DiskFull, "an item that names a shard goes nowhere else");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_with_too_many_bytes_waiting_is_left_out() {
+    let shards = Shards::new(2).await;
+    let settings = Settings { admit_shard_bytes: 10_000, admit_tenant_bytes: 10_000, ..Settings::default() };
+    let queue = shards.engine_with(Duration::ZERO, settings).await;
+    let sized = |bytes: usize, shard: Option<u32>| {
+        let body = Body { payload: vec![0; bytes].into(), ..Body::default() };
+        NewItem { body, shard: shard.map(ShardId), ..item() }
+    };
+    queue.put(vec![sized(1, Some(1)), sized(1, Some(2))]).await;
+    for (full, other) in [(1, 2), (2, 1)] {
+        for db in &shards.dbs {
+            db.lock().faults.commit_ms = (100, 100);
+        }
+        // One long item waits in a shard, and five short ones in the other: that has the longer queue.
+        let waiting = async {
+            let long = queue.put(vec![sized(9_500, Some(full))]);
+            tokio::join!(long, queue.put(vec![sized(100, Some(other)); 5]))
+        };
+        let last = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::join!(queue.try_put(vec![sized(1_000, None)]), queue.try_put(vec![sized(20_000, None)]))
+        };
+        let (_, (taken, refused)) = tokio::join!(waiting, last);
+        assert_eq!(taken.unwrap()[0].as_ref().unwrap().id.shard, ShardId(other));
+        assert_eq!(refused.unwrap_err().reason, Reason::Overloaded, "neither has room for so many bytes");
+    }
 }

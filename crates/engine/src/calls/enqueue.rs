@@ -19,7 +19,23 @@ use crate::{
 };
 
 /// A call's items, by shard.
-type ByShard = BTreeMap<ShardIndex, Vec<AdmittedItem>>;
+type ByShard = BTreeMap<ShardIndex, Share>;
+
+/// One shard's items of a call.
+#[derive(Default)]
+struct Share {
+    /// The items.
+    items: Vec<AdmittedItem>,
+    /// What they are charged with while they wait.
+    bytes: usize,
+}
+
+impl Share {
+    fn push(&mut self, item: AdmittedItem) {
+        self.bytes += item.charge();
+        self.items.push(item);
+    }
+}
 
 /// Serves the call, which was charged with `bytes` at admission.
 pub(crate) fn serve(
@@ -49,7 +65,8 @@ pub(crate) fn serve(
             Err(refusal) => refused.push((index, refusal)),
         }
     }
-    if let Some(refusal) = over_budget(core, &namespace, &parts) {
+    let full = parts.iter().find_map(|(shard, share)| over_budget(core, &namespace, *shard, share.bytes));
+    if let Some(refusal) = full {
         core.calls.release(bytes);
         let _ = reply.send(Err(refusal));
         return;
@@ -58,7 +75,7 @@ pub(crate) fn serve(
     for (index, refusal) in refused {
         core.calls.enqueue_done(id, index, Err(refusal));
     }
-    for (shard, items) in parts {
+    for (shard, Share { items, .. }) in parts {
         accept(core, shard, ShardEnqueue { call: id, namespace: namespace.clone(), request, items });
     }
 }
@@ -81,18 +98,27 @@ pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal:
             Err(refusal) => core.calls.enqueue_done(call, index, Err(refusal)),
         }
     }
-    for (shard, items) in parts {
-        accept(core, shard, ShardEnqueue { call, namespace: namespace.clone(), request: None, items });
+    for (shard, Share { items, bytes }) in parts {
+        match over_budget(core, &namespace, shard, bytes) {
+            Some(refusal) => {
+                let refuse =
+                    |item: AdmittedItem| core.calls.enqueue_done(call, item.index, Err(refusal.clone()));
+                items.into_iter().for_each(refuse);
+            }
+            None => {
+                accept(
+                    core,
+                    shard,
+                    ShardEnqueue { call, namespace: namespace.clone(), request: None, items },
+                );
+            }
+        }
     }
 }
 
-/// Why a shard takes no more, if one of them does not.
-fn over_budget(core: &Core, namespace: &str, parts: &ByShard) -> Option<Refusal> {
-    let at = core.time.monotonic();
-    parts.iter().find_map(|(shard, items)| {
-        let bytes = items.iter().map(AdmittedItem::charge).sum();
-        core.slots.owned(*shard)?.over_budget(namespace, bytes, at)
-    })
+/// Why a shard does not take so many bytes more, if it does not.
+fn over_budget(core: &Core, namespace: &str, shard: ShardIndex, bytes: usize) -> Option<Refusal> {
+    core.slots.owned(shard)?.over_budget(namespace, bytes, core.time.monotonic())
 }
 
 /// A shard takes items.
@@ -149,17 +175,39 @@ fn choose_shard(
         candidates.shards = best(&key, healthy, core.slots.len());
         candidates.topic = Some(item.item.topic.clone());
     }
-    let ranked = &candidates.shards;
-    let backlog = |shard: &ShardIndex| core.slots.owned(*shard).map_or(usize::MAX, |owned| owned.backlog());
-    // A topic that brings more than its shards commit in a batch spreads to twice as many.
-    let mut spread = SHARDS_PER_TOPIC.min(ranked.len());
-    while spread < ranked.len()
-        && ranked[..spread].iter().all(|shard| backlog(shard) > core.settings.batch_rows)
-    {
-        spread = (2 * spread).min(ranked.len());
+    least_loaded(core, namespace, item.item.charge(), &candidates.shards, parts).ok_or_else(no_shard)
+}
+
+/// Of the first of these shards that have room, the least loaded. One that the call uses already is
+/// preferred. If all are full it is the first, and that refuses the call.
+fn least_loaded(
+    core: &Core,
+    namespace: &str,
+    charge: usize,
+    shards: &[ShardIndex],
+    parts: &ByShard,
+) -> Option<ShardIndex> {
+    let has_room = |shard: &&ShardIndex| {
+        let bytes = parts.get(shard).map_or(0, |share| share.bytes) + charge;
+        over_budget(core, namespace, **shard, bytes).is_none()
+    };
+    let (mut best, mut spread, mut crowded) = (None, SHARDS_PER_TOPIC, true);
+    for (number, shard) in shards.iter().filter(has_room).enumerate() {
+        // A topic that brings more than its shards commit in a batch spreads to twice as many.
+        if number == spread {
+            if !crowded {
+                break;
+            }
+            spread *= 2;
+        }
+        let backlog = core.slots.owned(*shard).map_or(usize::MAX, |owned| owned.backlog());
+        crowded &= backlog > core.settings.batch_rows;
+        let load = (!parts.contains_key(shard), backlog, number);
+        if best.is_none_or(|(least, _)| load < least) {
+            best = Some((load, *shard));
+        }
     }
-    let spread = ranked[..spread].iter();
-    spread.min_by_key(|shard| (!parts.contains_key(shard), backlog(shard))).copied().ok_or_else(no_shard)
+    best.map(|(_, shard)| shard).or(shards.first().copied())
 }
 
 /// A shard that the caller or a key names: it or none.
