@@ -79,10 +79,14 @@ impl Queue {
 
     /// Takes what is there.
     async fn get(&self) -> Vec<Delivered> {
+        self.get_within(Duration::ZERO).await
+    }
+
+    async fn get_within(&self, wait: Duration) -> Vec<Delivered> {
         let call = DequeueCall {
             namespace: "ns".into(),
             demands: vec![Demand { topic: "t".into(), max_items: 10 }],
-            wait: Duration::ZERO,
+            wait,
             lease: None,
             consumer: String::new(),
             max_bytes: 1 << 20,
@@ -234,5 +238,24 @@ async fn a_shard_with_too_many_bytes_waiting_is_left_out() {
         let (_, (taken, refused)) = tokio::join!(waiting, last);
         assert_eq!(taken.unwrap()[0].as_ref().unwrap().id.shard, ShardId(other));
         assert_eq!(refused.unwrap_err().reason, Reason::Overloaded, "neither has room for so many bytes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_whose_head_is_not_known_hides_no_item_of_another() {
+    for wait in [Duration::ZERO, Duration::from_millis(30)] {
+        let shards = Shards::new(2).await;
+        let first = shards.engine(Duration::ZERO).await;
+        let pinned = |shard| NewItem { shard: Some(ShardId(shard)), ..item() };
+        assert!(first.put(vec![pinned(1), pinned(2)]).await.iter().all(Result::is_ok));
+        first.engine.stop().await;
+        // The new owner is ready before it has read this shard's heads.
+        shards.dbs[0].lock().faults.read_ms = (200, 200);
+        let second = shards.engine(Duration::ZERO).await;
+        let began = Instant::now();
+        let items = second.get_within(wait).await;
+        let took = began.elapsed();
+        assert_eq!(items.iter().map(|item| item.id.shard).collect::<Vec<_>>(), [ShardId(2)], "{wait:?}");
+        assert!(took < wait + Duration::from_millis(60), "{took:?}");
     }
 }

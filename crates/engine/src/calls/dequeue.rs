@@ -25,11 +25,11 @@ pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<De
     }
     // A head that has not been read yet counts as outstanding, not as empty: even a call that does not wait
     // otherwise waits for it.
-    let outstanding = names.iter().any(|name| merge::is_outstanding(core, name, at));
+    let outstanding = !waits && merge::is_any_outstanding(core, &names, at);
     if !waits && !outstanding {
         return answer::empty(&mut core.polls, &mut core.topics, id);
     }
-    let until = if waits { until } else { at.plus(HEAD_TIMEOUT) };
+    let until = if waits { until } else { until.plus(HEAD_TIMEOUT) };
     core.timers.set(until, Timer::Poll(id));
     for name in names {
         core.topics.add_waiting(name, id);

@@ -1,9 +1,13 @@
 //! From committed leases to one answer. A poll is answered when every shard has answered, or when the rest
 //! is late.
 
-use forebay_types::{ItemId, Receipt, ShardId, Timestamp};
+use forebay_types::{ItemId, Monotonic, Receipt, ShardId, Timestamp};
 
-use super::{answer, serve::find_items, undelivered};
+use super::{
+    answer, merge,
+    serve::{find_items, find_known_items},
+    undelivered,
+};
 use crate::{
     api::Delivered,
     core::{
@@ -212,10 +216,26 @@ pub(crate) fn time_out(core: &mut Core, id: u64) {
     let at = core.time.monotonic();
     let Some(poll) = core.polls.get(id) else { return };
     match &poll.leases {
-        None if poll.until <= at => answer::empty(&mut core.polls, &mut core.topics, id),
+        None if poll.until <= at => end_wait(core, id, at),
         Some(leases) if leases.is_late(at) => answer_with_items(core, id),
         // An earlier timer of a poll that waits again, or whose answer is not late yet.
         None | Some(_) => {}
+    }
+}
+
+/// A poll's wait is over. Heads that are not known yet are waited for a little longer. After that it gets
+/// what is known.
+fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
+    if find_items(core, id, at) {
+        return;
+    }
+    let Some(poll) = core.polls.get(id) else { return };
+    let (end, names) = (poll.until.plus(HEAD_TIMEOUT), poll.call.topic_names());
+    if at < end && merge::is_any_outstanding(core, &names, at) {
+        return core.timers.set(end, Timer::Poll(id));
+    }
+    if !find_known_items(core, id, at) {
+        answer::empty(&mut core.polls, &mut core.topics, id);
     }
 }
 
@@ -223,7 +243,7 @@ pub(crate) fn time_out(core: &mut Core, id: u64) {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Monotonic, Seq, SystemClock, TopicId};
+    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, SystemClock, TopicId};
     use rand::{SeedableRng, rngs::StdRng};
     use tokio::sync::{mpsc::unbounded_channel, oneshot, watch};
 

@@ -47,12 +47,13 @@ struct Picked {
     full: bool,
 }
 
-/// Takes the best items of the demanded topics out of their windows.
-pub(crate) fn pick(core: &mut Core, call: &DequeueCall, at: Monotonic) -> Pick {
+/// Takes the best items of the demanded topics out of their windows. With `last`, shards whose heads are not
+/// known yet are left out; otherwise their topics are.
+pub(crate) fn pick(core: &mut Core, call: &DequeueCall, at: Monotonic, last: bool) -> Pick {
     let moment = core.time.moment();
     let mut picked = Picked::default();
     for (name, demand) in call.topic_names().into_iter().zip(&call.demands) {
-        if is_outstanding(core, &name, at) {
+        if is_outstanding(core, &name, at) && !last {
             continue;
         }
         pick_topic(core, &name, demand, call.max_bytes, moment, &mut picked);
@@ -116,8 +117,13 @@ fn pick_topic(
     }
 }
 
+/// Whether a head of one of these topics has to be waited for.
+pub(crate) fn is_any_outstanding(core: &mut Core, names: &[TopicName], at: Monotonic) -> bool {
+    names.iter().any(|name| is_outstanding(core, name, at))
+}
+
 /// Whether a shard's head has to be waited for. Begins to read it.
-pub(crate) fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
+fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
     if on(Bug::OutstandingIgnored) {
         return false;
     }

@@ -31,13 +31,22 @@ pub(crate) fn serve_woken(core: &mut Core) {
 /// Tries to find items for a poll. Returns whether it waits no more: its leases are under way, or it was
 /// answered.
 pub(crate) fn find_items(core: &mut Core, id: u64, at: Monotonic) -> bool {
+    find(core, id, at, false)
+}
+
+/// The same for a poll that waits for no head any more: of the others it takes what they have.
+pub(crate) fn find_known_items(core: &mut Core, id: u64, at: Monotonic) -> bool {
+    find(core, id, at, true)
+}
+
+fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
     let Some(poll) = core.polls.get(id) else { return true };
     if poll.reply.is_closed() {
         answer::remove(&mut core.polls, &mut core.topics, id);
         return true;
     }
     let call = poll.call.clone();
-    match pick(core, &call, at) {
+    match pick(core, &call, at, last) {
         Pick::Nothing => false,
         Pick::TooManyLeased => {
             let message = "the limit of leased items is reached: ack some, or wait for leases to end";
