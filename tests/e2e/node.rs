@@ -95,9 +95,19 @@ impl Node {
 
     /// The most bytes of memory that the process has had at once.
     pub fn peak_bytes(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The bytes of memory that the process has now.
+    pub fn resident_bytes(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// A line of the process's memory in `/proc`, in bytes.
+    fn memory(&self, line: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        let value = status.lines().find_map(|found| found.strip_prefix(line)).expect("a line");
+        let kib: u64 = value.trim().trim_end_matches(" kB").parse().expect("a number");
         kib << 10
     }
 

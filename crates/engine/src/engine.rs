@@ -114,11 +114,22 @@ impl Engine {
 
     /// Leases items, waiting for them if asked to. What was leased for a caller that disconnects is released.
     pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<Delivered>, Refusal> {
+        self.dequeue_if(call, |_| Ok(())).await
+    }
+
+    /// The same, where the caller may refuse what was leased for it: then it is released too.
+    pub async fn dequeue_if(
+        &self,
+        call: DequeueCall,
+        accept: impl FnOnce(&[Delivered]) -> Result<(), Refusal> + Send,
+    ) -> Result<Vec<Delivered>, Refusal> {
         let id = self.polls.fetch_add(1, Ordering::Relaxed);
         let mut gone = Gone { id, events: &self.events, armed: true };
         let answer = self.ask(|reply| Event::Dequeue { id, call, reply }).await;
         gone.armed = false;
-        Ok(answer?.take())
+        let answer = answer?;
+        accept(answer.items())?;
+        Ok(answer.take())
     }
 
     /// Ends deliveries of a tenant.

@@ -5,6 +5,7 @@ mod dequeue;
 mod enqueue;
 mod extend_lease;
 mod garbage;
+mod http2;
 mod load;
 mod memory;
 mod nack;
@@ -13,6 +14,7 @@ mod raw;
 mod services;
 mod stop;
 mod topics;
+mod unread;
 
 use std::{fs, time::Duration};
 
@@ -163,6 +165,26 @@ impl Wire {
                 return;
             }
             assert!(Instant::now() < deadline, "{what}: {status:#}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The value of a metric, by its name with its labels. 0 if it is not there.
+    async fn metric(&self, name: &str) -> f64 {
+        let page = self.page("/metrics").await;
+        let mut lines = page.lines().filter_map(|line| line.rsplit_once(' '));
+        lines.find(|(found, _)| *found == name).map_or(0.0, |(_, value)| value.parse().unwrap())
+    }
+
+    /// Waits until `expected` holds for a metric.
+    async fn wait_for_metric(&self, name: &str, expected: impl Fn(f64) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let value = self.metric(name).await;
+            if expected(value) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{name} is {value}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

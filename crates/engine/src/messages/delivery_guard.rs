@@ -48,6 +48,11 @@ impl DeliveryGuard {
         Self { items: Vec::new(), returns: Vec::new(), on_undelivered: None }
     }
 
+    /// The items.
+    pub fn items(&self) -> &[Delivered] {
+        &self.items
+    }
+
     /// The caller has the items.
     pub fn take(mut self) -> Vec<Delivered> {
         self.returns.clear();

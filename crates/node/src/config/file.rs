@@ -146,7 +146,7 @@ pub struct MemoryKeys {
     pub admit_tenant_bytes: Option<usize>,
     /// Requests that are being received or handled.
     pub request_bytes: Option<usize>,
-    /// Items in answers that clients have not read yet.
+    /// Answers that clients have not read yet.
     pub unsent_bytes: Option<usize>,
     /// The same for one connection.
     pub unsent_bytes_per_connection: Option<usize>,

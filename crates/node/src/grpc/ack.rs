@@ -4,6 +4,7 @@ use forebay_proto::v1::{AckRequest, AckResponse};
 use forebay_types::Refusal;
 
 use super::{
+    admission::Call,
     fields::{self, Path},
     members::Members,
     queue::Queue,
@@ -11,9 +12,10 @@ use super::{
 };
 
 /// Serves the call.
-pub async fn ack(queue: &Queue, request: AckRequest) -> Result<AckResponse, Refusal> {
+pub async fn ack(queue: &Queue, call: &Call, request: AckRequest) -> Result<AckResponse, Refusal> {
     let namespace = queue.rules.namespace(&request.namespace)?;
     fields::members("acks", request.acks.len(), queue.rules.limits.members)?;
+    call.reserve_answers(request.acks.len())?;
     let checked = request.acks.iter().enumerate().map(|(index, ack)| {
         fields::receipt(&namespace, Path::of_member("acks", index, "receipt"), &ack.receipt)
     });

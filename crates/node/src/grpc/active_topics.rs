@@ -4,16 +4,20 @@ use forebay_engine::{ActiveTopic, ActiveTopicsCall};
 use forebay_proto::v1::{ActiveTopic as WireTopic, GetActiveTopicsRequest, GetActiveTopicsResponse};
 use forebay_types::Refusal;
 
-use super::{fields, queue::Queue, token};
+use super::{admission::Call, fields, queue::Queue, token};
 
 /// Topics of a page if `page_size` is 0.
 const PAGE_TOPICS_DEFAULT: usize = 100;
 /// The most topics of a page.
 const PAGE_TOPICS_MAX: usize = 1_000;
 
+/// What a topic takes in the answer beside its name.
+const TOPIC_BYTES: usize = 64;
+
 /// Serves the call.
 pub async fn active_topics(
     queue: &Queue,
+    call: &Call,
     request: GetActiveTopicsRequest,
 ) -> Result<GetActiveTopicsResponse, Refusal> {
     let namespace = queue.rules.namespace(&request.namespace)?;
@@ -25,8 +29,9 @@ pub async fn active_topics(
     };
     let after = token::decode(&namespace, &prefix, &request.page_token)?;
 
-    let call = ActiveTopicsCall { namespace: namespace.clone(), limit, after, prefix: prefix.clone() };
-    let page = queue.engine.active_topics(call).await?;
+    let asked = ActiveTopicsCall { namespace: namespace.clone(), limit, after, prefix: prefix.clone() };
+    let page = queue.engine.active_topics(asked).await?;
+    call.reserve_answer(page.topics.iter().map(|topic| topic.position.topic.len() + TOPIC_BYTES).sum())?;
     let next = page.topics.last().filter(|_| page.more);
     let next_page_token = next.map(|last| token::encode(&namespace, &prefix, &last.position));
     Ok(GetActiveTopicsResponse {

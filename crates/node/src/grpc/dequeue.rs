@@ -19,6 +19,9 @@ use super::{
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
 const WAIT_MARGIN: Duration = Duration::from_millis(200);
 
+/// What an item takes in the answer beside its body and its names: id, receipt, numbers, times.
+const ITEM_BYTES: usize = 256;
+
 /// Serves the call.
 pub async fn dequeue(
     queue: &Queue,
@@ -30,7 +33,12 @@ pub async fn dequeue(
     let wait = asked.wait.min(call.left().saturating_sub(WAIT_MARGIN));
     // Too many parked calls on one connection: this one is answered at once with what is ready.
     let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };
-    let items = queue.engine.dequeue(DequeueCall { wait, ..asked }).await?;
+    // Only the answer's size tells whether there is room for it. Without room its items are given back.
+    let fits = |items: &[Delivered]| {
+        let overhead = ITEM_BYTES + namespace.len();
+        call.reserve_answer(items.iter().map(|item| item.body.bytes() + item.topic.len() + overhead).sum())
+    };
+    let items = queue.engine.dequeue_if(DequeueCall { wait, ..asked }, fits).await?;
     Ok(DequeueResponse { items: items.into_iter().map(|item| to_wire(&namespace, item)).collect() })
 }
 

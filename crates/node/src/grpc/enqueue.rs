@@ -9,6 +9,7 @@ use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, ShardId, Timestamp};
 use prost::Message as _;
 
 use super::{
+    admission::Call,
     fields::{self, Path},
     members::Members,
     queue::Queue,
@@ -16,11 +17,16 @@ use super::{
 };
 
 /// Serves the call.
-pub async fn enqueue(queue: &Queue, request: EnqueueRequest) -> Result<EnqueueResponse, Refusal> {
+pub async fn enqueue(
+    queue: &Queue,
+    call: &Call,
+    request: EnqueueRequest,
+) -> Result<EnqueueResponse, Refusal> {
     let limits = &queue.rules.limits;
     let namespace = queue.rules.namespace(&request.namespace)?;
     fields::members("items", request.items.len(), limits.members)?;
     fields::bytes("items", request.encoded_len(), limits.request_bytes)?;
+    call.reserve_answers(request.items.len())?;
     let request_id = fields::key(limits, "request_id", request.request_id)?;
     if request_id.is_some() {
         check_standalone(&request.items)?;

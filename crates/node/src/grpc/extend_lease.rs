@@ -5,6 +5,7 @@ use forebay_proto::v1::{ExtendLeaseRequest, ExtendLeaseResponse, ExtendLeaseResu
 use forebay_types::{Limits, Refusal, Timestamp};
 
 use super::{
+    admission::Call,
     fields::{self, Path},
     members::Members,
     queue::Queue,
@@ -14,11 +15,13 @@ use super::{
 /// Serves the call.
 pub async fn extend_lease(
     queue: &Queue,
+    call: &Call,
     request: ExtendLeaseRequest,
 ) -> Result<ExtendLeaseResponse, Refusal> {
     let limits = &queue.rules.limits;
     let namespace = queue.rules.namespace(&request.namespace)?;
     fields::members("extensions", request.extensions.len(), limits.members)?;
+    call.reserve_answers(request.extensions.len())?;
     let checked = request.extensions.iter().enumerate();
     let checked = checked.map(|(index, extension)| check(limits, &namespace, index, extension));
     let (extensions, results) = checked.collect::<Members<_>>().split();

@@ -7,6 +7,7 @@ use forebay_proto::v1::{Nack, NackRequest, NackResponse};
 use forebay_types::{Limits, Refusal};
 
 use super::{
+    admission::Call,
     fields::{self, Path},
     members::Members,
     queue::Queue,
@@ -14,10 +15,11 @@ use super::{
 };
 
 /// Serves the call.
-pub async fn nack(queue: &Queue, request: NackRequest) -> Result<NackResponse, Refusal> {
+pub async fn nack(queue: &Queue, call: &Call, request: NackRequest) -> Result<NackResponse, Refusal> {
     let limits = &queue.rules.limits;
     let namespace = queue.rules.namespace(&request.namespace)?;
     fields::members("nacks", request.nacks.len(), limits.members)?;
+    call.reserve_answers(request.nacks.len())?;
     let checked = request.nacks.into_iter().enumerate();
     let checked = checked.map(|(index, nack)| check(limits, &namespace, index, nack));
     let (nacks, results) = checked.collect::<Members<_>>().split();

@@ -66,7 +66,7 @@ pub async fn serve(
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
     let (shutdown, closed) = oneshot::channel::<()>();
-    let incoming = Incoming::new(listener, limits);
+    let incoming = Incoming::new(listener, load.clone());
     let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, async {
         // A dropped sender means the same as a message.
         let _ = closed.await;

@@ -2,51 +2,48 @@
 
 use forebay_proto::v1::{self, queue_service_server::QueueService};
 use forebay_types::Refusal;
-use prost::Message as _;
 use tonic::{Request, Response, Status};
 
 use super::{
-    ack, active_topics,
-    admission::{Call, ResponseBytes},
-    dequeue, enqueue, extend_lease, nack,
-    queue::Queue,
-    status,
+    ack, active_topics, admission::Call, dequeue, enqueue, extend_lease, nack, queue::Queue, status,
 };
 
 #[tonic::async_trait]
 impl QueueService for Queue {
     async fn enqueue(&self, request: Request<v1::EnqueueRequest>) -> Answer<v1::EnqueueResponse> {
-        answer(enqueue::enqueue(self, request.into_inner()).await)
+        let call = Call::of(&request)?;
+        answer(enqueue::enqueue(self, &call, request.into_inner()).await)
     }
 
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
         let call = Call::of(&request)?;
-        let mut answer = answer(dequeue::dequeue(self, &call, request.into_inner()).await)?;
-        let bytes = ResponseBytes(answer.get_ref().encoded_len());
-        answer.extensions_mut().insert(bytes);
-        Ok(answer)
+        answer(dequeue::dequeue(self, &call, request.into_inner()).await)
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Answer<v1::AckResponse> {
-        answer(ack::ack(self, request.into_inner()).await)
+        let call = Call::of(&request)?;
+        answer(ack::ack(self, &call, request.into_inner()).await)
     }
 
     async fn nack(&self, request: Request<v1::NackRequest>) -> Answer<v1::NackResponse> {
-        answer(nack::nack(self, request.into_inner()).await)
+        let call = Call::of(&request)?;
+        answer(nack::nack(self, &call, request.into_inner()).await)
     }
 
     async fn extend_lease(
         &self,
         request: Request<v1::ExtendLeaseRequest>,
     ) -> Answer<v1::ExtendLeaseResponse> {
-        answer(extend_lease::extend_lease(self, request.into_inner()).await)
+        let call = Call::of(&request)?;
+        answer(extend_lease::extend_lease(self, &call, request.into_inner()).await)
     }
 
     async fn get_active_topics(
         &self,
         request: Request<v1::GetActiveTopicsRequest>,
     ) -> Answer<v1::GetActiveTopicsResponse> {
-        answer(active_topics::active_topics(self, request.into_inner()).await)
+        let call = Call::of(&request)?;
+        answer(active_topics::active_topics(self, &call, request.into_inner()).await)
     }
 }
 

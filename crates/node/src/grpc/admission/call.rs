@@ -13,13 +13,19 @@ use http::HeaderMap;
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::load::{AdmissionLoad, ConnectionLoad};
+use super::{
+    answer_bytes::{AnswerCharge, STREAM_BYTES},
+    load::{AdmissionLoad, ConnectionLoad, overloaded},
+};
 use crate::grpc::status;
 
 /// The longest that a call may take, whatever deadline its caller sets.
 const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// A call with less time than this cannot complete and is refused.
 const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(5);
+
+/// What the answer to one member may take: an error with its details.
+const MEMBER_ANSWER_BYTES: usize = 320;
 
 /// A call. Dropping the last clone releases its permits.
 #[derive(Clone)]
@@ -28,6 +34,8 @@ pub struct Call {
     deadline: Instant,
     /// Shared by the clones; released with the last one.
     permit: Arc<Permit>,
+    /// What its answer counts as.
+    charge: Arc<AnswerCharge>,
 }
 
 /// The permits of one call: in progress until it parks, parked from then on.
@@ -43,23 +51,26 @@ impl Call {
         headers: &HeaderMap,
         node: &Arc<AdmissionLoad>,
         connection: &Arc<ConnectionLoad>,
+        charge: &Arc<AnswerCharge>,
     ) -> Result<Self, Refusal> {
         let allowed = timeout(headers).unwrap_or(CALL_TIMEOUT_MAX).min(CALL_TIMEOUT_MAX);
         if allowed < CALL_TIMEOUT_MIN {
             let message = format!("the deadline is less than {CALL_TIMEOUT_MIN:?} away; allow more time");
             return Err(Refusal::new(Reason::DeadlineExceeded, message));
         }
-        let overloaded = |message: &str| Err(Refusal::new(Reason::Overloaded, message));
+        charge.reserve(STREAM_BYTES)?;
         if !connection.calls.try_acquire() {
-            return overloaded("too many calls are in progress on this connection; retry later");
+            let message = "too many calls are in progress on this connection; retry later";
+            return Err(overloaded("engine.calls_per_connection", message));
         }
         if !node.calls.try_acquire() {
             connection.calls.release();
-            return overloaded("too many calls are in progress on this node; retry later");
+            let message = "too many calls are in progress on this node; retry later";
+            return Err(overloaded("engine.calls", message));
         }
         let (node, connection) = (node.clone(), connection.clone());
         let permit = Arc::new(Permit { node, connection, parked: AtomicBool::new(false) });
-        Ok(Self { deadline: Instant::now() + allowed, permit })
+        Ok(Self { deadline: Instant::now() + allowed, permit, charge: charge.clone() })
     }
 
     /// The call that a request belongs to. The admission layer attached it.
@@ -77,6 +88,16 @@ impl Call {
     /// Time left until the deadline.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Counts what the answers to so many members may take, or refuses the call.
+    pub fn reserve_answers(&self, members: usize) -> Result<(), Refusal> {
+        self.reserve_answer(members * MEMBER_ANSWER_BYTES)
+    }
+
+    /// Counts so many bytes of the answer, or refuses the call.
+    pub fn reserve_answer(&self, bytes: usize) -> Result<(), Refusal> {
+        self.charge.reserve(bytes)
     }
 
     /// Exchanges the in-progress permits for a parked one. `false`: too many calls are parked on its
@@ -150,18 +171,26 @@ mod tests {
         assert_eq!(timeout(&HeaderMap::new()), None);
     }
 
+    fn admit(
+        headers: &HeaderMap,
+        node: &Arc<AdmissionLoad>,
+        one: &Arc<ConnectionLoad>,
+    ) -> Result<Call, Refusal> {
+        Call::admit(headers, node, one, &Arc::new(AnswerCharge::new(node.clone(), one.clone())))
+    }
+
     #[tokio::test]
     async fn a_call_releases_its_permits_whether_parked_or_not() {
         let limits =
             LoadLimits { calls: 2, calls_per_connection: 1, parked_per_connection: 1, ..Default::default() };
         let node = Arc::new(AdmissionLoad::new(&limits));
-        let one = Arc::new(ConnectionLoad::new(&limits));
+        let one = Arc::new(ConnectionLoad::new(node.clone()));
         let none = HeaderMap::new();
 
-        let first = Call::admit(&none, &node, &one).unwrap();
-        assert_eq!(Call::admit(&none, &node, &one).err().unwrap().reason, Reason::Overloaded);
+        let first = admit(&none, &node, &one).unwrap();
+        assert_eq!(admit(&none, &node, &one).err().unwrap().reason, Reason::Overloaded);
         assert!(first.park());
-        let second = Call::admit(&none, &node, &one).unwrap();
+        let second = admit(&none, &node, &one).unwrap();
         assert!(!second.park(), "one call may park");
         assert_eq!((node.calls.in_use(), one.calls.in_use(), one.parked.in_use()), (1, 1, 1));
         drop((first, second));
@@ -171,10 +200,11 @@ mod tests {
     #[tokio::test]
     async fn a_call_with_too_little_time_is_refused() {
         let limits = LoadLimits::default();
-        let (node, one) = (Arc::new(AdmissionLoad::new(&limits)), Arc::new(ConnectionLoad::new(&limits)));
-        let refused = Call::admit(&headers("4m"), &node, &one).err().unwrap();
+        let node = Arc::new(AdmissionLoad::new(&limits));
+        let one = Arc::new(ConnectionLoad::new(node.clone()));
+        let refused = admit(&headers("4m"), &node, &one).err().unwrap();
         assert_eq!(refused.reason, Reason::DeadlineExceeded);
-        assert!(Call::admit(&headers("50m"), &node, &one).unwrap().left() <= Duration::from_millis(50));
-        assert!(Call::admit(&headers("1H"), &node, &one).unwrap().left() <= CALL_TIMEOUT_MAX);
+        assert!(admit(&headers("50m"), &node, &one).unwrap().left() <= Duration::from_millis(50));
+        assert!(admit(&headers("1H"), &node, &one).unwrap().left() <= CALL_TIMEOUT_MAX);
     }
 }

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
-use super::load::{ConnectionLoad, LoadLimits};
+use super::load::{AdmissionLoad, ConnectionLoad};
 
 /// Pause after a connection could not be accepted: most often the process is out of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -25,16 +25,16 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub struct Incoming {
     /// The bound port.
     listener: TcpListener,
-    /// The limits of each connection.
-    limits: LoadLimits,
+    /// The node's counters.
+    load: Arc<AdmissionLoad>,
     /// Runs after a failed accept.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Incoming {
     /// Accepts from a bound listener.
-    pub fn new(listener: TcpListener, limits: LoadLimits) -> Self {
-        Self { listener, limits, pause: None }
+    pub fn new(listener: TcpListener, load: Arc<AdmissionLoad>) -> Self {
+        Self { listener, load, pause: None }
     }
 }
 
@@ -51,7 +51,7 @@ impl Stream for Incoming {
                 Ok((stream, _)) => {
                     // Send small responses at once. Without this option the connection still works.
                     let _ = stream.set_nodelay(true);
-                    let load = Arc::new(ConnectionLoad::new(&self.limits));
+                    let load = Arc::new(ConnectionLoad::new(self.load.clone()));
                     return Poll::Ready(Some(Ok(Connection { stream, load })));
                 }
                 Err(error) => {

@@ -14,10 +14,10 @@ use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 use super::{
+    answer_bytes::{self, AnswerCharge},
     call::Call,
     load::{AdmissionLoad, ConnectionLoad},
     request_bytes::MeteredBody,
-    unread_bytes::{self, ResponseBytes, ResponseGuard},
 };
 use crate::grpc::status;
 
@@ -67,25 +67,23 @@ where
             return Box::pin(self.inner.call(request));
         };
         let began = Instant::now();
-        let connection = request.extensions().get::<Arc<ConnectionLoad>>().cloned().unwrap_or_default();
-        let admitted = match method {
-            "Dequeue" => unread_bytes::admit(&self.load.unread, &connection.unread),
-            _ => Ok(()),
-        };
-        let call = match admitted.and_then(|()| Call::admit(request.headers(), &self.load, &connection)) {
+        let connection = request.extensions().get::<Arc<ConnectionLoad>>().cloned();
+        // Only tests serve without connections of ours.
+        let connection = connection.unwrap_or_else(|| Arc::new(ConnectionLoad::new(self.load.clone())));
+        let charge = Arc::new(AnswerCharge::new(self.load.clone(), connection.clone()));
+        let call = match Call::admit(request.headers(), &self.load, &connection, &charge) {
             Ok(call) => call,
             Err(refusal) => {
                 let response = status::of_call(&refusal).into_http();
                 record(method, &response, began);
-                return Box::pin(std::future::ready(Ok(response)));
+                return Box::pin(async move { Ok(answer_bytes::hold(response, charge).await) });
             }
         };
         request.extensions_mut().insert(call.clone());
         let request = request.map(|body| Body::new(MeteredBody::new(body, self.load.clone())));
         let answer = self.inner.call(request);
-        let counters = [self.load.unread.clone(), connection.unread.clone()];
         Box::pin(async move {
-            let mut response = match timeout_at(call.deadline(), answer).await {
+            let response = match timeout_at(call.deadline(), answer).await {
                 Ok(response) => add_details(response?),
                 Err(_) => {
                     let message = "the deadline passed before the call completed";
@@ -93,10 +91,7 @@ where
                 }
             };
             record(method, &response, began);
-            if let Some(ResponseBytes(bytes)) = response.extensions_mut().remove() {
-                response = response.map(|body| Body::new(ResponseGuard::new(body, bytes, counters)));
-            }
-            Ok(response)
+            Ok(answer_bytes::hold(response, charge).await)
         })
     }
 }

@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use forebay_types::{Reason, Refusal};
+
 /// How much a node takes on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadLimits {
@@ -16,7 +18,7 @@ pub struct LoadLimits {
     pub parked_per_connection: usize,
     /// Bytes of requests that are being received or handled; bounds the node's memory.
     pub request_bytes: usize,
-    /// Bytes of dequeued items that clients have not read yet; beyond it dequeues are refused.
+    /// Bytes of answers that clients have not read yet; beyond it calls are refused.
     pub unread_bytes: usize,
     /// The same for one connection, so that one slow reader cannot block the others.
     pub unread_bytes_per_connection: usize,
@@ -37,21 +39,27 @@ impl Default for LoadLimits {
 
 /// What the node has taken on.
 pub struct AdmissionLoad {
+    /// The limits.
+    pub limits: LoadLimits,
+    /// Open connections.
+    pub connections: Permits,
     /// Calls in progress.
     pub calls: Permits,
     /// Bytes of requests in memory.
     pub request_bytes: Permits,
-    /// Response bytes that clients have not read yet.
-    pub unread: Arc<UnreadBytes>,
+    /// Bytes of answers that clients have not read yet.
+    pub unread: UnreadBytes,
 }
 
 impl AdmissionLoad {
     /// Nothing yet.
     pub fn new(limits: &LoadLimits) -> Self {
         Self {
+            limits: *limits,
+            connections: Permits::new(usize::MAX),
             calls: Permits::new(limits.calls),
             request_bytes: Permits::new(limits.request_bytes),
-            unread: Arc::new(UnreadBytes::new(limits.unread_bytes)),
+            unread: UnreadBytes::new(limits.unread_bytes),
         }
     }
 }
@@ -62,25 +70,35 @@ pub struct ConnectionLoad {
     pub calls: Permits,
     /// Long polls that wait for an item.
     pub parked: Permits,
-    /// Response bytes that the client has not read yet.
-    pub unread: Arc<UnreadBytes>,
+    /// Bytes of answers that the client has not read yet.
+    pub unread: UnreadBytes,
+    /// Counts the connection while it is open.
+    node: Arc<AdmissionLoad>,
 }
 
 impl ConnectionLoad {
-    /// Nothing yet.
-    pub fn new(limits: &LoadLimits) -> Self {
+    /// Nothing yet. The connection counts as open until this is dropped.
+    pub fn new(node: Arc<AdmissionLoad>) -> Self {
+        node.connections.try_acquire();
         Self {
-            calls: Permits::new(limits.calls_per_connection),
-            parked: Permits::new(limits.parked_per_connection),
-            unread: Arc::new(UnreadBytes::new(limits.unread_bytes_per_connection)),
+            calls: Permits::new(node.limits.calls_per_connection),
+            parked: Permits::new(node.limits.parked_per_connection),
+            unread: UnreadBytes::new(node.limits.unread_bytes_per_connection),
+            node,
         }
     }
 }
 
-impl Default for ConnectionLoad {
-    fn default() -> Self {
-        Self::new(&LoadLimits::default())
+impl Drop for ConnectionLoad {
+    fn drop(&mut self) {
+        self.node.connections.release();
     }
+}
+
+/// The refusal of a call that would exceed a limit, which is named by its key. It is counted.
+pub fn overloaded(limit: &'static str, message: &str) -> Refusal {
+    metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
+    Refusal::new(Reason::Overloaded, format!("{message} (the limit is `{limit}`)"))
 }
 
 /// A counter that never exceeds its maximum.
@@ -124,10 +142,10 @@ impl Permits {
     }
 }
 
-/// Counts response bytes until the client has read them.
+/// Counts bytes of answers until the client has read them.
 ///
-/// The size of a response is known only after its items are leased, so a response may exceed the maximum;
-/// the next dequeue is refused then.
+/// The size of an answer is known only after the call took effect, so an answer may exceed the maximum. The
+/// next call is refused then.
 #[derive(Debug)]
 pub struct UnreadBytes {
     /// Bytes that clients have not read yet.
@@ -142,12 +160,12 @@ impl UnreadBytes {
         Self { bytes: AtomicUsize::new(0), max }
     }
 
-    /// Counts a response.
-    pub fn add(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes, Ordering::AcqRel);
+    /// Counts bytes. Returns how many there were before.
+    pub fn add(&self, bytes: usize) -> usize {
+        self.bytes.fetch_add(bytes, Ordering::AcqRel)
     }
 
-    /// The response was read, or its client is gone.
+    /// They were read, or their client is gone.
     pub fn remove(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::AcqRel);
     }
@@ -157,9 +175,9 @@ impl UnreadBytes {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Whether no further response may be started.
-    pub fn is_full(&self) -> bool {
-        self.bytes() >= self.max
+    /// The limit.
+    pub fn max(&self) -> usize {
+        self.max
     }
 }
 

@@ -1,14 +1,13 @@
 //! Admission control: how many calls and bytes the node takes on, and what it answers beyond that.
 
+mod answer_bytes;
 mod call;
 mod connection;
 mod layer;
 mod load;
 mod request_bytes;
-mod unread_bytes;
 
 pub use call::Call;
 pub use connection::Incoming;
 pub use layer::AdmissionLayer;
 pub use load::{AdmissionLoad, LoadLimits};
-pub use unread_bytes::ResponseBytes;

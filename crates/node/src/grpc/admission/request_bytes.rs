@@ -7,11 +7,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use forebay_types::{Reason, Refusal};
 use http_body::{Frame, SizeHint};
 use tonic::{Status, body::Body};
 
-use super::load::AdmissionLoad;
+use super::load::{AdmissionLoad, overloaded};
 use crate::grpc::status;
 
 /// A request body that counts its bytes. It lives while the request is received and decoded.
@@ -44,8 +43,9 @@ impl http_body::Body for MeteredBody {
         };
         let bytes = frame.data_ref().map_or(0, Bytes::len);
         if !self.load.request_bytes.try_acquire_many(bytes) {
-            let message = "too many request bytes are in memory on this node; retry later";
-            return Poll::Ready(Some(Err(status::of_call(&Refusal::new(Reason::Overloaded, message)))));
+            let message = "too many bytes of requests are in memory on this node; retry later";
+            let refusal = overloaded("memory.request_bytes", message);
+            return Poll::Ready(Some(Err(status::of_call(&refusal))));
         }
         self.counted += bytes;
         Poll::Ready(Some(Ok(frame)))
