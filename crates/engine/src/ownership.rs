@@ -100,7 +100,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     core.lookups.drop_home(index);
     answers::abandoned(core, index, abandoned, sent);
     // Enqueues that waited for this shard to record the set of shards are told that it does not answer.
-    dedupe::retry_waiting_everywhere(core);
+    dedupe::resume_everywhere(core);
 }
 
 fn log_loss(slot: &Slot, epoch: u64) {

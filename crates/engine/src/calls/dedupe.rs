@@ -1,7 +1,7 @@
 //! Looks dedupe keys and request ids up before their items are stored: at their earlier homes first, if they
 //! have any, then at their home shard. One key is in flight once at a time.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use forebay_store::{DedupeHit, StoreError};
 use forebay_types::{ItemId, Refusal, Seq, ShardId, Timestamp};
@@ -32,26 +32,38 @@ enum LookupPlan {
     Unavailable,
 }
 
+/// Enqueues of one shard that try again in one turn.
+const RESUMED_PER_TURN_MAX: usize = 64;
+
 /// Queues an enqueue for the next batch, after a lookup where a key or a request id asks for one. It was
 /// charged.
-pub(crate) fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
-    loop {
-        // A second item with the same key in one call is a part of its own, behind the first.
-        let mut seen = HashSet::new();
-        let (first, rest): (Vec<AdmittedItem>, Vec<AdmittedItem>) =
-            part.items.into_iter().partition(|item| item.dedupe.is_none_or(|key| seen.insert(key)));
-        let (call, namespace, request) = (part.call, part.namespace, part.request);
-        let distinct = ShardEnqueue { call, namespace: namespace.clone(), request, items: first };
-        accept_distinct(core, index, distinct);
-        if rest.is_empty() {
-            return;
+pub(crate) fn accept(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
+    if part.items.iter().all(|item| item.dedupe.is_none()) {
+        return accept_distinct(core, index, part, false);
+    }
+    // A second item with the same key in one call is a part of its own, behind the first.
+    let ShardEnqueue { call, namespace, mut request, items } = part;
+    let mut copies: HashMap<KeyHash, usize> = HashMap::new();
+    let mut parts: Vec<Vec<AdmittedItem>> = Vec::new();
+    for item in items {
+        let copy = item.dedupe.map_or(0, |key| {
+            let count = copies.entry(key).or_default();
+            *count += 1;
+            *count - 1
+        });
+        if parts.len() <= copy {
+            parts.push(Vec::new());
         }
-        part = ShardEnqueue { call, namespace, request: None, items: rest };
+        parts[copy].push(item);
+    }
+    for items in parts {
+        let part = ShardEnqueue { call, namespace: namespace.clone(), request: request.take(), items };
+        accept_distinct(core, index, part, false);
     }
 }
 
-/// Queues an enqueue whose keys are distinct.
-fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
+/// Queues an enqueue whose keys are distinct. `has_waited`: it has waited for one of them.
+fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue, has_waited: bool) {
     let now = core.time.now();
     let keys = part.keys();
     let Some(shard) = core.slots.owned_mut(index) else {
@@ -60,13 +72,16 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
     if keys.is_empty() {
         return shard.enqueue(part);
     }
-    if shard.must_wait_for_keys(&keys, now) {
-        return shard.wait_for_keys(part);
+    if let Some(key) = shard.key_to_wait_for(&keys, has_waited) {
+        return shard.wait_for_key(key, part);
+    }
+    if !shard.takes_keys(now) {
+        return shard.pause_for_keys(part);
     }
     let plan = plan(core, index, &keys);
     let Some(shard) = core.slots.owned_mut(index) else { return refuse(core, index, part) };
     match plan {
-        LookupPlan::Wait => shard.wait_for_keys(part),
+        LookupPlan::Wait => shard.pause_for_keys(part),
         LookupPlan::Unavailable => {
             shard.hold_keys(&keys);
             refuse(core, index, part);
@@ -232,22 +247,30 @@ fn refuse(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
 
 /// An enqueue has its answer: what it held is free again.
 fn free(core: &mut Core, index: ShardIndex, part: &ShardEnqueue) {
-    if core.slots.owned_mut(index).is_some_and(|shard| shard.free(part)) {
-        retry_waiting(core, index);
+    if let Some(shard) = core.slots.owned_mut(index) {
+        shard.free(part);
     }
 }
 
-/// Enqueues that waited for a key, or for a generation, try again.
-pub(crate) fn retry_waiting(core: &mut Core, index: ShardIndex) {
-    let waiting = core.slots.owned_mut(index).map(|shard| shard.take_waiting_for_keys());
-    for part in waiting.into_iter().flatten() {
-        accept(core, index, part);
+/// Enqueues that waited for a key, or for a generation, try again: some now, the others in the next turn.
+pub(crate) fn resume(core: &mut Core, index: ShardIndex) {
+    for _ in 0..RESUMED_PER_TURN_MAX {
+        let resumed = core.slots.owned_mut(index).and_then(|shard| shard.next_resumed());
+        let Some(part) = resumed else { return };
+        let keys = part.keys();
+        accept_distinct(core, index, part, true);
+        if let Some(shard) = core.slots.owned_mut(index) {
+            shard.tried_keys(&keys);
+        }
     }
 }
 
-/// The same on every shard: the set of shards was recorded, or a shard was lost.
-pub(crate) fn retry_waiting_everywhere(core: &mut Core) {
+/// The set of shards was recorded, or a shard was lost: the enqueues of every shard that waited for that try
+/// again.
+pub(crate) fn resume_everywhere(core: &mut Core) {
     for index in core.slots.indexes() {
-        retry_waiting(core, index);
+        if let Some(shard) = core.slots.owned_mut(index) {
+            shard.resume_keys();
+        }
     }
 }

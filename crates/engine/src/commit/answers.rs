@@ -10,7 +10,7 @@ use crate::{
     index::ShardIndex,
     planted::{Bug, on},
     shard::{
-        Abandoned, Committed, ForgottenTopic, Undone,
+        Abandoned, Committed, Duplicate, ForgottenTopic, Undone,
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
         work::{SettleKind, ShardEnqueue},
     },
@@ -53,12 +53,14 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
         done(core, index, planned, &mut counts);
     }
     counts.report();
-    if committed.keys_released {
-        dedupe::retry_waiting(core, index);
+    let shard = core.slots[index].id;
+    for Duplicate { call, index, seq } in committed.duplicates {
+        let id = ItemId { shard, seq };
+        core.calls.enqueue_done(call, index, Ok(Enqueued { id, duplicate: true }));
     }
     if committed.topology_recorded {
         // Keys whose earlier home this shard is have waited for that.
-        dedupe::retry_waiting_everywhere(core);
+        dedupe::resume_everywhere(core);
     }
 }
 
@@ -109,7 +111,7 @@ fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts
 }
 
 /// A batch did not happen: what is refused of it is answered, the rest waits again.
-pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
+pub(crate) fn undone(core: &mut Core, undone: Undone) {
     let refusal = &undone.refusal;
     for name in undone.fetched {
         core.topics.wake(name);
@@ -128,9 +130,6 @@ pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
     }
     for part in undone.refused_waiting {
         refuse_enqueue(&mut core.calls, &part, refusal);
-    }
-    if undone.keys_released {
-        dedupe::retry_waiting(core, index);
     }
 }
 

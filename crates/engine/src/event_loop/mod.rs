@@ -15,7 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 #[cfg(feature = "planted-bugs")]
 use crate::invariant::broken;
 use crate::{
-    calls::{ack, active_topics, dequeue, enqueue, extend_lease, nack, status, stop},
+    calls::{ack, active_topics, dedupe, dequeue, enqueue, extend_lease, nack, status, stop},
     commit::scheduler,
     core::{Core, timers::Timer},
     dispatch::{delivery, prefetch, serve, undelivered},
@@ -111,6 +111,7 @@ fn advance(core: &mut Core) {
     core.slots.mark_due(node.at);
     let mut changed = core.slots.take_changed();
     for index in &changed {
+        dedupe::resume(core, *index);
         maintain::maintain(core, *index, node);
         prefetch::fetch_heads(&mut core.slots, &mut core.ids, *index);
     }

@@ -51,11 +51,11 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::Resolved(Verdict::Unstorable { why, bad }) => {
             metrics::counter!("forebay_poisoned_batches_total").increment(1);
             let undone = shard.unstorable(&why, &bad);
-            self::undone(core, index, undone);
+            self::undone(core, undone);
         }
         ShardEvent::Resolved(Verdict::DiskFull) => {
             let undone = shard.disk_full(at);
-            self::undone(core, index, undone);
+            self::undone(core, undone);
         }
         ShardEvent::Trouble(why) => health.strike(why, at),
         ShardEvent::Resolved(Verdict::Foreign { sent }) => ownership::lost(core, index, sent),
@@ -88,7 +88,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::Generations { live } => {
             let live = live.map_err(|error| health.note(error.to_string())).ok();
             shard.generations_changed(live, at.plus(RETRY_AFTER));
-            dedupe::retry_waiting(core, index);
+            shard.resume_keys();
         }
         ShardEvent::NotOwned { .. }
         | ShardEvent::Observed { .. }
@@ -114,9 +114,9 @@ fn committed(core: &mut Core, index: ShardIndex, committed: Option<Committed>) {
 }
 
 /// The batch in flight did not happen.
-fn undone(core: &mut Core, index: ShardIndex, undone: Option<Undone>) {
+fn undone(core: &mut Core, undone: Option<Undone>) {
     match undone {
-        Some(undone) => answers::undone(core, index, undone),
+        Some(undone) => answers::undone(core, undone),
         None => broken("a batch that is undone was in flight"),
     }
 }

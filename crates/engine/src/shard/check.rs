@@ -110,12 +110,13 @@ impl OwnedShard {
         let holding: Vec<&ShardEnqueue> =
             self.enqueues.iter().chain(self.keys.looked_up()).chain(in_flight).collect();
         let keys: Vec<KeyHash> = holding.iter().flat_map(|part| part.keys()).collect();
-        if let Some(key) = keys.iter().find(|key| !self.keys.is_held(&[**key])) {
+        if let Some(key) = keys.iter().find(|key| self.keys.held(&[**key]).is_none()) {
             return Err(format!("key {key:x?} waits and is not in flight"));
         }
         if keys.len() != self.keys.in_flight_count() {
             return Err(format!("{} keys wait, {} are in flight", keys.len(), self.keys.in_flight_count()));
         }
+        self.keys.check()?;
         let charged = holding.into_iter().chain(self.keys.waiting()).map(ShardEnqueue::charge).sum();
         self.budget.check(charged)
     }

@@ -1,12 +1,11 @@
 //! What a shard knows of dedupe keys and request ids: which are in flight, and in which tables they are
 //! stored.
 
-use std::collections::VecDeque;
-
-use forebay_types::{Monotonic, Timestamp};
+use forebay_types::{Monotonic, Seq, Timestamp};
 
 use super::{
     OwnedShard,
+    dedupe_keys::Duplicate,
     generations::GenerationChange,
     work::{KeyHash, ShardEnqueue},
 };
@@ -18,20 +17,49 @@ impl OwnedShard {
         self.tenure.marks.time.max(node_now)
     }
 
-    /// Whether an enqueue with these keys has to wait: another one holds one of them, or no generation takes
-    /// keys yet.
-    pub fn must_wait_for_keys(&self, keys: &[KeyHash], node_now: Timestamp) -> bool {
-        self.keys.is_held(keys) || self.generations.current(self.key_time(node_now)).is_none()
+    /// The key for which an enqueue with these keys has to wait: another one holds it. One that has not
+    /// waited yet also waits behind those that do.
+    pub fn key_to_wait_for(&self, keys: &[KeyHash], has_waited: bool) -> Option<KeyHash> {
+        self.keys.held(keys).or_else(|| if has_waited { None } else { self.keys.line(keys) })
     }
 
-    /// An enqueue waits until another one releases a key, or until a generation takes keys.
-    pub fn wait_for_keys(&mut self, part: ShardEnqueue) {
-        self.keys.wait(part);
+    /// Whether a generation takes keys.
+    pub fn takes_keys(&self, node_now: Timestamp) -> bool {
+        self.generations.current(self.key_time(node_now)).is_some()
     }
 
-    /// Takes the enqueues that wait for keys: they try again.
-    pub fn take_waiting_for_keys(&mut self) -> VecDeque<ShardEnqueue> {
-        self.keys.take_waiting()
+    /// An enqueue waits in the line of a key.
+    pub fn wait_for_key(&mut self, key: KeyHash, part: ShardEnqueue) {
+        self.keys.wait_for(key, part);
+    }
+
+    /// An enqueue waits until [`OwnedShard::resume_keys`].
+    pub fn pause_for_keys(&mut self, part: ShardEnqueue) {
+        self.keys.pause(part);
+    }
+
+    /// A generation may take keys now, or keys may be looked up: the enqueues that waited for that try again.
+    pub fn resume_keys(&mut self) {
+        self.keys.resume();
+    }
+
+    /// Takes the next enqueue that tries again; see [`OwnedShard::tried_keys`].
+    pub fn next_resumed(&mut self) -> Option<ShardEnqueue> {
+        self.keys.next_resumed()
+    }
+
+    /// An enqueue with these keys tried again. Where it left one of them free, the next in line tries.
+    pub fn tried_keys(&mut self, keys: &[KeyHash]) {
+        self.keys.resume_lines(keys);
+    }
+
+    /// An item is stored under a key: those in its line are answered with it.
+    pub(super) fn answer_line(&mut self, key: KeyHash, seq: Seq, duplicates: &mut Vec<Duplicate>) {
+        let Self { keys, budget, .. } = self;
+        keys.stored(key, |part, item| {
+            budget.release(&part.namespace, item.charge());
+            duplicates.push(Duplicate { call: part.call, index: item.index, seq });
+        });
     }
 
     /// These keys are in flight from now on.

@@ -44,6 +44,7 @@ pub(crate) use self::{
         decode_answer,
         undo::{Abandoned, Undone},
     },
+    dedupe_keys::Duplicate,
     generations::GenerationChange,
     status::TopicTotals,
     topics::ForgottenTopic,

@@ -58,6 +58,9 @@ impl OwnedShard {
     /// server's batch stalls.
     pub fn next_wake(&mut self, node: Moment, slow_after: Duration, deferred: bool) -> Option<Monotonic> {
         let moment = self.time.moment(node);
+        if self.keys.has_resumed() {
+            return Some(moment.at);
+        }
         let batch = match &self.in_flight {
             Some(batch) if !batch.slow => Some(batch.sent_at.plus(slow_after)),
             Some(_) => None,

@@ -28,11 +28,10 @@ impl OwnedShard {
         self.enqueues.push(part);
     }
 
-    /// An enqueue has its answer: its charge and its keys are free again. Returns whether others may have
-    /// waited for one of the keys.
-    pub fn free(&mut self, part: &ShardEnqueue) -> bool {
+    /// An enqueue has its answer: its charge and its keys are free again.
+    pub fn free(&mut self, part: &ShardEnqueue) {
         self.budget.release(&part.namespace, part.charge());
-        self.keys.release(&part.keys())
+        self.keys.release(&part.keys());
     }
 
     /// Nobody received a delivery: it is to be ended without a failure, and the item keeps its place. What is

@@ -10,6 +10,7 @@ use crate::{
     planted::{Bug, on},
     shard::{
         OwnedShard,
+        dedupe_keys::Duplicate,
         in_flight::{Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem},
         ready::item::ReadyItem,
         topics::ForgottenTopic,
@@ -31,8 +32,8 @@ pub(crate) struct Committed {
     pub expired: u64,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
-    /// Keys were released for which others may wait.
-    pub keys_released: bool,
+    /// Items that waited for a key which the batch stored.
+    pub duplicates: Vec<Duplicate>,
     /// The set of shards was recorded: keys on every shard may have waited for that.
     pub topology_recorded: bool,
 }
@@ -55,36 +56,29 @@ impl OwnedShard {
         let done = std::mem::take(&mut batch.planned);
         done.iter().for_each(|planned| self.end_delivery(planned));
         self.leases.begin(batch.number, std::mem::take(&mut batch.leases));
-        let mut keys_released = false;
-        done.iter().for_each(|planned| keys_released |= self.apply(planned));
+        let mut duplicates = Vec::new();
+        done.iter().for_each(|planned| self.apply(planned, &mut duplicates));
         self.sweeps.apply(&batch);
         let expired = batch.page.take().map_or(0, |page| self.apply_page(page, at));
         self.evict();
         let fetched = self.apply_prefetches();
         self.debug_check();
         let new_topics = batch.new_topics;
-        Some(Committed {
-            took,
-            new_topics,
-            dropped,
-            done,
-            expired,
-            fetched,
-            keys_released,
-            topology_recorded,
-        })
+        Some(Committed { took, new_topics, dropped, done, expired, fetched, duplicates, topology_recorded })
     }
 
-    /// Applies one thing that the batch did, but for ends of deliveries. Returns whether keys were released.
-    fn apply(&mut self, planned: &Planned) -> bool {
+    /// Applies one thing that the batch did, but for ends of deliveries.
+    fn apply(&mut self, planned: &Planned, duplicates: &mut Vec<Duplicate>) {
         match planned {
             Planned::Enqueue { part, results } => {
                 for (item, result) in part.items.iter().zip(results) {
-                    if let Ok(stored) = result {
-                        self.stored(item, stored);
+                    let Ok(stored) = result else { continue };
+                    self.stored(item, stored);
+                    if let Some(key) = item.dedupe {
+                        self.answer_line(key, stored.key.seq, duplicates);
                     }
                 }
-                return self.free(part);
+                self.free(part);
             }
             Planned::Lease { part, .. } => {
                 for reserved in &part.items {
@@ -102,7 +96,6 @@ impl OwnedShard {
             // Handed off items were never in a window, and ends are applied before.
             Planned::HandOff { .. } | Planned::Settle(_) | Planned::MoveLease(_) => {}
         }
-        false
     }
 
     /// A delivery ends, or moves to another lease row.

@@ -30,8 +30,6 @@ pub(crate) struct Undone {
     pub refusal: Refusal,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
-    /// Keys were released for which others may wait.
-    pub keys_released: bool,
 }
 
 /// What is left of a shard that was lost.
@@ -93,11 +91,9 @@ impl OwnedShard {
         batch.planned = rest;
         let handoffs_cancelled = self.requeue(batch);
         let refused_waiting = self.enqueues.drain();
-        let mut keys_released = false;
-        refused_waiting.iter().for_each(|part| keys_released |= self.free(part));
+        refused_waiting.iter().for_each(|part| self.free(part));
         let mut undone = self.undone(handoffs_cancelled, refused, budget::disk_full(self.id));
         undone.refused_waiting = refused_waiting;
-        undone.keys_released |= keys_released;
         Some(undone)
     }
 
@@ -108,10 +104,9 @@ impl OwnedShard {
         mut refused: Vec<Planned>,
         refusal: Refusal,
     ) -> Undone {
-        let mut keys_released = false;
         for planned in &mut refused {
             match planned {
-                Planned::Enqueue { part, .. } => keys_released |= self.free(part),
+                Planned::Enqueue { part, .. } => self.free(part),
                 Planned::Lease { part, .. } => self.unreserve(part.items.clone()),
                 Planned::HandOff { .. }
                 | Planned::Settle(_)
@@ -122,7 +117,7 @@ impl OwnedShard {
         self.topics.void_reads();
         let fetched = self.apply_prefetches();
         self.debug_check();
-        Undone { handoffs_cancelled, refused, refused_waiting: Vec::new(), refusal, fetched, keys_released }
+        Undone { handoffs_cancelled, refused, refused_waiting: Vec::new(), refusal, fetched }
     }
 
     /// Puts everything that was in a batch back where it waited. Returns the polls that were to be handed

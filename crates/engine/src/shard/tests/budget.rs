@@ -6,6 +6,10 @@ use super::*;
 
 const KEY: [u8; 16] = [1; 16];
 
+fn held(shard: &OwnedShard) -> bool {
+    shard.keys.held(&[KEY]).is_some()
+}
+
 fn keyed() -> AdmittedItem {
     AdmittedItem { dedupe: Some(KEY), ..item(0) }
 }
@@ -17,16 +21,27 @@ fn charges_and_keys_are_released_with_the_commit() {
     let charged = shard.budget.bytes();
     assert_eq!(charged, 1_000 + 2 * 129);
     build(&mut shard, 0);
-    assert_eq!((shard.budget.bytes(), shard.keys.is_held(&[KEY])), (charged, true));
-    assert!(commit(&mut shard, 0).keys_released);
-    assert_eq!((shard.budget.bytes(), shard.keys.is_held(&[KEY])), (0, false));
+    assert_eq!((shard.budget.bytes(), held(&shard)), (charged, true));
+    commit(&mut shard, 0);
+    assert_eq!((shard.budget.bytes(), held(&shard)), (0, false));
 }
 
 #[test]
-fn nobody_waits_for_keys_that_were_not_there() {
+fn those_that_wait_for_a_key_are_answered_with_the_commit_that_stores_it() {
     let mut shard = shard();
-    put(&mut shard, part(1, items(1)));
-    assert!(!run(&mut shard, 0).1.keys_released);
+    put(&mut shard, part(1, vec![keyed()]));
+    let other = AdmittedItem { index: 1, dedupe: Some([2; 16]), ..item(0) };
+    for (call, items) in [(2, vec![keyed(), other]), (3, vec![keyed()])] {
+        let waits = part(call, items);
+        shard.charge(&waits.namespace, waits.charge());
+        shard.wait_for_key(KEY, waits);
+    }
+    let (_, committed) = run(&mut shard, 0);
+    let answered: Vec<_> =
+        committed.duplicates.iter().map(|same| (same.call, same.index, same.seq)).collect();
+    assert_eq!(answered, [(2, 0, Seq(1)), (3, 0, Seq(1))]);
+    let rest = shard.next_resumed().unwrap();
+    assert_eq!((rest.call, rest.items.len(), shard.budget.bytes()), (2, 1, 129));
 }
 
 #[test]
@@ -47,8 +62,8 @@ fn what_is_refused_is_released() {
     let mut shard = shard();
     put(&mut shard, part(1, vec![keyed()]));
     build(&mut shard, 0);
-    assert!(shard.unstorable("too long", &[]).unwrap().keys_released);
-    assert_eq!((shard.budget.bytes(), shard.keys.is_held(&[KEY])), (0, false));
+    shard.unstorable("too long", &[]).unwrap();
+    assert_eq!((shard.budget.bytes(), held(&shard)), (0, false));
 }
 
 #[test]
@@ -56,22 +71,32 @@ fn what_is_tried_again_stays_charged() {
     let mut shard = shard();
     put(&mut shard, part(1, vec![keyed(), item(0)]));
     build(&mut shard, 0);
-    assert!(!shard.unstorable("too long", &[]).unwrap().keys_released);
-    assert_eq!((shard.budget.bytes(), shard.keys.is_held(&[KEY])), (2 * 129, true));
+    shard.unstorable("too long", &[]).unwrap();
+    assert_eq!((shard.budget.bytes(), held(&shard)), (2 * 129, true));
 }
 
 #[test]
-fn a_key_waits_while_another_enqueue_holds_it_or_no_generation_takes_keys() {
+fn a_key_waits_while_another_enqueue_holds_it_or_waits_for_it() {
+    let mut shard = shard();
+    put(&mut shard, part(1, vec![keyed()]));
+    assert_eq!(shard.key_to_wait_for(&[[2; 16], KEY], true), Some(KEY));
+    assert_eq!(shard.key_to_wait_for(&[[2; 16]], false), None);
+    let waits = ShardEnqueue { request: Some(KEY), ..part(2, items(1)) };
+    shard.charge(&waits.namespace, waits.charge());
+    shard.wait_for_key(KEY, waits);
+    shard.keys.release(&[KEY]);
+    shard.wait_for_key(KEY, part(3, items(1)));
+    assert_eq!(shard.key_to_wait_for(&[KEY], false), Some(KEY), "others came first");
+    assert_eq!(shard.key_to_wait_for(&[KEY], true), None, "this one has waited");
+}
+
+#[test]
+fn keys_are_taken_once_there_is_a_generation() {
     let second = u64::try_from(time(0).as_micros() / 1_000_000).unwrap();
     let mut shard = shard();
-    assert!(shard.must_wait_for_keys(&[KEY], time(0)), "there is no generation");
+    assert!(!shard.takes_keys(time(0)));
     shard.generations_changed(Some(vec![second]), at(0));
-    assert!(!shard.must_wait_for_keys(&[KEY], time(0)));
-    put(&mut shard, part(1, vec![keyed()]));
-    assert!(shard.must_wait_for_keys(&[KEY], time(0)));
-    assert!(!shard.must_wait_for_keys(&[[2; 16]], time(0)));
-    run(&mut shard, 0);
-    assert!(!shard.must_wait_for_keys(&[KEY], time(0)));
+    assert!(shard.takes_keys(time(0)));
 }
 
 #[test]

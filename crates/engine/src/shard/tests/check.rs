@@ -23,7 +23,7 @@ pub(in crate::shard) fn busy() -> OwnedShard {
     shard.begin_lookup(6, lookup);
     let waits = part(5, keyed(1));
     shard.charge(&waits.namespace, waits.charge());
-    shard.wait_for_keys(waits);
+    shard.pause_for_keys(waits);
     shard
 }
 
@@ -148,7 +148,8 @@ fn a_charge_for_nothing_is_found() {
 #[test]
 fn an_enqueue_that_was_lost_is_found() {
     let what = wrong(|shard| {
-        shard.take_waiting_for_keys();
+        shard.resume_keys();
+        shard.next_resumed();
     });
     assert_eq!(what, format!("{} bytes wait; budget {1}, tenants {1}", 6 * 129, 8 * 129));
 }

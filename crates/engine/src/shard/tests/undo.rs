@@ -84,13 +84,13 @@ fn the_bad_items_of_an_atomic_call_are_refused_alone() {
     put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(4)) });
     assert!(build(&mut shard, 0).atomic);
     let undone = shard.unstorable("too long", &[Seq(2)]).unwrap();
-    assert!(undone.refused.is_empty() && !undone.keys_released);
+    assert!(undone.refused.is_empty() && shard.keys.in_flight_count() == 1);
     let (batch, committed) = run(&mut shard, 0);
     assert_eq!(batch.inserts.len(), 3);
     let [Planned::Enqueue { results, .. }] = &committed.done[..] else { panic!("{:?}", committed.done) };
     let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, true, false, false]);
-    assert!(committed.keys_released);
+    assert_eq!(shard.keys.in_flight_count(), 0);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn an_atomic_call_of_which_no_bad_item_is_known_is_refused_whole() {
     put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(4)) });
     build(&mut shard, 0);
     let undone = shard.unstorable("too long", &[]).unwrap();
-    assert_eq!((items_of(&undone.refused).len(), undone.keys_released), (4, true));
+    assert_eq!((items_of(&undone.refused).len(), shard.keys.in_flight_count()), (4, 0));
     assert!(shard.is_idle());
 }
 
@@ -117,7 +117,7 @@ fn a_full_disk_refuses_enqueues_and_keeps_the_rest() {
     let undone = shard.disk_full(at(0)).unwrap();
     assert_eq!((items_of(&undone.refused), undone.refusal.reason), (vec![(8, 0), (8, 1)], Reason::DiskFull));
     let waiting: Vec<u64> = undone.refused_waiting.iter().map(|part| part.call).collect();
-    assert_eq!((waiting, undone.keys_released), (vec![9], true));
+    assert_eq!((waiting, shard.keys.in_flight_count()), (vec![9], 0));
     assert_eq!(shard.budget.bytes(), 0);
     let (batch, _) = run(&mut shard, 0);
     assert_eq!((batch.deletes.len(), batch.leases.len(), batch.inserts.len()), (1, 1, 0));
@@ -192,7 +192,7 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     shard.topics.with_window(T, |window| window.drop_bodies());
     let bodyless = share(2, reserve(&mut shard, T, 1));
     assert_eq!(shard.lease(bodyless, 5).len(), 1);
-    shard.wait_for_keys(part(2, items(1)));
+    shard.pause_for_keys(part(2, items(1)));
     shard.begin_lookup(6, part(3, items(1)));
     let abandoned = shard.abandon();
     assert_eq!(
