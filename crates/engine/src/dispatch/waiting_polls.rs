@@ -1,5 +1,7 @@
 //! Who waits for what a shard is about to store: the polls to which new items may be handed directly.
 
+use std::collections::BTreeMap;
+
 use forebay_types::TopicName;
 
 use super::head::head;
@@ -8,28 +10,22 @@ use crate::{
     core::{Core, slot::Slots, topics::TopicPart},
     index::ShardIndex,
     planted::{Bug, on},
-    shard::work::WaitingPolls,
+    shard::{OwnedShard, work::WaitingPolls},
 };
 
-/// The polls that wait for topics of a shard's waiting enqueues, as long as nothing of these topics is ready.
+/// The polls that wait for topics of a shard's next enqueues, as long as nothing of these topics is ready. At
+/// most one for each item: it takes one at least.
 pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls {
     let mut waiting = WaitingPolls::new();
-    let Some(shard) = core.slots.owned(index) else { return waiting };
-    let mut names: Vec<TopicName> = Vec::new();
-    for part in shard.waiting_enqueues() {
-        for item in &part.items {
-            let last = names.last();
-            if last.is_none_or(|name| name.topic != item.topic || name.namespace != part.namespace) {
-                names.push(TopicName { namespace: part.namespace.clone(), topic: item.topic.clone() });
-            }
-        }
+    if core.polls.is_empty() {
+        return waiting;
     }
-    names.sort_unstable();
-    names.dedup();
+    let Some(shard) = core.slots.owned(index) else { return waiting };
+    let items = next_items(shard);
     let moment = core.time.moment();
-    for name in names {
+    for (name, items) in items {
         let ids = core.topics.waiting(&name);
-        let polls: Vec<_> = ids.filter_map(|id| core.polls.get(id)?.waiting(id, &name)).collect();
+        let polls: Vec<_> = ids.filter_map(|id| core.polls.get(id)?.waiting(id, &name)).take(items).collect();
         if polls.is_empty() {
             continue;
         }
@@ -41,6 +37,18 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
         }
     }
     waiting
+}
+
+/// The topics of a shard's next enqueues, and how many items of each there are.
+fn next_items(shard: &OwnedShard) -> BTreeMap<TopicName, usize> {
+    let mut topics = BTreeMap::new();
+    for part in shard.next_enqueues() {
+        for items in part.items.chunk_by(|one, next| one.topic == next.topic) {
+            let name = TopicName { namespace: part.namespace.clone(), topic: items[0].topic.clone() };
+            *topics.entry(name).or_default() += items.len();
+        }
+    }
+    topics
 }
 
 /// Whether a shard has, or may have, something of a topic that could be delivered. Near the limits on leases

@@ -156,6 +156,19 @@ impl<T: Work> FairQueue<T> {
         self.turns.iter().flat_map(|at| &self.tenants[*at].work)
     }
 
+    /// About what a batch of so many rows takes: as much of each tenant as it would have of the rows.
+    pub fn next(&self, rows: usize) -> impl Iterator<Item = &T> {
+        let share = (rows / self.active.max(1)).max(1);
+        self.turns.iter().take(rows).flat_map(move |at| {
+            let mut taken = 0;
+            self.tenants[*at].work.iter().take_while(move |work| {
+                let fits = taken < share;
+                taken += work.cost().rows;
+                fits
+            })
+        })
+    }
+
     /// Takes everything that waits.
     pub fn drain(&mut self) -> Vec<T> {
         std::iter::from_fn(|| self.pop(|_| true)).map(|turn| turn.work).collect()
@@ -310,6 +323,14 @@ mod tests {
         let order: Vec<u64> = taken.iter().map(|part| part.call).collect();
         taken.into_iter().rev().for_each(|part| queue.put_back(part));
         assert_eq!((next(&mut queue, 3), queue.check()), (order, Ok(())));
+    }
+
+    #[test]
+    fn a_look_at_what_is_next_costs_as_much_as_a_batch_and_leaves_no_tenant_out() {
+        let calls: Vec<_> = (0..500).map(|id| ("a", id, 1)).collect();
+        let queue = queue(&[&calls[..], &[("b", 900, 1_000), ("b", 901, 1), ("c", 902, 1)]].concat());
+        let seen: Vec<u64> = queue.next(9).map(|part| part.call).collect();
+        assert_eq!(seen, [0, 1, 2, 900, 902]);
     }
 
     #[test]

@@ -99,9 +99,9 @@ impl OwnedShard {
         None
     }
 
-    /// Enqueues that wait for the next batch.
-    pub fn waiting_enqueues(&self) -> impl Iterator<Item = &ShardEnqueue> {
-        self.enqueues.iter()
+    /// About what the next batch takes of the enqueues that wait.
+    pub fn next_enqueues(&self) -> impl Iterator<Item = &ShardEnqueue> {
+        self.enqueues.next(self.settings.batch_rows)
     }
 
     /// Items that wait or are in flight: the longest queue comes last in a topic's choice of shards.
