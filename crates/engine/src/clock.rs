@@ -11,7 +11,7 @@ use forebay_types::{Clock, Monotonic, Timestamp};
 use crate::index::ServerIndex;
 
 /// One part in so many is how fast node time approaches its median.
-const SLEW: u32 = 10;
+const SLEW: i64 = 10;
 
 /// The node's time.
 pub(crate) struct NodeTime {
@@ -19,16 +19,21 @@ pub(crate) struct NodeTime {
     clock: Arc<dyn Clock>,
     /// How far each server's clock is ahead of the monotonic clock, in microseconds.
     votes: BTreeMap<ServerIndex, i64>,
+    /// The same, in order.
+    sorted: Vec<i64>,
     /// Node time at `read_at`, in microseconds.
     value: i64,
     /// When `value` was last brought up to date.
     read_at: Monotonic,
+    /// By how much the time that has passed since the last slew is not a whole multiple of [`SLEW`], in
+    /// microseconds. Without it, time that is read all the time would never slew.
+    slew_rest: i64,
 }
 
 impl NodeTime {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let (value, read_at) = (clock.wall().as_micros(), clock.monotonic());
-        Self { clock, votes: BTreeMap::new(), value, read_at }
+        Self { clock, votes: BTreeMap::new(), sorted: Vec::new(), value, read_at, slew_rest: 0 }
     }
 
     pub fn monotonic(&self) -> Monotonic {
@@ -38,11 +43,19 @@ impl NodeTime {
     /// A server's clock was read.
     pub fn vote(&mut self, server: ServerIndex, time: Timestamp) {
         self.votes.insert(server, time.as_micros() - micros(self.clock.monotonic()));
+        self.sort();
     }
 
     /// No shard of this server is owned any more, so its clock is not read.
     pub fn forget(&mut self, server: ServerIndex) {
         self.votes.remove(&server);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.sorted.clear();
+        self.sorted.extend(self.votes.values());
+        self.sorted.sort_unstable();
     }
 
     /// How far a server's clock is from node time, for operators.
@@ -62,18 +75,22 @@ impl NodeTime {
         let elapsed = micros(at) - micros(self.read_at);
         let target = self.median(at);
         let free = self.value + elapsed;
-        let slew = elapsed / i64::from(SLEW);
+        let slewing = elapsed + self.slew_rest;
+        let slew = slewing / SLEW;
+        self.slew_rest = slewing % SLEW;
         self.value = target.clamp(free - slew, free + slew).max(self.value);
         self.read_at = at;
         Timestamp::from_micros(self.value)
     }
 
-    /// The median of all clocks; of an even number, the lower middle.
+    /// The median of all clocks; of an even number, the lower middle. It is the wall clock, or else the vote
+    /// next to the middle on its side.
     fn median(&self, at: Monotonic) -> i64 {
-        let mut clocks: Vec<i64> = self.votes.values().map(|vote| vote + micros(at)).collect();
-        clocks.push(self.clock.wall().as_micros());
-        clocks.sort_unstable();
-        clocks[(clocks.len() - 1) / 2]
+        let middle = self.sorted.len() / 2;
+        let below = middle.checked_sub(1).map_or(i64::MIN, |below| self.sorted[below]);
+        let above = self.sorted.get(middle).copied().unwrap_or(i64::MAX);
+        let at = micros(at);
+        at + (self.clock.wall().as_micros() - at).clamp(below, above)
     }
 }
 
@@ -98,22 +115,24 @@ impl Moment {
 /// ahead of the node's, the shard's runs at half speed until it is met.
 #[derive(Debug)]
 pub(crate) struct ShardTime {
-    /// The shard's time at `read_at`.
+    /// The shard's time at `as_of`.
     value: Timestamp,
-    /// When `value` was last brought up to date.
-    read_at: Monotonic,
+    /// As of when. At half speed it moves by whole microseconds of `value`, so that nothing is lost however
+    /// often the time is read.
+    as_of: Monotonic,
 }
 
 impl ShardTime {
     pub fn new(fence: Timestamp, at: Monotonic) -> Self {
-        Self { value: fence, read_at: at }
+        Self { value: fence, as_of: at }
     }
 
     /// The shard's moment, given the node's.
     pub fn moment(&mut self, node: Moment) -> Moment {
-        let half = self.value.plus(node.at.since(self.read_at) / 2);
-        self.value = node.now.max(half);
-        self.read_at = node.at;
+        let whole = Duration::from_micros(node.at.since(self.as_of).as_micros() as u64 / 2);
+        let half = self.value.plus(whole);
+        (self.value, self.as_of) =
+            if node.now < half { (half, self.as_of.plus(2 * whole)) } else { (node.now, node.at) };
         Moment { now: self.value, at: node.at }
     }
 }
@@ -179,5 +198,51 @@ mod tests {
         let later = start.plus(Duration::from_micros(1_000));
         assert_eq!(shard(1_000, later), 2_500);
         assert_eq!(shard(5_000, later.plus(Duration::from_micros(4_000))), 5_000);
+    }
+
+    #[test]
+    fn time_slews_however_often_it_is_read() {
+        let hands = Arc::new(Hands::default());
+        hands.set(1_000_000, 0);
+        let mut time = NodeTime::new(hands.clone());
+        for passed in 1..=100_000 {
+            hands.set(9_000_000, 3 * passed);
+            time.now();
+        }
+        assert_eq!(time.now().as_micros(), 1_330_000);
+    }
+
+    #[test]
+    fn a_shard_that_is_ahead_moves_however_often_its_time_is_read() {
+        let start = Monotonic::from_start(Duration::ZERO);
+        let mut time = ShardTime::new(Timestamp::from_micros(1_000_000), start);
+        let mut shard = |passed| {
+            let at = start.plus(Duration::from_micros(passed));
+            time.moment(Moment { now: Timestamp::MIN, at }).now.as_micros()
+        };
+        for passed in 1..1_001 {
+            shard(passed);
+        }
+        assert_eq!((shard(1_001), shard(1_002)), (1_000_500, 1_000_501));
+    }
+
+    #[test]
+    fn the_median_is_the_middle_of_all_clocks_wherever_the_wall_clock_is() {
+        let hands = Arc::new(Hands::default());
+        hands.set(0, 500);
+        let mut time = NodeTime::new(hands.clone());
+        let at = hands.monotonic();
+        for (server, vote) in [700, 300, 900, 100, 500, 300].into_iter().enumerate() {
+            time.vote(ServerIndex(server), Timestamp::from_micros(vote));
+            for wall in (0..=1_000).step_by(50) {
+                hands.set(wall, 500);
+                let mut clocks: Vec<i64> = time.votes.values().map(|vote| vote + 500).collect();
+                clocks.push(wall);
+                clocks.sort_unstable();
+                assert_eq!(time.median(at), clocks[(clocks.len() - 1) / 2], "{clocks:?}, wall {wall}");
+            }
+        }
+        (0..6).for_each(|server| time.forget(ServerIndex(server)));
+        assert_eq!(time.median(at), 1_000);
     }
 }
