@@ -27,7 +27,7 @@ pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<De
     // otherwise waits for it.
     let outstanding = !waits && merge::is_any_outstanding(core, &names, at);
     if !waits && !outstanding {
-        return answer::empty(&mut core.polls, &mut core.topics, id);
+        return answer::empty(core, id);
     }
     let until = if waits { until } else { until.plus(HEAD_TIMEOUT) };
     core.timers.set(until, Timer::Poll(id));
@@ -54,7 +54,7 @@ fn refusal(core: &Core, call: &DequeueCall) -> Option<Refusal> {
 
 /// The caller went away: what is leased for it already is returned.
 pub(crate) fn caller_gone(core: &mut Core, id: u64) {
-    if let Some(leases) = answer::remove(&mut core.polls, &mut core.topics, id).and_then(|poll| poll.leases) {
+    if let Some(leases) = answer::remove(core, id).and_then(|poll| poll.leases) {
         let returns = leases.items.into_iter().map(|item| item.on_return).collect();
         undelivered::return_undelivered(&mut core.slots, returns);
     }

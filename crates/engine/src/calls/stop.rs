@@ -15,7 +15,7 @@ use crate::{
 pub(crate) fn serve(core: &mut Core, reply: oneshot::Sender<()>) {
     core.stopping.begin(reply);
     for id in core.polls.ids() {
-        answer::empty(&mut core.polls, &mut core.topics, id);
+        answer::empty(core, id);
     }
 }
 

@@ -11,6 +11,9 @@ impl Core {
     /// Checks that the parts agree with one another. The error says what does not.
     pub fn check(&self) -> Result<(), String> {
         self.topics.check(&owned_topics(&self.slots))?;
+        if let Some(poll) = self.timers.polls().find(|poll| self.polls.get(*poll).is_none()) {
+            return Err(format!("poll {poll} has a timer, and is answered"));
+        }
         check_polls(&self.polls, |name, poll| self.topics.waiting(name).any(|waiting| waiting == poll))
     }
 }

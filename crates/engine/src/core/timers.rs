@@ -1,38 +1,70 @@
 //! What is to be done at a time.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::collections::BTreeSet;
 
 use forebay_types::{Monotonic, TopicName};
+use rustc_hash::FxHashMap;
 
 /// What is to be done.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Timer {
-    /// A poll's wait is over, or the rest of its answer is late.
+    /// A poll's wait is over, or the rest of its answer is late. A poll has one: it moves if it is set again.
     Poll(u64),
-    /// A page of active topics has waited long enough.
+    /// A page of active topics has waited long enough. Each page that waits has one.
     Pages,
-    /// A shard's head was waited for long enough.
+    /// A shard's head was waited for long enough. A topic has one: the earliest that was set.
     Topic(TopicName),
 }
 
-/// Timers, the earliest first. One that has become pointless still fires, and does nothing.
+/// Timers, the earliest first.
 #[derive(Debug, Default)]
-pub(crate) struct Timers(BinaryHeap<Reverse<(Monotonic, Timer)>>);
+pub(crate) struct Timers {
+    /// All of them.
+    due: BTreeSet<(Monotonic, Timer)>,
+    /// When those of polls and topics are due.
+    times: FxHashMap<Timer, Monotonic>,
+}
 
 impl Timers {
     pub fn set(&mut self, at: Monotonic, timer: Timer) {
-        self.0.push(Reverse((at, timer)));
+        let set = self.times.get(&timer).copied();
+        match (&timer, set) {
+            (Timer::Topic(_), Some(earlier)) if earlier <= at => return,
+            (Timer::Poll(_) | Timer::Topic(_), _) => {
+                self.cancel(&timer);
+                self.times.insert(timer.clone(), at);
+            }
+            (Timer::Pages, _) => {}
+        }
+        self.due.insert((at, timer));
+    }
+
+    /// The timer of a poll or a topic is pointless.
+    pub fn cancel(&mut self, timer: &Timer) {
+        if let Some((timer, at)) = self.times.remove_entry(timer) {
+            self.due.remove(&(at, timer));
+        }
     }
 
     /// The next timer that is due.
     pub fn pop_due(&mut self, now: Monotonic) -> Option<Timer> {
-        let due = self.next_wake().is_some_and(|at| at <= now);
-        due.then(|| self.0.pop()).flatten().map(|Reverse((_, timer))| timer)
+        let (_, timer) = self.next_wake().filter(|at| *at <= now).and_then(|_| self.due.pop_first())?;
+        self.times.remove(&timer);
+        Some(timer)
     }
 
     /// When the next timer is due.
     pub fn next_wake(&self) -> Option<Monotonic> {
-        self.0.peek().map(|Reverse((at, _))| *at)
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The polls that have a timer. Checked in the simulation.
+    #[cfg(feature = "planted-bugs")]
+    pub fn polls(&self) -> impl Iterator<Item = u64> {
+        self.times.keys().filter_map(|timer| match timer {
+            Timer::Poll(id) => Some(*id),
+            Timer::Pages | Timer::Topic(_) => None,
+        })
     }
 }
 
@@ -59,5 +91,28 @@ mod tests {
         assert_eq!(timers.pop_due(at(99)), Some(Timer::Topic(TopicName::new("ns", "t"))));
         assert_eq!(timers.pop_due(at(99)), Some(Timer::Poll(3)));
         assert_eq!((timers.pop_due(at(99)), timers.next_wake()), (None, None));
+    }
+
+    #[test]
+    fn a_poll_has_one_timer_and_a_topic_its_earliest() {
+        let mut timers = Timers::default();
+        let topic = || Timer::Topic(TopicName::new("ns", "t"));
+        for ms in [30, 10, 20] {
+            timers.set(at(ms), Timer::Poll(1));
+            timers.set(at(ms), topic());
+        }
+        assert_eq!((timers.pop_due(at(19)), timers.pop_due(at(19))), (Some(topic()), None));
+        assert_eq!((timers.pop_due(at(99)), timers.pop_due(at(99))), (Some(Timer::Poll(1)), None));
+        timers.set(at(30), topic());
+        assert_eq!(timers.next_wake(), Some(at(30)), "one that fired is set anew");
+    }
+
+    #[test]
+    fn a_timer_that_is_cancelled_takes_no_memory() {
+        let mut timers = Timers::default();
+        (0..1_000).for_each(|poll| timers.set(at(20_000), Timer::Poll(poll)));
+        (0..1_000).for_each(|poll| timers.cancel(&Timer::Poll(poll)));
+        assert!(timers.due.is_empty() && timers.times.is_empty());
+        timers.cancel(&Timer::Poll(7));
     }
 }

@@ -3,17 +3,13 @@
 use forebay_types::Refusal;
 
 use crate::{
-    core::{
-        Core,
-        polls::{Poll, Polls},
-        topics::TopicDirectory,
-    },
+    core::{Core, polls::Poll, timers::Timer},
     messages::{delivery_guard::DeliveryGuard, event::Event},
 };
 
 /// Hands out what is leased for the poll, in the order of its demands.
 pub(crate) fn with_items(core: &mut Core, id: u64) {
-    let Some(mut poll) = remove(&mut core.polls, &mut core.topics, id) else { return };
+    let Some(mut poll) = remove(core, id) else { return };
     let mut leased = poll.leases.take().map(|leases| leases.items).unwrap_or_default();
     leased.sort_unstable_by_key(|item| item.position);
     metrics::counter!("forebay_delivered_total").increment(leased.len() as u64);
@@ -28,24 +24,25 @@ pub(crate) fn with_items(core: &mut Core, id: u64) {
 }
 
 /// Answers without items. A poll whose leases are under way is answered when they have ended.
-pub(crate) fn empty(polls: &mut Polls, topics: &mut TopicDirectory, id: u64) {
-    if polls.get(id).is_some_and(|poll| poll.leases.is_none())
-        && let Some(poll) = remove(polls, topics, id)
+pub(crate) fn empty(core: &mut Core, id: u64) {
+    if core.polls.get(id).is_some_and(|poll| poll.leases.is_none())
+        && let Some(poll) = remove(core, id)
     {
         let _ = poll.reply.send(Ok(DeliveryGuard::empty()));
     }
 }
 
 /// Refuses.
-pub(crate) fn refuse(polls: &mut Polls, topics: &mut TopicDirectory, id: u64, refusal: Refusal) {
-    if let Some(poll) = remove(polls, topics, id) {
+pub(crate) fn refuse(core: &mut Core, id: u64, refusal: Refusal) {
+    if let Some(poll) = remove(core, id) {
         let _ = poll.reply.send(Err(refusal));
     }
 }
 
 /// Forgets a poll.
-pub(crate) fn remove(polls: &mut Polls, topics: &mut TopicDirectory, id: u64) -> Option<Poll> {
-    let poll = polls.remove(id)?;
-    topics.remove_waiting(&poll.call.topic_names(), id);
+pub(crate) fn remove(core: &mut Core, id: u64) -> Option<Poll> {
+    let poll = core.polls.remove(id)?;
+    core.topics.remove_waiting(&poll.call.topic_names(), id);
+    core.timers.cancel(&Timer::Poll(id));
     Some(poll)
 }

@@ -156,7 +156,7 @@ fn wait_again(core: &mut Core, id: u64, again: bool) {
     }
     let Some(poll) = core.polls.get(id) else { return };
     if poll.until <= at || stopping {
-        return answer::empty(&mut core.polls, &mut core.topics, id);
+        return answer::empty(core, id);
     }
     let (until, names) = (poll.until, poll.call.topic_names());
     core.timers.set(until, Timer::Poll(id));
@@ -235,7 +235,7 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
         return core.timers.set(end, Timer::Poll(id));
     }
     if !find_known_items(core, id, at) {
-        answer::empty(&mut core.polls, &mut core.topics, id);
+        answer::empty(core, id);
     }
 }
 
@@ -282,6 +282,15 @@ mod tests {
         let mut core = core_with_poll(Duration::ZERO, None);
         time_out(&mut core, 1);
         assert!(core.polls.get(1).is_none(), "its wait is over");
+    }
+
+    #[test]
+    fn the_timer_of_a_poll_goes_with_it() {
+        let mut core = core_with_poll(Duration::from_secs(60), None);
+        let (at, late) = (core.time.monotonic(), Duration::from_secs(60));
+        core.timers.set(at.plus(late), Timer::Poll(1));
+        answer::empty(&mut core, 1);
+        assert_eq!(core.timers.next_wake(), None);
     }
 
     #[test]

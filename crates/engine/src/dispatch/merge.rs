@@ -144,9 +144,7 @@ fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
         let since = shard.outstanding_since(part.topic, at);
         if at.since(since) < HEAD_TIMEOUT {
             wait = true;
-            if since == at {
-                timers.set(at.plus(HEAD_TIMEOUT), Timer::Topic(name.clone()));
-            }
+            timers.set(since.plus(HEAD_TIMEOUT), Timer::Topic(name.clone()));
         } else {
             metrics::counter!("forebay_heads_left_out_total").increment(1);
         }

@@ -42,7 +42,7 @@ pub(crate) fn find_known_items(core: &mut Core, id: u64, at: Monotonic) -> bool 
 fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
     let Some(poll) = core.polls.get(id) else { return true };
     if poll.reply.is_closed() {
-        answer::remove(&mut core.polls, &mut core.topics, id);
+        answer::remove(core, id);
         return true;
     }
     let call = poll.call.clone();
@@ -51,7 +51,7 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
         Pick::TooManyLeased => {
             let message = "the limit of leased items is reached: ack some, or wait for leases to end";
             let refusal = Refusal::new(Reason::TooManyLeased, message).retry_after(RETRY_AFTER);
-            answer::refuse(&mut core.polls, &mut core.topics, id, refusal);
+            answer::refuse(core, id, refusal);
             true
         }
         Pick::Found(shards) => {
