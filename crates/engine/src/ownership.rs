@@ -78,6 +78,15 @@ pub(crate) fn on_released(core: &mut Core, index: ShardIndex) {
     lost(core, index, false);
 }
 
+/// A batch failed again and again: the shard's task takes it over anew. `sent`: COMMIT of the batch was sent,
+/// so its outcome is unknown.
+pub(crate) fn given_up(core: &mut Core, index: ShardIndex, why: String, sent: bool) {
+    let slot = &mut core.slots[index];
+    slot.state = ShardState::Unreachable;
+    slot.health.note(why);
+    lost(core, index, sent);
+}
+
 /// A shard is no longer ours. `sent`: COMMIT of the batch in flight was sent, so its outcome is unknown.
 pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     let at = core.time.monotonic();

@@ -18,8 +18,18 @@ pub enum ErrorClass {
     /// The server is overloaded, read-only or shutting down. The statement had no effect, and the session
     /// keeps its connection. Try again later.
     Unavailable,
-    /// There is no connection, or an unrecognized error leaves its state in doubt. The session drops it.
+    /// There is no connection. Connect again.
     Disconnected,
+    /// An error that this program does not know. It leaves the connection's state in doubt, so the session
+    /// drops it. Whoever tries again does so a few times only: nobody knows whether that helps.
+    Unrecognized,
+}
+
+impl ErrorClass {
+    /// Whether the connection can't be used any more.
+    pub(crate) fn breaks_connection(self) -> bool {
+        matches!(self, Self::Disconnected | Self::Unrecognized)
+    }
 }
 
 /// A statement or a read that failed and changed nothing.

@@ -13,9 +13,9 @@ use crate::{
     dispatch::delivery,
     index::{ServerIndex, ShardIndex},
     invariant::broken,
-    messages::shard::{ScanResult, ShardEvent, Verdict},
+    messages::shard::{ScanResult, ShardEvent, ShardOrder, Verdict},
     ownership,
-    shard::{Committed, Undone},
+    shard::{BodiesRead, Committed, Undone},
 };
 
 /// A server whose clock is further off is reported.
@@ -40,7 +40,7 @@ pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: Shard
 /// Handles what concerns the shard that is owned now.
 fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
     let at = core.time.monotonic();
-    let Slot { id, server, health, holding, .. } = &mut core.slots[index];
+    let Slot { id, server, term, health, holding, tasks, .. } = &mut core.slots[index];
     let Some(holding) = holding else { return broken("a current term has a shard") };
     let shard = &mut holding.shard;
     match event {
@@ -59,6 +59,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         }
         ShardEvent::Trouble(why) => health.strike(why, at),
         ShardEvent::Resolved(Verdict::Foreign { sent }) => ownership::lost(core, index, sent),
+        ShardEvent::Resolved(Verdict::GivenUp { why, sent }) => ownership::given_up(core, index, why, sent),
         ShardEvent::ClaimLost => ownership::lost(core, index, false),
         ShardEvent::Renewed { began, server_time } => {
             shard.renewed(began);
@@ -73,7 +74,11 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         }
         ShardEvent::Bodies { read, bodies } => {
             let bodies = or_strike(bodies, health, at);
-            if let Some(lease) = shard.bodies_read(read, bodies) {
+            let BodiesRead { failed, wrong_memory } = shard.bodies_read(read, bodies);
+            if wrong_memory {
+                let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
+            }
+            if let Some(lease) = failed {
                 delivery::lease_failed(core, index, lease);
             }
         }
@@ -85,9 +90,12 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::ItemLocated { request, location } => {
             settle::located(core, index, &request, location);
         }
-        ShardEvent::Generations { live } => {
-            let live = live.map_err(|error| health.note(error.to_string())).ok();
-            shard.generations_changed(live, at.plus(RETRY_AFTER));
+        ShardEvent::Generations { live, error } => {
+            let retry_at = error.map(|error| {
+                health.note(error.to_string());
+                at.plus(RETRY_AFTER)
+            });
+            shard.generations_changed(live, retry_at);
             shard.resume_keys();
         }
         ShardEvent::NotOwned { .. }

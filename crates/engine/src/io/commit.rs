@@ -9,14 +9,53 @@ use crate::{
     planted::{Bug, on},
 };
 
+/// So many failures of one batch that are neither conflicts nor lost connections, and the shard is given up.
+const FAILURES_MAX: u32 = 8;
+/// The same for conflicts. Each may have waited for a lock for some seconds.
+const CONFLICTS_MAX: u32 = 32;
+
 /// What to do about a commit that failed.
 enum Failure {
     /// It is known how it ended.
     Ended(Verdict),
-    /// Rolled back by a conflict: do the same again.
-    Repeat,
-    /// Ask the store for the outcome. `why` is for people.
-    Resolve { why: String },
+    /// Rolled back by a conflict: do the same again. `why` is for people.
+    Repeat { why: String },
+    /// Ask the store for the outcome.
+    Resolve(StoreError),
+    /// The fence statement failed: ask the store for the outcome.
+    FenceMoved { why: String },
+}
+
+/// How often a batch has failed so far.
+struct Tries {
+    backoff: Backoff,
+    /// Neither by a conflict nor by a lost connection.
+    failures: u32,
+    /// By a conflict.
+    conflicts: u32,
+    /// At the fence.
+    behind: u32,
+}
+
+impl Tries {
+    fn new() -> Self {
+        Self { backoff: Backoff::new(), failures: 0, conflicts: 0, behind: 0 }
+    }
+
+    /// Counts a failure.
+    fn count(&mut self, class: ErrorClass) {
+        match class {
+            // It ends when the database is back.
+            ErrorClass::Disconnected => {}
+            ErrorClass::Replay => self.conflicts += 1,
+            _ => self.failures += 1,
+        }
+    }
+
+    /// It was tried often enough.
+    fn are_used_up(&self) -> bool {
+        self.failures >= FAILURES_MAX || self.conflicts >= CONFLICTS_MAX
+    }
 }
 
 /// Commits a batch. `atomic`: it must not be cut, so a row that can't be stored is found here.
@@ -26,40 +65,54 @@ pub(super) async fn commit(
     batch: &Batch,
     atomic: bool,
 ) -> Verdict {
-    let mut backoff = Backoff::new();
+    let mut tries = Tries::new();
     let mut sent = false;
-    let mut behind = 0;
     loop {
         let Err(error) = writer.commit(batch).await else {
             return Verdict::Committed { last: batch.number };
         };
         sent |= matches!(error, CommitError::Unknown(_));
-        behind += u32::from(matches!(error, CommitError::FenceMoved));
-        let why = match failure(task, writer, batch, error, atomic).await {
+        let (why, disk_full) = match failure(task, writer, batch, error, atomic).await {
             Failure::Ended(verdict) => return verdict,
-            Failure::Repeat => {
-                backoff.pause(&mut task.rng).await;
+            Failure::Repeat { why } => {
+                tries.count(ErrorClass::Replay);
+                if tries.are_used_up() {
+                    return give_up(task, batch.number, why, sent);
+                }
+                tries.backoff.pause(&mut task.rng).await;
                 continue;
             }
-            Failure::Resolve { why } => why,
+            Failure::Resolve(error) => {
+                tries.count(error.class);
+                (error.message, error.class == ErrorClass::DiskFull)
+            }
+            Failure::FenceMoved { why } => {
+                tries.behind += 1;
+                (why, false)
+            }
         };
         log_failure(task, batch.number, &why);
-        task.events.send(ShardEvent::Trouble(why));
+        task.events.send(ShardEvent::Trouble(why.clone()));
         match resolve(task, writer, batch.number).await {
-            Outcome::Committed => return confirm(task, writer, batch).await,
-            Outcome::NotCommitted if behind > 1 => {
+            Ok(Outcome::Committed) => return confirm(task, writer, batch).await,
+            Ok(Outcome::NotCommitted) if tries.behind > 1 => {
                 // The fence is ours and behind us: the server has lost what it had committed, so what is in
                 // memory is wrong. The shard is loaded anew.
                 log_lost_batches(task, batch.number);
                 return Verdict::Foreign { sent };
             }
-            Outcome::NotCommitted => {
+            Ok(Outcome::NotCommitted) if disk_full => return Verdict::DiskFull,
+            Ok(Outcome::NotCommitted) if tries.are_used_up() => {
+                return give_up(task, batch.number, why, false);
+            }
+            Ok(Outcome::NotCommitted) => {
                 // The old connection is dead and the fence has not moved: the COMMIT that was sent did not
                 // happen.
                 sent = false;
-                backoff.pause(&mut task.rng).await;
+                tries.backoff.pause(&mut task.rng).await;
             }
-            Outcome::Foreign => return Verdict::Foreign { sent },
+            Ok(Outcome::Foreign) => return Verdict::Foreign { sent },
+            Err(why) => return give_up(task, batch.number, why, sent),
         }
     }
 }
@@ -74,16 +127,16 @@ async fn failure(
 ) -> Failure {
     let error = match error {
         CommitError::RolledBack(error) => error,
-        CommitError::FenceMoved => return Failure::Resolve { why: error.to_string() },
+        CommitError::FenceMoved => return Failure::FenceMoved { why: error.to_string() },
         CommitError::Unknown(_) if on(Bug::UnknownAsCommitted) => {
             return Failure::Ended(Verdict::Committed { last: batch.number });
         }
-        CommitError::Unknown(error) => return Failure::Resolve { why: error.to_string() },
+        CommitError::Unknown(error) => return Failure::Resolve(error),
     };
     match error.class {
         ErrorClass::Poison if atomic => match bisect(writer, batch).await {
             Some(bad) => Failure::Ended(Verdict::Unstorable { why: error.message, bad }),
-            None => Failure::Resolve { why: error.message },
+            None => Failure::Resolve(error),
         },
         ErrorClass::Poison => Failure::Ended(Verdict::Unstorable { why: error.message, bad: Vec::new() }),
         ErrorClass::DiskFull => Failure::Ended(Verdict::DiskFull),
@@ -94,26 +147,48 @@ async fn failure(
                 %error,
                 "a conflict rolled back batch {number} of shard {id}; repeating it"
             );
-            Failure::Repeat
+            Failure::Repeat { why: error.message }
         }
-        ErrorClass::Unavailable | ErrorClass::Disconnected | ErrorClass::Schema => {
-            Failure::Resolve { why: error.to_string() }
+        ErrorClass::Unavailable
+        | ErrorClass::Disconnected
+        | ErrorClass::Schema
+        | ErrorClass::Unrecognized => Failure::Resolve(error),
+    }
+}
+
+/// Asks until the store knows a batch's outcome. Fails where the store answers, and with errors that waiting
+/// does not end.
+async fn resolve(task: &mut ShardTask, writer: &mut dyn Writer, number: u64) -> Result<Outcome, String> {
+    let mut tries = Tries::new();
+    loop {
+        match writer.resolve(number).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(error) => {
+                still_unknown(task, number, &error);
+                // What is not available is asked for as long as it takes.
+                if error.class != ErrorClass::Unavailable {
+                    tries.count(error.class);
+                }
+                if tries.are_used_up() {
+                    return Err(error.message);
+                }
+                tries.backoff.pause(&mut task.rng).await;
+            }
         }
     }
 }
 
-/// Asks until the store knows a batch's outcome.
-async fn resolve(task: &mut ShardTask, writer: &mut dyn Writer, number: u64) -> Outcome {
-    let mut backoff = Backoff::new();
-    loop {
-        match writer.resolve(number).await {
-            Ok(outcome) => return outcome,
-            Err(error) => {
-                still_unknown(task, number, &error);
-                backoff.pause(&mut task.rng).await;
-            }
-        }
-    }
+/// A batch fails again and again, in a way that is not known to pass: the shard is taken over anew.
+fn give_up(task: &ShardTask, batch: u64, why: String, sent: bool) -> Verdict {
+    let ShardTask { id, server, .. } = task;
+    metrics::counter!("forebay_shards_given_up_total").increment(1);
+    tracing::error!(
+        shard.id = id.0,
+        batch,
+        error = why,
+        "batch {batch} of shard {id} ({server}) fails again and again; giving the shard up to take it over anew"
+    );
+    Verdict::GivenUp { why, sent }
 }
 
 fn log_failure(task: &ShardTask, batch: u64, error: &str) {
@@ -149,26 +224,35 @@ fn still_unknown(task: &ShardTask, batch: u64, error: &StoreError) {
 /// A row that a read-back saw may not be on disk yet. It is answered only after a further fenced write.
 async fn confirm(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Batch) -> Verdict {
     let mut empty = Batch { number: batch.number + 1, marks: batch.marks, ..Batch::default() };
-    let mut backoff = Backoff::new();
+    let mut tries = Tries::new();
     loop {
-        match writer.commit(&empty).await {
+        let why = match writer.commit(&empty).await {
             Ok(()) => return Verdict::Committed { last: empty.number },
-            Err(error) => task.events.send(ShardEvent::Trouble(error.to_string())),
-        }
+            Err(error) => {
+                if let CommitError::RolledBack(error) | CommitError::Unknown(error) = &error {
+                    tries.count(error.class);
+                }
+                error.to_string()
+            }
+        };
+        task.events.send(ShardEvent::Trouble(why.clone()));
         match resolve(task, writer, empty.number).await {
+            _ if tries.are_used_up() => return give_up(task, batch.number, why, true),
             // This one may not be on disk either: it takes another.
-            Outcome::Committed => empty.number += 1,
+            Ok(Outcome::Committed) => empty.number += 1,
             // A restart of the server may have undone the batch itself: ask again for the whole of it.
-            Outcome::NotCommitted => match resolve(task, writer, empty.number - 1).await {
-                Outcome::Committed => {}
-                Outcome::NotCommitted if empty.number == batch.number + 1 => {
+            Ok(Outcome::NotCommitted) => match resolve(task, writer, empty.number - 1).await {
+                Ok(Outcome::Committed) => {}
+                Ok(Outcome::NotCommitted) if empty.number == batch.number + 1 => {
                     return Box::pin(commit(task, writer, batch, false)).await;
                 }
-                Outcome::NotCommitted => empty.number -= 1,
-                Outcome::Foreign => return Verdict::Foreign { sent: true },
+                Ok(Outcome::NotCommitted) => empty.number -= 1,
+                Ok(Outcome::Foreign) => return Verdict::Foreign { sent: true },
+                Err(why) => return give_up(task, batch.number, why, true),
             },
-            Outcome::Foreign => return Verdict::Foreign { sent: true },
+            Ok(Outcome::Foreign) => return Verdict::Foreign { sent: true },
+            Err(why) => return give_up(task, batch.number, why, true),
         }
-        backoff.pause(&mut task.rng).await;
+        tries.backoff.pause(&mut task.rng).await;
     }
 }

@@ -48,8 +48,8 @@ pub(super) async fn renew(renewals: Renewals) {
                 () = &mut next => break,
                 order = orders.recv() => match order {
                     Some(ShardOrder::Generations { live, create, drop, .. }) => {
-                        let live = generations(heartbeat.as_mut(), live, create, drop).await;
-                        events.send(ShardEvent::Generations { live });
+                        let (live, error) = generations(heartbeat.as_mut(), live, create, drop).await;
+                        events.send(ShardEvent::Generations { live, error });
                     }
                     Some(_) => {}
                     None => return,
@@ -59,21 +59,27 @@ pub(super) async fn renew(renewals: Renewals) {
     }
 }
 
-/// Creates and drops generations. Returns those that exist then.
+/// Creates and drops generations, each as far as that succeeds. Returns those that exist then, and the last
+/// failure.
 async fn generations(
     heartbeat: &mut dyn Heartbeat,
     mut live: Vec<u64>,
     create: Vec<u64>,
     drop: Vec<u64>,
-) -> Result<Vec<u64>, StoreError> {
+) -> (Vec<u64>, Option<StoreError>) {
+    let mut failed = None;
     for number in create {
-        heartbeat.create_generation(number).await?;
-        live.push(number);
+        match heartbeat.create_generation(number).await {
+            Ok(()) => live.push(number),
+            Err(error) => failed = Some(error),
+        }
     }
     for number in drop {
-        heartbeat.drop_generation(number).await?;
-        live.retain(|other| *other != number);
+        match heartbeat.drop_generation(number).await {
+            Ok(()) => live.retain(|other| *other != number),
+            Err(error) => failed = Some(error),
+        }
     }
     live.sort_unstable();
-    Ok(live)
+    (live, failed)
 }

@@ -19,7 +19,7 @@ use crate::messages::shard::{ShardEvent, ShardOrder, Verdict};
 enum End {
     /// It was given up, or the event loop is gone.
     Released,
-    /// Another node owns it.
+    /// Another node owns it, or it is taken over anew.
     Lost,
 }
 
@@ -77,11 +77,14 @@ async fn serve(
         };
         match order {
             // Meant for an earlier term, whose memory the event loop has dropped.
-            Some(ShardOrder::Commit { term, .. } | ShardOrder::Generations { term, .. })
-                if term != task.events.term => {}
+            Some(
+                ShardOrder::Commit { term, .. }
+                | ShardOrder::Generations { term, .. }
+                | ShardOrder::TakeAnew { term },
+            ) if term != task.events.term => {}
             Some(ShardOrder::Commit { batch, atomic, .. }) => {
                 let verdict = commit(task, writer.as_mut(), &batch, atomic).await;
-                let lost = matches!(verdict, Verdict::Foreign { .. });
+                let lost = matches!(verdict, Verdict::Foreign { .. } | Verdict::GivenUp { .. });
                 task.events.send(ShardEvent::Resolved(verdict));
                 if lost {
                     break End::Lost;
@@ -89,6 +92,10 @@ async fn serve(
             }
             Some(order @ ShardOrder::Generations { .. }) => {
                 let _ = generations.send(order);
+            }
+            Some(ShardOrder::TakeAnew { .. }) => {
+                task.events.send(ShardEvent::ClaimLost);
+                break End::Lost;
             }
             Some(ShardOrder::Release) => {
                 if let Err(error) = writer.release().await {

@@ -32,6 +32,11 @@ pub(crate) enum ShardOrder {
         /// To be dropped.
         drop: Vec<u64>,
     },
+    /// What the node knows of the shard is wrong: take it over anew.
+    TakeAnew {
+        /// The term whose memory is wrong.
+        term: u64,
+    },
     /// Give the shard up and end.
     Release,
 }
@@ -109,7 +114,9 @@ pub(crate) enum ShardEvent {
     /// Generations of the dedupe table were created and dropped.
     Generations {
         /// Those that exist now.
-        live: Result<Vec<u64>, StoreError>,
+        live: Vec<u64>,
+        /// What could not be done.
+        error: Option<StoreError>,
     },
 }
 
@@ -131,6 +138,13 @@ pub(crate) enum Verdict {
     DiskFull,
     /// Another node owns the shard.
     Foreign {
+        /// COMMIT was sent, so nobody can tell the outcome.
+        sent: bool,
+    },
+    /// It failed again and again. The shard is taken over anew.
+    GivenUp {
+        /// What the database said.
+        why: String,
         /// COMMIT was sent, so nobody can tell the outcome.
         sent: bool,
     },

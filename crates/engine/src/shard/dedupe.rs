@@ -88,8 +88,8 @@ impl OwnedShard {
         self.generations.live().to_vec()
     }
 
-    /// A change of generations ended; `None` if it failed.
-    pub fn generations_changed(&mut self, live: Option<Vec<u64>>, retry_at: Monotonic) {
+    /// A change of generations ended, with these. What could not be done is tried again after `retry_at`.
+    pub fn generations_changed(&mut self, live: Vec<u64>, retry_at: Option<Monotonic>) {
         self.generations.end_change(live, retry_at);
     }
 

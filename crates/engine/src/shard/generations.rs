@@ -14,6 +14,8 @@ const GENERATION_MIN: Duration = Duration::from_secs(60);
 pub(super) struct Generations {
     /// Oldest first. The number of each is the second from which on it takes keys.
     live: Vec<u64>,
+    /// The first one, or the first after a long pause, that was to be created last.
+    first_tried: Option<u64>,
     /// One is being created or dropped.
     changing: bool,
     /// The next try after a failure waits until then.
@@ -63,9 +65,11 @@ impl Generations {
         let mut create = Vec::new();
         let mut last = self.live.last().copied();
         if last.is_none_or(|last| last + 2 * span.as_secs() <= seconds) {
-            // The first, or the first after a long pause.
-            create.push(seconds);
-            last = Some(seconds);
+            // The first, or the first after a long pause. A try that failed may have created it all the same.
+            let tried = self.first_tried.filter(|tried| tried + span.as_secs() > seconds);
+            let first = *self.first_tried.insert(tried.unwrap_or(seconds));
+            create.push(first);
+            last = Some(first);
         }
         if let Some(last) = last
             && last + span.as_secs() / 2 <= seconds
@@ -82,13 +86,11 @@ impl Generations {
         Some(GenerationChange { live: self.live.clone(), create, drop })
     }
 
-    /// A change ended; `None` if it failed, so it is tried again after `retry_at`.
-    pub fn end_change(&mut self, live: Option<Vec<u64>>, retry_at: Monotonic) {
+    /// A change ended, with these generations. What is missing is tried again after `retry_at`.
+    pub fn end_change(&mut self, live: Vec<u64>, retry_at: Option<Monotonic>) {
         self.changing = false;
-        match live {
-            Some(live) => self.live = live,
-            None => self.not_before = retry_at,
-        }
+        self.live = live;
+        self.not_before = retry_at.unwrap_or(self.not_before);
     }
 
     /// When [`Generations::begin_change`] has something to do. `None`: a change is under way.
@@ -129,11 +131,11 @@ mod tests {
         let change = generations.begin_change(&settings, second(1_000), at).unwrap();
         assert_eq!((change.create, change.drop), (vec![1_000], vec![]));
         assert_eq!(generations.begin_change(&settings, second(1_001), at), None, "one change at a time");
-        generations.end_change(Some(vec![1_000]), at);
+        generations.end_change(vec![1_000], None);
         assert_eq!(generations.current(second(999)), None);
         let change = generations.begin_change(&settings, second(1_300), at).unwrap();
         assert_eq!(change.create, [1_600], "half a span ahead");
-        generations.end_change(Some(vec![1_000, 1_600]), at);
+        generations.end_change(vec![1_000, 1_600], None);
         assert_eq!(generations.current(second(1_599)), Some(1_000));
         assert_eq!(generations.current(second(1_600)), Some(1_600));
         let change = generations.begin_change(&settings, second(2_201), at).unwrap();
@@ -146,8 +148,21 @@ mod tests {
         let mut generations = Generations::default();
         generations.begin_change(&settings, second(1_000), Monotonic::default()).unwrap();
         let later = Monotonic::from_start(Duration::from_secs(1));
-        generations.end_change(None, later);
+        generations.end_change(Vec::new(), Some(later));
         assert_eq!(generations.begin_change(&settings, second(1_000), Monotonic::default()), None);
-        assert!(generations.begin_change(&settings, second(1_001), later).is_some());
+        let change = generations.begin_change(&settings, second(1_001), later).unwrap();
+        assert_eq!(change.create, [1_000], "the same one");
+    }
+
+    #[test]
+    fn what_was_created_is_known_although_a_drop_failed() {
+        let settings = Settings::default();
+        let at = Monotonic::default();
+        let mut generations = Generations::new(vec![1_000, 1_600]);
+        let change = generations.begin_change(&settings, second(2_201), at).unwrap();
+        assert_eq!((change.create, change.drop), (vec![2_200], vec![1_000]));
+        generations.end_change(vec![1_000, 1_600, 2_200], Some(at));
+        let change = generations.begin_change(&settings, second(2_202), at).unwrap();
+        assert_eq!((change.create, change.drop), (vec![], vec![1_000]), "only the drop is tried again");
     }
 }

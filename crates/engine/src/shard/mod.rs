@@ -46,6 +46,7 @@ pub(crate) use self::{
     },
     dedupe_keys::Duplicate,
     generations::GenerationChange,
+    queues::BodiesRead,
     status::TopicTotals,
     topics::ForgottenTopic,
 };
@@ -108,6 +109,8 @@ pub(crate) struct OwnedShard {
     rows_max: Option<usize>,
     /// Leases that ended without an ack are left alone until then, so that acks on their way come first.
     timeouts_after: Monotonic,
+    /// Items of the ready index that were not in the store.
+    vanished: usize,
 }
 
 /// What a take-over found.
@@ -172,6 +175,7 @@ impl OwnedShard {
             in_flight: None,
             rows_max: None,
             timeouts_after,
+            vanished: 0,
         }
     }
 

@@ -12,6 +12,18 @@ use super::{
 };
 use crate::api::NackAction;
 
+/// So many items that are not in the store, and what memory knows of the shard is wrong.
+const VANISHED_MAX: usize = 3;
+
+/// What became of a lease whose bodies were read.
+#[derive(Debug, Default)]
+pub(crate) struct BodiesRead {
+    /// The lease can't be made: the read failed, or nothing is left of it.
+    pub failed: Option<ShardLease>,
+    /// The shard is to be taken over anew.
+    pub wrong_memory: bool,
+}
+
 impl OwnedShard {
     /// Why so many bytes more of a tenant are not taken, if they are not.
     pub fn over_budget(&self, namespace: &str, bytes: usize, at: Monotonic) -> Option<Refusal> {
@@ -78,25 +90,46 @@ impl OwnedShard {
         missing
     }
 
-    /// Bodies were read; `None` if that failed. Returns the lease that can't be made, if so.
-    pub fn bodies_read(&mut self, read: u64, bodies: Option<Vec<(Seq, Body)>>) -> Option<ShardLease> {
-        let mut part = self.awaiting_bodies.remove(&read)?;
-        let Some(bodies) = bodies else { return Some(part) };
+    /// Bodies were read; `None` if that failed. An item that is not in the store leaves the ready index: the
+    /// lease is made without it.
+    pub fn bodies_read(&mut self, read: u64, bodies: Option<Vec<(Seq, Body)>>) -> BodiesRead {
+        let Some(mut part) = self.awaiting_bodies.remove(&read) else { return BodiesRead::default() };
+        let Some(bodies) = bodies else { return BodiesRead { failed: Some(part), wrong_memory: false } };
         let mut bodies: FxHashMap<Seq, Body> = bodies.into_iter().collect();
         for reserved in part.items.iter_mut().filter(|reserved| reserved.item.body.is_none()) {
             reserved.item.body = bodies.remove(&reserved.key.seq);
         }
-        if let Some(missing) = part.items.iter().find(|reserved| reserved.item.body.is_none()) {
-            let item = ItemId { shard: self.id, seq: missing.key.seq };
-            tracing::error!(
-                shard.id = self.id.0,
-                %item,
-                "item {item} is in the ready index but not in the store; restart the node"
-            );
-            return Some(part);
+        let vanished = part.items.extract_if(.., |reserved| reserved.item.body.is_none());
+        let vanished: Vec<ReservedItem> = vanished.collect();
+        let before = self.vanished;
+        vanished.into_iter().for_each(|reserved| self.has_vanished(&reserved));
+        let wrong_memory = before < VANISHED_MAX && self.vanished >= VANISHED_MAX;
+        if part.items.is_empty() {
+            return BodiesRead { failed: Some(part), wrong_memory };
         }
         self.leasing.push(part);
-        None
+        BodiesRead { failed: None, wrong_memory }
+    }
+
+    /// An item of the ready index is not in the store. It is not put back: it would be picked again at once.
+    fn has_vanished(&mut self, reserved: &ReservedItem) {
+        let item = ItemId { shard: self.id, seq: reserved.key.seq };
+        self.clear_reservation(reserved.topic, reserved.key.seq);
+        self.vanished += 1;
+        metrics::counter!("forebay_vanished_items_total").increment(1);
+        tracing::error!(
+            shard.id = self.id.0,
+            %item,
+            "item {item} is in the ready index but not in the store; leaving it out"
+        );
+        if self.vanished == VANISHED_MAX {
+            let id = self.id;
+            metrics::counter!("forebay_shards_given_up_total").increment(1);
+            tracing::error!(
+                shard.id = id.0,
+                "{VANISHED_MAX} items of shard {id}'s ready index are not in the store; taking it over anew"
+            );
+        }
     }
 
     /// About what the next batch takes of the enqueues that wait.

@@ -9,7 +9,7 @@ pub(super) fn classify(error: sqlx::Error) -> StoreError {
     let class = match &error {
         sqlx::Error::Database(database) => match database.try_downcast_ref::<MySqlDatabaseError>() {
             Some(error) => class(error.number(), error.message()),
-            None => ErrorClass::Disconnected,
+            None => ErrorClass::Unrecognized,
         },
         // I/O, TLS, protocol and pool errors, and all that the driver reports about a connection's state.
         _ => ErrorClass::Disconnected,
@@ -35,9 +35,9 @@ fn class(number: u16, message: &str) -> ErrorClass {
         3 | 1026 | 1030 if message.contains("28") => ErrorClass::DiskFull,
         // No such database, table, column; wrong number of columns.
         1049 | 1146 | 1054 | 1136 => ErrorClass::Schema,
-        // Among them: killed (1927), idle for too long (4031), network errors (1158 to 1161), forced close
-        // (1080, 1152, 1184).
-        _ => ErrorClass::Disconnected,
+        // Killed, idle for too long, network errors, forced close (three kinds).
+        1927 | 4031 | 1158..=1161 | 1080 | 1152 | 1184 => ErrorClass::Disconnected,
+        _ => ErrorClass::Unrecognized,
     }
 }
 
@@ -54,7 +54,8 @@ mod tests {
         assert_eq!(class(1406, "Data too long for column"), ErrorClass::Poison);
         assert_eq!(class(1114, "The table is full"), ErrorClass::DiskFull);
         assert_eq!(class(1030, "Got error 28 from storage engine"), ErrorClass::DiskFull);
-        assert_eq!(class(1030, "Got error 5 from storage engine"), ErrorClass::Disconnected);
+        assert_eq!(class(1030, "Got error 5 from storage engine"), ErrorClass::Unrecognized);
+        assert_eq!(class(1927, "Connection was killed"), ErrorClass::Disconnected);
         assert_eq!(class(1146, "Table doesn't exist"), ErrorClass::Schema);
     }
 }

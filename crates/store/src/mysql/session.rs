@@ -141,7 +141,7 @@ impl MySqlSession {
                 Err(StoreError::new(ErrorClass::Disconnected, message))
             }
         };
-        if !done.as_ref().is_err_and(|error| error.class == ErrorClass::Disconnected) {
+        if !done.as_ref().is_err_and(|error| error.class.breaks_connection()) {
             self.connection = Some(connection);
         }
         done

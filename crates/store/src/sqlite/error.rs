@@ -29,7 +29,7 @@ fn class(code: i32, message: &str) -> ErrorClass {
         11 | 14 | 26 => ErrorClass::Schema,
         1 if message.contains("no such table") || message.contains("no such column") => ErrorClass::Schema,
         // Among them: INTERRUPT, IOERR
-        _ => ErrorClass::Disconnected,
+        _ => ErrorClass::Unrecognized,
     }
 }
 
@@ -43,6 +43,6 @@ mod tests {
         assert_eq!(class(275, "CHECK constraint failed"), ErrorClass::Poison);
         assert_eq!(class(13, "database or disk is full"), ErrorClass::DiskFull);
         assert_eq!(class(1, "no such table: fence"), ErrorClass::Schema);
-        assert_eq!(class(1, "near SELECT: syntax error"), ErrorClass::Disconnected);
+        assert_eq!(class(1, "near SELECT: syntax error"), ErrorClass::Unrecognized);
     }
 }

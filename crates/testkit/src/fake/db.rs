@@ -127,6 +127,10 @@ pub struct State {
     pub violations: Vec<Violation>,
     /// Which situations it met.
     pub coverage: StoreCoverage,
+    /// Batches that were to be committed, successful or not.
+    pub commits: u64,
+    /// Operations beside commits: reads, renewals and others.
+    pub operations: u64,
     /// Its randomness.
     pub(super) dice: Dice,
     /// The rows of each topic at the last read, for [`StoreBug::ReadShowsThePast`].
@@ -168,6 +172,8 @@ impl Db {
             owners: Vec::new(),
             violations: Vec::new(),
             coverage: StoreCoverage::default(),
+            commits: 0,
+            operations: 0,
             dice,
             past: BTreeMap::new(),
             migrated: false,
@@ -207,6 +213,7 @@ impl Db {
     ) -> Result<(), StoreError> {
         let (span, failed) = {
             let state = &mut *self.lock();
+            state.operations += 1;
             let span = state.faults.pause(&mut state.dice, state.faults.read_ms);
             (span, state.faults.down || state.dice.chance(fails(&state.faults)))
         };

@@ -35,6 +35,8 @@ pub struct Faults {
     pub read_fails: u32,
     /// How often a renewal fails.
     pub renewal_fails: u32,
+    /// How often a generation of the dedupe table can't be dropped.
+    pub drop_fails: u32,
     /// How often a take-over fails.
     pub take_over_fails: u32,
     /// How often a take-over does not find the old owner's connections to kill.
@@ -62,6 +64,7 @@ impl Faults {
             resolve_fails: 0,
             read_fails: 0,
             renewal_fails: 0,
+            drop_fails: 0,
             take_over_fails: 0,
             unkilled: 0,
             disk_full: false,

@@ -40,7 +40,11 @@ impl Heartbeat for FakeHeartbeat {
     }
 
     async fn drop_generation(&mut self, number: u64) -> Result<(), StoreError> {
-        self.db.operate(&self.process, "drop of a generation", |faults| faults.renewal_fails).await?;
+        self.db
+            .operate(&self.process, "drop of a generation", |faults| {
+                faults.renewal_fails.max(faults.drop_fails)
+            })
+            .await?;
         self.db.lock().tables.generations.remove(&number);
         Ok(())
     }

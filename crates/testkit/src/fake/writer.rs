@@ -34,6 +34,7 @@ impl Writer for FakeWriter {
         let (before, after, outcome) = {
             let state = &mut *self.db.lock();
             state.in_flight = Some(self.connection);
+            state.commits += 1;
             let before = state.faults.pause(&mut state.dice, state.faults.commit_ms);
             let after = state.dice.millis(state.faults.answer_ms);
             (before, after, state.faults.commit_outcome(&mut state.dice))

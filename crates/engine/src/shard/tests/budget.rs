@@ -95,7 +95,7 @@ fn keys_are_taken_once_there_is_a_generation() {
     let second = u64::try_from(time(0).as_micros() / 1_000_000).unwrap();
     let mut shard = shard();
     assert!(!shard.takes_keys(time(0)));
-    shard.generations_changed(Some(vec![second]), at(0));
+    shard.generations_changed(vec![second], None);
     assert!(shard.takes_keys(time(0)));
 }
 

@@ -79,10 +79,10 @@ fn a_shard_is_woken_while_a_batch_is_in_flight_for_what_it_means_to_others() {
 fn a_shard_is_woken_when_a_generation_is_to_be_created() {
     let mut shard = quiet();
     let second = u64::try_from(time(0).as_micros() / 1_000_000).unwrap();
-    shard.generations_changed(Some(vec![second]), at(0));
+    shard.generations_changed(vec![second], None);
     assert_eq!(wake(&mut shard, 0), Some(at(300_000)), "half a generation ahead");
     shard.begin_generation_change(moment(300_000)).unwrap();
-    shard.generations_changed(None, at(305_000));
+    shard.generations_changed(vec![second], Some(at(305_000)));
     assert_eq!(wake(&mut shard, 300_000), Some(at(305_000)), "a failed change waits");
 }
 
