@@ -1,24 +1,31 @@
 //! The engine over shards that fail in ways that do not pass: what it repeats has an end, and everybody gets
 //! an answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use forebay_engine::{
-    Delivered, Demand, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Schedule, Settings,
+    BreakerPhase, Delivered, Demand, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Schedule, Settings,
 };
 use forebay_store::{ErrorClass, Shard};
 use forebay_testkit::{
     fake::{Db, Dice, FakeShard, Faults, Journal, Process},
     sim::SimClock,
 };
-use forebay_types::{Body, DeliveryPolicy, Reason, Refusal, ShardId, Timestamp};
-use tokio::time::{sleep, timeout};
+use forebay_types::{Body, Clock, DeliveryPolicy, Monotonic, Reason, Refusal, ShardId, Timestamp};
+use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A running engine over one fake shard.
+/// A running engine over fake shards.
 struct Queue {
     engine: Engine,
+    /// The first shard.
     db: Db,
 }
 
@@ -28,15 +35,24 @@ impl Queue {
     }
 
     async fn with(settings: Settings) -> Self {
+        Self::over(1, settings, |clock| Arc::new(clock)).await
+    }
+
+    /// Over so many shards, the first of which may become sick.
+    async fn over(shards: u32, settings: Settings, wrap: impl FnOnce(SimClock) -> Arc<dyn Clock>) -> Self {
         let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
-        let db = Db::new(ShardId(1), journal.clone(), Dice::new(1));
-        let shard = FakeShard::new(db.clone(), Process::new(1));
-        shard.migrate().await.unwrap();
-        let shards: Vec<(ShardId, Arc<dyn Shard>)> = vec![(ShardId(1), Arc::new(shard))];
-        let clock = Arc::new(SimClock::new(journal, 0));
+        let dbs = (1..=shards).map(|id| Db::new(ShardId(id), journal.clone(), Dice::new(1)));
+        let dbs: Vec<Db> = dbs.collect();
+        let mut shards: Vec<(ShardId, Arc<dyn Shard>)> = Vec::new();
+        for db in &dbs {
+            let shard = FakeShard::new(db.clone(), Process::new(1));
+            shard.migrate().await.unwrap();
+            shards.push((db.id, Arc::new(shard)));
+        }
+        let clock = wrap(SimClock::new(journal, 0));
         let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
         engine.ready().await;
-        Self { engine, db }
+        Self { engine, db: dbs[0].clone() }
     }
 
     /// Every batch fails with this error from now on.
@@ -51,35 +67,17 @@ impl Queue {
 
     /// Enqueues an item to each of so many topics.
     async fn put(&self, topics: usize) -> Vec<Result<Enqueued, Refusal>> {
-        let item = |topic: usize| NewItem {
-            topic: topic.to_string().into(),
-            priority: 0,
-            body: Body { payload: "payload".into(), ..Body::default() },
-            schedule: Schedule::Now,
-            lease: Duration::from_secs(30),
-            ttl: None,
-            policy: DeliveryPolicy::AtLeastOnce,
-            max_attempts: 16,
-            dedupe_key: None,
-            shard: Some(ShardId(1)),
-        };
-        let call =
-            EnqueueCall { namespace: "ns".into(), items: (1..=topics).map(item).collect(), request_id: None };
+        self.put_items((1..=topics).map(item).collect()).await
+    }
+
+    async fn put_items(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
+        let call = EnqueueCall { namespace: "ns".into(), items, request_id: None };
         self.engine.enqueue(call).await.unwrap()
     }
 
     /// Takes items of so many topics, waiting for the first.
     async fn get(&self, topics: usize) -> Vec<Delivered> {
-        let demand = |topic: usize| Demand { topic: topic.to_string().into(), max_items: 10 };
-        let call = DequeueCall {
-            namespace: "ns".into(),
-            demands: (1..=topics).map(demand).collect(),
-            wait: SECOND,
-            lease: None,
-            consumer: String::new(),
-            max_bytes: 1 << 20,
-        };
-        match self.engine.dequeue(call).await {
+        match self.engine.dequeue(call(topics)).await {
             Ok(items) => items,
             Err(refused) => {
                 assert_eq!(refused.reason, Reason::ShardUnavailable, "{refused:?}");
@@ -94,6 +92,34 @@ impl Queue {
         while self.db.lock().owners.len() < count {
             sleep(Duration::from_millis(10)).await;
         }
+    }
+}
+
+fn item(topic: usize) -> NewItem {
+    NewItem {
+        topic: topic.to_string().into(),
+        priority: 0,
+        body: Body { payload: "payload".into(), ..Body::default() },
+        schedule: Schedule::Now,
+        lease: Duration::from_secs(30),
+        ttl: None,
+        policy: DeliveryPolicy::AtLeastOnce,
+        max_attempts: 16,
+        dedupe_key: None,
+        shard: Some(ShardId(1)),
+    }
+}
+
+/// Asks for items of so many topics.
+fn call(topics: usize) -> DequeueCall {
+    let demand = |topic: usize| Demand { topic: topic.to_string().into(), max_items: 10 };
+    DequeueCall {
+        namespace: "ns".into(),
+        demands: (1..=topics).map(demand).collect(),
+        wait: SECOND,
+        lease: None,
+        consumer: String::new(),
+        max_bytes: 1 << 20,
     }
 }
 
@@ -180,4 +206,70 @@ async fn a_generation_that_can_not_be_dropped_makes_no_new_ones() {
     sleep(window).await;
     let generations = queue.db.lock().tables.generations.len();
     assert!(generations <= 4, "{generations} generations");
+}
+
+/// A clock that stalls the event loop once: nobody else asks for the time of day.
+struct StallingClock {
+    clock: SimClock,
+    stalls: Arc<AtomicBool>,
+}
+
+impl Clock for StallingClock {
+    #[expect(clippy::disallowed_methods, reason = "the stall is what is tested")]
+    fn wall(&self) -> Timestamp {
+        if self.stalls.swap(false, Ordering::Relaxed) {
+            std::thread::sleep(SECOND * 3 / 2);
+        }
+        self.clock.wall()
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        self.clock.monotonic()
+    }
+}
+
+/// A commit takes as long as its shard's task says, however late the event loop hears of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_stall_of_the_event_loop_is_not_a_slow_commit() {
+    let stalls = Arc::new(AtomicBool::new(false));
+    let of_clock = stalls.clone();
+    let wrap = |clock| -> Arc<dyn Clock> { Arc::new(StallingClock { clock, stalls: of_clock }) };
+    let queue = Queue::over(1, Settings::default(), wrap).await;
+    queue.put(1).await.pop().unwrap().unwrap();
+    queue.db.lock().faults.commit_ms = (300, 300);
+    let commits = queue.db.lock().commits;
+    let stalled = async {
+        while queue.db.lock().commits == commits {
+            sleep(Duration::from_millis(5)).await;
+        }
+        stalls.store(true, Ordering::Relaxed);
+        queue.engine.status().await.unwrap()
+    };
+    let (put, _) = tokio::join!(queue.put(1), stalled);
+    put.into_iter().for_each(|result| assert!(result.is_ok()));
+    assert!(!stalls.load(Ordering::Relaxed), "the loop was stalled");
+    let status = queue.engine.status().await.unwrap();
+    assert_eq!(status.shards[0].breaker, BreakerPhase::Closed);
+    let commit = Duration::from_micros(status.shards[0].commit_micros);
+    assert!((SECOND / 4..SECOND).contains(&commit), "{commit:?}");
+}
+
+/// What waits for a shard whose breaker lets it through again is served then, and not with the next event.
+#[tokio::test(start_paused = true)]
+async fn a_poll_is_served_when_a_breaker_lets_a_shard_through() {
+    let settings = Settings { shard_lease: 400 * SECOND, ..Settings::default() };
+    let queue = Queue::over(2, settings, |clock| Arc::new(clock)).await;
+    queue.put(1).await.pop().unwrap().unwrap();
+    queue.db.lock().faults.commit_ms = (3_000, 3_000);
+    let late = async {
+        sleep(2 * SECOND).await;
+        queue.heal();
+        let began = Instant::now();
+        let call = queue.engine.dequeue(DequeueCall { wait: 60 * SECOND, ..call(1) });
+        assert_eq!(call.await.unwrap().len(), 1);
+        began.elapsed()
+    };
+    let (put, took) = tokio::join!(queue.put_items(vec![item(9)]), late);
+    put.into_iter().for_each(|result| assert!(result.is_ok()));
+    assert!(took < 3 * SECOND, "{took:?}");
 }

@@ -4,14 +4,12 @@ use std::{collections::VecDeque, time::Duration};
 
 use forebay_types::Monotonic;
 
-use crate::api::BreakerPhase;
+use crate::{api::BreakerPhase, messages::shard::SLOW_COMMIT};
 
 /// Failures and slow commits are counted over this span.
 const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// So many of them open the breaker.
 const STRIKES_MAX: usize = 3;
-/// A commit that takes longer is slow.
-pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
 /// How long an open breaker waits before it lets a probe through.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
 

@@ -3,11 +3,7 @@
 use forebay_types::Monotonic;
 
 use crate::{
-    clock::Moment,
-    core::{Core, breaker::SLOW_COMMIT},
-    index::ShardIndex,
-    messages::shard::ShardOrder,
-    shard::GenerationChange,
+    clock::Moment, core::Core, index::ShardIndex, messages::shard::ShardOrder, shard::GenerationChange,
 };
 
 /// Maintains one shard.
@@ -17,9 +13,6 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     let slot = &mut core.slots[index];
     let Some(holding) = &mut slot.holding else { return };
     let shard = &mut holding.shard;
-    if shard.is_newly_slow(SLOW_COMMIT, at) {
-        slot.health.slow(at);
-    }
     // If its items are back, or left out, polls and the order of active topics have to know.
     if slot.health.tick(at, !shard.is_committing()) {
         shard.mark_all_changed();
@@ -50,5 +43,5 @@ pub(super) fn next_wake(core: &mut Core, index: ShardIndex, node: Moment) -> Opt
     let slot = &mut core.slots[index];
     let shard = &mut slot.holding.as_mut()?.shard;
     let breaker = if shard.is_committing() { None } else { slot.health.next_wake() };
-    breaker.into_iter().chain(shard.next_wake(node, SLOW_COMMIT, deferred)).min()
+    breaker.into_iter().chain(shard.next_wake(node, deferred)).min()
 }

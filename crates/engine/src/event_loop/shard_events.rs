@@ -1,6 +1,8 @@
 //! What a shard's task reports, and what is done with it. This is the only place where what an earlier term
 //! reports is dropped.
 
+use std::time::Duration;
+
 use forebay_store::{ShardTopology, StoreError};
 use forebay_types::{Monotonic, ShardId, Timestamp};
 
@@ -44,22 +46,9 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
     let Some(holding) = holding else { return broken("a current term has a shard") };
     let shard = &mut holding.shard;
     match event {
-        ShardEvent::Resolved(Verdict::Committed { last }) => {
-            let committed = shard.committed(last, at);
-            self::committed(core, index, committed);
-        }
-        ShardEvent::Resolved(Verdict::Unstorable { why, bad }) => {
-            metrics::counter!("forebay_poisoned_batches_total").increment(1);
-            let undone = shard.unstorable(&why, &bad);
-            self::undone(core, undone);
-        }
-        ShardEvent::Resolved(Verdict::DiskFull) => {
-            let undone = shard.disk_full(at);
-            self::undone(core, undone);
-        }
+        ShardEvent::Resolved { verdict, took } => resolved(core, index, verdict, took),
+        ShardEvent::Slow => health.slow(at),
         ShardEvent::Trouble(why) => health.strike(why, at),
-        ShardEvent::Resolved(Verdict::Foreign { sent }) => ownership::lost(core, index, sent),
-        ShardEvent::Resolved(Verdict::GivenUp { why, sent }) => ownership::given_up(core, index, why, sent),
         ShardEvent::ClaimLost => ownership::lost(core, index, false),
         ShardEvent::Renewed { began, server_time } => {
             shard.renewed(began);
@@ -102,6 +91,29 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         | ShardEvent::Observed { .. }
         | ShardEvent::TakenOver(_)
         | ShardEvent::Released => broken("the events around a term are handled before"),
+    }
+}
+
+/// The batch in flight is resolved, after so long.
+fn resolved(core: &mut Core, index: ShardIndex, verdict: Verdict, took: Duration) {
+    let at = core.time.monotonic();
+    let Some(shard) = core.slots.owned_mut(index) else { return broken("a current term has a shard") };
+    match verdict {
+        Verdict::Committed { last } => {
+            let committed = shard.committed(last, at, took);
+            self::committed(core, index, committed);
+        }
+        Verdict::Unstorable { why, bad } => {
+            metrics::counter!("forebay_poisoned_batches_total").increment(1);
+            let undone = shard.unstorable(&why, &bad);
+            self::undone(core, undone);
+        }
+        Verdict::DiskFull => {
+            let undone = shard.disk_full(at);
+            self::undone(core, undone);
+        }
+        Verdict::Foreign { sent } => ownership::lost(core, index, sent),
+        Verdict::GivenUp { why, sent } => ownership::given_up(core, index, why, sent),
     }
 }
 

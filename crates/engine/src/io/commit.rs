@@ -186,7 +186,7 @@ fn give_up(task: &ShardTask, batch: u64, why: String, sent: bool) -> Verdict {
         shard.id = id.0,
         batch,
         error = why,
-        "batch {batch} of shard {id} ({server}) fails again and again; giving the shard up to take it over anew"
+        "batch {batch} of shard {id} ({server}) fails again and again; taking the shard over anew"
     );
     Verdict::GivenUp { why, sent }
 }

@@ -1,7 +1,7 @@
 //! A shard's task: it takes the shard over, serves it until it is lost, and begins again, until it is told to
 //! release it.
 
-use forebay_store::ShardConnections;
+use forebay_store::{Batch, ShardConnections, Writer};
 use tokio::sync::{
     mpsc::{UnboundedReceiver, unbounded_channel},
     oneshot,
@@ -13,7 +13,7 @@ use super::{
     heartbeat::{Renewals, renew},
     take_over::acquire,
 };
-use crate::messages::shard::{ShardEvent, ShardOrder, Verdict};
+use crate::messages::shard::{SLOW_COMMIT, ShardEvent, ShardOrder, Verdict};
 
 /// Why a shard is no longer served.
 enum End {
@@ -46,6 +46,20 @@ async fn wait_for_release(orders: &mut UnboundedReceiver<ShardOrder>) {
             return;
         }
     }
+}
+
+/// Commits a batch, and reports once if that is slow. The task itself looks at the clock: where the event
+/// loop stalls, that says nothing of the shard.
+async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Batch, atomic: bool) -> Verdict {
+    let events = task.events.clone();
+    let committing = commit(task, writer, batch, atomic);
+    tokio::pin!(committing);
+    tokio::select! {
+        biased;
+        verdict = &mut committing => return verdict,
+        () = tokio::time::sleep(SLOW_COMMIT) => events.send(ShardEvent::Slow),
+    }
+    committing.await
 }
 
 /// Serves a shard until it is released or lost.
@@ -83,9 +97,11 @@ async fn serve(
                 | ShardOrder::TakeAnew { term },
             ) if term != task.events.term => {}
             Some(ShardOrder::Commit { batch, atomic, .. }) => {
-                let verdict = commit(task, writer.as_mut(), &batch, atomic).await;
+                let began = task.clock.monotonic();
+                let verdict = commit_timed(task, writer.as_mut(), &batch, atomic).await;
+                let took = task.clock.monotonic().since(began);
                 let lost = matches!(verdict, Verdict::Foreign { .. } | Verdict::GivenUp { .. });
-                task.events.send(ShardEvent::Resolved(verdict));
+                task.events.send(ShardEvent::Resolved { verdict, took });
                 if lost {
                     break End::Lost;
                 }

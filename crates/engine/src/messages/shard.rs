@@ -10,6 +10,9 @@ use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
 use crate::{api::ShardState, shard::work::SettleRequest};
 
+/// A commit that takes longer is slow.
+pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
+
 /// What the event loop asks of a shard's task.
 pub(crate) enum ShardOrder {
     /// Commit a batch.
@@ -57,8 +60,15 @@ pub(crate) enum ShardEvent {
     },
     /// The shard was taken over.
     TakenOver(Box<TakenOver>),
+    /// The batch in flight has been in flight for [`SLOW_COMMIT`]. Said once.
+    Slow,
     /// The batch in flight is resolved.
-    Resolved(Verdict),
+    Resolved {
+        /// How it ended.
+        verdict: Verdict,
+        /// How long that took, as the shard's task saw it: the event loop may hear of it later.
+        took: Duration,
+    },
     /// A statement failed, and is repeated.
     Trouble(String),
     /// A renewal found that another node owns the shard.

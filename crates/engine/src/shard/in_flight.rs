@@ -15,8 +15,6 @@ pub(crate) struct InFlight {
     pub number: u64,
     /// When it was handed to the shard's task.
     pub sent_at: Monotonic,
-    /// It is in flight for too long, and the breaker was told.
-    pub slow: bool,
     /// How many rows it has.
     pub rows: usize,
     /// The highest values given out, this batch included.

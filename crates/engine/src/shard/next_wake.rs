@@ -25,14 +25,6 @@ impl OwnedShard {
         if busy { self.tenure.commit_took } else { Duration::ZERO }
     }
 
-    /// Whether the batch in flight has been in flight for `limit`. Says so once.
-    pub fn is_newly_slow(&mut self, limit: Duration, at: Monotonic) -> bool {
-        let Some(batch) = &mut self.in_flight else { return false };
-        let slow = !batch.slow && at.since(batch.sent_at) >= limit;
-        batch.slow |= slow;
-        slow
-    }
-
     /// Whether a batch is in flight.
     pub fn is_committing(&self) -> bool {
         self.in_flight.is_some()
@@ -53,16 +45,14 @@ impl OwnedShard {
         (rows > 0 || due).then_some(rows)
     }
 
-    /// When something is due without an event. `slow_after`: how long a batch is in flight before that is
-    /// noticed. `deferred`: what is due waits for the shard's turn, which comes with an event or when a
-    /// server's batch stalls.
-    pub fn next_wake(&mut self, node: Moment, slow_after: Duration, deferred: bool) -> Option<Monotonic> {
+    /// When something is due without an event. `deferred`: what is due waits for the shard's turn, which
+    /// comes with an event or when a server's batch stalls.
+    pub fn next_wake(&mut self, node: Moment, deferred: bool) -> Option<Monotonic> {
         let moment = self.time.moment(node);
         if self.keys.has_resumed() {
             return Some(moment.at);
         }
         let batch = match &self.in_flight {
-            Some(batch) if !batch.slow => Some(batch.sent_at.plus(slow_after)),
             Some(_) => None,
             None if deferred => None,
             None => [self.next_batch_due(moment), self.sweeps.next_wake(moment)].into_iter().flatten().min(),

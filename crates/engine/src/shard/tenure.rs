@@ -99,7 +99,7 @@ mod tests {
         let mut shard = shard();
         put(&mut shard, part(1, items(1)));
         build(&mut shard, 0);
-        shard.committed(2, at(0)).unwrap();
+        shard.committed(2, at(0), Duration::ZERO).unwrap();
         assert_eq!(shard.tenure.batch, 2);
     }
 

@@ -39,10 +39,10 @@ pub(crate) struct Committed {
 }
 
 impl OwnedShard {
-    /// The batch in flight is committed. `last` is its number, or that of the empty batch that confirmed it.
-    pub fn committed(&mut self, last: u64, at: Monotonic) -> Option<Committed> {
+    /// The batch in flight is committed, after so long. `last` is its number, or that of the empty batch that
+    /// confirmed it.
+    pub fn committed(&mut self, last: u64, at: Monotonic, took: Duration) -> Option<Committed> {
         let mut batch = self.in_flight.take()?;
-        let took = at.since(batch.sent_at);
         self.tenure.committed(&self.settings, &batch, last, took);
         let topology_recorded = self.new_topology.take().is_some();
         // After a row that can't be stored, batches grow again with each one that is committed.

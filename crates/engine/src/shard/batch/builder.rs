@@ -178,7 +178,6 @@ impl<'a> BatchBuilder<'a> {
         let in_flight = InFlight {
             number: self.batch.number,
             sent_at: self.moment.at,
-            slow: false,
             rows: self.rows,
             marks: self.marks,
             new_topics: self.batch.new_topics.clone(),

@@ -202,8 +202,9 @@ pub(super) fn build_with(
 
 /// The batch in flight is committed.
 pub(super) fn commit(shard: &mut OwnedShard, ms: u64) -> Committed {
-    let number = shard.in_flight.as_ref().unwrap().number;
-    shard.committed(number, at(ms)).unwrap()
+    let batch = shard.in_flight.as_ref().unwrap();
+    let took = at(ms).since(batch.sent_at);
+    shard.committed(batch.number, at(ms), took).unwrap()
 }
 
 /// Builds a batch and commits it.

@@ -3,7 +3,6 @@
 use super::*;
 
 const MICRO: Duration = Duration::from_micros(1);
-const SLOW: Duration = Duration::from_secs(1);
 
 /// A shard that has nothing to do: its sweeps found nothing, and its generations are being changed.
 fn quiet() -> OwnedShard {
@@ -14,7 +13,7 @@ fn quiet() -> OwnedShard {
 }
 
 fn wake(shard: &mut OwnedShard, ms: u64) -> Option<Monotonic> {
-    shard.next_wake(moment(ms), SLOW, false)
+    shard.next_wake(moment(ms), false)
 }
 
 #[test]
@@ -34,7 +33,7 @@ fn a_shard_is_woken_when_a_lease_ends() {
     assert_eq!(wake(&mut shard, 10), Some(at(1_000).plus(MICRO)));
     shard.timeouts_after = at(5_000);
     assert_eq!(wake(&mut shard, 10), Some(at(5_000)));
-    assert_eq!(shard.next_wake(moment(10), SLOW, true), None, "while its batch is deferred it is not");
+    assert_eq!(shard.next_wake(moment(10), true), None, "while its batch is deferred it is not");
 }
 
 #[test]
@@ -47,7 +46,7 @@ fn a_shard_is_woken_when_an_item_is_due_or_expires() {
     scan(&mut shard, Sweep::Expiry, 1, 60);
     assert_eq!(wake(&mut shard, 60), None, "the scan's end is an event");
     shard.scan_failed(Sweep::Expiry, 1, at(60));
-    assert_eq!(shard.next_wake(moment(60), SLOW, false), Some(at(60).plus(MICRO)), "the other one is due");
+    assert_eq!(shard.next_wake(moment(60), false), Some(at(60).plus(MICRO)), "the other one is due");
 }
 
 #[test]
@@ -66,13 +65,7 @@ fn a_shard_is_woken_while_a_batch_is_in_flight_for_what_it_means_to_others() {
     build(&mut shard, 10);
     assert_eq!(wake(&mut shard, 10), Some(at(110)), "its server does not count as busy any more");
     assert_eq!((shard.busy_until(at(109)), shard.busy_until(at(110))), (Some(at(110)), None));
-    assert_eq!(wake(&mut shard, 110), Some(at(1_010)), "the batch is slow");
-    assert!(!shard.is_newly_slow(SLOW, at(1_009)));
-    assert!(
-        shard.is_newly_slow(SLOW, at(1_010)) && !shard.is_newly_slow(SLOW, at(1_010)),
-        "that is said once"
-    );
-    assert_eq!(wake(&mut shard, 1_010), None);
+    assert_eq!(wake(&mut shard, 110), None, "its task says when it is slow");
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn a_call_with_a_request_id_is_not_atomic_along_with_a_page() {
 fn nothing_is_undone_where_nothing_is_in_flight() {
     let mut shard = shard();
     assert!(shard.unstorable("too long", &[]).is_none() && shard.disk_full(at(0)).is_none());
-    assert!(shard.committed(1, at(0)).is_none());
+    assert!(shard.committed(1, at(0), Duration::ZERO).is_none());
 }
 
 #[test]
