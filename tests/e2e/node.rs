@@ -41,14 +41,23 @@ pub struct Node {
 impl Node {
     /// Starts `forebay` with these arguments and waits for its ready line. Its stderr goes to `log`.
     pub async fn start(arguments: &[String], log: &Path) -> Self {
+        let mut command = Command::new(program());
+        command.args(arguments);
+        Self::start_command(command, log).await
+    }
+
+    /// The same with at most so many file descriptors.
+    pub async fn start_with_descriptors(arguments: &[String], log: &Path, descriptors: u32) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"")]);
+        command.arg(program()).args(arguments);
+        Self::start_command(command, log).await
+    }
+
+    async fn start_command(mut command: Command, log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).unwrap();
-        let mut child = Command::new(program())
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(file)
-            .spawn()
-            .unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
+        let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         // A thread, because the line may never arrive. Killing the node ends the thread too.
         let reading = tokio::task::spawn_blocking(move || read_ready_line(stdout));
@@ -62,7 +71,7 @@ impl Node {
                 let _ = child.kill();
                 let status = child.wait();
                 let why = if outcome.is_err() { "in time" } else { "at all" };
-                panic!("forebay {arguments:?} was not ready {why} ({status:?}):\n{}", tail(log));
+                panic!("{command:?} was not ready {why} ({status:?}):\n{}", tail(log));
             }
         }
     }

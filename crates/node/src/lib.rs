@@ -1,6 +1,8 @@
 //! gRPC and HTTP in front of the engine, the configuration, and the order of start and stop.
 
 pub mod config;
+pub mod connections;
+mod descriptors;
 pub mod grpc;
 pub mod http;
 mod node;

@@ -9,7 +9,9 @@ use tokio::net::TcpListener;
 
 use crate::{
     config::Config,
-    grpc::{self, Queue, ReflectionError},
+    connections::ConnectionCap,
+    descriptors,
+    grpc::{self, LoadLimits, Queue, ReflectionError},
     http::{self, NodeInfo, metrics},
     node::Node,
     peers::GrpcPeers,
@@ -52,8 +54,11 @@ fn bind_error(error: &io::Error, flag: &str) -> String {
 
 /// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for them.
 pub async fn start(config: Config) -> Result<Node, StartError> {
-    // 1. Metrics, so that they include the first call.
+    // 1. Metrics, so that they include the first call. Then the file descriptors, before any is used up.
     let recorder = metrics::recorder()?;
+
+    let limit = descriptors::raise_limit();
+    let caps = descriptors::share(limit, &config.shards, [config.grpc_connections, config.http_connections]);
 
     // 2. The ports. If another process has them, no shard was touched yet.
     let (grpc_listener, grpc_address) = listen(&config.grpc, "--grpc").await?;
@@ -71,14 +76,17 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let peers = Arc::new(GrpcPeers::new(address.clone()));
     let engine = Engine::start(config.settings.clone(), address.clone(), shards, clock.clone(), peers, seed);
 
+    let load = LoadLimits { connections: caps.grpc, ..config.load };
+
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
     let queue = Queue { engine: engine.clone(), rules: Arc::new(config.rules.clone()), clock: clock.clone() };
-    let grpc = grpc::serve(grpc_listener, queue, config.load).await?;
+    let grpc = grpc::serve(grpc_listener, queue, load).await?;
 
     // 6. HTTP: alive, and not ready yet.
     let info = Arc::new(NodeInfo {
         engine: engine.clone(),
         load: grpc.load().clone(),
+        http_connections: ConnectionCap::new("http", caps.http),
         grpc: grpc_address,
         http: http_address,
         address,
@@ -87,7 +95,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         serving: Default::default(),
         recorder,
     });
-    let http = http::serve(http_listener, info.clone());
+    let http = http::serve(http_listener, info.clone(), config.load.timeouts.handshake);
     Ok(Node { engine, grpc, http, info, drain: config.drain })
 }
 

@@ -65,6 +65,11 @@ impl Connection {
     pub fn read_on(&self, window: u32) {
         self.window.send(window).unwrap();
     }
+
+    /// Waits until the server has closed the connection.
+    pub async fn closed(&mut self) {
+        (&mut self.driver).await.unwrap();
+    }
 }
 
 impl Drop for Connection {

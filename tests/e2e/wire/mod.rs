@@ -1,6 +1,7 @@
 //! Every call over gRPC: each field, each limit, each error with its details.
 
 mod ack;
+mod connections;
 mod dequeue;
 mod enqueue;
 mod extend_lease;
@@ -55,15 +56,20 @@ impl Wire {
 
     /// With these sections beside `[node]` and the shards.
     async fn with(sections: &str) -> Self {
-        Self::configured(sections, "").await
+        Self::configured(sections, "", None).await
+    }
+
+    /// With these sections, in a process with at most so many file descriptors.
+    async fn with_descriptors(sections: &str, descriptors: u32) -> Self {
+        Self::configured(sections, "", Some(descriptors)).await
     }
 
     /// With one more shard, which is not migrated.
     async fn with_unmigrated(shard: &str) -> Self {
-        Self::configured("", shard).await
+        Self::configured("", shard, None).await
     }
 
-    async fn configured(sections: &str, shard: &str) -> Self {
+    async fn configured(sections: &str, shard: &str, descriptors: Option<u32>) -> Self {
         let folder = tempfile::Builder::new().prefix("forebay-wire-").tempdir().unwrap();
         let mut text = "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\ndrain_ms = 0\n".to_owned();
         // A test's own keys of [node] come before its sections.
@@ -78,8 +84,11 @@ impl Wire {
         Node::run(&["migrate".into(), "--config".into(), path.clone()]).await;
         fs::write(&config, text + shard).unwrap();
         let config = path;
-        let node =
-            Node::start(&["serve".into(), "--config".into(), config], &folder.path().join("log")).await;
+        let (arguments, log) = (["serve".into(), "--config".into(), config], folder.path().join("log"));
+        let node = match descriptors {
+            None => Node::start(&arguments, &log).await,
+            Some(descriptors) => Node::start_with_descriptors(&arguments, &log, descriptors).await,
+        };
         let client = QueueServiceClient::new(node.channel()).max_decoding_message_size(16 << 20);
         Self { node, client, folder }
     }

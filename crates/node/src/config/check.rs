@@ -10,7 +10,7 @@ use forebay_engine::Settings;
 use forebay_types::{Limits, ShardId};
 
 use super::{
-    file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Shard},
+    file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Node, Shard},
     values::{Config, LogFormat, Secret, ShardConfig, ShardUrl},
 };
 use crate::grpc::{LoadLimits, RequestRules};
@@ -40,6 +40,7 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
     if drain > DRAIN_MAX {
         errors.push(format!("node.drain_ms must be at most {}", DRAIN_MAX.as_millis()));
     }
+    connections(&node, &mut load, errors);
     Config {
         grpc: address("node.grpc", node.grpc, "127.0.0.1:7420", errors),
         http: address("node.http", node.http, "127.0.0.1:7421", errors),
@@ -48,12 +49,33 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
         log: node.log.unwrap_or_else(|| "info".to_owned()),
         log_format: log_format(node.log_format.as_deref(), errors),
         drain,
+        grpc_connections: node.grpc_connections,
+        http_connections: node.http_connections,
         mysql_password: password.or_else(|| password_file(node.mysql_password_file?, errors)),
         mysql_tls_ca: node.mysql_tls_ca_file.map(PathBuf::from),
         shards: shards(file.shards, errors),
         rules: RequestRules { limits, namespaces },
         load,
         settings,
+    }
+}
+
+fn connections(keys: &Node, load: &mut LoadLimits, errors: &mut Vec<String>) {
+    let timeouts = &mut load.timeouts;
+    set_ms(&mut timeouts.handshake, keys.handshake_timeout_ms);
+    set_ms(&mut timeouts.idle, keys.idle_timeout_ms);
+    set_ms(&mut timeouts.unread, keys.unread_timeout_ms);
+    let second = Duration::from_secs(1);
+    for (wrong, message) in [
+        (keys.grpc_connections == Some(0), "grpc_connections must not be 0"),
+        (keys.http_connections == Some(0), "http_connections must not be 0"),
+        (timeouts.handshake < second, "handshake_timeout_ms must be at least 1000"),
+        (timeouts.idle < second, "idle_timeout_ms must be at least 1000"),
+        (timeouts.unread < second, "unread_timeout_ms must be at least 1000"),
+    ] {
+        if wrong {
+            errors.push(format!("node.{message}"));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::values::Secret;
 const PREFIX: &str = "FOREBAY_";
 
 /// The keys of `[node]` that variables set.
-const NODE_KEYS: [&str; 10] = [
+const NODE_KEYS: [&str; 15] = [
     "grpc",
     "http",
     "advertise",
@@ -20,6 +20,11 @@ const NODE_KEYS: [&str; 10] = [
     "log_format",
     "drain_ms",
     "strict_namespaces",
+    "grpc_connections",
+    "http_connections",
+    "handshake_timeout_ms",
+    "idle_timeout_ms",
+    "unread_timeout_ms",
     "mysql_password_file",
     "mysql_tls_ca_file",
 ];

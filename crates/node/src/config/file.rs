@@ -40,6 +40,16 @@ pub struct Node {
     pub log_format: Option<String>,
     /// How long a stopping node still serves while load balancers notice.
     pub drain_ms: Option<u64>,
+    /// gRPC connections.
+    pub grpc_connections: Option<usize>,
+    /// HTTP connections.
+    pub http_connections: Option<usize>,
+    /// How long a connection may take to begin, and an HTTP request to arrive.
+    pub handshake_timeout_ms: Option<u64>,
+    /// How long a gRPC connection may be without a call.
+    pub idle_timeout_ms: Option<u64>,
+    /// How long a gRPC connection may leave its answers unread.
+    pub unread_timeout_ms: Option<u64>,
     /// Allow only the namespaces that have a section.
     pub strict_namespaces: Option<bool>,
     /// Holds the password of the MySQL accounts.

@@ -28,6 +28,10 @@ pub struct Config {
     pub mysql_password: Option<Secret>,
     /// A file of CA certificates that the MySQL servers' certificates must chain to.
     pub mysql_tls_ca: Option<PathBuf>,
+    /// The most gRPC connections; `None`: as many as file descriptors allow, up to 8,192.
+    pub grpc_connections: Option<usize>,
+    /// The most HTTP connections; `None`: as many as file descriptors allow, up to 256.
+    pub http_connections: Option<usize>,
     /// The shards to serve.
     pub shards: Vec<ShardConfig>,
     /// What requests are checked against.

@@ -13,7 +13,7 @@ use forebay_types::{Clock, Timestamp};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 
-use crate::grpc::AdmissionLoad;
+use crate::{connections::ConnectionCap, grpc::AdmissionLoad};
 
 /// What every request handler reads.
 pub type State = axum::extract::State<Arc<NodeInfo>>;
@@ -24,6 +24,8 @@ pub struct NodeInfo {
     pub engine: Engine,
     /// Reports calls and bytes in memory.
     pub load: Arc<AdmissionLoad>,
+    /// Connections of the HTTP port.
+    pub http_connections: Arc<ConnectionCap>,
     /// The bound gRPC address.
     pub grpc: SocketAddr,
     /// The bound HTTP address.

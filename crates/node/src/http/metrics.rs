@@ -53,6 +53,8 @@ pub async fn metrics(state: State) -> impl IntoResponse {
     if let Some(status) = state.engine.status().await {
         set(&status);
     }
+    gauge!("forebay_connections", "port" => "grpc").set(state.load.connections.in_use() as f64);
+    gauge!("forebay_connections", "port" => "http").set(state.http_connections.in_use() as f64);
     gauge!("forebay_calls_at_work").set(state.load.calls.in_use() as f64);
     gauge!("forebay_request_bytes").set(state.load.request_bytes.in_use() as f64);
     gauge!("forebay_unsent_bytes").set(state.load.unread.bytes() as f64);

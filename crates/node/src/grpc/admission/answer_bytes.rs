@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn connection(node: &Arc<AdmissionLoad>) -> Arc<ConnectionLoad> {
-        Arc::new(ConnectionLoad::new(node.clone()))
+        Arc::new(ConnectionLoad::open(node).unwrap())
     }
 
     fn charge(node: &Arc<AdmissionLoad>, connection: &Arc<ConnectionLoad>) -> Arc<AnswerCharge> {

@@ -184,7 +184,7 @@ mod tests {
         let limits =
             LoadLimits { calls: 2, calls_per_connection: 1, parked_per_connection: 1, ..Default::default() };
         let node = Arc::new(AdmissionLoad::new(&limits));
-        let one = Arc::new(ConnectionLoad::new(node.clone()));
+        let one = Arc::new(ConnectionLoad::open(&node).unwrap());
         let none = HeaderMap::new();
 
         let first = admit(&none, &node, &one).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     async fn a_call_with_too_little_time_is_refused() {
         let limits = LoadLimits::default();
         let node = Arc::new(AdmissionLoad::new(&limits));
-        let one = Arc::new(ConnectionLoad::new(node.clone()));
+        let one = Arc::new(ConnectionLoad::open(&node).unwrap());
         let refused = admit(&headers("4m"), &node, &one).err().unwrap();
         assert_eq!(refused.reason, Reason::DeadlineExceeded);
         assert!(admit(&headers("50m"), &node, &one).unwrap().left() <= Duration::from_millis(50));

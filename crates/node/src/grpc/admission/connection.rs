@@ -4,7 +4,7 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -16,7 +16,10 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
-use super::load::{AdmissionLoad, ConnectionLoad};
+use super::{
+    load::{AdmissionLoad, ConnectionLoad},
+    watch::Watch,
+};
 
 /// Pause after a connection could not be accepted: most often the process is out of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -44,15 +47,17 @@ impl Stream for Incoming {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             if let Some(pause) = &mut self.pause {
-                std::task::ready!(pause.as_mut().poll(context));
+                ready!(pause.as_mut().poll(context));
                 self.pause = None;
             }
-            match std::task::ready!(self.listener.poll_accept(context)) {
+            match ready!(self.listener.poll_accept(context)) {
                 Ok((stream, _)) => {
+                    // Over the cap it is closed here.
+                    let Some(load) = ConnectionLoad::open(&self.load).map(Arc::new) else { continue };
                     // Send small responses at once. Without this option the connection still works.
                     let _ = stream.set_nodelay(true);
-                    let load = Arc::new(ConnectionLoad::new(self.load.clone()));
-                    return Poll::Ready(Some(Ok(Connection { stream, load })));
+                    let watch = Watch::new(load.clone(), self.load.limits.timeouts);
+                    return Poll::Ready(Some(Ok(Connection { stream, load, watch })));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection; retrying in {ACCEPT_RETRY_DELAY:?}");
@@ -69,6 +74,8 @@ pub struct Connection {
     stream: TcpStream,
     /// Shared by the calls of this connection.
     load: Arc<ConnectionLoad>,
+    /// Closes it if it is of no use.
+    watch: Watch,
 }
 
 impl Connected for Connection {
@@ -85,7 +92,11 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        self.watch.poll(context)?;
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer)?);
+        self.watch.received = self.watch.received.saturating_add(buffer.filled().len() - before);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -95,7 +106,10 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, buffer)
+        self.watch.poll(context)?;
+        let sent = ready!(Pin::new(&mut self.stream).poll_write(context, buffer)?);
+        self.watch.sent = self.watch.sent.saturating_add(sent);
+        Poll::Ready(Ok(sent))
     }
 
     fn poll_write_vectored(
@@ -103,7 +117,10 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, buffers)
+        self.watch.poll(context)?;
+        let sent = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, buffers)?);
+        self.watch.sent = self.watch.sent.saturating_add(sent);
+        Poll::Ready(Ok(sent))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -111,6 +128,7 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.watch.poll(context)?;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

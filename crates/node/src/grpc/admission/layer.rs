@@ -16,8 +16,9 @@ use tower::{Layer, Service};
 use super::{
     answer_bytes::{self, AnswerCharge},
     call::Call,
-    load::{AdmissionLoad, ConnectionLoad},
+    load::{AdmissionLoad, ConnectionLoad, overloaded},
     request_bytes::MeteredBody,
+    side_call::SideCall,
 };
 use crate::grpc::status;
 
@@ -62,14 +63,15 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let Some(connection) = request.extensions().get::<Arc<ConnectionLoad>>().cloned() else {
+            let refusal = Refusal::new(Reason::Overloaded, "the call has no connection of this server");
+            return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
+        };
+        connection.begin();
         let Some(method) = method(request.uri().path()) else {
-            // Health and reflection: small, and answered from memory.
-            return Box::pin(self.inner.call(request));
+            return side_call(connection, self.inner.call(request));
         };
         let began = Instant::now();
-        let connection = request.extensions().get::<Arc<ConnectionLoad>>().cloned();
-        // Only tests serve without connections of ours.
-        let connection = connection.unwrap_or_else(|| Arc::new(ConnectionLoad::new(self.load.clone())));
         let charge = Arc::new(AnswerCharge::new(self.load.clone(), connection.clone()));
         let call = match Call::admit(request.headers(), &self.load, &connection, &charge) {
             Ok(call) => call,
@@ -94,6 +96,19 @@ where
             Ok(answer_bytes::hold(response, charge).await)
         })
     }
+}
+
+/// Health and reflection: answered from memory. Their streams may stay open, so that their number is limited.
+fn side_call<E: Send + 'static>(
+    connection: Arc<ConnectionLoad>,
+    answer: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
+) -> ResponseFuture<E> {
+    let Some(permit) = SideCall::begin(connection) else {
+        let message = "too many health checks and reflection calls are open on this connection";
+        let refusal = overloaded("health checks and reflection", message);
+        return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
+    };
+    Box::pin(async move { Ok(answer.await?.map(|body| permit.until_the_end_of(body))) })
 }
 
 /// The calls that are limited and measured, by path.

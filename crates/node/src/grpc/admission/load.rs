@@ -1,15 +1,48 @@
 //! The limits of admission control, and the counters that are held against them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use forebay_types::{Reason, Refusal};
 
+use crate::connections::{ConnectionCap, OpenConnection};
+
+/// Health checks and reflection that one connection may have open.
+const SIDE_CALLS_PER_CONNECTION: usize = 32;
+
+/// How long a connection may be of no use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionTimeouts {
+    /// Until the preface and the first frame have arrived.
+    pub handshake: Duration,
+    /// Without a call.
+    pub idle: Duration,
+    /// Without reading, while answers are unread.
+    pub unread: Duration,
+}
+
+impl Default for ConnectionTimeouts {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(10),
+            idle: Duration::from_secs(900),
+            unread: Duration::from_secs(30),
+        }
+    }
+}
+
 /// How much a node takes on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadLimits {
+    /// Open connections. Set at start, by the number of file descriptors.
+    pub connections: usize,
+    /// How long a connection may be of no use.
+    pub timeouts: ConnectionTimeouts,
     /// Calls in progress on the node; parked long polls are not counted.
     pub calls: usize,
     /// The same for one connection, so that one client cannot use up the node's calls.
@@ -27,6 +60,8 @@ pub struct LoadLimits {
 impl Default for LoadLimits {
     fn default() -> Self {
         Self {
+            connections: usize::MAX,
+            timeouts: ConnectionTimeouts::default(),
             calls: 4_096,
             calls_per_connection: 256,
             parked_per_connection: 768,
@@ -42,7 +77,7 @@ pub struct AdmissionLoad {
     /// The limits.
     pub limits: LoadLimits,
     /// Open connections.
-    pub connections: Permits,
+    pub connections: Arc<ConnectionCap>,
     /// Calls in progress.
     pub calls: Permits,
     /// Bytes of requests in memory.
@@ -56,7 +91,7 @@ impl AdmissionLoad {
     pub fn new(limits: &LoadLimits) -> Self {
         Self {
             limits: *limits,
-            connections: Permits::new(usize::MAX),
+            connections: ConnectionCap::new("grpc", limits.connections),
             calls: Permits::new(limits.calls),
             request_bytes: Permits::new(limits.request_bytes),
             unread: UnreadBytes::new(limits.unread_bytes),
@@ -70,28 +105,39 @@ pub struct ConnectionLoad {
     pub calls: Permits,
     /// Long polls that wait for an item.
     pub parked: Permits,
+    /// Health checks and reflection.
+    pub side_calls: Permits,
     /// Bytes of answers that the client has not read yet.
     pub unread: UnreadBytes,
+    /// Calls of any kind that have begun.
+    begun: AtomicUsize,
     /// Counts the connection while it is open.
-    node: Arc<AdmissionLoad>,
+    _open: OpenConnection,
 }
 
 impl ConnectionLoad {
-    /// Nothing yet. The connection counts as open until this is dropped.
-    pub fn new(node: Arc<AdmissionLoad>) -> Self {
-        node.connections.try_acquire();
-        Self {
+    /// Nothing yet. The connection counts as open until this is dropped. `None`: the node has as many as it
+    /// may.
+    pub fn open(node: &AdmissionLoad) -> Option<Self> {
+        let open = node.connections.open()?;
+        Some(Self {
             calls: Permits::new(node.limits.calls_per_connection),
             parked: Permits::new(node.limits.parked_per_connection),
+            side_calls: Permits::new(SIDE_CALLS_PER_CONNECTION),
             unread: UnreadBytes::new(node.limits.unread_bytes_per_connection),
-            node,
-        }
+            begun: AtomicUsize::new(0),
+            _open: open,
+        })
     }
-}
 
-impl Drop for ConnectionLoad {
-    fn drop(&mut self) {
-        self.node.connections.release();
+    /// A call begins.
+    pub fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many calls have begun.
+    pub fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
     }
 }
 
@@ -150,6 +196,8 @@ impl Permits {
 pub struct UnreadBytes {
     /// Bytes that clients have not read yet.
     bytes: AtomicUsize,
+    /// How often everything had been read.
+    emptied: AtomicUsize,
     /// The limit.
     max: usize,
 }
@@ -157,7 +205,7 @@ pub struct UnreadBytes {
 impl UnreadBytes {
     /// Nothing unread.
     pub fn new(max: usize) -> Self {
-        Self { bytes: AtomicUsize::new(0), max }
+        Self { bytes: AtomicUsize::new(0), emptied: AtomicUsize::new(0), max }
     }
 
     /// Counts bytes. Returns how many there were before.
@@ -167,7 +215,14 @@ impl UnreadBytes {
 
     /// They were read, or their client is gone.
     pub fn remove(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        if self.bytes.fetch_sub(bytes, Ordering::AcqRel) == bytes {
+            self.emptied.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often everything had been read.
+    pub fn emptied(&self) -> usize {
+        self.emptied.load(Ordering::Relaxed)
     }
 
     /// How many bytes are unread.

@@ -6,6 +6,8 @@ mod connection;
 mod layer;
 mod load;
 mod request_bytes;
+mod side_call;
+mod watch;
 
 pub use call::Call;
 pub use connection::Incoming;
