@@ -21,6 +21,7 @@ mod planted;
 pub mod planted;
 mod routing;
 mod shard;
+mod striped;
 
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, EnqueueCall,

@@ -17,7 +17,7 @@ use crate::{
         event::ShardEvents,
         shard::{ShardOrder, TakenOver},
     },
-    shard::{ForgottenTopic, Loaded, OwnedShard},
+    shard::{Loaded, NamedTopic, OwnedShard},
 };
 
 /// The longest time for which leases are not timed out after a take-over.
@@ -102,7 +102,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     if !core.slots.iter().any(|slot| slot.server == server && slot.holding.is_some()) {
         core.time.forget(server);
     }
-    for ForgottenTopic { id: topic, name } in &abandoned.topics {
+    for NamedTopic { id: topic, name } in &abandoned.topics {
         core.topics.remove_part(name, TopicPart { shard: index, topic: *topic });
         core.active.mark_stale(name);
     }

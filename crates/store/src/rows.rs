@@ -1,5 +1,7 @@
 //! What a shard's tables contain, as the engine sees it.
 
+use std::ops::{AddAssign, SubAssign};
+
 use forebay_types::{Body, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName};
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +113,22 @@ pub struct TopicCounts {
     pub scheduled: i64,
     /// Dead letters.
     pub dead: i64,
+}
+
+impl AddAssign for TopicCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.ready += other.ready;
+        self.scheduled += other.scheduled;
+        self.dead += other.dead;
+    }
+}
+
+impl SubAssign for TopicCounts {
+    fn sub_assign(&mut self, other: Self) {
+        self.ready -= other.ready;
+        self.scheduled -= other.scheduled;
+        self.dead -= other.dead;
+    }
 }
 
 /// One delivery in progress. A new owner restores the lease from this entry without reading the item.

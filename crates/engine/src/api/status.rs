@@ -9,7 +9,7 @@ pub struct Status {
     pub polls: usize,
     /// Bytes of enqueues that wait for their commit.
     pub admitted_bytes: usize,
-    /// Every topic of this node's shards, by name; cut at 1,000.
+    /// The first 1,000 topics of this node's shards, by name.
     pub topics: Vec<TopicStatus>,
     /// How many topics there are.
     pub topic_count: usize,

@@ -70,7 +70,7 @@ fn active_topic(core: &Core, namespace: &Namespace, position: &TopicPosition) ->
 /// Brings the order of a namespace up to date. Returns whether every head is known.
 fn refresh(core: &mut Core, namespace: &Namespace) -> bool {
     let mut index = core.active.take(namespace).unwrap_or_else(|| {
-        ActiveIndex::of(core.topics.of_namespace(namespace).map(|name| name.topic.clone()))
+        ActiveIndex::of(core.topics.of_namespace(namespace, None).map(|name| name.topic.clone()))
     });
     let moment = core.time.moment();
     let mut unknown = BTreeSet::new();

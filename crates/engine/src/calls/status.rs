@@ -1,13 +1,11 @@
 //! What operators see of the engine.
 
-use std::collections::BTreeMap;
-
 use forebay_types::TopicName;
 
 use crate::{
     api::{ShardStatus, Status, TopicStatus},
-    core::{Core, topics::TopicDirectory},
-    shard::TopicTotals,
+    core::{Core, topics::TopicPart},
+    shard::{OwnedShard, TopicTotals},
 };
 
 /// Topics that one status lists.
@@ -15,44 +13,37 @@ const TOPICS_MAX: usize = 1_000;
 
 /// How things are now.
 pub(crate) fn serve(core: &mut Core) -> Status {
-    let mut topics: BTreeMap<(&str, &str), TopicStatus> = BTreeMap::new();
-    let mut shards = Vec::with_capacity(core.slots.len());
-    for slot in core.slots.iter() {
-        let add_topic = |name, totals| add_topic(&mut topics, &core.topics, name, totals);
-        let known = slot.owned().map(|shard| shard.status(add_topic)).unwrap_or_default();
-        shards.push(ShardStatus {
-            id: slot.id.0,
-            state: slot.state,
-            breaker: slot.health.phase(),
-            clock_offset_micros: core.time.offset(slot.server).unwrap_or(0),
-            last_error: slot.health.last_error().to_owned(),
-            ..known
-        });
-    }
+    let Core { slots, time, .. } = &mut *core;
+    let shards = slots.iter().map(|slot| ShardStatus {
+        id: slot.id.0,
+        state: slot.state,
+        breaker: slot.health.phase(),
+        clock_offset_micros: time.offset(slot.server).unwrap_or(0),
+        last_error: slot.health.last_error().to_owned(),
+        ..slot.owned().map(OwnedShard::status).unwrap_or_default()
+    });
+    let shards = shards.collect();
     Status {
         shards,
         polls: core.polls.len(),
         admitted_bytes: core.calls.admitted_bytes(),
-        topic_count: topics.len(),
-        topics: topics.into_values().take(TOPICS_MAX).collect(),
+        topic_count: core.topics.len(),
+        topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),
     }
 }
 
-/// Adds one shard's part of a topic.
-fn add_topic<'a>(
-    topics: &mut BTreeMap<(&'a str, &'a str), TopicStatus>,
-    directory: &TopicDirectory,
-    name: &'a TopicName,
-    totals: TopicTotals,
-) {
-    let topic = topics.entry((&*name.namespace, &*name.topic)).or_insert_with(|| TopicStatus {
+fn topic(core: &Core, name: &TopicName) -> TopicStatus {
+    let mut sum = TopicTotals::default();
+    for TopicPart { shard, topic } in core.topics.parts(name) {
+        sum += core.slots.owned(shard).and_then(|shard| shard.totals(topic)).unwrap_or_default();
+    }
+    TopicStatus {
         namespace: name.namespace.to_string(),
         topic: name.topic.to_string(),
-        waiting: directory.waiting_count(name),
-        ..TopicStatus::default()
-    });
-    topic.ready += totals.ready;
-    topic.leased += totals.leased;
-    topic.scheduled += totals.scheduled;
-    topic.dead += totals.dead;
+        ready: sum.ready,
+        leased: sum.leased,
+        scheduled: sum.scheduled,
+        dead: sum.dead,
+        waiting: core.topics.waiting_count(name),
+    }
 }

@@ -10,7 +10,7 @@ use crate::{
     index::ShardIndex,
     planted::{Bug, on},
     shard::{
-        Abandoned, Committed, Duplicate, ForgottenTopic, Undone,
+        Abandoned, Committed, Duplicate, NamedTopic, Undone,
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
         work::{SettleKind, ShardEnqueue},
     },
@@ -37,10 +37,10 @@ impl Counts {
 
 /// A batch is committed: everybody who waits for it is answered.
 pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed) {
-    for row in committed.new_topics {
-        core.topics.add_part(row.name, TopicPart { shard: index, topic: row.id });
+    for NamedTopic { id: topic, name } in committed.new_topics {
+        core.topics.add_part(name, TopicPart { shard: index, topic });
     }
-    for ForgottenTopic { id: topic, name } in committed.dropped {
+    for NamedTopic { id: topic, name } in committed.dropped {
         core.topics.remove_part(&name, TopicPart { shard: index, topic });
         core.active.mark_stale(&name);
     }

@@ -1,10 +1,15 @@
 //! The topic directory: where each topic has rows, who waits for it, and which topics have something new.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::RandomState,
+    ops::Bound,
+};
 
-use forebay_types::{Namespace, TopicId, TopicName};
+use forebay_types::{Namespace, Topic, TopicId, TopicName};
+use smallvec::SmallVec;
 
-use crate::index::ShardIndex;
+use crate::{index::ShardIndex, striped::Striped};
 
 /// A topic's part in one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,11 +20,14 @@ pub(crate) struct TopicPart {
     pub topic: TopicId,
 }
 
+/// Where a topic has rows: mostly in one shard.
+pub(crate) type Parts = SmallVec<[TopicPart; 1]>;
+
 /// A topic over all shards of the node.
 #[derive(Debug, Default)]
 struct NodeTopic {
     /// Where it has a row.
-    parts: Vec<TopicPart>,
+    parts: Parts,
     /// Polls that wait for it. Their numbers grow, so the first is the one that came first.
     waiting: BTreeSet<u64>,
 }
@@ -28,7 +36,9 @@ struct NodeTopic {
 #[derive(Debug, Default)]
 pub(crate) struct TopicDirectory {
     /// Topics that have a row, or somebody who waits.
-    topics: HashMap<TopicName, NodeTopic>,
+    topics: Striped<TopicName, NodeTopic, RandomState>,
+    /// Topics that have a row, by namespace and name.
+    names: BTreeSet<TopicName>,
     /// How many topics with a row a namespace has.
     per_namespace: HashMap<Namespace, usize>,
     /// Topics whose polls may be served now.
@@ -37,18 +47,18 @@ pub(crate) struct TopicDirectory {
 
 impl TopicDirectory {
     /// Where a topic has rows.
-    pub fn parts(&self, name: &TopicName) -> Vec<TopicPart> {
+    pub fn parts(&self, name: &TopicName) -> Parts {
         self.topics.get(name).map(|topic| topic.parts.clone()).unwrap_or_default()
     }
 
     /// A shard has a row of the topic.
     pub fn add_part(&mut self, name: TopicName, part: TopicPart) {
-        let namespace = name.namespace.clone();
-        let topic = self.topics.entry(name).or_default();
-        if topic.parts.is_empty() {
-            *self.per_namespace.entry(namespace).or_default() += 1;
-        }
+        let topic = self.topics.or_default(name.clone());
         topic.parts.push(part);
+        if topic.parts.len() == 1 {
+            *self.per_namespace.entry(name.namespace.clone()).or_default() += 1;
+            self.names.insert(name);
+        }
     }
 
     /// The row is gone, or the shard is lost.
@@ -56,20 +66,35 @@ impl TopicDirectory {
         let Some(topic) = self.topics.get_mut(name) else { return };
         let before = topic.parts.len();
         topic.parts.retain(|other| *other != part);
-        if before > 0
-            && topic.parts.is_empty()
-            && let Some(count) = self.per_namespace.get_mut(&name.namespace)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.per_namespace.remove(&name.namespace);
-            }
+        let (is_gone, is_needed) = (topic.parts.is_empty(), !topic.waiting.is_empty());
+        if before > 0 && is_gone {
+            self.names.remove(name);
+            self.uncount(&name.namespace);
         }
-        if topic.parts.is_empty() && topic.waiting.is_empty() {
+        if is_gone && !is_needed {
             self.topics.remove(name);
         } else {
             self.woken.insert(name.clone());
         }
+    }
+
+    fn uncount(&mut self, namespace: &Namespace) {
+        if let Some(count) = self.per_namespace.get_mut(namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_namespace.remove(namespace);
+            }
+        }
+    }
+
+    /// How many topics have a row.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Every topic that has a row, by namespace and name.
+    pub fn all(&self) -> impl Iterator<Item = &TopicName> {
+        self.names.iter()
     }
 
     /// How many topics a namespace has on this node.
@@ -77,14 +102,23 @@ impl TopicDirectory {
         self.per_namespace.get(namespace).copied().unwrap_or(0)
     }
 
-    /// The topics of a namespace.
-    pub fn of_namespace(&self, namespace: &Namespace) -> impl Iterator<Item = &TopicName> {
-        self.topics.keys().filter(move |name| name.namespace == *namespace)
+    /// The topics of a namespace by name, behind one of them.
+    pub fn of_namespace(
+        &self,
+        namespace: &Namespace,
+        after: Option<&Topic>,
+    ) -> impl Iterator<Item = &TopicName> {
+        let name = |topic| TopicName { namespace: namespace.clone(), topic };
+        let from = match after {
+            Some(topic) => Bound::Excluded(name(topic.clone())),
+            None => Bound::Included(name("".into())),
+        };
+        self.names.range((from, Bound::Unbounded)).take_while(move |name| name.namespace == *namespace)
     }
 
     /// A poll waits for the topic.
     pub fn add_waiting(&mut self, name: TopicName, poll: u64) {
-        self.topics.entry(name).or_default().waiting.insert(poll);
+        self.topics.or_default(name).waiting.insert(poll);
     }
 
     /// A poll waits no more.
@@ -113,8 +147,8 @@ impl TopicDirectory {
     #[cfg(feature = "planted-bugs")]
     pub fn check(&self, owned: &HashMap<TopicName, Vec<TopicPart>>) -> Result<(), String> {
         let mut counts: HashMap<Namespace, usize> = HashMap::new();
-        for (name, topic) in &self.topics {
-            let mut parts = topic.parts.clone();
+        for (name, topic) in self.topics.iter() {
+            let mut parts = topic.parts.to_vec();
             parts.sort_unstable();
             if parts != owned.get(name).cloned().unwrap_or_default() {
                 return Err(format!(
@@ -128,6 +162,11 @@ impl TopicDirectory {
             if !parts.is_empty() {
                 *counts.entry(name.namespace.clone()).or_default() += 1;
             }
+        }
+        let with_row = self.topics.iter().filter(|(_, topic)| !topic.parts.is_empty());
+        let names: BTreeSet<_> = with_row.map(|(name, _)| name).collect();
+        if !names.into_iter().eq(&self.names) {
+            return Err(format!("topics with a row are not those in order: {:?}", self.names));
         }
         if counts != self.per_namespace {
             return Err(format!("namespaces have {counts:?} topics, counted as {:?}", self.per_namespace));
@@ -181,7 +220,7 @@ mod tests {
         topics.add_part(name("u"), part(0));
         topics.add_waiting(name("v"), 1);
         assert_eq!((topics.count_of("ns"), topics.count_of("other")), (2, 0), "a poll makes no topic");
-        assert_eq!(topics.parts(&name("t")), [part(0), part(1)]);
+        assert_eq!(topics.parts(&name("t"))[..], [part(0), part(1)]);
         topics.remove_part(&name("t"), part(0));
         assert_eq!(topics.count_of("ns"), 2);
         topics.remove_part(&name("t"), part(1));
@@ -200,11 +239,32 @@ mod tests {
         topics.remove_part(&name("t"), part(0));
         assert_eq!((topics.count_of("ns"), topics.waiting_count(&name("t"))), (1, 1));
         topics.add_part(name("t"), part(2));
-        assert_eq!((topics.count_of("ns"), topics.of_namespace(&"ns".into()).count()), (2, 2));
+        assert_eq!((topics.count_of("ns"), topics.of_namespace(&"ns".into(), None).count()), (2, 2));
         topics.remove_part(&name("t"), part(2));
         topics.remove_part(&name("u"), part(0));
         topics.remove_waiting(&[name("t"), name("u")], 1);
-        assert!(topics.topics.is_empty() && topics.per_namespace.is_empty());
+        assert!(topics.topics.is_empty() && topics.names.is_empty() && topics.per_namespace.is_empty());
+    }
+
+    #[test]
+    fn the_topics_of_a_namespace_come_by_name() {
+        let mut topics = TopicDirectory::default();
+        for (namespace, topic) in [("m", "b"), ("l", "z"), ("m", "a"), ("n", "0"), ("m", "c")] {
+            topics.add_part(TopicName::new(namespace, topic), part(0));
+        }
+        topics.add_waiting(TopicName::new("m", "aa"), 1);
+        let of = |after: Option<&str>| {
+            let after = after.map(Topic::from);
+            let m = "m".into();
+            let names = topics.of_namespace(&m, after.as_ref());
+            names.map(|name| name.topic.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (of(None), of(Some("a"))),
+            (vec!["a".into(), "b".into(), "c".into()], vec!["b".into(), "c".into()])
+        );
+        assert_eq!((of(Some("aa")).len(), of(Some("c")).len(), topics.len()), (2, 0, 5));
+        assert_eq!(topics.all().next(), Some(&TopicName::new("l", "z")));
     }
 
     #[test]

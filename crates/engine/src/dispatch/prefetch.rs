@@ -3,7 +3,11 @@
 use super::head::head;
 use crate::{
     clock::Moment,
-    core::{Ids, slot::Slots, topics::TopicPart},
+    core::{
+        Ids,
+        slot::Slots,
+        topics::{Parts, TopicPart},
+    },
     index::ShardIndex,
     invariant::broken,
     shard::prefetch::Fetch,
@@ -27,7 +31,7 @@ pub(crate) fn fetch_next(slots: &mut Slots, ids: &mut Ids, part: TopicPart, want
 }
 
 /// Fills the windows of a topic before they run empty.
-pub(crate) fn top_up(slots: &mut Slots, ids: &mut Ids, parts: Vec<TopicPart>) {
+pub(crate) fn top_up(slots: &mut Slots, ids: &mut Ids, parts: Parts) {
     for part in parts {
         let Some(holding) = &mut slots[part.shard].holding else {
             broken("a topic has parts in owned shards only");

@@ -39,7 +39,7 @@ impl TopicTable {
             }
             let mut counts = topic.counts;
             if let Some(delta) = deltas.get(id) {
-                add(&mut counts, delta);
+                counts += *delta;
             }
             batch.count_folds.push((*id, counts));
         }
@@ -59,29 +59,15 @@ impl TopicTable {
             }
         }
         for (id, delta) in &batch.deltas {
+            self.count(*id, delta, at);
             let Some(topic) = self.get_mut(*id) else {
                 broken("a topic whose counts change is known");
                 continue;
             };
-            add(&mut topic.counts, delta);
-            debug_assert!(topic.counts.ready >= 0 && topic.counts.scheduled >= 0, "{topic:?}");
-            let becomes_dirty = topic.dirty_since.is_none() && !folded.contains(id);
-            let is_empty = topic.is_empty();
-            topic.idle_since = is_empty.then_some(at);
-            if becomes_dirty {
+            if topic.dirty_since.is_none() && !folded.contains(id) {
                 topic.dirty_since = Some(batch.number);
                 self.dirty.push_back(*id);
             }
-            if is_empty {
-                self.idle.push_back((at, *id));
-            }
-            self.mark_changed(*id);
         }
     }
-}
-
-fn add(counts: &mut TopicCounts, delta: &TopicCounts) {
-    counts.ready += delta.ready;
-    counts.scheduled += delta.scheduled;
-    counts.dead += delta.dead;
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
 use forebay_types::{Seq, Timestamp, TopicId};
-use rustc_hash::FxHashMap;
 
-use crate::invariant::broken;
+use crate::{invariant::broken, striped::Striped};
 
 /// A row with at most one open delivery in so many is rewritten.
 const SPARSE: usize = 16;
@@ -32,13 +31,13 @@ pub(super) struct LeasePosition {
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     /// Every row with an open delivery, by its number.
-    rows: FxHashMap<u64, Row>,
+    rows: Striped<u64, Row>,
     /// Where each leased item's delivery is.
-    positions: FxHashMap<Seq, LeasePosition>,
+    positions: Striped<Seq, LeasePosition>,
     /// When each open delivery ends.
     deadlines: BTreeSet<(Timestamp, Seq)>,
     /// Open deliveries of each topic.
-    per_topic: FxHashMap<TopicId, usize>,
+    per_topic: Striped<TopicId, usize>,
     /// Rows most of whose deliveries are over.
     sparse: BTreeSet<u64>,
 }
@@ -69,7 +68,7 @@ impl Leases {
         for (position, entry) in row.entries.iter().enumerate().filter(|(position, _)| row.open[*position]) {
             self.positions.insert(entry.seq, LeasePosition { row: row.id, position });
             self.deadlines.insert((entry.deadline, entry.seq));
-            *self.per_topic.entry(entry.topic).or_default() += 1;
+            *self.per_topic.or_default(entry.topic) += 1;
         }
         let open = row.open.iter().filter(|open| **open).count();
         self.rows.insert(row.id, Row { row, open });
@@ -142,14 +141,15 @@ impl Leases {
     /// Whether every account agrees with the rows. Checked in tests.
     pub fn check(&self) -> Result<(), String> {
         let mut open = 0;
-        for (id, row) in &self.rows {
+        for (id, row) in self.rows.iter() {
             let bits = row.row.open.iter().filter(|open| **open).count();
             if bits != row.open || bits == 0 {
                 return Err(format!("lease row {id} has {bits} open bits, its account says {}", row.open));
             }
             open += bits;
         }
-        let accounts = [self.positions.len(), self.deadlines.len(), self.per_topic.values().sum()];
+        let accounts =
+            [self.positions.len(), self.deadlines.len(), self.per_topic.iter().map(|(_, open)| open).sum()];
         if accounts.iter().any(|count| *count != open) {
             return Err(format!("{open} deliveries are open; positions, deadlines, topics say {accounts:?}"));
         }
@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn a_row_whose_open_deliveries_are_miscounted_is_found() {
-        let what = wrong(|shard| shard.leases.rows.values_mut().next().unwrap().open -= 1);
+        let what = wrong(|shard| shard.leases.rows.get_mut(&2).unwrap().open -= 1);
         assert_eq!(what, "lease row 2 has 3 open bits, its account says 2");
     }
 
     #[test]
     fn a_row_without_an_open_delivery_is_found() {
         let what = wrong(|shard| {
-            let row = shard.leases.rows.values_mut().next().unwrap();
+            let row = shard.leases.rows.get_mut(&2).unwrap();
             row.row.open.fill(false);
             row.open = 0;
         });

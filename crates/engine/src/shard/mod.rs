@@ -28,6 +28,7 @@ mod sweeper;
 mod tenure;
 #[cfg(test)]
 mod tests;
+mod topic_state;
 mod topics;
 pub(crate) mod work;
 
@@ -48,7 +49,7 @@ pub(crate) use self::{
     generations::GenerationChange,
     queues::BodiesRead,
     status::TopicTotals,
-    topics::ForgottenTopic,
+    topics::NamedTopic,
 };
 use self::{
     budget::Budget, dedupe_keys::DedupeKeys, fair_queue::FairQueue, generations::Generations,

@@ -69,6 +69,6 @@ impl OwnedShard {
 
     /// When a topic has been empty for so long that it is dropped.
     fn topic_drop_due(&self) -> Option<Monotonic> {
-        self.topics.idle.front().map(|(since, _)| since.plus(self.settings.idle_topic))
+        self.topics.next_unused().map(|(since, _)| since.plus(self.settings.idle_topic))
     }
 }

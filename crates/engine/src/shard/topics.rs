@@ -1,80 +1,20 @@
 //! The topics of one shard: their counts, their windows, and which of them changed.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    hash::RandomState,
+};
 
 use forebay_store::{ReadyRow, TopicCounts, TopicRow};
-use forebay_types::{Key, Monotonic, Seq, TopicId, TopicName};
-use rustc_hash::FxHashMap;
+use forebay_types::{Key, Monotonic, Namespace, Seq, TopicId, TopicName};
 
 use super::ready::window::Window;
+pub(crate) use super::topic_state::TopicState;
+use crate::striped::Striped;
 
-/// How many items a refill of a window begins with.
-pub(super) const FILL_MIN: usize = 64;
-/// The most that a refill reads at once.
-const FILL_MAX: usize = 2_000;
-
-/// One topic of one shard.
-#[derive(Debug)]
-pub(crate) struct TopicState {
-    /// Its name.
-    pub name: TopicName,
-    /// How many items it has.
-    pub counts: TopicCounts,
-    /// Items that have left the window, on their way to a lease.
-    pub reserved: usize,
-    /// Its ready index. Changed through the table alone, which keeps account of its bytes.
-    window: Window,
-    /// Since when a demand waits for the read under way.
-    pub outstanding_since: Option<Monotonic>,
-    /// How many items the next refill asks for.
-    pub fill: usize,
-    /// The first batch whose delta is not folded into the topic's row yet.
-    pub dirty_since: Option<u64>,
-    /// Since when it has been empty.
-    pub idle_since: Option<Monotonic>,
-    /// It is in the list of changed topics.
-    changed: bool,
-}
-
-impl TopicState {
-    fn new(name: TopicName, counts: TopicCounts, window: Window) -> Self {
-        Self {
-            name,
-            counts,
-            reserved: 0,
-            window,
-            outstanding_since: None,
-            fill: FILL_MIN,
-            dirty_since: None,
-            idle_since: None,
-            changed: false,
-        }
-    }
-
-    /// Its ready index.
-    pub fn window(&self) -> &Window {
-        &self.window
-    }
-
-    /// The window ran empty. The faster a topic is drained, the more is read ahead.
-    pub fn grow_fill(&mut self) {
-        self.fill = (self.fill * 2).min(FILL_MAX);
-    }
-
-    /// The window was cut for want of memory.
-    pub fn shrink_fill(&mut self) {
-        self.fill = (self.fill / 2).max(FILL_MIN);
-    }
-
-    /// It has no item and no dead letter.
-    pub fn is_empty(&self) -> bool {
-        self.counts == TopicCounts::default()
-    }
-}
-
-/// A topic that is known no more.
+/// A topic of the shard, by number and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ForgottenTopic {
+pub(crate) struct NamedTopic {
     /// Its number in the shard.
     pub id: TopicId,
     /// Its name.
@@ -85,17 +25,23 @@ pub(crate) struct ForgottenTopic {
 #[derive(Debug, Default)]
 pub(super) struct TopicTable {
     /// By their number.
-    by_id: FxHashMap<TopicId, TopicState>,
-    /// Their numbers.
-    by_name: HashMap<TopicName, TopicId>,
+    by_id: Striped<TopicId, Box<TopicState>>,
+    /// Their numbers. Names come from users, so the hash is one that nobody can foresee.
+    by_name: Striped<TopicName, TopicId, RandomState>,
+    /// How many topics each namespace has. The keys are what the topics' names share.
+    namespaces: HashMap<Namespace, usize>,
+    /// The counts of all topics together.
+    sums: TopicCounts,
     /// Bytes of all windows.
     index_bytes: usize,
+    /// Topics whose window is being read.
+    reading: BTreeSet<TopicId>,
     /// Topics whose head or counts may have changed since the node looked.
     changed: Vec<TopicId>,
     /// Topics whose counts are not folded yet, in the order of `dirty_since`.
     pub(super) dirty: VecDeque<TopicId>,
-    /// Topics to be dropped once they have been empty for long, and since when.
-    pub(super) idle: VecDeque<(Monotonic, TopicId)>,
+    /// Empty topics, and since when they are. They are dropped once that is long ago.
+    pub(super) idle: BTreeSet<(Monotonic, TopicId)>,
 }
 
 impl TopicTable {
@@ -104,11 +50,11 @@ impl TopicTable {
     }
 
     pub fn get(&self, id: TopicId) -> Option<&TopicState> {
-        self.by_id.get(&id)
+        self.by_id.get(&id).map(|topic| &**topic)
     }
 
     pub fn get_mut(&mut self, id: TopicId) -> Option<&mut TopicState> {
-        self.by_id.get_mut(&id)
+        self.by_id.get_mut(&id).map(|topic| &mut **topic)
     }
 
     /// The number of a topic.
@@ -117,7 +63,7 @@ impl TopicTable {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (TopicId, &TopicState)> {
-        self.by_id.iter().map(|(id, topic)| (*id, topic))
+        self.by_id.iter().map(|(id, topic)| (*id, &**topic))
     }
 
     /// Bytes of all windows.
@@ -125,45 +71,89 @@ impl TopicTable {
         self.index_bytes
     }
 
+    /// The counts of all topics together.
+    pub fn sums(&self) -> &TopicCounts {
+        &self.sums
+    }
+
     /// A topic that the store had when the shard was taken over. What is ready in it has to be read first.
     pub fn add_loaded(&mut self, row: TopicRow, at: Monotonic) {
         let TopicRow { id, name, counts } = row;
         let window = if counts.ready > 0 { Window::unread() } else { Window::complete() };
-        let mut topic = TopicState::new(name.clone(), counts, window);
+        self.add(id, TopicState::new(name, counts, window), at);
         // The deltas that the load added up are still rows: they may go once the topic was folded.
-        topic.dirty_since = Some(0);
-        self.dirty.push_back(id);
-        if topic.is_empty() {
-            topic.idle_since = Some(at);
-            self.idle.push_back((at, id));
+        if let Some(topic) = self.get_mut(id) {
+            topic.dirty_since = Some(0);
         }
-        self.by_name.insert(name, id);
-        self.by_id.insert(id, topic);
+        self.dirty.push_back(id);
         self.mark_changed(id);
     }
 
     /// A topic that a batch created.
-    pub fn add_new(&mut self, row: &TopicRow) {
-        let topic = TopicState::new(row.name.clone(), row.counts, Window::complete());
-        self.by_name.insert(row.name.clone(), row.id);
-        self.by_id.insert(row.id, topic);
+    pub fn add_new(&mut self, row: TopicRow, at: Monotonic) -> NamedTopic {
+        let TopicRow { id, name, counts } = row;
+        let name = self.add(id, TopicState::new(name, counts, Window::complete()), at);
+        NamedTopic { id, name }
+    }
+
+    /// Returns the name as the table holds it: with its namespace's one string.
+    fn add(&mut self, id: TopicId, mut topic: TopicState, at: Monotonic) -> TopicName {
+        if let Some((namespace, _)) = self.namespaces.get_key_value(&topic.name.namespace) {
+            topic.name.namespace = namespace.clone();
+        }
+        let name = topic.name.clone();
+        *self.namespaces.entry(name.namespace.clone()).or_default() += 1;
+        self.by_name.insert(name.clone(), id);
+        self.sums += topic.counts;
+        topic.idle_since = topic.is_empty().then_some(at);
+        self.idle.extend(topic.idle_since.map(|since| (since, id)));
+        self.by_id.insert(id, Box::new(topic));
+        name
     }
 
     /// A batch dropped the topic.
-    pub fn remove(&mut self, id: TopicId) -> Option<ForgottenTopic> {
-        let topic = self.by_id.remove(&id)?;
-        self.index_bytes -= topic.window.cost();
-        self.by_name.remove(&topic.name);
-        Some(ForgottenTopic { id, name: topic.name })
-    }
-
-    /// A batch that was to drop these topics did not happen: the next one tries again.
-    pub fn keep_dropped(&mut self, ids: &[TopicId]) {
-        for id in ids.iter().rev() {
-            if let Some(since) = self.by_id.get(id).and_then(|topic| topic.idle_since) {
-                self.idle.push_front((since, *id));
+    pub fn remove(&mut self, id: TopicId) -> Option<NamedTopic> {
+        let topic = *self.by_id.remove(&id)?;
+        let TopicState { name, counts, window, idle_since, .. } = topic;
+        self.index_bytes -= window.cost();
+        self.sums -= counts;
+        self.reading.remove(&id);
+        if let Some(since) = idle_since {
+            self.idle.remove(&(since, id));
+        }
+        self.by_name.remove(&name);
+        if let Some(count) = self.namespaces.get_mut(&name.namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.namespaces.remove(&name.namespace);
             }
         }
+        Some(NamedTopic { id, name })
+    }
+
+    /// A topic's counts changed by so much. `at`: when, in case it is empty now.
+    pub fn count(&mut self, id: TopicId, delta: &TopicCounts, at: Monotonic) {
+        let Some(topic) = self.by_id.get_mut(&id) else { return };
+        topic.counts += *delta;
+        self.sums += *delta;
+        debug_assert!(topic.counts.ready >= 0 && topic.counts.scheduled >= 0, "{topic:?}");
+        let idle_since = topic.is_empty().then_some(at);
+        if let Some(since) = std::mem::replace(&mut topic.idle_since, idle_since) {
+            self.idle.remove(&(since, id));
+        }
+        self.idle.extend(idle_since.map(|since| (since, id)));
+        self.mark_changed(id);
+    }
+
+    /// The topic that has been empty for longest, of those that nothing needs, and since when.
+    pub fn next_unused(&self) -> Option<(Monotonic, TopicId)> {
+        self.unused().next()
+    }
+
+    /// Empty topics that nothing needs, first those that have been empty for longest.
+    pub fn unused(&self) -> impl Iterator<Item = (Monotonic, TopicId)> {
+        let is_unused = |id| self.get(id).is_some_and(TopicState::is_unused);
+        self.idle.iter().copied().filter(move |(_, id)| is_unused(*id))
     }
 
     /// The topic's head or counts may have changed.
@@ -178,7 +168,7 @@ impl TopicTable {
 
     /// Every topic's head may have changed.
     pub fn mark_all_changed(&mut self) {
-        let mut topics: Vec<TopicId> = self.by_id.keys().copied().collect();
+        let mut topics: Vec<TopicId> = self.by_id.iter().map(|(id, _)| *id).collect();
         topics.sort_unstable();
         topics.into_iter().for_each(|topic| self.mark_changed(topic));
     }
@@ -219,7 +209,9 @@ impl TopicTable {
 
     /// Begins to read on behind the topic's window; see [`Window::begin_read`].
     pub fn begin_read(&mut self, id: TopicId, read: u64, limit: usize) -> Option<Key> {
-        self.by_id.get_mut(&id)?.window.begin_read(read, limit)
+        let after = self.by_id.get_mut(&id)?.window.begin_read(read, limit)?;
+        self.reading.insert(id);
+        Some(after)
     }
 
     /// A read of the topic's window ended. Returns the topic's name.
@@ -234,27 +226,47 @@ impl TopicTable {
         let topic = self.by_id.get_mut(&id)?;
         if !topic.window.is_reading() {
             topic.outstanding_since = None;
+            self.reading.remove(&id);
         }
         Some(topic.name.clone())
     }
 
     /// What the reads under way saw of the last batch was undone.
     pub fn void_reads(&mut self) {
-        for topic in self.by_id.values_mut() {
-            topic.window.void_read();
+        for id in &self.reading {
+            if let Some(topic) = self.by_id.get_mut(id) {
+                topic.window.void_read();
+            }
         }
     }
 
-    /// Whether names and numbers agree, and the topics to be folded are those that are dirty, in order.
-    /// Checked in tests.
+    /// Whether names and numbers agree, the sums are those of all topics, the topics to be folded are those
+    /// that are dirty, in order, and each empty one is listed once. Checked in tests.
     pub fn check(&self) -> Result<(), String> {
-        let unnamed = |(id, topic): &(&TopicId, &TopicState)| self.by_name.get(&topic.name) != Some(*id);
-        if self.by_name.len() != self.by_id.len() || self.by_id.iter().any(|topic| unnamed(&topic)) {
-            return Err(format!("{} topics have {} names", self.by_id.len(), self.by_name.len()));
+        let unnamed = |(id, topic): &(TopicId, &TopicState)| self.id_of(&topic.name) != Some(*id);
+        let named: usize = self.namespaces.values().sum();
+        let agree = self.by_name.len() == self.len() && named == self.len();
+        if !agree || self.iter().any(|topic| unnamed(&topic)) {
+            return Err(format!("{} topics have {} names", self.len(), self.by_name.len()));
         }
-        let since = |id: &TopicId| self.by_id.get(id).and_then(|topic| topic.dirty_since);
+        let mut sums = TopicCounts::default();
+        self.iter().for_each(|(_, topic)| sums += topic.counts);
+        if sums != self.sums {
+            return Err(format!("topics have {sums:?}, summed up as {:?}", self.sums));
+        }
+        let empty = self.iter().filter(|(_, topic)| topic.is_empty());
+        let idle: BTreeSet<_> = empty.filter_map(|(id, topic)| Some((topic.idle_since?, id))).collect();
+        if idle != self.idle || self.iter().any(|(_, topic)| topic.is_empty() != topic.idle_since.is_some()) {
+            return Err(format!("{idle:?} are empty, listed are {:?}", self.idle));
+        }
+        let reading: BTreeSet<_> =
+            self.iter().filter(|(_, topic)| topic.window.is_reading()).map(|(id, _)| id).collect();
+        if reading != self.reading {
+            return Err(format!("{reading:?} are read, listed are {:?}", self.reading));
+        }
+        let since = |id: &TopicId| self.get(*id).and_then(|topic| topic.dirty_since);
         let queued: Vec<u64> = self.dirty.iter().filter_map(since).collect();
-        let dirty = self.by_id.values().filter(|topic| topic.dirty_since.is_some()).count();
+        let dirty = self.iter().filter(|(_, topic)| topic.dirty_since.is_some()).count();
         match queued.is_sorted() && queued.len() == dirty {
             true => Ok(()),
             false => Err(format!("{dirty} topics are dirty; the queue has {queued:?}")),
@@ -264,8 +276,10 @@ impl TopicTable {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::shard::tests::{T, check::wrong, items, shard, store};
+    use crate::shard::tests::{T, ack, at, check::wrong, items, run, shard, store, store_leased};
 
     #[test]
     fn bytes_of_the_index_that_are_not_those_of_the_windows_are_found() {
@@ -289,6 +303,61 @@ mod tests {
     }
 
     #[test]
+    fn counts_that_are_not_summed_up_are_found() {
+        let what = wrong(|shard| shard.topics.sums.ready += 1);
+        assert!(
+            what.starts_with("topics have TopicCounts { ready: 11,") && what.contains("ready: 12"),
+            "{what}"
+        );
+    }
+
+    #[test]
+    fn an_empty_topic_that_is_not_listed_is_found() {
+        let what = wrong(|shard| {
+            let empty = TopicRow {
+                id: TopicId(9),
+                name: TopicName::new("ns", "empty"),
+                counts: TopicCounts::default(),
+            };
+            shard.topics.add_new(empty, at(0));
+            shard.topics.idle.clear();
+        });
+        assert!(what.ends_with("are empty, listed are {}"), "{what}");
+    }
+
+    #[test]
+    fn a_window_that_is_read_and_not_listed_is_found() {
+        let what = wrong(|shard| {
+            shard.topics.reading.insert(T);
+        });
+        assert_eq!(what, "{} are read, listed are {TopicId(1)}");
+    }
+
+    #[test]
+    fn a_topic_that_empties_again_and_again_is_listed_once() {
+        let mut shard = shard();
+        for call in 1..=100 {
+            let receipt = store_leased(&mut shard, call, items(1))[0];
+            ack(&mut shard, receipt);
+            run(&mut shard, call);
+        }
+        assert_eq!(shard.topics.idle.iter().copied().collect::<Vec<_>>(), [(at(100), T)]);
+    }
+
+    #[test]
+    fn topics_share_the_name_of_their_namespace() {
+        let mut table = TopicTable::default();
+        for id in 1..=2 {
+            let name = TopicName::new("ns", format!("t{id}"));
+            table.add_new(TopicRow { id: TopicId(id), name, counts: TopicCounts::default() }, at(0));
+        }
+        let names: Vec<_> = table.iter().map(|(_, topic)| topic.name.namespace.clone()).collect();
+        assert!(Arc::ptr_eq(&names[0], &names[1]));
+        (1..=2).for_each(|id| assert!(table.remove(TopicId(id)).is_some()));
+        assert!(table.namespaces.is_empty() && table.idle.is_empty());
+    }
+
+    #[test]
     fn a_topic_is_named_once_however_often_it_changed() {
         let mut shard = shard();
         store(&mut shard, 0, items(3));
@@ -300,20 +369,5 @@ mod tests {
         assert_eq!((names(&mut shard), names(&mut shard)), (1, 0));
         shard.mark_all_changed();
         assert_eq!(names(&mut shard), 1);
-    }
-
-    #[test]
-    fn a_refill_grows_with_demand_and_shrinks_with_memory() {
-        let mut topic =
-            TopicState::new(TopicName::new("ns", "t"), TopicCounts::default(), Window::complete());
-        let grown: Vec<usize> = (0..6)
-            .map(|_| {
-                topic.grow_fill();
-                topic.fill
-            })
-            .collect();
-        assert_eq!(grown, [128, 256, 512, 1_024, 2_000, 2_000]);
-        (0..9).for_each(|_| topic.shrink_fill());
-        assert_eq!(topic.fill, FILL_MIN);
     }
 }

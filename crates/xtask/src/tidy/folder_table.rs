@@ -49,7 +49,13 @@ pub const ENGINE: Table = Table {
         ("shard", &["api"]),
         ("api", &[]),
     ],
-    leaves: &[("clock", &["index"]), ("index", &[]), ("invariant", &["planted"]), ("planted", &[])],
+    leaves: &[
+        ("clock", &["index"]),
+        ("index", &[]),
+        ("invariant", &["planted"]),
+        ("planted", &[]),
+        ("striped", &[]),
+    ],
     apart: &[(
         "calls",
         &[

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{Sweep, TopicRow};
+use forebay_store::Sweep;
 use forebay_types::{Monotonic, State, TopicName};
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         dedupe_keys::Duplicate,
         in_flight::{Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem},
         ready::item::ReadyItem,
-        topics::ForgottenTopic,
+        topics::NamedTopic,
         work::AdmittedItem,
     },
 };
@@ -23,9 +23,9 @@ pub(crate) struct Committed {
     /// How long the commit took.
     pub took: Duration,
     /// Topics that it created.
-    pub new_topics: Vec<TopicRow>,
+    pub new_topics: Vec<NamedTopic>,
     /// Topics that it dropped.
-    pub dropped: Vec<ForgottenTopic>,
+    pub dropped: Vec<NamedTopic>,
     /// What it did, in the order in which it is answered.
     pub done: Vec<Planned>,
     /// Items that the expiry sweep deleted.
@@ -49,7 +49,8 @@ impl OwnedShard {
         let whole = self.settings.batch_rows;
         self.rows_max = self.rows_max.map(|rows| rows * 2).filter(|rows| *rows < whole);
 
-        batch.new_topics.iter().for_each(|row| self.topics.add_new(row));
+        let new_rows = std::mem::take(&mut batch.new_topics);
+        let new_topics = new_rows.into_iter().map(|row| self.topics.add_new(row, at)).collect();
         let dropped = batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
         self.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.
@@ -63,7 +64,6 @@ impl OwnedShard {
         self.evict();
         let fetched = self.apply_prefetches();
         self.debug_check();
-        let new_topics = batch.new_topics;
         Some(Committed { took, new_topics, dropped, done, expired, fetched, duplicates, topology_recorded })
     }
 

@@ -1,6 +1,7 @@
 //! A sweep's page in the batch, and topics that have been empty for long.
 
 use forebay_store::Sweep;
+use forebay_types::TopicId;
 
 use super::{
     builder::{BatchBuilder, PageShare},
@@ -27,19 +28,12 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
     builder.page = Some(PlannedPage { page, done, checkpoint });
 }
 
-/// Drops topics that have been empty for long.
+/// Drops topics that have been empty for long. They stay listed until that is committed.
 pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
-    let keep = builder.shard.settings.idle_topic;
-    while builder.batch.drop_topics.len() < DROPS_MAX
-        && let Some((since, id)) = builder.shard.topics.idle.front().copied()
-        && builder.moment.at.since(since) >= keep
-    {
-        builder.shard.topics.idle.pop_front();
-        let Some(topic) = builder.shard.topics.get(id) else { continue };
-        let unused = topic.is_empty() && topic.idle_since == Some(since) && topic.reserved == 0;
-        if unused && !topic.window().is_reading() && !builder.counts(id) {
-            builder.batch.drop_topics.push(id);
-            builder.rows += 1;
-        }
-    }
+    let (now, keep) = (builder.moment.at, builder.shard.settings.idle_topic);
+    let long = builder.shard.topics.unused().take_while(|(since, _)| now.since(*since) >= keep);
+    let unused = long.map(|(_, id)| id).filter(|id| !builder.counts(*id));
+    let dropped: Vec<TopicId> = unused.take(DROPS_MAX).collect();
+    builder.rows += dropped.len();
+    builder.batch.drop_topics = dropped;
 }

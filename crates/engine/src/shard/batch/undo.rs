@@ -10,7 +10,7 @@ use crate::{
     shard::{
         OwnedShard, budget,
         in_flight::{InFlight, Planned, PlannedPage},
-        topics::{ForgottenTopic, TopicState},
+        topics::{NamedTopic, TopicState},
         work::{SettleKind, SettleRequest, ShardEnqueue, ShardLease},
     },
 };
@@ -37,7 +37,7 @@ pub(crate) struct Abandoned {
     /// The fence's epoch.
     pub epoch: u64,
     /// Its topics.
-    pub topics: Vec<ForgottenTopic>,
+    pub topics: Vec<NamedTopic>,
     /// What the batch in flight was to do.
     pub in_flight: Vec<Planned>,
     /// Settlements that waited.
@@ -53,7 +53,6 @@ impl OwnedShard {
     /// refused. `bad`: the items that can't be stored, where the batch must not be cut.
     pub fn unstorable(&mut self, why: &str, bad: &[Seq]) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
-        self.topics.keep_dropped(&batch.dropped);
         let rows = batch.rows;
         let id = self.id;
         tracing::warn!(
@@ -84,7 +83,6 @@ impl OwnedShard {
     /// The disk is full: enqueues are refused, the rest is tried again without them.
     pub fn disk_full(&mut self, at: Monotonic) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
-        self.topics.keep_dropped(&batch.dropped);
         self.budget.set_disk_full(at.plus(DISK_FULL_PAUSE));
         let (refused, rest): (Vec<Planned>, Vec<Planned>) =
             batch.planned.into_iter().partition(|planned| matches!(planned, Planned::Enqueue { .. }));
@@ -161,8 +159,8 @@ impl OwnedShard {
     }
 }
 
-fn forgotten((id, topic): (TopicId, &TopicState)) -> ForgottenTopic {
-    ForgottenTopic { id, name: topic.name.clone() }
+fn forgotten((id, topic): (TopicId, &TopicState)) -> NamedTopic {
+    NamedTopic { id, name: topic.name.clone() }
 }
 
 /// Items with these numbers are not to be stored.

@@ -1,4 +1,5 @@
 //! The ready index: the items of a topic that can be delivered.
 
 pub(crate) mod item;
+mod items;
 pub(crate) mod window;

@@ -4,13 +4,11 @@
 //! reserved. What lies above the horizon is only in the store, and [`Window::begin_read`] reads on from
 //! there.
 
-use std::collections::BTreeMap;
-
 use forebay_store::ReadyRow;
 use forebay_types::{Horizon, Key, Seq};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::item::ReadyItem;
+use super::{item::ReadyItem, items::Items};
 use crate::planted::{Bug, on};
 
 /// A read of the store that is under way, and what happened to the topic since it began.
@@ -32,19 +30,19 @@ struct Read {
 #[derive(Debug)]
 pub(crate) struct Window {
     /// The items up to the horizon.
-    items: BTreeMap<Key, ReadyItem>,
+    items: Items,
     /// Up to where the window is complete.
     horizon: Horizon,
     /// Bytes of all items.
     cost: usize,
     /// The read under way.
-    read: Option<Read>,
+    read: Option<Box<Read>>,
 }
 
 impl Window {
     /// Of a topic that has nothing ready.
     pub fn complete() -> Self {
-        Self { items: BTreeMap::new(), horizon: Horizon::End, cost: 0, read: None }
+        Self { items: Items::Empty, horizon: Horizon::End, cost: 0, read: None }
     }
 
     /// Of a topic that nothing is known about.
@@ -72,7 +70,7 @@ impl Window {
 
     /// The best item, with its key.
     pub fn first(&self) -> Option<(Key, &ReadyItem)> {
-        self.items.first_key_value().map(|(key, item)| (*key, item))
+        self.items.first()
     }
 
     /// Reserves the best item: it leaves the window.
@@ -100,7 +98,7 @@ impl Window {
 
     /// An item is ready no more, or was leased or removed by a committed batch.
     pub fn remove(&mut self, key: Key) {
-        if let Some(item) = self.items.remove(&key) {
+        if let Some(item) = self.items.remove(key) {
             self.cost -= item.cost();
         }
         self.invalidate(key.seq);
@@ -128,13 +126,13 @@ impl Window {
         if self.read.is_some() {
             return None;
         }
-        self.read = Some(Read {
+        self.read = Some(Box::new(Read {
             id,
             limit,
             invalidated: FxHashSet::default(),
             added: FxHashMap::default(),
             void: false,
-        });
+        }));
         Some(after)
     }
 
@@ -173,9 +171,9 @@ impl Window {
 
     /// Drops all but the first `keep` items. They stay in the store.
     pub fn evict(&mut self, keep: usize) {
-        let Some(cut) = self.items.keys().nth(keep).copied() else { return };
-        let dropped = self.items.split_off(&cut);
-        self.cost -= dropped.values().map(ReadyItem::cost).sum::<usize>();
+        let Some(cut) = self.items.key_at(keep) else { return };
+        let dropped = self.items.split_off(cut);
+        self.cost -= dropped.iter().map(|(_, item)| item.cost()).sum::<usize>();
         let last = Seq(cut.seq.0 - u64::from(!on(Bug::HorizonOffByOne)));
         self.horizon = Horizon::Through(Key { seq: last, ..cut });
         self.void_read();
@@ -190,15 +188,16 @@ impl Window {
 
     /// Whether `cost` is what the items cost, and no item lies beyond the horizon. Checked in tests.
     pub fn check(&self, is_out: impl Fn(Seq) -> bool) -> Result<(), String> {
-        let cost: usize = self.items.values().map(ReadyItem::cost).sum();
+        let cost: usize = self.items.iter().map(|(_, item)| item.cost()).sum();
         if cost != self.cost {
             return Err(format!("a window's items cost {cost} bytes, its account says {}", self.cost));
         }
-        if let Some(key) = self.items.keys().find(|key| !self.horizon.covers(**key)) {
+        let mut keys = self.items.iter().map(|(key, _)| key);
+        if let Some(key) = keys.find(|key| !self.horizon.covers(*key)) {
             return Err(format!("{key:?} lies beyond the horizon {:?}", self.horizon));
         }
-        match self.items.keys().find(|key| is_out(key.seq)) {
-            Some(key) => Err(format!("{key:?} is in its window, and leased or reserved")),
+        match self.items.iter().find(|(key, _)| is_out(key.seq)) {
+            Some((key, _)) => Err(format!("{key:?} is in its window, and leased or reserved")),
             None => Ok(()),
         }
     }
@@ -244,7 +243,7 @@ mod tests {
     }
 
     fn ranks(window: &Window) -> Vec<i64> {
-        window.items.keys().map(|key| key.rank).collect()
+        window.items.iter().map(|(key, _)| key.rank).collect()
     }
 
     #[test]

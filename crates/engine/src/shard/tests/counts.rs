@@ -1,7 +1,7 @@
 //! Counts: their deltas, when they are folded into the topics' rows, and topics that nobody needs any more.
 
 use super::*;
-use crate::shard::ForgottenTopic;
+use crate::shard::NamedTopic;
 
 fn ready(ready: i64) -> TopicCounts {
     TopicCounts { ready, ..TopicCounts::default() }
@@ -97,7 +97,7 @@ fn a_topic_that_has_been_empty_for_long_is_dropped() {
     assert!(build(&mut shard, 999).batch.is_none());
     let (batch, committed) = run(&mut shard, 1_000);
     assert_eq!(batch.drop_topics, [T]);
-    assert_eq!(committed.dropped, [ForgottenTopic { id: T, name: TopicName::new("ns", "t") }]);
+    assert_eq!(committed.dropped, [NamedTopic { id: T, name: TopicName::new("ns", "t") }]);
     assert_eq!(shard.topics().count(), 0);
     assert_eq!(store(&mut shard, 1_000, items(1)).len(), 1, "it comes back under another number");
     assert!(shard.topics.get(TopicId(2)).is_some());
@@ -124,7 +124,7 @@ fn a_topic_that_was_used_meanwhile_is_kept_as_long_as_any_other() {
 #[test]
 fn a_topic_that_was_empty_at_the_take_over_is_dropped() {
     let mut shard = shard_with_topics(2, 0);
-    shard.topics.get_mut(TopicId(2)).unwrap().counts.dead = 1;
+    shard.topics.count(TopicId(2), &TopicCounts { dead: 1, ..TopicCounts::default() }, at(0));
     assert!(build(&mut shard, 3_599_999).batch.is_none());
     assert_eq!(run(&mut shard, 3_600_000).0.drop_topics, [T], "dead letters keep theirs");
 }
@@ -139,4 +139,18 @@ fn a_topic_is_dropped_after_a_batch_that_did_not_happen() {
         assert!(undone.is_some());
         assert_eq!(run(&mut shard, 1_000).0.drop_topics, [T]);
     }
+}
+
+#[test]
+fn an_idle_topic_whose_window_is_being_read_is_dropped_once_the_read_ended() {
+    let mut shard = shard_with_topics(1, 1);
+    fetch(&mut shard, T, 1);
+    shard.topics.count(T, &ready(-1), at(0));
+    let hour = 3_600_000;
+    assert!(build(&mut shard, hour).batch.is_none());
+    assert_eq!(shard.topics.next_unused(), None, "nothing wakes the shard for what can't be dropped yet");
+    shard.prefetched(T, 1, Some(Vec::new()));
+    assert_eq!(shard.topics.next_unused(), Some((at(0), T)));
+    assert_eq!(run(&mut shard, hour).0.drop_topics, [T]);
+    assert_eq!(shard.topics.next_unused(), None);
 }

@@ -4,7 +4,7 @@ use forebay_store::DueRow;
 use forebay_types::Reason;
 
 use super::*;
-use crate::shard::ForgottenTopic;
+use crate::shard::NamedTopic;
 
 /// Items of calls, by call and position.
 fn items_of(planned: &[Planned]) -> Vec<(u64, usize)> {
@@ -197,7 +197,7 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     let abandoned = shard.abandon();
     assert_eq!(
         (abandoned.epoch, abandoned.topics),
-        (3, vec![ForgottenTopic { id: T, name: TopicName::new("ns", "t") }])
+        (3, vec![NamedTopic { id: T, name: TopicName::new("ns", "t") }])
     );
     assert_eq!(items_of(&abandoned.in_flight), [(1, 0), (1, 1)]);
     assert_eq!(abandoned.settles.len(), 1);

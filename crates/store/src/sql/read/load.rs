@@ -45,10 +45,7 @@ async fn topics(connection: &dyn ReadConnection) -> Result<Vec<TopicRow>, StoreE
             // Older deltas may name a topic that was dropped since.
             let Some((position, counted_at)) = positions.get(&topic) else { continue };
             if batch > *counted_at {
-                let counts = &mut topics[*position].counts;
-                counts.ready += delta.ready;
-                counts.scheduled += delta.scheduled;
-                counts.dead += delta.dead;
+                topics[*position].counts += delta;
             }
         }
     }

@@ -1,0 +1,104 @@
+//! One topic of one shard. There may be a million, so it is as small as it can be.
+
+use forebay_store::TopicCounts;
+use forebay_types::{Monotonic, TopicName};
+
+use super::ready::window::Window;
+
+/// How many items a refill of a window begins with.
+pub(super) const FILL_MIN: usize = 64;
+/// The most that a refill reads at once.
+const FILL_MAX: usize = 2_000;
+
+/// One topic of one shard.
+#[derive(Debug)]
+pub(crate) struct TopicState {
+    /// Its name. The memory of the name is shared with the node's topic directory.
+    pub name: TopicName,
+    /// How many items it has. Changed through the table alone, which keeps their sum.
+    pub(super) counts: TopicCounts,
+    /// Items that have left the window, on their way to a lease.
+    pub reserved: usize,
+    /// Its ready index. Changed through the table alone, which keeps account of its bytes.
+    pub(super) window: Window,
+    /// Since when a demand waits for the read under way.
+    pub outstanding_since: Option<Monotonic>,
+    /// How many items the next refill asks for.
+    pub fill: usize,
+    /// The first batch whose delta is not folded into the topic's row yet.
+    pub dirty_since: Option<u64>,
+    /// Since when it has been empty.
+    pub(super) idle_since: Option<Monotonic>,
+    /// It is in the list of changed topics.
+    pub(super) changed: bool,
+}
+
+impl TopicState {
+    /// A topic with this name. Its window is told what it needs to know by the caller.
+    pub fn new(name: TopicName, counts: TopicCounts, window: Window) -> Self {
+        Self {
+            name,
+            counts,
+            reserved: 0,
+            window,
+            outstanding_since: None,
+            fill: FILL_MIN,
+            dirty_since: None,
+            idle_since: None,
+            changed: false,
+        }
+    }
+
+    /// How many items it has.
+    pub fn counts(&self) -> &TopicCounts {
+        &self.counts
+    }
+
+    /// Its ready index.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// The window ran empty. The faster a topic is drained, the more is read ahead.
+    pub fn grow_fill(&mut self) {
+        self.fill = (self.fill * 2).min(FILL_MAX);
+    }
+
+    /// The window was cut for want of memory.
+    pub fn shrink_fill(&mut self) {
+        self.fill = (self.fill / 2).max(FILL_MIN);
+    }
+
+    /// It has no item and no dead letter.
+    pub fn is_empty(&self) -> bool {
+        self.counts == TopicCounts::default()
+    }
+
+    /// Nothing is under way that needs it.
+    pub fn is_unused(&self) -> bool {
+        self.is_empty() && self.reserved == 0 && !self.window.is_reading()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic() -> TopicState {
+        TopicState::new(TopicName::new("ns", "t"), TopicCounts::default(), Window::complete())
+    }
+
+    #[test]
+    fn a_refill_grows_with_demand_and_shrinks_with_memory() {
+        let mut topic = topic();
+        let grown: Vec<usize> = (0..6)
+            .map(|_| {
+                topic.grow_fill();
+                topic.fill
+            })
+            .collect();
+        assert_eq!(grown, [128, 256, 512, 1_024, 2_000, 2_000]);
+        (0..9).for_each(|_| topic.shrink_fill());
+        assert_eq!(topic.fill, FILL_MIN);
+    }
+}

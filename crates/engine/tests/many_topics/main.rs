@@ -1,0 +1,6 @@
+//! A node with very many topics, over a store that does nothing: what they cost, and that nobody waits for
+//! them.
+
+mod memory;
+mod status;
+mod store;

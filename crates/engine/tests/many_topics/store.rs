@@ -1,0 +1,168 @@
+//! A store that has as many topics as a test wants, and keeps nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use forebay_engine::*;
+use forebay_store::{
+    Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation,
+    MigrateError, Observation, Outcome, Reader, ReadyRow, Renewal, Settings as ServerSettings, Shard,
+    ShardConnections, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
+};
+use forebay_types::{
+    Body, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, SystemClock, Timestamp,
+    TopicId, TopicName,
+};
+
+/// Tenants that share the topics.
+pub const TENANTS: u64 = 10;
+
+/// A shard with so many topics.
+#[derive(Debug, Clone, Copy)]
+pub struct ManyTopics {
+    /// Its number.
+    pub id: u32,
+    /// How many.
+    pub topics: u64,
+    /// How many ready items each of them has: one or none.
+    pub ready: i64,
+}
+
+/// Everything that a node is told of a shard after the take-over: nothing.
+struct Connection(ManyTopics);
+
+#[async_trait]
+impl Shard for ManyTopics {
+    fn server(&self) -> String {
+        format!("memory {}", self.id)
+    }
+
+    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
+        Ok(Vec::new())
+    }
+
+    async fn check(&self) -> Result<ServerSettings, StoreError> {
+        Ok(ServerSettings { batch_bytes: 4 << 20, ..ServerSettings::default() })
+    }
+
+    async fn observe(&self) -> Result<Observation, StoreError> {
+        Ok(Observation {
+            epoch: 1,
+            batch: 0,
+            renewals: 0,
+            address: String::new(),
+            topology_history: Vec::new(),
+            orphaned: true,
+        })
+    }
+
+    async fn take_over(&self, _: &Claim, _: &Observation) -> Result<Option<ShardConnections>, StoreError> {
+        let topic = TopicId(u32::try_from(self.topics).unwrap());
+        let marks = HighWaterMarks { seq: Seq(self.topics), topic, rank: 0, time: Timestamp::MIN };
+        Ok(Some(ShardConnections {
+            fence: Fence { epoch: 2, incarnation: Incarnation([1; 16]), batch: 0, marks },
+            writer: Box::new(Connection(*self)),
+            heartbeat: Box::new(Connection(*self)),
+            reader: Arc::new(Connection(*self)),
+        }))
+    }
+}
+
+#[async_trait]
+impl Writer for Connection {
+    async fn commit(&mut self, _: &Batch) -> Result<(), CommitError> {
+        Ok(())
+    }
+
+    async fn resolve(&mut self, _: u64) -> Result<Outcome, StoreError> {
+        Ok(Outcome::Committed)
+    }
+
+    async fn release(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Heartbeat for Connection {
+    async fn renew(&mut self) -> Result<Renewal, StoreError> {
+        Ok(Renewal::Renewed { server_time: None })
+    }
+
+    async fn create_generation(&mut self, _: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn drop_generation(&mut self, _: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Reader for Connection {
+    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
+        let tenants: Vec<Namespace> = (0..TENANTS).map(|tenant| format!("tenant-{tenant}").into()).collect();
+        let shard = self.0.id;
+        let row = |id: u64| TopicRow {
+            id: TopicId(u32::try_from(id).unwrap()),
+            name: TopicName::new(
+                tenants[(id % TENANTS) as usize].clone(),
+                format!("orders-{shard}-{id:010}"),
+            ),
+            counts: TopicCounts { ready: self.0.ready, ..TopicCounts::default() },
+        };
+        let topics = (1..=self.0.topics).map(row).collect();
+        Ok(ShardSnapshot { topics, ..ShardSnapshot::default() })
+    }
+
+    async fn ready(
+        &self,
+        topic: TopicId,
+        _: Key,
+        _: usize,
+        bodies: usize,
+    ) -> Result<Vec<ReadyRow>, StoreError> {
+        let seq = Seq(topic.0.into());
+        let body = Body { payload: vec![7; 32].into(), ..Body::default() };
+        let attributes = ItemAttributes {
+            enqueued_at: Timestamp::from_micros(1),
+            expires_at: None,
+            lease_ms: 30_000,
+            max_attempts: 16,
+            policy: DeliveryPolicy::AtLeastOnce,
+            deliveries: 0,
+            failures: 0,
+        };
+        let key = Key { priority: 0, rank: i64::from(topic.0), seq };
+        Ok(vec![ReadyRow { key, attributes, bytes: 32, body: (bodies >= 32).then_some(body) }])
+    }
+
+    async fn bodies(&self, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {
+        Ok(seqs.iter().map(|seq| (*seq, Body::default())).collect())
+    }
+
+    async fn due(&self, _: Sweep, _: Timestamp, _: Timestamp, _: usize) -> Result<Vec<DueRow>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn next_due(&self, _: Sweep, _: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
+
+    async fn dedupe(&self, _: &[u64], _: &[[u8; 16]]) -> Result<Vec<DedupeHit>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn locate(&self, _: Seq) -> Result<ItemLocation, StoreError> {
+        Ok(ItemLocation::Gone)
+    }
+}
+
+/// Starts a node over shards with so many topics each.
+pub async fn start(settings: Settings, shards: Vec<ManyTopics>) -> Engine {
+    let shards = shards.into_iter().map(|shard| (ShardId(shard.id), Arc::new(shard) as Arc<dyn Shard>));
+    let clock = Arc::new(SystemClock::default());
+    let engine = Engine::start(settings, "here:1".into(), shards.collect(), clock, Arc::new(()), 7);
+    engine.ready().await;
+    engine
+}
