@@ -12,7 +12,7 @@ pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPositi
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use enqueue::{EnqueueCall, Enqueued, NewItem, Schedule};
 pub use peers::Peers;
-pub use settings::Settings;
+pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
 pub use status::{BreakerPhase, ShardState, ShardStatus, Status, SweepStatus, TopicStatus};
 

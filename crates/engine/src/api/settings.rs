@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use forebay_types::Limits;
 
+/// What a topic counts as in one shard, with its place in the topic directory and one ready item.
+pub const TOPIC_BYTES: usize = 1 << 10;
+
 /// How the engine works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -11,6 +14,9 @@ pub struct Settings {
     pub limits: Limits,
     /// Bytes of ready index and cached bodies, over all shards.
     pub index_bytes: usize,
+    /// Bytes of topics, over all shards. A topic counts as [`TOPIC_BYTES`] in each shard in which it has a
+    /// row.
+    pub topic_bytes: usize,
     /// Bytes of enqueues that wait for their commit, over all shards.
     pub admit_bytes: usize,
     /// The same for one shard.
@@ -38,6 +44,7 @@ impl Default for Settings {
         Self {
             limits: Limits::default(),
             index_bytes: 256 << 20,
+            topic_bytes: 2 << 30,
             admit_bytes: 256 << 20,
             admit_shard_bytes: 32 << 20,
             admit_tenant_bytes: 8 << 20,
@@ -56,6 +63,11 @@ impl Settings {
     /// How long a namespace's dedupe keys and request ids are remembered.
     pub(crate) fn dedupe_window_of(&self, namespace: &str) -> Duration {
         self.dedupe_windows.get(namespace).copied().unwrap_or(self.dedupe_window)
+    }
+
+    /// Topics of all shards together, each counted in each of its shards.
+    pub(crate) fn topics_max(&self) -> usize {
+        self.topic_bytes / TOPIC_BYTES
     }
 
     /// The longest of all dedupe windows.

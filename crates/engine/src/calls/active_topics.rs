@@ -1,8 +1,11 @@
 //! GetActiveTopics: topics that have a ready item, in the order of their heads.
+//!
+//! A namespace may have a million topics. So no call is answered in its own event: pages are put together in
+//! slices, a bounded number of topics a turn, and the pages of all callers take turns.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
-use forebay_types::{Namespace, Reason, Refusal, Timestamp, TopicName};
+use forebay_types::{Monotonic, Namespace, Reason, Refusal, Timestamp, Topic, TopicName};
 
 use crate::{
     api::{ActiveTopic, ActiveTopics, ActiveTopicsCall, RETRY_AFTER, TopicPosition},
@@ -17,49 +20,135 @@ use crate::{
 
 /// How long a page waits for heads that have not been read yet.
 const HEADS_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pages that may wait.
+const PAGES_MAX: usize = 1_000;
+/// Pages of one namespace that may wait.
+const PAGES_PER_NAMESPACE_MAX: usize = 100;
+/// Heads that one turn looks at, beside those that changed since the last one.
+const HEADS_PER_TURN: usize = 512;
+/// Unread heads of one namespace that one turn looks at again.
+const UNREAD_PER_TURN: usize = 32;
+/// Positions in the order of active topics that one turn searches.
+const POSITIONS_PER_TURN: usize = 4_096;
+/// What a topic in a page costs, in positions.
+const TOPIC_POSITIONS: usize = 2;
 
-/// Serves the call. Changes of the shards' topics are noted already.
+/// What one turn may still look at.
+struct Work {
+    /// Heads.
+    heads: usize,
+    /// Positions in the order.
+    positions: usize,
+}
+
+/// The page is put together in this turn and the next ones.
 pub(crate) fn serve(core: &mut Core, call: ActiveTopicsCall, reply: Reply<ActiveTopics>) {
-    if refresh(core, &call.namespace) {
-        let _ = reply.send(Ok(page(core, &call)));
+    let (all, mine) = core.active.pages_waiting(&call.namespace);
+    let whose = if mine >= PAGES_PER_NAMESPACE_MAX { "of this namespace " } else { "" };
+    if all >= PAGES_MAX || !whose.is_empty() {
+        let message = format!("{all} GetActiveTopics calls wait; no more {whose}are taken on this node");
+        let _ = reply.send(Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)));
         return;
     }
     let until = core.time.monotonic().plus(HEADS_TIMEOUT);
-    core.active.pages.push(WaitingPage { call, reply, until });
+    let searched = call.after.clone();
+    core.active.push_page(WaitingPage { call, reply, until, found: Vec::new(), searched });
     core.timers.set(until, Timer::Pages);
 }
 
-/// Answers the pages whose heads have been read since, and those that have waited long enough.
+/// Goes on with the pages. Changes of the shards' topics are noted already.
 pub(crate) fn serve_waiting(core: &mut Core) {
     let at = core.time.monotonic();
-    for WaitingPage { call, reply, until } in std::mem::take(&mut core.active.pages) {
-        if refresh(core, &call.namespace) {
-            let _ = reply.send(Ok(page(core, &call)));
-        } else if until <= at || core.stopping.is_stopping() {
+    // To let go of many topics takes time, and is for nobody to wait for.
+    let unused = core.active.take_unused(at);
+    if !unused.is_empty() {
+        tokio::task::spawn_blocking(move || drop(unused));
+    }
+    let refused = why_refused(core, at);
+    let mut work = Work { heads: HEADS_PER_TURN, positions: POSITIONS_PER_TURN };
+    let mut current: BTreeMap<Namespace, bool> = BTreeMap::new();
+    let mut busy = false;
+    for _ in 0..core.active.len() {
+        if work.heads == 0 || work.positions == 0 {
+            busy = true;
+            break;
+        }
+        let Some(mut page) = core.active.pop_page() else { break };
+        if let Some(refusal) = &refused {
+            let _ = page.reply.send(Err(refusal.clone()));
+            continue;
+        }
+        let namespace = page.call.namespace.clone();
+        let is_current = match current.get(&namespace) {
+            Some(is_current) => *is_current,
+            None => refresh(core, &namespace, &mut work),
+        };
+        current.insert(namespace.clone(), is_current);
+        if is_current && search(core, &mut page, &mut work) {
+            answer(page);
+        } else if page.until <= at || core.stopping.is_stopping() {
             let message = "some topics have not been read yet";
             let refusal = Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
-            let _ = reply.send(Err(refusal));
-        } else if !reply.is_closed() {
-            core.active.pages.push(WaitingPage { call, reply, until });
+            let _ = page.reply.send(Err(refusal));
+        } else if !page.reply.is_closed() {
+            busy |= is_current || core.active.get(&namespace).is_none_or(ActiveIndex::has_stale);
+            core.active.push_page(page);
         }
     }
+    core.active.set_busy(busy);
 }
 
-fn page(core: &Core, call: &ActiveTopicsCall) -> ActiveTopics {
-    let Some(index) = core.active.get(&call.namespace) else { return ActiveTopics::default() };
-    let mut rest =
-        index.after(call.after.clone()).filter(|position| position.topic.starts_with(&call.prefix));
-    let topics = rest.by_ref().take(call.limit);
-    let topics = topics.map(|position| active_topic(core, &call.namespace, position)).collect();
-    ActiveTopics { topics, more: rest.next().is_some() }
+/// Why no page can be given now: of a shard that another node may own by now, nobody knows what is active.
+fn why_refused(core: &Core, at: Monotonic) -> Option<Refusal> {
+    let mut shards = core.slots.iter().filter(|slot| slot.holding.is_some()).peekable();
+    shards.peek()?;
+    let mut merged = shards.filter(|slot| slot.is_merged()).peekable();
+    let message = match merged.peek() {
+        None => "no shard of this node answers".to_owned(),
+        Some(_) => {
+            let doubtful = merged.find(|slot| slot.owned().is_some_and(|shard| !shard.is_trusted(at)))?;
+            format!("shard {} has not confirmed lately that this node owns it", doubtful.id)
+        }
+    };
+    Some(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER))
 }
 
+fn answer(page: WaitingPage) {
+    let WaitingPage { call, reply, mut found, .. } = page;
+    let more = found.len() > call.limit;
+    found.truncate(call.limit);
+    let _ = reply.send(Ok(ActiveTopics { topics: found, more }));
+}
+
+/// Searches the order for topics of the page. Returns whether the page is whole.
+fn search(core: &Core, page: &mut WaitingPage, work: &mut Work) -> bool {
+    let namespace = &page.call.namespace;
+    let Some(index) = core.active.get(namespace) else { return true };
+    for position in index.after(page.searched.clone()) {
+        if work.positions == 0 {
+            break;
+        }
+        work.positions -= 1;
+        page.searched = Some(position.clone());
+        if position.topic.starts_with(&page.call.prefix) {
+            page.found.push(active_topic(core, namespace, position));
+            work.positions = work.positions.saturating_sub(TOPIC_POSITIONS);
+            if page.found.len() > page.call.limit {
+                return true;
+            }
+        }
+    }
+    index.after(page.searched.clone()).next().is_none()
+}
+
+/// What a page says of a topic. Shards that take no part in the merge are left out, as in the order.
 fn active_topic(core: &Core, namespace: &Namespace, position: &TopicPosition) -> ActiveTopic {
     let name = TopicName { namespace: namespace.clone(), topic: position.topic.clone() };
     let mut topic = ActiveTopic { position: position.clone(), ready: 0, leased: 0, scheduled: 0 };
     for part in core.topics.parts(&name) {
-        let totals = core.slots.owned(part.shard).and_then(|shard| shard.totals(part.topic));
-        let totals = totals.unwrap_or_default();
+        let slot = &core.slots[part.shard];
+        let shard = slot.owned().filter(|_| slot.is_merged());
+        let totals = shard.and_then(|shard| shard.totals(part.topic)).unwrap_or_default();
         topic.ready += totals.ready;
         topic.leased += totals.leased;
         topic.scheduled += totals.scheduled;
@@ -67,32 +156,178 @@ fn active_topic(core: &Core, namespace: &Namespace, position: &TopicPosition) ->
     topic
 }
 
-/// Brings the order of a namespace up to date. Returns whether every head is known.
-fn refresh(core: &mut Core, namespace: &Namespace) -> bool {
-    let mut index = core.active.take(namespace).unwrap_or_else(|| {
-        ActiveIndex::of(core.topics.of_namespace(namespace, None).map(|name| name.topic.clone()))
-    });
+/// Brings a slice of a namespace's order up to date. Returns whether all of it is.
+fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
+    let at = core.time.monotonic();
+    let mut index = core.active.take(namespace);
+    // What changes is looked at as fast as it changes: else a busy namespace would never have its answer.
+    let most = work.heads + index.take_marked();
+    if let Some(after) = index.next_to_take_in() {
+        let topics = core.topics.of_namespace(namespace, after).take(most);
+        let topics: Vec<Topic> = topics.map(|name| name.topic.clone()).collect();
+        let all = topics.len() < most;
+        index.take_in(topics, all);
+    }
+    let mut topics = index.take_stale(most);
+    if !index.has_stale() {
+        topics.extend(index.next_unread(UNREAD_PER_TURN));
+    }
+    work.heads = work.heads.saturating_sub(topics.len());
+    for topic in topics {
+        look_at(core, &mut index, namespace, topic);
+    }
+    let is_current = index.is_current();
+    if core.topics.count_of(namespace) > 0 || !is_current {
+        core.active.put(namespace.clone(), index, at);
+    }
+    is_current
+}
+
+/// Puts a topic where its head belongs. Begins to read a head that is not known.
+fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topic: Topic) {
     let moment = core.time.moment();
-    let mut unknown = BTreeSet::new();
-    for topic in index.take_stale() {
-        let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
-        let parts = core.topics.parts(&name);
-        if prefetch::is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {
-            unknown.insert(topic);
-            continue;
+    let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
+    let parts = core.topics.parts(&name);
+    if prefetch::is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {
+        index.set_unread(topic);
+        return;
+    }
+    let head = parts.into_iter().filter_map(|part| head(&mut core.slots, part, moment)).min();
+    let position = head.map(|head| TopicPosition {
+        best_priority: head.priority,
+        oldest_ready_at: Timestamp::from_micros(head.rank),
+        topic: topic.clone(),
+    });
+    index.set(topic, position);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use forebay_types::{ShardId, SystemClock, TopicId};
+    use rand::{SeedableRng, rngs::StdRng};
+    use tokio::sync::{
+        mpsc::unbounded_channel,
+        oneshot::{self, error::TryRecvError},
+        watch,
+    };
+
+    use super::*;
+    use crate::{
+        api::Settings,
+        clock::NodeTime,
+        core::{
+            slot::{Slot, Slots},
+            topics::TopicPart,
+        },
+        index::{ServerIndex, ShardIndex},
+    };
+
+    /// A node that knows so many topics, of a shard that is not merged.
+    fn core_with_topics(topics: usize) -> Core {
+        let time = NodeTime::new(Arc::new(SystemClock::default()));
+        let at = time.monotonic();
+        let slots = Slots::new(vec![Slot::new(ShardId(1), ServerIndex(0), unbounded_channel().0, at)]);
+        let rng = StdRng::seed_from_u64(1);
+        let (events, ready) = (unbounded_channel().0, watch::channel(false).0);
+        let mut core = Core::new(Settings::default(), time, rng, slots, events, Arc::default(), ready);
+        for id in 0..topics {
+            let part = TopicPart { shard: ShardIndex(0), topic: TopicId(id as u32) };
+            core.topics.add_part(TopicName::new("ns", format!("t{id:06}")), part);
         }
-        let head = parts.into_iter().filter_map(|part| head(&mut core.slots, part, moment)).min();
-        let position = head.map(|head| TopicPosition {
-            best_priority: head.priority,
-            oldest_ready_at: Timestamp::from_micros(head.rank),
-            topic: topic.clone(),
-        });
-        index.set(topic, position);
+        core
     }
-    let known = unknown.is_empty();
-    index.set_stale(unknown);
-    if core.topics.count_of(namespace) > 0 || !known {
-        core.active.put(namespace.clone(), index);
+
+    fn call(prefix: &str, limit: usize) -> ActiveTopicsCall {
+        ActiveTopicsCall { namespace: "ns".into(), limit, after: None, prefix: prefix.into() }
     }
-    known
+
+    fn ask(core: &mut Core, call: ActiveTopicsCall) -> oneshot::Receiver<Result<ActiveTopics, Refusal>> {
+        let (reply, answer) = oneshot::channel();
+        serve(core, call, reply);
+        answer
+    }
+
+    /// Puts the topics into the order, each with its number as the priority.
+    fn activate(core: &mut Core, topics: usize) {
+        let mut index = ActiveIndex::default();
+        index.take_in(Vec::new(), true);
+        for id in 0..topics {
+            let topic: Topic = format!("t{id:06}").into();
+            let (best_priority, oldest_ready_at) = (id as i32, Timestamp::MIN);
+            index.set(topic.clone(), Some(TopicPosition { best_priority, oldest_ready_at, topic }));
+        }
+        let at = core.time.monotonic();
+        core.active.put("ns".into(), index, at);
+    }
+
+    #[test]
+    fn a_turn_looks_at_a_slice_of_a_namespace() {
+        let mut core = core_with_topics(2 * HEADS_PER_TURN + 1);
+        let mut answer = ask(&mut core, call("", 1));
+        for looked_at in [HEADS_PER_TURN, 2 * HEADS_PER_TURN] {
+            serve_waiting(&mut core);
+            let last = format!("t{:06}", looked_at - 1);
+            let index = core.active.get(&"ns".into()).unwrap();
+            assert_eq!(index.next_to_take_in(), Some(Some(&last.into())));
+            assert!(core.active.is_busy() && answer.try_recv() == Err(TryRecvError::Empty));
+        }
+        serve_waiting(&mut core);
+        assert_eq!(answer.try_recv().unwrap(), Ok(ActiveTopics::default()));
+        assert!(!core.active.is_busy());
+    }
+
+    #[test]
+    fn what_changes_in_a_turn_is_looked_at_in_that_turn() {
+        let mut core = core_with_topics(4 * HEADS_PER_TURN);
+        activate(&mut core, 4 * HEADS_PER_TURN);
+        let names: Vec<TopicName> = core.topics.all().cloned().collect();
+        names.iter().take(3 * HEADS_PER_TURN).for_each(|name| core.active.mark_stale(name));
+        let mut answer = ask(&mut core, call("", 10_000));
+        serve_waiting(&mut core);
+        assert_eq!(answer.try_recv().unwrap().unwrap().topics.len(), HEADS_PER_TURN);
+    }
+
+    #[test]
+    fn a_turn_searches_a_slice_of_the_order() {
+        let topics = 3 * POSITIONS_PER_TURN / 2;
+        let mut core = core_with_topics(topics);
+        activate(&mut core, topics);
+        let last = format!("t{:06}", topics - 1);
+        let mut answer = ask(&mut core, call(&last, 1));
+        let mut other = ask(&mut core, call("t000000", 1));
+        serve_waiting(&mut core);
+        assert!(core.active.is_busy() && answer.try_recv() == Err(TryRecvError::Empty));
+        serve_waiting(&mut core);
+        assert_eq!(other.try_recv().unwrap_err(), TryRecvError::Empty, "its search is as long");
+        while core.active.is_busy() {
+            serve_waiting(&mut core);
+        }
+        let page = answer.try_recv().unwrap().unwrap();
+        assert_eq!((&*page.topics[0].position.topic, page.topics.len(), page.more), (&*last, 1, false));
+        assert_eq!(other.try_recv().unwrap().unwrap().topics.len(), 1);
+    }
+
+    #[test]
+    fn so_many_pages_wait_and_no_more() {
+        let mut core = core_with_topics(1);
+        let mut answers: Vec<_> =
+            (0..=PAGES_PER_NAMESPACE_MAX).map(|_| ask(&mut core, call("", 1))).collect();
+        let refusal = answers.pop().unwrap().try_recv().unwrap().unwrap_err();
+        assert_eq!(refusal.reason, Reason::Overloaded);
+        assert!(refusal.message.contains("of this namespace"), "{}", refusal.message);
+        for namespace in 0..PAGES_MAX / PAGES_PER_NAMESPACE_MAX - 1 {
+            let namespace: Namespace = format!("other-{namespace}").into();
+            answers.extend(
+                (0..PAGES_PER_NAMESPACE_MAX).map(|_| {
+                    ask(&mut core, ActiveTopicsCall { namespace: namespace.clone(), ..call("", 1) })
+                }),
+            );
+        }
+        let refused = ask(&mut core, ActiveTopicsCall { namespace: "last".into(), ..call("", 1) }).try_recv();
+        assert!(refused.unwrap().unwrap_err().message.ends_with("no more are taken on this node"));
+        serve_waiting(&mut core);
+        assert!(answers.iter_mut().all(|answer| answer.try_recv().is_ok()) && core.active.len() == 0);
+    }
 }

@@ -71,11 +71,12 @@ fn commit(core: &mut Core, index: ShardIndex) -> bool {
     }
     let waiting = waiting_polls(core, index);
     let moment = core.time.moment();
-    let Core { slots, topics, rng, .. } = core;
+    let Core { slots, topics, rng, settings, .. } = core;
     let Some(shard) = slots.owned_mut(index) else { return false };
     let topics_of = |namespace: &str| topics.count_of(namespace);
+    let topics_left = settings.topics_max().saturating_sub(topics.rows());
     let Built { batch, atomic, rows, stale, handed_off } =
-        shard.build(BuildContext { moment, rng, topics_of: &topics_of, waiting });
+        shard.build(BuildContext { moment, rng, topics_of: &topics_of, topics_left, waiting });
     if on(Bug::LeaseBeforeCommit) {
         lease_before_commit(core, index);
     }

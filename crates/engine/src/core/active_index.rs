@@ -1,18 +1,23 @@
-//! The order of active topics. It is kept up to date only where somebody asks: a change just marks its topic.
+//! The order of active topics. It is kept up to date only where somebody asks, and only a slice of it in one
+//! turn: a change just marks its topic.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ops::Bound,
+    time::Duration,
 };
 
-use forebay_types::{Monotonic, Namespace, Topic, TopicName};
+use forebay_types::{Monotonic, Namespace, Timestamp, Topic, TopicName};
 
 use crate::{
-    api::{ActiveTopics, ActiveTopicsCall, TopicPosition},
+    api::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition},
     messages::event::Reply,
 };
 
-/// A page that waits for heads.
+/// The order of a namespace for which nobody has asked for so long is forgotten.
+const UNUSED_AFTER: Duration = Duration::from_secs(60);
+
+/// A page that is being put together.
 pub(crate) struct WaitingPage {
     /// What is asked for.
     pub call: ActiveTopicsCall,
@@ -20,6 +25,10 @@ pub(crate) struct WaitingPage {
     pub reply: Reply<ActiveTopics>,
     /// Until when it waits.
     pub until: Monotonic,
+    /// The topics found so far. One more than asked for shows that there are more.
+    pub found: Vec<ActiveTopic>,
+    /// The order was searched up to here.
+    pub searched: Option<TopicPosition>,
 }
 
 /// The active topics of one namespace.
@@ -28,37 +37,83 @@ pub(crate) struct ActiveIndex {
     /// The topics, most urgent first.
     order: BTreeSet<TopicPosition>,
     /// Where each topic is in that order.
-    positions: HashMap<Topic, TopicPosition>,
+    positions: BTreeMap<Topic, (i32, Timestamp)>,
     /// Topics whose head may have changed.
     stale: BTreeSet<Topic>,
+    /// Topics whose head has to be read first.
+    unread: BTreeSet<Topic>,
+    /// The unread topic that was looked at last.
+    looked_at: Option<Topic>,
+    /// The namespace's topics were taken in up to this one.
+    taken_in: Option<Topic>,
+    /// All of them were.
+    is_whole: bool,
+    /// Topics that were marked since [`ActiveIndex::take_marked`].
+    marked: usize,
+    /// When somebody asked last.
+    asked_at: Monotonic,
 }
 
 impl ActiveIndex {
-    /// Of these topics, whose heads have to be looked at.
-    pub fn of(topics: impl Iterator<Item = Topic>) -> Self {
-        Self { stale: topics.collect(), ..Self::default() }
+    /// Up to which topic the namespace's topics were taken in; `None` once all of them were.
+    pub fn next_to_take_in(&self) -> Option<Option<&Topic>> {
+        (!self.is_whole).then_some(self.taken_in.as_ref())
     }
 
-    /// Takes the topics whose head may have changed.
-    pub fn take_stale(&mut self) -> BTreeSet<Topic> {
-        std::mem::take(&mut self.stale)
+    /// These topics were taken in. `all`: there are no others.
+    pub fn take_in(&mut self, topics: Vec<Topic>, all: bool) {
+        self.taken_in = topics.last().cloned().or(self.taken_in.take());
+        self.is_whole = all;
+        self.stale.extend(topics);
     }
 
-    /// The heads of these topics are still unknown.
-    pub fn set_stale(&mut self, topics: BTreeSet<Topic>) {
-        self.stale = topics;
+    /// Takes up to so many topics whose head may have changed.
+    pub fn take_stale(&mut self, most: usize) -> Vec<Topic> {
+        std::iter::from_fn(|| self.stale.pop_first()).take(most).collect()
+    }
+
+    /// How many topics were marked since the last call.
+    pub fn take_marked(&mut self) -> usize {
+        std::mem::take(&mut self.marked)
+    }
+
+    /// The next topics whose head was not read when they were looked at, in turn.
+    pub fn next_unread(&mut self, most: usize) -> Vec<Topic> {
+        let from = self.looked_at.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut next: Vec<Topic> = self.unread.range((from, Bound::Unbounded)).take(most).cloned().collect();
+        if next.is_empty() {
+            next = self.unread.iter().take(most).cloned().collect();
+        }
+        self.looked_at = next.last().cloned();
+        next
+    }
+
+    /// The head of a topic has to be read first.
+    pub fn set_unread(&mut self, topic: Topic) {
+        self.unread.insert(topic);
     }
 
     /// The topic has this position; `None`: nothing of it is ready.
     pub fn set(&mut self, topic: Topic, position: Option<TopicPosition>) {
+        self.unread.remove(&topic);
         let old = match &position {
-            Some(position) => self.positions.insert(topic, position.clone()),
+            Some(at) => self.positions.insert(topic.clone(), (at.best_priority, at.oldest_ready_at)),
             None => self.positions.remove(&topic),
         };
-        if let Some(old) = old {
-            self.order.remove(&old);
+        if let Some((best_priority, oldest_ready_at)) = old {
+            self.order.remove(&TopicPosition { best_priority, oldest_ready_at, topic });
         }
         self.order.extend(position);
+    }
+
+    /// Every topic was looked at since its last change, and its head is known.
+    pub fn is_current(&self) -> bool {
+        !self.has_stale() && self.unread.is_empty()
+    }
+
+    /// There is a topic to look at.
+    pub fn has_stale(&self) -> bool {
+        !self.is_whole || !self.stale.is_empty()
     }
 
     /// The topics behind a position, most urgent first.
@@ -73,15 +128,21 @@ impl ActiveIndex {
 pub(crate) struct ActiveIndexes {
     /// By namespace.
     by_namespace: HashMap<Namespace, ActiveIndex>,
-    /// Pages that wait for heads.
-    pub pages: Vec<WaitingPage>,
+    /// Pages that are being put together.
+    pages: VecDeque<WaitingPage>,
+    /// How many of them each namespace has.
+    waiting: HashMap<Namespace, usize>,
+    /// Something of a page can be done without waiting for an event.
+    is_busy: bool,
+    /// When unused orders are looked for.
+    forget_at: Monotonic,
 }
 
 impl ActiveIndexes {
     /// The topic's head may have changed.
     pub fn mark_stale(&mut self, name: &TopicName) {
         if let Some(index) = self.by_namespace.get_mut(&name.namespace) {
-            index.stale.insert(name.topic.clone());
+            index.marked += usize::from(index.stale.insert(name.topic.clone()));
         }
     }
 
@@ -89,11 +150,125 @@ impl ActiveIndexes {
         self.by_namespace.get(namespace)
     }
 
-    pub fn take(&mut self, namespace: &Namespace) -> Option<ActiveIndex> {
-        self.by_namespace.remove(namespace)
+    /// Takes the order of a namespace to bring it up to date. Without one a new one is begun.
+    pub fn take(&mut self, namespace: &Namespace) -> ActiveIndex {
+        self.by_namespace.remove(namespace).unwrap_or_default()
     }
 
-    pub fn put(&mut self, namespace: Namespace, index: ActiveIndex) {
+    /// Somebody asks for this order at `at`.
+    pub fn put(&mut self, namespace: Namespace, mut index: ActiveIndex, at: Monotonic) {
+        index.asked_at = at;
         self.by_namespace.insert(namespace, index);
+    }
+
+    /// Takes the orders that nobody has asked for lately out. Looks for them now and then.
+    pub fn take_unused(&mut self, at: Monotonic) -> Vec<ActiveIndex> {
+        if at < self.forget_at {
+            return Vec::new();
+        }
+        self.forget_at = at.plus(UNUSED_AFTER / 2);
+        let unused = self.by_namespace.extract_if(|_, index| at.since(index.asked_at) >= UNUSED_AFTER);
+        unused.map(|(_, index)| index).collect()
+    }
+
+    /// How many pages wait: in all, and of a namespace.
+    pub fn pages_waiting(&self, namespace: &Namespace) -> (usize, usize) {
+        (self.pages.len(), self.waiting.get(namespace).copied().unwrap_or(0))
+    }
+
+    /// A page waits behind the others.
+    pub fn push_page(&mut self, page: WaitingPage) {
+        *self.waiting.entry(page.call.namespace.clone()).or_default() += 1;
+        self.pages.push_back(page);
+    }
+
+    /// Takes the page that has waited longest for its turn.
+    pub fn pop_page(&mut self) -> Option<WaitingPage> {
+        let page = self.pages.pop_front()?;
+        let namespace = &page.call.namespace;
+        if let Some(count) = self.waiting.get_mut(namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.waiting.remove(namespace);
+            }
+        }
+        Some(page)
+    }
+
+    /// How many pages wait.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Something of a page can be done in the next turn, or not before the next event.
+    pub fn set_busy(&mut self, busy: bool) {
+        self.is_busy = busy;
+    }
+
+    /// Something of a page can be done without waiting for an event.
+    pub fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_start(Duration::from_secs(seconds))
+    }
+
+    fn position(topic: &str, best_priority: i32) -> TopicPosition {
+        TopicPosition { best_priority, oldest_ready_at: Timestamp::MIN, topic: topic.into() }
+    }
+
+    #[test]
+    fn topics_are_taken_in_and_looked_at_in_slices() {
+        let mut index = ActiveIndex::default();
+        assert_eq!(index.next_to_take_in(), Some(None));
+        index.take_in(vec!["a".into(), "b".into()], false);
+        assert_eq!(index.next_to_take_in(), Some(Some(&"b".into())));
+        assert_eq!(index.take_stale(1), ["a".into()]);
+        index.take_in(vec![], true);
+        assert_eq!((index.next_to_take_in(), index.is_current()), (None, false));
+        assert_eq!(index.take_stale(9), ["b".into()]);
+        assert!(index.is_current());
+    }
+
+    #[test]
+    fn unread_topics_are_looked_at_in_turn_until_they_are_known() {
+        let mut index = ActiveIndex { is_whole: true, ..ActiveIndex::default() };
+        ["a", "b", "c"].into_iter().for_each(|topic| index.set_unread(topic.into()));
+        assert_eq!(index.next_unread(2), ["a".into(), "b".into()]);
+        assert_eq!(index.next_unread(2), ["c".into()]);
+        assert_eq!(index.next_unread(2), ["a".into(), "b".into()]);
+        assert!(!index.is_current() && !index.has_stale());
+        ["a", "b"].into_iter().for_each(|topic| index.set(topic.into(), None));
+        index.set("c".into(), Some(position("c", 1)));
+        assert!(index.is_current() && index.next_unread(2).is_empty());
+    }
+
+    #[test]
+    fn a_topic_has_one_position() {
+        let mut index = ActiveIndex::default();
+        index.set("a".into(), Some(position("a", 2)));
+        index.set("b".into(), Some(position("b", 1)));
+        index.set("a".into(), Some(position("a", 0)));
+        assert_eq!(index.after(None).collect::<Vec<_>>(), [&position("a", 0), &position("b", 1)]);
+        assert_eq!(index.after(Some(position("a", 0))).count(), 1);
+        index.set("a".into(), None);
+        assert_eq!((index.after(None).count(), index.positions.len()), (1, 1));
+    }
+
+    #[test]
+    fn an_order_that_nobody_asks_for_is_forgotten() {
+        let mut indexes = ActiveIndexes::default();
+        indexes.put("a".into(), ActiveIndex::default(), at(0));
+        indexes.put("b".into(), ActiveIndex::default(), at(50));
+        assert_eq!(indexes.take_unused(at(59)).len(), 0);
+        assert_eq!(indexes.take_unused(at(60)).len(), 0, "it is not looked for in each turn");
+        assert_eq!(indexes.take_unused(at(89)).len(), 1);
+        assert!(indexes.get(&"a".into()).is_none() && indexes.get(&"b".into()).is_some());
     }
 }

@@ -142,11 +142,6 @@ impl Slots {
         self.slots.iter().position(|slot| slot.id == id).map(ShardIndex)
     }
 
-    /// The shards that may have changed.
-    pub fn changed(&self) -> Vec<ShardIndex> {
-        self.changed.clone()
-    }
-
     /// Takes the shards that may have changed, in the order of the configuration.
     pub fn take_changed(&mut self) -> Vec<ShardIndex> {
         let mut changed = std::mem::take(&mut self.changed);

@@ -41,6 +41,8 @@ pub(crate) struct TopicDirectory {
     names: BTreeSet<TopicName>,
     /// How many topics with a row a namespace has.
     per_namespace: HashMap<Namespace, usize>,
+    /// How many rows all topics have together.
+    rows: usize,
     /// Topics whose polls may be served now.
     woken: BTreeSet<TopicName>,
 }
@@ -55,6 +57,7 @@ impl TopicDirectory {
     pub fn add_part(&mut self, name: TopicName, part: TopicPart) {
         let topic = self.topics.or_default(name.clone());
         topic.parts.push(part);
+        self.rows += 1;
         if topic.parts.len() == 1 {
             *self.per_namespace.entry(name.namespace.clone()).or_default() += 1;
             self.names.insert(name);
@@ -66,6 +69,7 @@ impl TopicDirectory {
         let Some(topic) = self.topics.get_mut(name) else { return };
         let before = topic.parts.len();
         topic.parts.retain(|other| *other != part);
+        self.rows -= before - topic.parts.len();
         let (is_gone, is_needed) = (topic.parts.is_empty(), !topic.waiting.is_empty());
         if before > 0 && is_gone {
             self.names.remove(name);
@@ -90,6 +94,11 @@ impl TopicDirectory {
     /// How many topics have a row.
     pub fn len(&self) -> usize {
         self.names.len()
+    }
+
+    /// How many rows all topics have together.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     /// Every topic that has a row, by namespace and name.
@@ -163,6 +172,10 @@ impl TopicDirectory {
                 *counts.entry(name.namespace.clone()).or_default() += 1;
             }
         }
+        let rows: usize = self.topics.iter().map(|(_, topic)| topic.parts.len()).sum();
+        if rows != self.rows {
+            return Err(format!("topics have {rows} rows, counted as {}", self.rows));
+        }
         let with_row = self.topics.iter().filter(|(_, topic)| !topic.parts.is_empty());
         let names: BTreeSet<_> = with_row.map(|(name, _)| name).collect();
         if !names.into_iter().eq(&self.names) {
@@ -220,13 +233,14 @@ mod tests {
         topics.add_part(name("u"), part(0));
         topics.add_waiting(name("v"), 1);
         assert_eq!((topics.count_of("ns"), topics.count_of("other")), (2, 0), "a poll makes no topic");
+        assert_eq!((topics.len(), topics.rows()), (2, 3));
         assert_eq!(topics.parts(&name("t"))[..], [part(0), part(1)]);
         topics.remove_part(&name("t"), part(0));
         assert_eq!(topics.count_of("ns"), 2);
         topics.remove_part(&name("t"), part(1));
         assert_eq!(topics.count_of("ns"), 1);
         topics.remove_part(&name("t"), part(1));
-        assert_eq!(topics.count_of("ns"), 1, "a part is removed once");
+        assert_eq!((topics.count_of("ns"), topics.rows()), (1, 1), "a part is removed once");
     }
 
     #[test]

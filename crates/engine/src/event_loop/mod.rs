@@ -85,10 +85,7 @@ fn handle(core: &mut Core, event: Event) {
         Event::ExtendLease { namespace, extensions, reply } => {
             extend_lease::serve(core, namespace, extensions, reply);
         }
-        Event::ActiveTopics { call, reply } => {
-            core.slots.changed().into_iter().for_each(|index| maintain::drain_changed(core, index));
-            active_topics::serve(core, call, reply);
-        }
+        Event::ActiveTopics { call, reply } => active_topics::serve(core, call, reply),
         Event::Status(reply) => {
             let _ = reply.send(status::serve(core));
         }
@@ -115,8 +112,9 @@ fn advance(core: &mut Core) {
         maintain::maintain(core, *index, node);
         prefetch::fetch_heads(&mut core.slots, &mut core.ids, *index);
     }
-    serve::serve_woken(core);
+    // Before anything else changes: all that has changed is noted.
     active_topics::serve_waiting(core);
+    serve::serve_woken(core);
     // What was maintained is among them again.
     changed = core.slots.take_changed();
     let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
@@ -138,7 +136,7 @@ fn advance(core: &mut Core) {
 
 /// When [`advance`] has something to do without an event.
 fn next_wake(core: &Core) -> Option<Monotonic> {
-    if core.topics.has_woken() || core.loads.has_changed() {
+    if core.topics.has_woken() || core.loads.has_changed() || core.active.is_busy() {
         return Some(Monotonic::default());
     }
     core.slots.next_wake().into_iter().chain(core.timers.next_wake()).min()

@@ -1,6 +1,7 @@
 //! A node with very many topics, over a store that does nothing: what they cost, and that nobody waits for
 //! them.
 
+mod active;
 mod memory;
 mod status;
 mod store;

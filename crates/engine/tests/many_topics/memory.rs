@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_engine::Settings;
 
-use crate::store::{ManyTopics, start};
+use crate::store::{ManyTopics, TENANTS, active, start};
 
 /// A topic may cost so much, whatever holds it: with one item, its name, and its place in every list.
 const TOPIC_BYTES: u64 = 1_024;
@@ -26,7 +26,7 @@ async fn a_topic_costs_at_most_a_kibibyte() {
     let count = std::env::var("FOREBAY_TOPICS").map_or(100_000, |count| count.parse::<u64>().unwrap());
     let before = resident();
     let topics = count / u64::from(SHARDS);
-    let shards = (1..=SHARDS).map(|id| ManyTopics { id, topics, ready: 1 }).collect();
+    let shards = (1..=SHARDS).map(|id| ManyTopics { id, topics, ready: 1, cut_off: false }).collect();
     // The items' own memory is in `index_bytes`. One item a topic is part of the topic here.
     let settings = Settings { index_bytes: 1 << 30, ..Settings::default() };
     let engine = start(settings, shards).await;
@@ -36,6 +36,9 @@ async fn a_topic_costs_at_most_a_kibibyte() {
         status = engine.status().await.unwrap();
     }
     assert_eq!(status.topic_count as u64, count);
+    for tenant in 0..TENANTS {
+        assert_eq!(active(&engine, tenant, "", 1_000).await.topics.len(), 1_000);
+    }
     let each = (resident() - before) / count;
     println!("{each} bytes a topic, {} MiB in all", resident() >> 20);
     assert!(each <= TOPIC_BYTES, "a topic costs {each} bytes");

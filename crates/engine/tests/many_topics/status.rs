@@ -12,7 +12,7 @@ const STATUS_MAX: Duration = Duration::from_millis(50);
 
 #[tokio::test]
 async fn a_status_does_not_look_at_every_topic() {
-    let shards = (1..=2).map(|id| ManyTopics { id, topics: 150_000, ready: 0 }).collect();
+    let shards = (1..=2).map(|id| ManyTopics { id, topics: 150_000, ready: 0, cut_off: false }).collect();
     let engine = start(Settings::default(), shards).await;
     let first = engine.status().await.unwrap();
     assert_eq!((first.topic_count, first.topics.len()), (300_000, 1_000));

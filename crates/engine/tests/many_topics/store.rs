@@ -1,6 +1,6 @@
 //! A store that has as many topics as a test wants, and keeps nothing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use forebay_engine::*;
@@ -10,8 +10,8 @@ use forebay_store::{
     ShardConnections, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{
-    Body, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, SystemClock, Timestamp,
-    TopicId, TopicName,
+    Body, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Refusal, Seq, ShardId, SystemClock,
+    Timestamp, TopicId, TopicName,
 };
 
 /// Tenants that share the topics.
@@ -26,6 +26,8 @@ pub struct ManyTopics {
     pub topics: u64,
     /// How many ready items each of them has: one or none.
     pub ready: i64,
+    /// Nothing is heard of its heartbeat, as if the shard could not be reached any more.
+    pub cut_off: bool,
 }
 
 /// Everything that a node is told of a shard after the take-over: nothing.
@@ -86,6 +88,9 @@ impl Writer for Connection {
 #[async_trait]
 impl Heartbeat for Connection {
     async fn renew(&mut self) -> Result<Renewal, StoreError> {
+        if self.0.cut_off {
+            std::future::pending::<()>().await;
+        }
         Ok(Renewal::Renewed { server_time: None })
     }
 
@@ -165,4 +170,21 @@ pub async fn start(settings: Settings, shards: Vec<ManyTopics>) -> Engine {
     let engine = Engine::start(settings, "here:1".into(), shards.collect(), clock, Arc::new(()), 7);
     engine.ready().await;
     engine
+}
+
+/// The first topics of a tenant that begin so.
+pub async fn ask(engine: &Engine, tenant: u64, prefix: &str, limit: usize) -> Result<ActiveTopics, Refusal> {
+    let namespace = format!("tenant-{tenant}").into();
+    engine.active_topics(ActiveTopicsCall { namespace, limit, after: None, prefix: prefix.to_owned() }).await
+}
+
+/// The same. Repeats the call until the node knows the answer.
+pub async fn active(engine: &Engine, tenant: u64, prefix: &str, limit: usize) -> ActiveTopics {
+    loop {
+        match ask(engine, tenant, prefix, limit).await {
+            Ok(page) => return page,
+            Err(refusal) => assert_eq!(refusal.reason.as_str(), "SHARD_UNAVAILABLE", "{refusal:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_engine::Settings;
+use forebay_engine::{Settings, TOPIC_BYTES};
 use forebay_types::{Limits, ShardId};
 
 use super::{
@@ -168,6 +168,7 @@ fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, erro
 
 fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {
     set(&mut settings.index_bytes, keys.index_bytes);
+    set(&mut settings.topic_bytes, keys.topic_bytes);
     set(&mut settings.admit_bytes, keys.admit_bytes);
     set(&mut settings.admit_shard_bytes, keys.admit_shard_bytes);
     set(&mut settings.admit_tenant_bytes, keys.admit_tenant_bytes);
@@ -178,6 +179,7 @@ fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     let connection = load.unread_bytes_per_connection;
     for (name, bytes, min, bound) in [
         ("index_bytes", settings.index_bytes, 1 << 20, "1 MiB"),
+        ("topic_bytes", settings.topic_bytes, TOPIC_BYTES, "1 KiB"),
         ("admit_bytes", settings.admit_bytes, settings.admit_shard_bytes, "memory.admit_shard_bytes"),
         (
             "admit_shard_bytes",

@@ -148,6 +148,8 @@ pub struct EngineKeys {
 pub struct MemoryKeys {
     /// The ready index and cached bodies of all shards.
     pub index_bytes: Option<usize>,
+    /// Topics of all shards, 1 KiB each.
+    pub topic_bytes: Option<usize>,
     /// Enqueues that wait for their commit, in total.
     pub admit_bytes: Option<usize>,
     /// The same for one shard.

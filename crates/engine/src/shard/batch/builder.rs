@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use forebay_store::{Batch, Checkpoint, DueKey, HighWaterMarks, Sweep, TopicCounts};
-use forebay_types::{Seq, Timestamp, TopicId, TopicName};
+use forebay_types::{Namespace, Seq, Timestamp, TopicId, TopicName};
 use rand::rngs::StdRng;
 use rustc_hash::FxHashSet;
 
@@ -41,6 +41,10 @@ pub(super) struct BatchBuilder<'a> {
     pub claimed: FxHashSet<Seq>,
     /// Topics that it creates.
     pub new_topics: HashMap<TopicName, TopicId>,
+    /// How many of them each namespace has.
+    pub new_per_namespace: HashMap<Namespace, usize>,
+    /// How many topics it may create.
+    pub topics_left: usize,
     /// The topic of the last new item: a call's items mostly have the same one.
     pub last_topic: Option<(TopicName, TopicId)>,
     /// The highest values given out, this batch included.
@@ -81,7 +85,7 @@ pub(super) struct PageShare {
 
 impl<'a> BatchBuilder<'a> {
     /// An empty batch.
-    pub fn new(shard: &'a mut OwnedShard, node: Moment, rng: &'a mut StdRng) -> Self {
+    pub fn new(shard: &'a mut OwnedShard, node: Moment, rng: &'a mut StdRng, topics_left: usize) -> Self {
         let moment = shard.time.moment(node);
         let marks = shard.tenure.marks;
         Self {
@@ -95,6 +99,8 @@ impl<'a> BatchBuilder<'a> {
             bytes: 0,
             claimed: FxHashSet::default(),
             new_topics: HashMap::new(),
+            new_per_namespace: HashMap::new(),
+            topics_left,
             last_topic: None,
             marks: HighWaterMarks { time: marks.time.max(moment.now), ..marks },
             stale: Vec::new(),

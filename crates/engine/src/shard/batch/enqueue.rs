@@ -190,14 +190,25 @@ fn new_topic(
     topics_of: TopicsOf<'_>,
 ) -> Result<TopicId, Refusal> {
     let limit = builder.shard.settings.limits.topics_per_namespace;
-    let new = builder.new_topics.keys().filter(|other| other.namespace == name.namespace).count();
+    let new = builder.new_per_namespace.get(&name.namespace).copied().unwrap_or(0);
     if topics_of(&name.namespace) + new >= limit {
-        let message = format!("the namespace has {limit} topics, which is the limit");
-        return Err(Refusal::new(Reason::TooManyTopics, message));
+        return Err(too_many_topics(format!("the namespace has {limit} topics, which is the limit")));
     }
+    if builder.new_topics.len() >= builder.topics_left {
+        let bytes = builder.shard.settings.topic_bytes;
+        return Err(too_many_topics(format!(
+            "the topics of this node take {bytes} bytes, which is its limit"
+        )));
+    }
+    *builder.new_per_namespace.entry(name.namespace.clone()).or_default() += 1;
     let id = TopicId(builder.marks.topic.0 + 1);
     builder.marks.topic = id;
     builder.new_topics.insert(name.clone(), id);
     builder.batch.new_topics.push(TopicRow { id, name: name.clone(), counts: TopicCounts::default() });
     Ok(id)
+}
+
+fn too_many_topics(message: String) -> Refusal {
+    metrics::counter!("forebay_topics_refused_total").increment(1);
+    Refusal::new(Reason::TooManyTopics, message)
 }

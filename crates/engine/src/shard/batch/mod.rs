@@ -35,6 +35,8 @@ pub(crate) struct BuildContext<'a> {
     pub rng: &'a mut StdRng,
     /// How many topics a namespace has on this node.
     pub topics_of: &'a dyn Fn(&str) -> usize,
+    /// How many more topics the node takes.
+    pub topics_left: usize,
     /// Polls to which new items may be handed directly.
     pub waiting: WaitingPolls,
 }
@@ -44,8 +46,8 @@ impl OwnedShard {
     /// tenants take turns. No batch is in flight.
     pub fn build(&mut self, context: BuildContext<'_>) -> Built {
         debug_assert!(self.in_flight.is_none(), "one batch is in flight at a time");
-        let BuildContext { moment, rng, topics_of, waiting } = context;
-        let mut builder = BatchBuilder::new(self, moment, rng);
+        let BuildContext { moment, rng, topics_of, topics_left, waiting } = context;
+        let mut builder = BatchBuilder::new(self, moment, rng, topics_left);
         builder.record_topology();
         let (before, shares) = (builder.rows, Shares::of(&builder));
         let rows = |class| before + shares.up_to(class);

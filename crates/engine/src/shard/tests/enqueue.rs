@@ -101,6 +101,19 @@ fn a_namespace_has_no_more_topics_than_its_limit() {
 }
 
 #[test]
+fn a_node_has_no_more_topics_than_its_bytes_allow() {
+    let mut shard = shard_with(|settings| settings.topic_bytes = 5 << 10);
+    put(&mut shard, part(1, vec![item_of("a", 0), item_of("b", 0), item_of("a", 1)]));
+    let rng = &mut StdRng::seed_from_u64(1);
+    let waiting = HashMap::new();
+    shard.build(BuildContext { moment: moment(0), rng, topics_of: &|_| 4, topics_left: 1, waiting });
+    assert_eq!(refusals(&shard), [None, Some(Reason::TooManyTopics), None]);
+    let Planned::Enqueue { results, .. } = &shard.in_flight.as_ref().unwrap().planned[0] else { panic!() };
+    let message = &results[1].as_ref().unwrap_err().message;
+    assert_eq!(message, "the topics of this node take 5120 bytes, which is its limit");
+}
+
+#[test]
 fn a_call_with_a_request_id_is_never_cut() {
     let mut shard = shard_with(|settings| settings.batch_rows = 4);
     put(&mut shard, part(1, items(3)));

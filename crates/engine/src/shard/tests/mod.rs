@@ -197,7 +197,7 @@ pub(super) fn build_with(
     waiting: WaitingPolls,
 ) -> Built {
     let rng = &mut StdRng::seed_from_u64(ms);
-    shard.build(BuildContext { moment: moment(ms), rng, topics_of, waiting })
+    shard.build(BuildContext { moment: moment(ms), rng, topics_of, topics_left: usize::MAX, waiting })
 }
 
 /// The batch in flight is committed.
