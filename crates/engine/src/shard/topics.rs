@@ -34,6 +34,8 @@ pub(super) struct TopicTable {
     sums: TopicCounts,
     /// Bytes of all windows.
     index_bytes: usize,
+    /// Topics whose window has something that memory can do without, by the size class of the window.
+    by_size: BTreeSet<(u32, TopicId)>,
     /// Topics whose window is being read.
     reading: BTreeSet<TopicId>,
     /// Topics whose head or counts may have changed since the node looked.
@@ -118,6 +120,7 @@ impl TopicTable {
         self.index_bytes -= window.cost();
         self.sums -= counts;
         self.reading.remove(&id);
+        window.size_class().map(|size| self.by_size.remove(&(size, id)));
         if let Some(since) = idle_since {
             self.idle.remove(&(since, id));
         }
@@ -183,12 +186,22 @@ impl TopicTable {
         }
     }
 
+    /// One of the topics with the greatest windows that have something that memory can do without.
+    pub fn largest(&self) -> Option<TopicId> {
+        self.by_size.last().map(|(_, id)| *id)
+    }
+
     /// Changes a topic's window, and keeps account of its bytes.
     pub fn with_window<R>(&mut self, id: TopicId, change: impl FnOnce(&mut Window) -> R) -> Option<R> {
         let topic = self.by_id.get_mut(&id)?;
-        let before = topic.window.cost();
+        let (before, size) = (topic.window.cost(), topic.window.size_class());
         let result = change(&mut topic.window);
         self.index_bytes = self.index_bytes + topic.window.cost() - before;
+        let new_size = topic.window.size_class();
+        if size != new_size {
+            size.map(|size| self.by_size.remove(&(size, id)));
+            self.by_size.extend(new_size.map(|size| (size, id)));
+        }
         self.mark_changed(id);
         Some(result)
     }
@@ -264,6 +277,10 @@ impl TopicTable {
         if reading != self.reading {
             return Err(format!("{reading:?} are read, listed are {:?}", self.reading));
         }
+        let sizes = self.iter().filter_map(|(id, topic)| Some((topic.window.size_class()?, id)));
+        if sizes.collect::<BTreeSet<_>>() != self.by_size {
+            return Err(format!("windows are listed by wrong sizes: {:?}", self.by_size));
+        }
         let since = |id: &TopicId| self.get(*id).and_then(|topic| topic.dirty_since);
         let queued: Vec<u64> = self.dirty.iter().filter_map(since).collect();
         let dirty = self.iter().filter(|(_, topic)| topic.dirty_since.is_some()).count();
@@ -291,6 +308,12 @@ mod tests {
     fn a_window_changed_behind_the_tables_back_is_found() {
         let what = wrong(|shard| shard.topics.by_id.get_mut(&T).unwrap().window.evict(1));
         assert_eq!(what, "windows hold 320 bytes, not 1280");
+    }
+
+    #[test]
+    fn a_window_that_is_not_listed_by_its_size_is_found() {
+        let what = wrong(|shard| shard.topics.by_size.clear());
+        assert_eq!(what, "windows are listed by wrong sizes: {}");
     }
 
     #[test]

@@ -8,7 +8,10 @@ use forebay_store::ReadyRow;
 use forebay_types::{Horizon, Key, Seq};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{item::ReadyItem, items::Items};
+use super::{
+    item::{ITEM_OVERHEAD_BYTES, ReadyItem},
+    items::Items,
+};
 use crate::planted::{Bug, on};
 
 /// A read of the store that is under way, and what happened to the topic since it began.
@@ -57,6 +60,13 @@ impl Window {
     /// Bytes that it holds in memory.
     pub fn cost(&self) -> usize {
         self.cost
+    }
+
+    /// Its cost as a power of two, if it has something that memory can do without: more than a head without
+    /// its body.
+    pub fn size_class(&self) -> Option<u32> {
+        let spare = self.len() > 1 || self.cost > self.len() * ITEM_OVERHEAD_BYTES;
+        spare.then(|| self.cost.ilog2())
     }
 
     /// Nothing ready lies beyond the window.
@@ -215,7 +225,6 @@ mod tests {
     use forebay_types::{DeliveryPolicy, ItemAttributes, Timestamp};
 
     use super::*;
-    use crate::shard::ready::item::ITEM_OVERHEAD_BYTES;
 
     fn key(rank: i64) -> Key {
         Key { priority: 0, rank, seq: Seq(rank as u64) }
