@@ -124,7 +124,8 @@ impl Engine {
         accept: impl FnOnce(&[Delivered]) -> Result<(), Refusal> + Send,
     ) -> Result<Vec<Delivered>, Refusal> {
         let id = self.polls.fetch_add(1, Ordering::Relaxed);
-        let mut gone = Gone { id, events: &self.events, armed: true };
+        let namespace = call.namespace.clone();
+        let mut gone = Gone { namespace, id, events: &self.events, armed: true };
         let answer = self.ask(|reply| Event::Dequeue { id, call, reply }).await;
         gone.armed = false;
         let answer = answer?;
@@ -199,6 +200,7 @@ impl Engine {
 
 /// Tells the engine when the caller of a dequeue disconnects.
 struct Gone<'a> {
+    namespace: Namespace,
     id: u64,
     events: &'a UnboundedSender<Event>,
     armed: bool,
@@ -207,7 +209,8 @@ struct Gone<'a> {
 impl Drop for Gone<'_> {
     fn drop(&mut self) {
         if self.armed {
-            let _ = self.events.send(Event::PollGone(self.id));
+            let (namespace, id) = (self.namespace.clone(), self.id);
+            let _ = self.events.send(Event::PollGone { namespace, id });
         }
     }
 }

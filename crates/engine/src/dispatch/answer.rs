@@ -14,10 +14,10 @@ pub(crate) fn with_items(core: &mut Core, id: u64) {
     leased.sort_unstable_by_key(|item| item.position);
     metrics::counter!("forebay_delivered_total").increment(leased.len() as u64);
     let (items, returns) = leased.into_iter().map(|item| (item.delivered, item.on_return)).unzip();
-    let events = core.events.clone();
+    let (events, namespace) = (core.events.clone(), poll.call.namespace.clone());
     let guard = DeliveryGuard::new(items, returns, move |returns| {
         // If the engine has stopped, the leases time out by themselves.
-        let _ = events.send(Event::Undelivered(returns));
+        let _ = events.send(Event::Undelivered { namespace, returns });
     });
     // A caller that is gone drops the guard, which returns the items.
     let _ = poll.reply.send(Ok(guard));

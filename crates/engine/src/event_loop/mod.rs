@@ -4,14 +4,16 @@
 //! Exact priority order over a node's shards needs all their heads in one place. That is why one task owns
 //! the memory of all of them, and a shard's own task only its connections.
 
+mod inbox;
 mod maintain;
 mod shard_events;
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use forebay_types::Monotonic;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use self::inbox::Inbox;
 #[cfg(feature = "planted-bugs")]
 use crate::invariant::broken;
 use crate::{
@@ -22,48 +24,43 @@ use crate::{
     messages::event::Event,
 };
 
-/// Events taken in before the engine acts on them: what came together is committed together.
-const EVENTS_PER_TURN_MAX: usize = 1_024;
+/// Events taken in at once.
+const RECEIVED_MAX: usize = 4_096;
 /// Once events, or batches, have taken so long in one turn, the rest waits for the next one.
 const WORK_PER_TURN_MAX: Duration = Duration::from_millis(2);
 /// The longest sleep without an event.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
 /// The loop: take in what came, act, sleep until something comes or is due. Ends when the engine has stopped.
-pub(crate) async fn run(mut core: Core, mut inbox: UnboundedReceiver<Event>) {
-    let mut received = Vec::with_capacity(EVENTS_PER_TURN_MAX);
-    let mut events = VecDeque::with_capacity(EVENTS_PER_TURN_MAX);
+pub(crate) async fn run(mut core: Core, mut events: UnboundedReceiver<Event>) {
+    let mut received = Vec::with_capacity(RECEIVED_MAX);
+    let mut inbox = Inbox::default();
     loop {
-        let at = core.time.monotonic();
-        let wake = next_wake(&core);
-        let pause =
-            if events.is_empty() { wake.map_or(SLEEP_MAX, |wake| wake.since(at)) } else { Duration::ZERO };
+        let wake = if inbox.is_empty() { next_wake(&core) } else { Some(Monotonic::default()) };
+        let pause = wake.map_or(SLEEP_MAX, |wake| wake.since(core.time.monotonic()));
         if pause.is_zero() {
-            while events.len() < EVENTS_PER_TURN_MAX
-                && let Ok(event) = inbox.try_recv()
+            while received.len() < RECEIVED_MAX
+                && let Ok(event) = events.try_recv()
             {
-                events.push_back(event);
+                received.push(event);
             }
         } else {
             tokio::select! {
                 biased;
-                count = inbox.recv_many(&mut received, EVENTS_PER_TURN_MAX) => if count == 0 { return },
+                count = events.recv_many(&mut received, RECEIVED_MAX) => if count == 0 { return },
                 () = tokio::time::sleep(pause) => {}
             }
-            events.extend(received.drain(..));
         }
-        let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
-        while let Some(event) = events.pop_front() {
-            handle(&mut core, event);
-            if core.time.monotonic() >= until {
-                break;
-            }
-        }
+        received.drain(..).for_each(|event| inbox.push(event));
+        take_in(&mut core, &mut inbox);
         advance(&mut core);
         if stop::has_stopped(&core) {
             // Calls that came too late hear that the node stops: nothing of them happened.
-            inbox.close();
-            while let Some(event) = events.pop_front().or_else(|| inbox.try_recv().ok()) {
+            events.close();
+            while let Ok(event) = events.try_recv() {
+                inbox.push(event);
+            }
+            while let Some(event) = inbox.next_report().or_else(|| inbox.next_call()) {
                 handle(&mut core, event);
             }
             return;
@@ -73,13 +70,33 @@ pub(crate) async fn run(mut core: Core, mut inbox: UnboundedReceiver<Event>) {
     }
 }
 
+/// Handles what waits: reports first, since they are what callers wait for, then calls. What comes together is
+/// committed together, but a turn ends after a while.
+fn take_in(core: &mut Core, inbox: &mut Inbox) {
+    let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
+    while let Some(report) = inbox.next_report() {
+        handle(core, report);
+        if core.time.monotonic() >= until {
+            break;
+        }
+    }
+    let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
+    inbox.begin_calls();
+    while let Some(call) = inbox.next_call() {
+        handle(core, call);
+        if core.time.monotonic() >= until {
+            break;
+        }
+    }
+}
+
 /// Handles one event.
 fn handle(core: &mut Core, event: Event) {
     match event {
         Event::Enqueue { call, bytes, reply } => enqueue::serve(core, call, bytes, reply),
         Event::Dequeue { id, call, reply } => dequeue::serve(core, id, call, reply),
-        Event::PollGone(id) => dequeue::caller_gone(core, id),
-        Event::Undelivered(returns) => undelivered::return_undelivered(&mut core.slots, returns),
+        Event::PollGone { id, .. } => dequeue::caller_gone(core, id),
+        Event::Undelivered { returns, .. } => undelivered::return_undelivered(&mut core.slots, returns),
         Event::Ack { namespace, acks, reply } => ack::serve(core, namespace, acks, reply),
         Event::Nack { namespace, nacks, reply } => nack::serve(core, namespace, nacks, reply),
         Event::ExtendLease { namespace, extensions, reply } => {

@@ -39,9 +39,19 @@ pub(crate) enum Event {
         reply: Reply<DeliveryGuard>,
     },
     /// The caller of a dequeue went away.
-    PollGone(u64),
+    PollGone {
+        /// The tenant.
+        namespace: Namespace,
+        /// Names the poll.
+        id: u64,
+    },
     /// Deliveries that nobody received.
-    Undelivered(Vec<ReturnAction>),
+    Undelivered {
+        /// The tenant.
+        namespace: Namespace,
+        /// How they are returned.
+        returns: Vec<ReturnAction>,
+    },
     /// End deliveries.
     Ack {
         /// The tenant.
@@ -89,6 +99,23 @@ pub(crate) enum Event {
         /// What it reports.
         event: ShardEvent,
     },
+}
+
+impl Event {
+    /// Whose call it is, and how many members it has. `None`: it is nobody's call.
+    pub fn tenant(&self) -> Option<(&Namespace, usize)> {
+        Some(match self {
+            Self::Enqueue { call, .. } => (&call.namespace, call.items.len()),
+            Self::Dequeue { call, .. } => (&call.namespace, call.demands.len()),
+            Self::PollGone { namespace, .. } => (namespace, 1),
+            Self::Undelivered { namespace, returns } => (namespace, returns.len()),
+            Self::Ack { namespace, acks, .. } => (namespace, acks.len()),
+            Self::Nack { namespace, nacks, .. } => (namespace, nacks.len()),
+            Self::ExtendLease { namespace, extensions, .. } => (namespace, extensions.len()),
+            Self::ActiveTopics { call, .. } => (&call.namespace, call.limit),
+            Self::Status(_) | Self::Stop(_) | Self::Shard { .. } => return None,
+        })
+    }
 }
 
 /// Sends one shard's events to the event loop.

@@ -18,7 +18,7 @@ const TURN_ROWS_MAX: usize = 32;
 const ROW_WEIGHT: i64 = 1_024;
 
 /// What work costs, in credit.
-pub(super) fn weight(cost: Cost) -> i64 {
+pub(crate) fn weight(cost: Cost) -> i64 {
     let bytes = i64::try_from(cost.bytes).unwrap_or(i64::MAX / 2);
     bytes + ROW_WEIGHT * i64::try_from(cost.rows).unwrap_or(i64::MAX / (2 * ROW_WEIGHT))
 }
@@ -34,7 +34,7 @@ struct Tenant<T> {
 
 /// Work of one class that waits.
 #[derive(Debug)]
-pub(super) struct FairQueue<T> {
+pub(crate) struct FairQueue<T> {
     /// Tenants. Those that are in no turn are free to be used for others.
     tenants: Vec<Tenant<T>>,
     /// Places in `tenants` that are free.
@@ -52,7 +52,7 @@ pub(super) struct FairQueue<T> {
 }
 
 /// Work that was taken out.
-pub(super) struct Turn<T> {
+pub(crate) struct Turn<T> {
     /// The work.
     pub work: T,
     /// Others wait too: what can be cut should end where its [`weight`] reaches this.

@@ -12,7 +12,7 @@ mod counts;
 mod dedupe;
 mod dedupe_keys;
 mod evict;
-mod fair_queue;
+pub(crate) mod fair_queue;
 mod generations;
 pub(crate) mod in_flight;
 mod leases;
