@@ -83,6 +83,9 @@ pub enum Command {
         #[arg(long, default_value = "3s", value_parser = humantime::parse_duration)]
         settle: Duration,
     },
+    /// What a turn of the engine's event loop costs, over a store that does nothing, against the numbers of
+    /// shards, topics, waiting polls, queued enqueues and open leases. Fails if a turn takes over 5 ms.
+    Turn,
     /// Everything that docs/PERFORMANCE.md sets a target for, with a verdict on each target.
     Targets {
         /// Only targets whose title contains this text.

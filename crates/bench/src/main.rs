@@ -15,6 +15,7 @@ mod setup;
 mod system;
 mod targets;
 mod times;
+mod turn;
 mod usage;
 mod validate;
 mod wait;
@@ -53,6 +54,10 @@ async fn run(Arguments { command, options }: Arguments) -> anyhow::Result<ExitCo
                 Err(why) => println!("{name}: {why:#}"),
             }
         }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if matches!(command, Command::Turn) {
+        turn::run().await?;
         return Ok(ExitCode::SUCCESS);
     }
     let common = CommonSettings::new(&options, &setup::program(options.forebay.as_deref())?);

@@ -150,7 +150,9 @@ pub fn comparison(
             let shards = options.shards.unwrap_or(IDLE_SHARDS);
             idle(&common.with_database(common.config.database, shards), *waiting, *settle)
         }
-        Command::Targets { .. } | Command::OtherQueues => bail!("this command is not a single comparison"),
+        Command::Turn | Command::Targets { .. } | Command::OtherQueues => {
+            bail!("this command is not a single comparison")
+        }
     })
 }
 

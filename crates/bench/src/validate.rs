@@ -47,7 +47,11 @@ pub fn validate(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Idle { waiting, .. } => {
             ensure!(TOPICS.contains(waiting), "--waiting: must be 1 to {}", TOPICS.end());
         }
-        Command::Lifecycle | Command::Backlog { .. } | Command::Targets { .. } | Command::OtherQueues => {}
+        Command::Lifecycle
+        | Command::Backlog { .. }
+        | Command::Turn
+        | Command::Targets { .. }
+        | Command::OtherQueues => {}
     }
     validate_against(command, &options.against)?;
     for (option, path) in [("--json", &options.json), ("--html", &options.html)] {
@@ -78,7 +82,8 @@ fn validate_against(command: &Command, names: &[String]) -> anyhow::Result<()> {
         | Command::Drain { .. }
         | Command::Latency { .. }
         | Command::Singles { .. }
-        | Command::OtherQueues => None,
+        | Command::OtherQueues
+        | Command::Turn => None,
         Command::Delay { .. } => Some("delay measures Forebay only: the other queues cannot delay items"),
         Command::Backlog { .. } | Command::Topics { .. } | Command::Shards { .. } | Command::Idle { .. } => {
             Some("this command compares Forebay with itself")

@@ -26,6 +26,6 @@ mod striped;
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, EnqueueCall,
     Enqueued, ExtendOf, Extended, NackAction, NackOf, NewItem, Peers, Schedule, Settings, Settled,
-    ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, TopicPosition, TopicStatus,
+    ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, TopicPosition, TopicStatus, TurnStatus,
 };
 pub use engine::Engine;

@@ -14,7 +14,7 @@ pub use enqueue::{EnqueueCall, Enqueued, NewItem, Schedule};
 pub use peers::Peers;
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
-pub use status::{BreakerPhase, ShardState, ShardStatus, Status, SweepStatus, TopicStatus};
+pub use status::{BreakerPhase, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus};
 
 /// When a refused caller should try again.
 pub(crate) const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(500);

@@ -1,5 +1,7 @@
 //! What operators see.
 
+use std::time::Duration;
+
 /// What operators see of the engine, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Status {
@@ -13,6 +15,39 @@ pub struct Status {
     pub topics: Vec<TopicStatus>,
     /// How many topics there are.
     pub topic_count: usize,
+    /// What the event loop has done.
+    pub turns: TurnStatus,
+}
+
+/// What the engine's event loop has done. It is one task: while a turn lasts, nobody else is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct TurnStatus {
+    /// Turns since the start.
+    pub count: u64,
+    /// Time spent in turns since the start.
+    pub busy_nanos: u64,
+    /// The longest turn since the status before this one.
+    pub longest_nanos: u64,
+}
+
+impl TurnStatus {
+    /// Time spent in turns since the start.
+    pub const fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_nanos)
+    }
+
+    /// The longest turn since the status before this one.
+    pub const fn longest(&self) -> Duration {
+        Duration::from_nanos(self.longest_nanos)
+    }
+
+    /// A turn ended that took so long.
+    pub(crate) fn add(&mut self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.count += 1;
+        self.busy_nanos = self.busy_nanos.saturating_add(nanos);
+        self.longest_nanos = self.longest_nanos.max(nanos);
+    }
 }
 
 /// Whether a node owns a shard.

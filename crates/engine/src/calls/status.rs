@@ -13,6 +13,8 @@ const TOPICS_MAX: usize = 1_000;
 
 /// How things are now.
 pub(crate) fn serve(core: &mut Core) -> Status {
+    let turns = core.turns;
+    core.turns.longest_nanos = 0;
     let Core { slots, time, .. } = &mut *core;
     let shards = slots.iter().map(|slot| ShardStatus {
         id: slot.id.0,
@@ -29,6 +31,7 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         admitted_bytes: core.calls.admitted_bytes(),
         topic_count: core.topics.len(),
         topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),
+        turns,
     }
 }
 

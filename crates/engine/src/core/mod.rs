@@ -28,7 +28,12 @@ use self::{
     active_index::ActiveIndexes, lookups::Lookups, pending_calls::PendingCalls, polls::Polls,
     server_loads::ServerLoads, slot::Slots, stopping::Stopping, timers::Timers, topics::TopicDirectory,
 };
-use crate::{api::Settings, clock::NodeTime, messages::event::Event, routing::key_homes::KeyHomes};
+use crate::{
+    api::{Settings, TurnStatus},
+    clock::NodeTime,
+    messages::event::Event,
+    routing::key_homes::KeyHomes,
+};
 
 /// How long a shard whose head is unknown is waited for, and how long the rest of an answer may come late.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_millis(50);
@@ -63,6 +68,8 @@ pub(crate) struct Core {
     pub rank: i64,
     /// What each database server has to do.
     pub loads: ServerLoads,
+    /// What the event loop has done.
+    pub turns: TurnStatus,
     /// Whether the engine stops.
     pub stopping: Stopping,
     /// The event loop's own inbox.
@@ -112,6 +119,7 @@ impl Core {
             ids: Ids::default(),
             rank: i64::MIN,
             loads,
+            turns: TurnStatus::default(),
             stopping: Stopping::default(),
             events,
             ready,

@@ -51,9 +51,11 @@ pub(crate) async fn run(mut core: Core, mut events: UnboundedReceiver<Event>) {
                 () = tokio::time::sleep(pause) => {}
             }
         }
+        let began = core.time.monotonic();
         received.drain(..).for_each(|event| inbox.push(event));
         take_in(&mut core, &mut inbox);
         advance(&mut core);
+        core.turns.add(core.time.monotonic().since(began));
         if stop::has_stopped(&core) {
             // Calls that came too late hear that the node stops: nothing of them happened.
             events.close();
@@ -70,8 +72,8 @@ pub(crate) async fn run(mut core: Core, mut events: UnboundedReceiver<Event>) {
     }
 }
 
-/// Handles what waits: reports first, since they are what callers wait for, then calls. What comes together is
-/// committed together, but a turn ends after a while.
+/// Handles what waits: reports first, since they are what callers wait for, then calls. What comes together
+/// is committed together, but a turn ends after a while.
 fn take_in(core: &mut Core, inbox: &mut Inbox) {
     let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
     while let Some(report) = inbox.next_report() {

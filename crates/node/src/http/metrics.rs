@@ -4,7 +4,7 @@ use std::{sync::Mutex, time::Duration};
 
 use axum::{http::header::CONTENT_TYPE, response::IntoResponse};
 use forebay_engine::{BreakerPhase, ShardState, Status};
-use metrics::gauge;
+use metrics::{counter, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::info::State;
@@ -65,6 +65,9 @@ fn set(status: &Status) {
     gauge!("forebay_polls_waiting").set(status.polls as f64);
     gauge!("forebay_admitted_bytes").set(status.admitted_bytes as f64);
     gauge!("forebay_topics").set(status.topic_count as f64);
+    counter!("forebay_loop_turns_total").absolute(status.turns.count);
+    gauge!("forebay_loop_busy_seconds").set(status.turns.busy().as_secs_f64());
+    gauge!("forebay_loop_longest_turn_seconds").set(status.turns.longest().as_secs_f64());
     for shard in &status.shards {
         let id = shard.id.to_string();
         let figures = [

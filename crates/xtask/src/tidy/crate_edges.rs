@@ -19,7 +19,10 @@ const ROWS: &[(&str, &[&str])] = &[
     // Not in the binary.
     ("forebay-servers", &[]),
     ("forebay-testkit", &["forebay-types", "forebay-store", "forebay-engine", "forebay-servers"]),
-    ("forebay-bench", &["forebay-proto", "forebay-servers"]),
+    (
+        "forebay-bench",
+        &["forebay-types", "forebay-store", "forebay-engine", "forebay-proto", "forebay-servers"],
+    ),
     ("forebay-tests", &[]),
     ("xtask", &["forebay-servers"]),
 ];
