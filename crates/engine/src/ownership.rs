@@ -17,6 +17,7 @@ use crate::{
         event::ShardEvents,
         shard::{ShardOrder, TakenOver},
     },
+    planted::{Bug, on},
     shard::{Loaded, NamedTopic, OwnedShard},
 };
 
@@ -38,12 +39,17 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         batch_bytes,
         began,
         // Acks that were on their way come before the ends of leases.
-        timeouts_after: at.plus(outage.min(TIMEOUT_GRACE_MAX)),
+        timeouts_after: at.plus(if on(Bug::NoGrace) {
+            Duration::ZERO
+        } else {
+            outage.min(TIMEOUT_GRACE_MAX)
+        }),
         new_topology: core.homes.record(&history, fence.batch + 1, now),
     };
     let id = core.slots[index].id;
     let mut shard = OwnedShard::new(id, core.settings.clone(), core.index_budget(), loaded, at);
-    if fence.marks.rank > now.plus(RANK_AHEAD_MAX).as_micros() {
+    if on(Bug::RanksNotRaised) {
+    } else if fence.marks.rank > now.plus(RANK_AHEAD_MAX).as_micros() {
         shard.set_rank_floor(fence.marks.rank);
     } else {
         core.rank = core.rank.max(fence.marks.rank);

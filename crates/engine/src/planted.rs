@@ -44,6 +44,46 @@ pub enum Bug {
     HandedOffStaysReady,
     /// A node stops with work in hand.
     StopHasty,
+    /// Of items with one priority the newest comes first.
+    NewestFirst,
+    /// An item that is released goes to the end of the line.
+    ReleaseLosesPlace,
+    /// Of the polls that wait the last one is served first.
+    LastWaiterFirst,
+    /// A new owner's ranks begin below those of the last one.
+    RanksNotRaised,
+    /// What a read-back saw is taken for durable.
+    ConfirmSkipped,
+    /// Leases are timed out as soon as a shard is taken over.
+    NoGrace,
+    /// A generation of dedupe keys is dropped one second after the next one began.
+    GenerationDroppedEarly,
+    /// The metadata that a nack sends is not stored.
+    MetadataIgnored,
+    /// Every extension is one of 200 ms.
+    ExtendsBriefly,
+    /// An answer has as many bytes as there are.
+    MaxBytesIgnored,
+    /// A dead letter does not say why.
+    ReasonForgotten,
+    /// A page of active topics has wrong times.
+    OldestReadyAtWrong,
+    /// A page of active topics has topics of every prefix.
+    PrefixIgnored,
+    /// A long poll waits four times as long as it was asked to.
+    WaitsLong,
+    /// A long poll waits half as long as it was asked to.
+    WaitsBriefly,
+    /// The ready index grows without limit.
+    NeverEvicts,
+    /// A shard takes any number of bytes.
+    NoShardBudget,
+    /// Bytes that were charged are never released.
+    ChargesKept,
+    /// A topic's leases have no limit.
+    NoLeaseLimit,
+    /// Long polls have no limit.
+    NoPollLimit,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -35,13 +35,15 @@ fn found(name: &str, kinds: &[Kind], invariants: &[&str], plan: impl Fn(&mut Pla
 }
 
 macro_rules! engine {
-    ($($test:ident: $bug:ident in $($kind:ident)|+ breaks $($invariant:literal)|+;)+) => {
+    ($($test:ident: $bug:ident in $($kind:ident)|+ breaks $($invariant:literal)|+ $(with $plan:expr)?;)+) => {
         $(
             #[test]
             fn $test() {
                 // A bug is planted for one thread, and a run uses only one.
                 plant(Some(Bug::$bug));
-                found(stringify!($bug), &[$(Kind::$kind),+], &[$($invariant),+], |_| {});
+                let _plan: fn(&mut Plan) = |_| {};
+                $(let _plan: fn(&mut Plan) = $plan;)?
+                found(stringify!($bug), &[$(Kind::$kind),+], &[$($invariant),+], _plan);
             }
         )+
     };
@@ -74,14 +76,16 @@ macro_rules! callers {
 engine! {
     a_horizon_that_is_off_by_one: HorizonOffByOne in Tight breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
     an_item_that_a_prefetch_brings_back: PrefetchResurrects in Tight
-        breaks "EVENTUAL-REDELIVERY" | "CONSERVATION" | "LEASE-EXCLUSIVE";
+        breaks "EVENTUAL-REDELIVERY" | "CONSERVATION" | "LEASE-EXCLUSIVE"
+        with |plan| (plan.topics, plan.shards, plan.clients, plan.steps) = (1, 1, 8, 80);
     an_item_that_a_prefetch_loses: PrefetchLoses in Tight breaks "EVENTUAL-REDELIVERY" | "CONSERVATION";
     a_stale_receipt_let_through: StaleReceipt in Quiet breaks "STALE-RECEIPT-INERT";
     a_lease_handed_out_before_its_commit: LeaseBeforeCommit in Quiet breaks "LEASE-BEFORE-DELIVERY";
     a_checkpoint_past_a_live_row: CheckpointPastLive in Crashes | TakeOvers | Unknown
         breaks "CHECKPOINT-SAFE";
     a_scan_past_an_open_batch: ScanPastOpenBatch in Tight | Unknown | Crashes
-        breaks "CHECKPOINT-SAFE" | "EVENTUAL-REDELIVERY";
+        breaks "CHECKPOINT-SAFE" | "EVENTUAL-REDELIVERY"
+        with |plan| plan.clients = 6;
     a_lost_lease_told_from_memory: LeaseLostUntrusted in TakeOvers breaks "NO-STALE-OK";
     an_unknown_outcome_told_as_failure: UnknownAsFailed in TakeOvers | Everything
         breaks "UNKNOWN-STAYS-UNKNOWN";
@@ -97,6 +101,29 @@ engine! {
     an_item_handed_off_that_stays_ready: HandedOffStaysReady in Quiet
         breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
     a_hasty_stop: StopHasty in Crashes breaks "CLEAN-DRAIN";
+    the_newest_item_first: NewestFirst in Quiet breaks "PRIORITY";
+    a_release_that_loses_its_place: ReleaseLosesPlace in Quiet breaks "AS-ASKED";
+    the_last_waiter_first: LastWaiterFirst in Quiet breaks "FIRST-COME";
+    ranks_that_a_take_over_forgets: RanksNotRaised in Clocks breaks "PRIORITY"
+        with |plan| (plan.topics, plan.shards) = (1, 1);
+    a_read_back_taken_for_durable: ConfirmSkipped in Unknown breaks "NO-LOST-ENQUEUE" | "NO-STALE-OK";
+    leases_timed_out_at_a_take_over: NoGrace in Crashes | TakeOvers breaks "GRACE";
+    a_generation_dropped_early: GenerationDroppedEarly in Quiet breaks "IDEMPOTENT-ENQUEUE"
+        with |plan| plan.rests = 30;
+    metadata_of_a_nack_ignored: MetadataIgnored in Quiet breaks "AS-ASKED";
+    brief_extensions: ExtendsBriefly in Quiet breaks "AS-ASKED";
+    an_answer_of_too_many_bytes: MaxBytesIgnored in Quiet breaks "AS-ASKED";
+    a_dead_letter_without_a_reason: ReasonForgotten in Quiet breaks "AS-ASKED";
+    a_wrong_time_on_a_page: OldestReadyAtWrong in Quiet breaks "COUNTS";
+    a_prefix_ignored: PrefixIgnored in Quiet breaks "AS-ASKED";
+    waits_that_are_too_long: WaitsLong in Quiet breaks "AS-ASKED";
+    waits_that_are_cut_short: WaitsBriefly in Quiet breaks "AS-ASKED";
+    an_index_that_grows: NeverEvicts in Tight | Quiet breaks "BOUNDED";
+    a_shard_without_a_budget: NoShardBudget in Quiet breaks "BOUNDED"
+        with |plan| plan.settings.admit_shard_bytes = 900;
+    charges_that_are_kept: ChargesKept in Quiet breaks "BOUNDED";
+    leases_without_a_limit: NoLeaseLimit in Quiet breaks "BOUNDED";
+    polls_without_a_limit: NoPollLimit in Quiet breaks "BOUNDED";
 }
 
 /// It takes a batch that inserts an item for a waiting poll and makes a better one ready. So there are many

@@ -16,6 +16,7 @@ use crate::{
     },
     dispatch::{head::head, prefetch},
     messages::event::Reply,
+    planted::{Bug, on},
 };
 
 /// How long a page waits for heads that have not been read yet.
@@ -130,7 +131,7 @@ fn search(core: &Core, page: &mut WaitingPage, work: &mut Work) -> bool {
         }
         work.positions -= 1;
         page.searched = Some(position.clone());
-        if position.topic.starts_with(&page.call.prefix) {
+        if position.topic.starts_with(&page.call.prefix) || on(Bug::PrefixIgnored) {
             page.found.push(active_topic(core, namespace, position));
             work.positions = work.positions.saturating_sub(TOPIC_POSITIONS);
             if page.found.len() > page.call.limit {
@@ -195,7 +196,7 @@ fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topi
     let head = parts.into_iter().filter_map(|part| head(&mut core.slots, part, moment)).min();
     let position = head.map(|head| TopicPosition {
         best_priority: head.priority,
-        oldest_ready_at: Timestamp::from_micros(head.rank),
+        oldest_ready_at: Timestamp::from_micros(head.rank + i64::from(on(Bug::OldestReadyAtWrong))),
         topic: topic.clone(),
     });
     index.set(topic, position);

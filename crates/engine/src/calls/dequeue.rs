@@ -7,6 +7,7 @@ use crate::{
     core::{Core, HEAD_TIMEOUT, polls::Poll, refusals::draining, timers::Timer},
     dispatch::{answer, merge, serve::find_items, undelivered},
     messages::{delivery_guard::DeliveryGuard, event::Reply},
+    planted::{Bug, on},
 };
 
 /// Serves the call.
@@ -16,7 +17,12 @@ pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<De
         return;
     }
     let at = core.time.monotonic();
-    let until = at.plus(call.wait);
+    let wait = match () {
+        () if on(Bug::WaitsLong) => call.wait * 4,
+        () if on(Bug::WaitsBriefly) => call.wait / 2,
+        () => call.wait,
+    };
+    let until = at.plus(wait);
     let waits = !call.wait.is_zero();
     let names = call.topic_names();
     core.polls.insert(id, Poll { call, reply, until, leases: None });
@@ -41,7 +47,7 @@ fn refusal(core: &Core, call: &DequeueCall) -> Option<Refusal> {
     if core.stopping.is_stopping() {
         return Some(draining());
     }
-    if !call.wait.is_zero() && core.polls.len() >= core.settings.polls {
+    if !call.wait.is_zero() && core.polls.len() >= core.settings.polls && !on(Bug::NoPollLimit) {
         let message = format!("{} long polls already wait at this node", core.polls.len());
         return Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
     }

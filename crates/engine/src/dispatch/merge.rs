@@ -95,7 +95,7 @@ fn pick_topic(
             return;
         }
         let bytes = shard.head_bytes(part.topic);
-        if picked.count > 0 && picked.bytes + bytes > max_bytes {
+        if picked.count > 0 && picked.bytes + bytes > max_bytes && !on(Bug::MaxBytesIgnored) {
             picked.full = true;
             return;
         }

@@ -11,6 +11,7 @@ use crate::{
     core::{Core, polls::LeasesUnderWay},
     index::ShardIndex,
     invariant::broken,
+    planted::{Bug, on},
     shard::work::ShardLease,
 };
 
@@ -19,7 +20,10 @@ pub(crate) fn serve_woken(core: &mut Core) {
     let at = core.time.monotonic();
     for name in core.topics.take_woken() {
         loop {
-            let first = core.topics.waiting(&name).next();
+            let first = {
+                let mut waiting = core.topics.waiting(&name);
+                if on(Bug::LastWaiterFirst) { waiting.last() } else { waiting.next() }
+            };
             let Some(id) = first else { break };
             if !find_items(core, id, at) {
                 break;

@@ -25,7 +25,11 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
     let moment = core.time.moment();
     for (name, items) in items {
         let ids = core.topics.waiting(&name);
-        let polls: Vec<_> = ids.filter_map(|id| core.polls.get(id)?.waiting(id, &name)).take(items).collect();
+        let polls = ids.filter_map(|id| core.polls.get(id)?.waiting(id, &name));
+        let mut polls: Vec<_> = polls.take(items).collect();
+        if on(Bug::LastWaiterFirst) {
+            polls.reverse();
+        }
         if polls.is_empty() {
             continue;
         }

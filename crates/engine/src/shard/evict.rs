@@ -1,6 +1,7 @@
 //! Keeps the ready index within its budget.
 
 use super::OwnedShard;
+use crate::planted::{Bug, on};
 
 impl OwnedShard {
     /// Drops what lies furthest back in the greatest windows, until the budget holds with an eighth to spare.
@@ -9,7 +10,7 @@ impl OwnedShard {
     /// bounded by the number of topics.
     pub fn evict(&mut self) {
         let budget = self.index_budget;
-        if self.held_bytes() <= budget {
+        if self.held_bytes() <= budget || on(Bug::NeverEvicts) {
             return;
         }
         let target = budget - budget / 8;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use forebay_types::{Monotonic, Timestamp};
 
-use crate::api::Settings;
+use crate::{
+    api::Settings,
+    planted::{Bug, on},
+};
 
 /// A generation of the dedupe table lasts at least so long.
 const GENERATION_MIN: Duration = Duration::from_secs(60);
@@ -76,7 +79,7 @@ impl Generations {
         {
             create.push(last + span.as_secs());
         }
-        let expired = |next: u64| next + settings.longest_dedupe_window().as_secs() < seconds;
+        let expired = |next: u64| next + window(settings).as_secs() < seconds;
         let drop: Vec<u64> =
             self.live.windows(2).filter(|pair| expired(pair[1])).map(|pair| pair[0]).collect();
         if create.is_empty() && drop.is_empty() {
@@ -105,10 +108,15 @@ impl Generations {
             |second: u64| Timestamp::from_micros(i64::try_from(second).unwrap_or(i64::MAX) * 1_000_000);
         let Some(last) = self.live.last() else { return Timestamp::MIN };
         let create = second(last + generation_span(settings).as_secs() / 2);
-        let window = settings.longest_dedupe_window().as_secs();
+        let window = window(settings).as_secs();
         let drop = self.live.get(1).map(|next| second(next + window + 1));
         drop.map_or(create, |drop| drop.min(create))
     }
+}
+
+/// How long a generation is kept once the next one takes the keys.
+fn window(settings: &Settings) -> Duration {
+    if on(Bug::GenerationDroppedEarly) { Duration::ZERO } else { settings.longest_dedupe_window() }
 }
 
 fn generation_span(settings: &Settings) -> Duration {

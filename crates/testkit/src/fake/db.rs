@@ -23,6 +23,9 @@ use super::{
 /// An item whose payload begins with these bytes cannot be stored.
 pub const POISON: &[u8] = b"\xffPOISON";
 
+/// The most bytes that a batch may carry, unless the run says otherwise.
+const BATCH_BYTES: usize = 4 << 20;
+
 /// A committed batch, for the checks after a run.
 #[derive(Debug, Clone)]
 pub struct Committed {
@@ -42,6 +45,8 @@ pub struct Committed {
     pub fence_incarnation: Incarnation,
     /// The batch's number.
     pub number: u64,
+    /// The shard's time, as the batch recorded it.
+    pub time: Timestamp,
     /// Topics that it created.
     pub topics: Vec<TopicRow>,
     /// What it changed, in order.
@@ -59,6 +64,8 @@ pub struct TakenOver {
     pub epoch: u64,
     /// The new owner's random name.
     pub incarnation: Incarnation,
+    /// The last owner had given the shard up, so nobody's acks were held up.
+    pub released: bool,
 }
 
 /// How often a shard met the situations that a simulation must cover.
@@ -78,6 +85,8 @@ pub struct StoreCoverage {
     pub raced: u64,
     /// Batches that a fault rolled back.
     pub replayed: u64,
+    /// Commits that the server lost in a restart, after a read-back had seen them.
+    pub forgotten: u64,
 }
 
 /// A batch whose COMMIT hangs.
@@ -91,6 +100,15 @@ pub(super) struct Hanging {
     pub asked: Moment,
     /// Who sent it.
     pub author: Author,
+}
+
+/// What is on disk while later commits are not.
+#[derive(Debug)]
+pub(super) struct OnDisk {
+    /// The rows.
+    pub tables: Tables,
+    /// How many batches.
+    pub batches: usize,
 }
 
 /// The owner that writes a batch.
@@ -119,6 +137,10 @@ pub struct State {
     pub bug: Option<StoreBug>,
     /// How far the server's clock is from the true time, in microseconds.
     pub clock_offset: i64,
+    /// The most bytes of new items that a batch may carry.
+    pub batch_bytes: usize,
+    /// No generation of dedupe keys is dropped before its youngest key is as old. Zero: not checked.
+    pub dedupe_window: Duration,
     /// Every committed batch.
     pub log: Vec<Committed>,
     /// Every take-over.
@@ -139,6 +161,8 @@ pub struct State {
     pub(super) migrated: bool,
     /// The COMMIT that hangs, if one does.
     pub(super) hanging: Option<Hanging>,
+    /// What a restart of the server brings back: some commits are not on disk yet.
+    pub(super) on_disk: Option<OnDisk>,
     /// The connection whose batch is in flight.
     pub(super) in_flight: Option<u64>,
     /// The number of the last connection.
@@ -168,6 +192,8 @@ impl Db {
             faults: Faults::instant(),
             bug: None,
             clock_offset: 0,
+            batch_bytes: BATCH_BYTES,
+            dedupe_window: Duration::ZERO,
             log: Vec::new(),
             owners: Vec::new(),
             violations: Vec::new(),
@@ -178,6 +204,7 @@ impl Db {
             past: BTreeMap::new(),
             migrated: false,
             hanging: None,
+            on_disk: None,
             in_flight: None,
             next_connection: 1,
             live: BTreeSet::new(),
@@ -244,6 +271,12 @@ impl State {
         self.live.contains(&connection)
     }
 
+    /// The server restarted: every connection is gone.
+    pub(super) fn disconnect_all(&mut self) {
+        self.live.clear();
+        self.hanging = None;
+    }
+
     /// Closes a connection from the client's side. A COMMIT that hangs on it keeps hanging.
     pub(super) fn disconnect(&mut self, connection: u64) {
         self.live.remove(&connection);
@@ -277,6 +310,7 @@ impl State {
     pub(super) fn land(&mut self, journal: &Journal) {
         if let Some(hanging) = self.hanging.take() {
             self.coverage.unknown_done += 1;
+            self.begin_unflushed();
             self.apply(journal, &hanging.batch, hanging.asked, hanging.author);
         }
     }
@@ -313,6 +347,7 @@ impl State {
             fence_epoch: fence.epoch,
             fence_incarnation: fence.incarnation,
             number: batch.number,
+            time: self.tables.fence.marks.time,
             topics: batch.new_topics.clone(),
             changes: applied.changes,
         });

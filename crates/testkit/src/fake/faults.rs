@@ -39,6 +39,8 @@ pub struct Faults {
     pub drop_fails: u32,
     /// How often a take-over fails.
     pub take_over_fails: u32,
+    /// How often a server restarts once a read-back has seen a commit that is not on disk.
+    pub forgets: u32,
     /// How often a take-over does not find the old owner's connections to kill.
     pub unkilled: u32,
     /// The disk is full: inserts are refused.
@@ -66,6 +68,7 @@ impl Faults {
             renewal_fails: 0,
             drop_fails: 0,
             take_over_fails: 0,
+            forgets: 0,
             unkilled: 0,
             disk_full: false,
             down: false,

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use forebay_store::{Heartbeat, Renewal, StoreError};
+use forebay_types::Timestamp;
 
 use super::{
     db::{Author, Db},
@@ -23,10 +24,11 @@ impl Heartbeat for FakeHeartbeat {
     async fn renew(&mut self) -> Result<Renewal, StoreError> {
         self.db.operate(&self.process, "renewal", |faults| faults.renewal_fails).await?;
         let renewed = {
-            let tables = &mut self.db.lock().tables;
-            let fence = tables.fence;
+            let state = &mut *self.db.lock();
+            let fence = state.tables.fence;
             let ours = (fence.epoch, fence.incarnation) == (self.author.epoch, self.author.incarnation);
-            tables.renewals += u64::from(ours);
+            state.tables.renewals += u64::from(ours);
+            state.flush();
             ours
         };
         let renewal = || Renewal::Renewed { server_time: Some(self.db.server_clock()) };
@@ -35,7 +37,9 @@ impl Heartbeat for FakeHeartbeat {
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {
         self.db.operate(&self.process, "creation of a generation", |faults| faults.renewal_fails).await?;
-        self.db.lock().tables.generations.entry(number).or_default();
+        let state = &mut *self.db.lock();
+        state.tables.generations.entry(number).or_default();
+        state.flush();
         Ok(())
     }
 
@@ -45,7 +49,16 @@ impl Heartbeat for FakeHeartbeat {
                 faults.renewal_fails.max(faults.drop_fails)
             })
             .await?;
-        self.db.lock().tables.generations.remove(&number);
+        let state = &mut *self.db.lock();
+        let now = self.db.journal.now();
+        let keys = state.tables.generations.remove(&number).unwrap_or_default();
+        let reached = |at: &Timestamp| !state.dedupe_window.is_zero() && at.plus(state.dedupe_window) > now;
+        let young = keys.values().filter(|(at, _)| reached(at)).count();
+        if young > 0 {
+            let what = format!("generation {number} was dropped with {young} keys whose window reaches it");
+            state.violations.push(("IDEMPOTENT-ENQUEUE", what));
+        }
+        state.flush();
         Ok(())
     }
 }

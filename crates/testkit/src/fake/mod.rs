@@ -14,6 +14,7 @@ mod journal;
 mod leases;
 mod process;
 mod reader;
+mod restart;
 mod shard;
 mod store_bug;
 mod tables;

@@ -23,27 +23,36 @@ pub enum Life {
 pub struct Process {
     /// Its number in the run, from 1.
     pub number: usize,
-    /// Its state. A watch channel would wake its receivers in an unspecified order.
-    state: Arc<(Mutex<Life>, Notify)>,
+    /// Its state, and how often it stopped running. A watch channel would wake its receivers in an
+    /// unspecified order.
+    state: Arc<(Mutex<(Life, u64)>, Notify)>,
 }
 
 impl Process {
     /// A running process.
     pub fn new(number: usize) -> Self {
-        Self { number, state: Arc::new((Mutex::new(Life::Running), Notify::new())) }
+        Self { number, state: Arc::new((Mutex::new((Life::Running, 0)), Notify::new())) }
     }
 
     /// Its current state.
     pub fn life(&self) -> Life {
-        *self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// How often its connections broke: it was cut off, or died.
+    pub fn breaks(&self) -> u64 {
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Changes its state. A dead process stays dead.
     pub fn set(&self, life: Life) {
         {
             let now = &mut *self.state.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if *now != Life::Dead {
-                *now = life;
+            if now.0 == Life::Running && life != Life::Running {
+                now.1 += 1;
+            }
+            if now.0 != Life::Dead {
+                now.0 = life;
             }
         }
         self.state.1.notify_waiters();

@@ -15,9 +15,6 @@ use super::{
     writer::FakeWriter,
 };
 
-/// The most bytes that a batch may carry: few, so that batches reach the bound.
-const BATCH_BYTES: usize = 4 << 20;
-
 /// A fake shard, as one process reaches it.
 #[derive(Debug, Clone)]
 pub struct FakeShard {
@@ -52,7 +49,8 @@ impl Shard for FakeShard {
         if !self.db.lock().migrated {
             return Err(StoreError::new(ErrorClass::Schema, "the schema is missing: run `forebay migrate`"));
         }
-        Ok(Settings { server: "memory".to_owned(), batch_bytes: BATCH_BYTES, ..Settings::default() })
+        let batch_bytes = self.db.lock().batch_bytes;
+        Ok(Settings { server: "memory".to_owned(), batch_bytes, ..Settings::default() })
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
@@ -99,11 +97,14 @@ impl Shard for FakeShard {
             fence.incarnation = claim.incarnation;
             let fence = *fence;
             state.tables.renewals += 1;
+            let released = state.tables.address.is_empty();
             state.tables.address.clone_from(&claim.address);
+            state.flush();
             state.coverage.take_over_in_flight += u64::from(in_flight);
             let done = self.db.note(&self.process, format_args!("take-over, epoch {}", fence.epoch));
             let (process, epoch) = (self.process.number, fence.epoch);
-            state.owners.push(TakenOver { done, process, epoch, incarnation: claim.incarnation });
+            let incarnation = claim.incarnation;
+            state.owners.push(TakenOver { done, process, epoch, incarnation, released });
             (fence, state.connect())
         };
         let (db, process) = (self.db.clone(), self.process.clone());

@@ -39,9 +39,19 @@ impl Writer for FakeWriter {
             let after = state.dice.millis(state.faults.answer_ms);
             (before, after, state.faults.commit_outcome(&mut state.dice))
         };
-        self.db.pass(&self.process, before).await;
-        let result = self.attempt(batch, asked, outcome);
-        self.db.pass(&self.process, after).await;
+        let breaks = self.process.breaks();
+        tokio::time::sleep(before).await;
+        if self.process.breaks() != breaks {
+            return self.broken_off(batch, asked, outcome).await;
+        }
+        self.process.gate().await;
+        let mut result = self.attempt(batch, asked, outcome);
+        tokio::time::sleep(after).await;
+        self.process.gate().await;
+        if self.process.breaks() != breaks && result.is_ok() {
+            self.db.lock().disconnect(self.connection);
+            result = unknown();
+        }
         if let Err(error) = &result {
             self.db.note(&self.process, format_args!("batch {}: {error}", batch.number));
         }
@@ -53,17 +63,24 @@ impl Writer for FakeWriter {
         let state = &mut *self.db.lock();
         state.kill(&self.db.journal, self.connection);
         self.connection = state.connect();
+        if state.bug == Some(StoreBug::ResolvedAsCommitted) {
+            // The batch is lost, and the fence says that it was committed.
+            let fence = &mut state.tables.fence;
+            fence.batch = fence.batch.max(number);
+        }
         let fence = state.tables.fence;
         let outcome = if (fence.epoch, fence.incarnation) != (self.author.epoch, self.author.incarnation) {
             Outcome::Foreign
-        } else if (fence.batch >= number || state.bug == Some(StoreBug::ResolvedAsCommitted))
-            && state.bug != Some(StoreBug::ResolvedAsLost)
-        {
+        } else if fence.batch >= number && state.bug != Some(StoreBug::ResolvedAsLost) {
             Outcome::Committed
         } else {
             Outcome::NotCommitted
         };
         self.db.note(&self.process, format_args!("batch {number} is {outcome:?}"));
+        if outcome == Outcome::Committed && state.on_disk.is_some() && state.dice.chance(state.faults.forgets)
+        {
+            self.restart_soon(state);
+        }
         Ok(outcome)
     }
 
@@ -84,13 +101,13 @@ impl FakeWriter {
         let state = &mut *self.db.lock();
         state.in_flight = None;
         self.refuse(state, batch, outcome)?;
-        let unknown = || Err(CommitError::Unknown(StoreError::new(ErrorClass::Disconnected, "COMMIT lost")));
         match outcome {
             CommitOutcome::Done | CommitOutcome::RolledBack(_) => {
                 if let Some(result) = self.planted(state, batch, asked) {
                     return result;
                 }
                 state.apply(&self.db.journal, batch, asked, self.author);
+                state.flush();
                 Ok(())
             }
             CommitOutcome::LostBefore => {
@@ -102,6 +119,7 @@ impl FakeWriter {
                 state.coverage.unknown += 1;
                 state.coverage.unknown_done += 1;
                 state.disconnect(self.connection);
+                state.begin_unflushed();
                 state.apply(&self.db.journal, batch, asked, self.author);
                 unknown()
             }
@@ -160,6 +178,38 @@ impl FakeWriter {
         Ok(())
     }
 
+    /// The process lost its connection, or died, while COMMIT was on its way. It may take effect even so.
+    async fn broken_off(
+        &self,
+        batch: &Batch,
+        asked: Moment,
+        outcome: CommitOutcome,
+    ) -> Result<(), CommitError> {
+        let arrives = self.db.lock().dice.chance(600);
+        if arrives {
+            let _ = self.attempt(batch, asked, outcome);
+        }
+        {
+            let state = &mut *self.db.lock();
+            state.in_flight = None;
+            state.disconnect(self.connection);
+            state.coverage.unknown += 1;
+            state.coverage.unknown_done += u64::from(arrives);
+        }
+        self.process.gate().await;
+        self.db.note(&self.process, format_args!("batch {}: the connection broke", batch.number));
+        unknown()
+    }
+
+    /// Lets the server restart in a moment, unless a commit returns before that.
+    fn restart_soon(&self, state: &mut State) {
+        let (db, span) = (self.db.clone(), state.dice.millis((0, 30)));
+        tokio::spawn(async move {
+            tokio::time::sleep(span).await;
+            db.lock().restart(&db.journal);
+        });
+    }
+
     /// Lets a COMMIT that hangs take effect after a while, unless its connection is killed before.
     fn land_later(&self, state: &mut State) {
         let (db, connection) = (self.db.clone(), self.connection);
@@ -199,8 +249,14 @@ impl FakeWriter {
             _ => return None,
         }
         state.apply(&self.db.journal, &changed, asked, self.author);
+        state.flush();
         Some(Ok(()))
     }
+}
+
+/// COMMIT was sent, and no answer came.
+fn unknown() -> Result<(), CommitError> {
+    Err(CommitError::Unknown(StoreError::new(ErrorClass::Disconnected, "COMMIT lost")))
 }
 
 fn other_number(row: &ItemRow) -> forebay_types::Key {

@@ -99,7 +99,8 @@ async fn crash(world: &World, dice: &mut Dice) {
     }
     let span = dice.millis((0, 1_500));
     tokio::time::sleep(span).await;
-    world.start(dice.next(), 0);
+    let offset = first_offset(world, dice);
+    world.start(dice.next(), offset);
     let span = dice.millis((1_000, 6_000));
     tokio::time::sleep(span).await;
 }
@@ -126,10 +127,20 @@ async fn take_over(world: &World, dice: &mut Dice) {
     }
 }
 
+/// How far a clock that steps is off, in microseconds.
+fn step(dice: &mut Dice) -> i64 {
+    let hour = HOUR as i64;
+    *dice.pick(&[hour, -hour, hour / 60, -hour / 60, 0])
+}
+
+/// How far the clock of a new process is off: where clocks step, some are wrong from the beginning.
+pub fn first_offset(world: &World, dice: &mut Dice) -> i64 {
+    if world.plan.exact_time() || dice.chance(700) { 0 } else { step(dice) }
+}
+
 /// Steps a server's or a node's clock.
 async fn step_clock(world: &World, dice: &mut Dice) {
-    let hour = HOUR as i64;
-    let by = *dice.pick(&[hour, -hour, hour / 60, -hour / 60, 0]);
+    let by = step(dice);
     if dice.chance(500) {
         let picked = dice.pick(&world.dbs);
         world.journal.note(format_args!("the clock of shard {} is {by} µs off", picked.id));
@@ -144,7 +155,7 @@ async fn step_clock(world: &World, dice: &mut Dice) {
         world.journal.note(format_args!("the clock of process {} is {by} µs off", node.process.number));
         node.clock.set_offset(by);
     }
-    if dice.chance(200) {
+    if dice.chance(300) {
         crash(world, dice).await;
     }
 }
@@ -152,8 +163,8 @@ async fn step_clock(world: &World, dice: &mut Dice) {
 /// Stops a process gracefully and checks how long that takes.
 pub async fn stop(world: &World, node: &Node) {
     let number = node.process.number;
-    world.told.lock().unwrap_or_else(PoisonError::into_inner).push(number);
     let told = world.journal.note(format_args!("process {number} begins to stop"));
+    world.told.lock().unwrap_or_else(PoisonError::into_inner).push((number, told));
     let start = world.journal.elapsed();
     let stopped = tokio::select! {
         biased;

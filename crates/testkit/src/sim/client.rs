@@ -7,19 +7,46 @@ use forebay_types::{DeliveryPolicy, Receipt, ShardId, Topic};
 
 use super::{
     history::Sent,
-    node::{NAMESPACES, Port, namespace},
+    node::{Port, namespace},
+    plan::Kind,
     world::{Node, World},
 };
 use crate::fake::Dice;
 
+/// What the head of a topic costs in the ready index, at most.
+const HEAD_BYTES_MAX: usize = 1_024;
+/// What a call's items cost, at most.
+const CALL_BYTES_MAX: usize = 20 * 4_600;
+/// The pause between two looks at the engines' own accounts.
+const WATCH_EVERY: Duration = Duration::from_millis(250);
+
+/// Compares the engines' own accounts with their budgets, until its task is aborted.
+pub async fn watch(world: &World) {
+    loop {
+        tokio::time::sleep(WATCH_EVERY).await;
+        for node in world.alive() {
+            // An engine that stands still, or has stopped, says nothing.
+            let status = tokio::time::timeout(WATCH_EVERY, node.engine.status()).await;
+            if let Ok(Some(status)) = status {
+                bounded(world, &status);
+            }
+        }
+    }
+}
+
 /// Runs one client.
 pub async fn live(world: &World, dice: Dice) {
-    let mut port = Port { world, dice };
+    let mut port = Port { world, dice, patient: false };
     for _ in 0..world.plan.steps {
         let node = choose(world, &mut port.dice);
         step(&mut port, &node).await;
         if port.dice.chance(700) {
             let span = port.dice.millis((0, 400));
+            tokio::time::sleep(span).await;
+        }
+        if port.dice.chance(world.plan.rests) {
+            // Long enough for windows and generations of dedupe keys to end.
+            let span = port.dice.millis((30_000, 90_000));
             tokio::time::sleep(span).await;
         }
     }
@@ -74,13 +101,9 @@ async fn enqueue(port: &mut Port<'_>, node: &Node, tenant: usize) {
 }
 
 fn item(port: &mut Port<'_>) -> Sent {
+    let tag = port.next_tag();
     let (world, dice) = (port.world, &mut port.dice);
     let plan = &world.plan;
-    let tag = {
-        let mut receipts = world.receipts();
-        receipts.tags += 1;
-        receipts.tags
-    };
     let schedule = match dice.below(10) {
         // With a short delay an item is due before it is stored.
         0 => Schedule::Delay(dice.millis((0, 60))),
@@ -138,7 +161,7 @@ async fn dequeue(port: &mut Port<'_>, node: &Node, tenant: usize) {
         demands,
         wait: if dice.chance(500) { Duration::ZERO } else { dice.millis((1, 5_000)) },
         lease: dice.chance(200).then(|| dice.millis((1_000, 4_000))),
-        consumer: String::new(),
+        consumer: if dice.chance(500) { String::new() } else { format!("client-{}", dice.below(9)) },
         max_bytes: if dice.chance(200) { dice.within(1, 2_000) as usize } else { 3 << 20 },
     };
     port.dequeue(node, tenant, call).await;
@@ -185,9 +208,10 @@ fn nack_of(port: &mut Port<'_>, receipt: Receipt) -> NackOf {
         _ => NackAction::DeadLetter,
     };
     let poison = dice.chance(port.world.plan.poison / 2);
-    let metadata = dice.chance(200).then(|| b"changed".to_vec());
+    let metadata = dice.chance(300).then(|| format!("nack {}", dice.below(1_000)).into_bytes());
     let metadata = if poison { Some(crate::fake::POISON.to_vec()) } else { metadata };
-    NackOf { receipt, action, metadata, reason: "at random".to_owned() }
+    let reason = if dice.chance(300) { String::new() } else { format!("reason {}", dice.below(1_000)) };
+    NackOf { receipt, action, metadata, reason }
 }
 
 async fn extend(port: &mut Port<'_>, node: &Node) {
@@ -220,27 +244,37 @@ async fn settle_old(port: &mut Port<'_>, node: &Node) {
 
 /// Reads the active topics or the status.
 async fn read_overview(port: &mut Port<'_>, node: &Node, tenant: usize) {
-    let call =
-        ActiveTopicsCall { namespace: namespace(tenant), limit: 100, after: None, prefix: String::new() };
-    let reading = async {
-        if port.dice.chance(500) {
-            drop(node.engine.active_topics(call).await);
-        } else if let Some(status) = node.engine.status().await {
-            bounded(port.world, &status);
-        }
-    };
-    drop(tokio::time::timeout(Duration::from_secs(30), reading).await);
+    if port.dice.chance(600) {
+        let dice = &mut port.dice;
+        let limit = if dice.chance(500) { 100 } else { dice.within(1, 3) as usize };
+        let prefix = match dice.below(4) {
+            0 | 1 => String::new(),
+            2 => "topic-".to_owned(),
+            _ => format!("topic-{}", dice.below(port.world.plan.topics as u64)),
+        };
+        let call = ActiveTopicsCall { namespace: namespace(tenant), limit, after: None, prefix };
+        return port.active_topics(node, tenant, call).await;
+    }
+    if let Ok(Some(status)) = tokio::time::timeout(Duration::from_secs(30), node.engine.status()).await {
+        bounded(port.world, &status);
+    }
 }
 
 fn bounded(world: &World, status: &forebay_engine::Status) {
     let settings = &world.plan.settings;
-    let index: usize = status.shards.iter().map(|shard| shard.index_bytes).sum();
-    // Whatever the budget, a window keeps a head of some entries for each topic and shard.
-    let heads = (world.plan.topics * NAMESPACES.len() * world.plan.shards) * 40 * 1_024;
-    if index > settings.index_bytes + heads {
-        world.blame("BOUNDED", format!("the index holds {index} bytes of {}", settings.index_bytes));
+    let budget = settings.index_bytes / world.plan.shards;
+    for shard in &status.shards {
+        // Whatever the budget, a head of each topic stays, without its body.
+        let heads = shard.topics * HEAD_BYTES_MAX;
+        // What could not be leased goes back into its window, and is cut with the next batch.
+        let returned = if world.plan.kind == Kind::Quiet { 0 } else { CALL_BYTES_MAX };
+        if shard.index_bytes > budget.max(heads) + returned {
+            let (id, bytes) = (shard.id, shard.index_bytes);
+            world.blame("BOUNDED", format!("the index of shard {id} holds {bytes} bytes of {budget}"));
+        }
     }
-    if status.admitted_bytes > settings.admit_bytes {
+    // One call is always taken.
+    if status.admitted_bytes > settings.admit_bytes.max(CALL_BYTES_MAX) {
         world.blame("BOUNDED", format!("{} bytes admitted", status.admitted_bytes));
     }
 }

@@ -39,6 +39,8 @@ pub struct Coverage {
     pub at_most_once: u64,
     /// New items that were leased in their own batch.
     pub handed_off: u64,
+    /// Pages of active topics.
+    pub pages: u64,
 }
 
 impl Coverage {
@@ -56,6 +58,7 @@ impl Coverage {
         self.extended += other.extended;
         self.at_most_once += other.at_most_once;
         self.handed_off += other.handed_off;
+        self.pages += other.pages;
         let (sum, shards) = (&mut self.shards, &other.shards);
         sum.unknown += shards.unknown;
         sum.unknown_done += shards.unknown_done;
@@ -64,6 +67,7 @@ impl Coverage {
         sum.fenced += shards.fenced;
         sum.raced += shards.raced;
         sum.replayed += shards.replayed;
+        sum.forgotten += shards.forgotten;
     }
 
     /// The situations that a set of runs must cover and did not.
@@ -86,6 +90,8 @@ impl Coverage {
             ("an extension", self.extended),
             ("a delivery at most once", self.at_most_once),
             ("a direct hand-off", self.handed_off),
+            ("a page of active topics", self.pages),
+            ("a commit that a restart undid", self.shards.forgotten),
         ];
         all.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect()
     }
@@ -108,6 +114,9 @@ impl Coverage {
                     self.deliveries += items.len() as u64;
                     let once = items.iter().filter(|item| item.policy == DeliveryPolicy::AtMostOnce);
                     self.at_most_once += once.count() as u64;
+                }
+                What::ActiveTopics { answer, .. } => {
+                    self.pages += u64::from(matches!(answer, Answer::Done(_)));
                 }
                 What::Dequeue { .. } => self.lost += 1,
                 What::Ack { answer, .. } | What::Nack { answer, .. } => {

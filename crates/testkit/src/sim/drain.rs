@@ -3,16 +3,18 @@
 use std::{sync::PoisonError, time::Duration};
 
 use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall};
-use forebay_types::{Receipt, State};
+use forebay_types::{Receipt, ShardId, State};
 
 use super::{
     chaos,
-    history::{Answer, What},
+    history::{Answer, Known, Sent, What},
     node::{NAMESPACES, Port, namespace},
     world::{Node, World},
 };
 use crate::fake::Dice;
 
+/// How long the delivery of a new item may take when there is no other.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the remaining items may take if no clock stepped.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(300);
 /// The same if clocks stepped by up to an hour: a shard's time runs slower until the clocks agree.
@@ -23,7 +25,11 @@ pub async fn drain(world: &World, mut dice: Dice) {
     chaos::heal(world);
     // The faults may have ended while a process was stopping.
     let told = world.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    world.alive().iter().filter(|node| told.contains(&node.process.number)).for_each(|node| world.kill(node));
+    world
+        .alive()
+        .iter()
+        .filter(|node| told.iter().any(|(number, _)| *number == node.process.number))
+        .for_each(|node| world.kill(node));
     let mut alive = world.alive();
     let node = match alive.pop() {
         Some(node) => node,
@@ -37,7 +43,7 @@ pub async fn drain(world: &World, mut dice: Dice) {
         return;
     }
     audit(world, &node).await;
-    let mut port = Port { world, dice };
+    let mut port = Port { world, dice, patient: true };
     let bound = if world.plan.exact_time() { DRAIN_TIMEOUT } else { DRAIN_TIMEOUT_CLOCKS };
     let end = world.journal.elapsed() + bound;
     loop {
@@ -58,6 +64,7 @@ pub async fn drain(world: &World, mut dice: Dice) {
         }
     }
     audit(world, &node).await;
+    takes_again(&mut port, &node).await;
     emptied(world);
     stop(world, &node).await;
 }
@@ -98,15 +105,15 @@ async fn take_all(port: &mut Port<'_>, node: &Node, tenant: usize) {
         consumer: "drain".to_owned(),
         max_bytes: 3 << 20,
     };
-    let before = port.world.calls.lock().map_or(0, |calls| calls.len());
+    let before = port.world.recorded();
     if port.dequeue(node, tenant, call).await == 0 {
         // A refused call takes no time, but time must pass.
         tokio::time::sleep(Duration::from_millis(20)).await;
         return;
     }
     let receipts: Vec<Receipt> = {
-        let calls = port.world.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let calls = calls[before..].iter().filter_map(|call| match &call.what {
+        let calls = port.world.calls_since(before);
+        let calls = calls.iter().filter_map(|call| match &call.what {
             What::Dequeue { answer: Answer::Done(items), .. } => Some(items),
             _ => None,
         });
@@ -135,7 +142,8 @@ async fn audit(world: &World, node: &Node) {
     world.blame("CONSERVATION", format!("the active topics differ from the rows: {last}"));
 }
 
-type Counts = Vec<(String, u64, u64, u64, i32)>;
+/// A topic's name, ready, leased and scheduled items, and the priority and rank of its first one.
+type Counts = Vec<(String, u64, u64, u64, i32, i64)>;
 
 async fn tell(node: &Node) -> Result<Counts, String> {
     let mut told = Vec::new();
@@ -151,7 +159,8 @@ async fn tell(node: &Node) -> Result<Counts, String> {
             page.map_err(|_| "no answer within 30 s".to_owned())?.map_err(|refusal| refusal.to_string())?;
         for topic in page.topics {
             let full = format!("{name}/{}", topic.position.topic);
-            told.push((full, topic.ready, topic.leased, topic.scheduled, topic.position.best_priority));
+            let (first, since) = (topic.position.best_priority, topic.position.oldest_ready_at.as_micros());
+            told.push((full, topic.ready, topic.leased, topic.scheduled, first, since));
         }
     }
     told.sort();
@@ -159,25 +168,66 @@ async fn tell(node: &Node) -> Result<Counts, String> {
 }
 
 fn count(world: &World) -> Counts {
-    let mut counts = std::collections::BTreeMap::<String, (u64, u64, u64, i32)>::new();
+    let mut counts = std::collections::BTreeMap::<String, (u64, u64, u64, (i32, i64))>::new();
     for db in &world.dbs {
         let tables = &db.lock().tables;
         let leased = tables.leased();
         for item in tables.items.values() {
             let Some(topic) = tables.topics.get(&item.topic) else { continue };
-            let count = counts.entry(topic.name.to_string()).or_insert((0, 0, 0, i32::MAX));
+            let count = counts.entry(topic.name.to_string()).or_insert((0, 0, 0, (i32::MAX, i64::MAX)));
             match item.state {
                 State::Scheduled => count.2 += 1,
                 State::Ready if leased.contains(&item.key.seq) => count.1 += 1,
                 State::Ready => {
                     count.0 += 1;
-                    count.3 = count.3.min(item.key.priority);
+                    count.3 = count.3.min((item.key.priority, item.key.rank));
                 }
             }
         }
     }
     let active = counts.into_iter().filter(|(_, count)| count.0 > 0);
-    active.map(|(name, count)| (name, count.0, count.1, count.2, count.3)).collect()
+    let active = active.map(|(name, (ready, leased, scheduled, (first, since)))| {
+        (name, ready, leased, scheduled, first, since)
+    });
+    active.collect()
+}
+
+/// BOUNDED: once nothing waits, every shard takes a call of every tenant. And nothing is charged afterwards.
+async fn takes_again(port: &mut Port<'_>, node: &Node) {
+    for tenant in 0..NAMESPACES.len() {
+        for shard in 1..=port.world.plan.shards {
+            let shard = ShardId(u32::try_from(shard).unwrap_or(u32::MAX));
+            let tag = port.next_tag();
+            let call = port.world.recorded();
+            port.enqueue(node, tenant, vec![Sent::plain(tag, shard)], None).await;
+            let taken = port.world.calls_since(call).iter().any(|call| match &call.what {
+                What::Enqueue { answer, .. } => answer.known(0) == Known::Done,
+                _ => false,
+            });
+            if !taken {
+                let what = format!("nothing waits, and shard {shard} takes nothing of tenant {tenant}");
+                port.world.blame("BOUNDED", what);
+                return;
+            }
+            let end = port.world.journal.elapsed() + DELIVERY_TIMEOUT;
+            while left(port.world) > 0 {
+                if port.world.journal.elapsed() > end {
+                    let rest = rest(port.world);
+                    port.world.blame("EVENTUAL-REDELIVERY", format!("a new item is not delivered: {rest}"));
+                    return;
+                }
+                take_all(port, node, tenant).await;
+            }
+        }
+    }
+    let status = tokio::time::timeout(Duration::from_secs(30), node.engine.status()).await;
+    if let Ok(Some(status)) = status
+        && (status.admitted_bytes, status.polls) != (0, 0)
+    {
+        let (bytes, polls) = (status.admitted_bytes, status.polls);
+        port.world
+            .blame("BOUNDED", format!("nothing waits, and {bytes} bytes and {polls} polls are counted"));
+    }
 }
 
 /// Removed items have left no other rows.

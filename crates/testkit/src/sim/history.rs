@@ -1,6 +1,9 @@
 //! The clients' calls and their answers, which the checker reads.
 
-use forebay_engine::{Delivered, DequeueCall, Enqueued, ExtendOf, Extended, NackOf, Schedule, Settled};
+use forebay_engine::{
+    ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Enqueued, ExtendOf, Extended, NackOf, Schedule,
+    Settled,
+};
 use forebay_types::{DeliveryPolicy, Namespace, Reason, Receipt, Refusal, ShardId, Topic};
 use std::time::Duration;
 
@@ -72,6 +75,40 @@ pub enum What {
         /// Its answer.
         answer: Answer<Vec<Extended>>,
     },
+    /// A page of active topics.
+    ActiveTopics {
+        /// The request.
+        call: ActiveTopicsCall,
+        /// Its answer.
+        answer: Answer<ActiveTopics>,
+    },
+}
+
+impl What {
+    /// The refusal of the whole call.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        fn of<T>(answer: &Answer<T>) -> Option<&Refusal> {
+            if let Answer::Refused(refusal) = answer { Some(refusal) } else { None }
+        }
+        match self {
+            Self::Enqueue { answer, .. } => of(answer),
+            Self::Dequeue { answer, .. } => of(answer),
+            Self::Ack { answer, .. } | Self::Nack { answer, .. } => of(answer),
+            Self::Extend { answer, .. } => of(answer),
+            Self::ActiveTopics { answer, .. } => of(answer),
+        }
+    }
+
+    /// Whether no answer arrived.
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Enqueue { answer, .. } => matches!(answer, Answer::Lost),
+            Self::Dequeue { answer, .. } => matches!(answer, Answer::Lost),
+            Self::Ack { answer, .. } | Self::Nack { answer, .. } => matches!(answer, Answer::Lost),
+            Self::Extend { answer, .. } => matches!(answer, Answer::Lost),
+            Self::ActiveTopics { answer, .. } => matches!(answer, Answer::Lost),
+        }
+    }
 }
 
 /// An item as a client sent it.
@@ -99,6 +136,25 @@ pub struct Sent {
     pub shard: Option<ShardId>,
     /// Whether no shard can store it.
     pub poison: bool,
+}
+
+impl Sent {
+    /// A plain item for one shard.
+    pub fn plain(tag: u64, shard: ShardId) -> Self {
+        Self {
+            tag,
+            topic: "topic-0".into(),
+            priority: 0,
+            schedule: Schedule::Now,
+            lease: Duration::from_secs(5),
+            ttl: None,
+            policy: DeliveryPolicy::AtLeastOnce,
+            max_attempts: 3,
+            dedupe_key: None,
+            shard: Some(shard),
+            poison: false,
+        }
+    }
 }
 
 /// What a caller knows after an answer.

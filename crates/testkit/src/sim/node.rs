@@ -3,14 +3,15 @@
 use std::{future::Future, time::Duration};
 
 use forebay_engine::{
-    Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction, NackOf, NewItem, Schedule,
+    ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction, NackOf, NewItem,
+    Schedule,
 };
 use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq, ShardId};
 
 use super::{
     caller_bug::CallerBug,
     history::{Answer, Call, Known, Sent, What, known_after},
-    payload::payload,
+    payload::{metadata, payload},
     world::{Node, World},
 };
 use crate::fake::{Dice, Moment};
@@ -27,9 +28,18 @@ pub struct Port<'a> {
     pub world: &'a World,
     /// Its randomness.
     pub dice: Dice,
+    /// It never disconnects before its answer.
+    pub patient: bool,
 }
 
 impl Port<'_> {
+    /// A number for a new item.
+    pub fn next_tag(&self) -> u64 {
+        let mut receipts = self.world.receipts();
+        receipts.tags += 1;
+        receipts.tags
+    }
+
     /// Stores items.
     pub async fn enqueue(
         &mut self,
@@ -136,9 +146,16 @@ impl Port<'_> {
         self.end(node, tenant, start, What::Extend { extensions, answer });
     }
 
+    /// Reads a page of active topics.
+    pub async fn active_topics(&mut self, node: &Node, tenant: usize, call: ActiveTopicsCall) {
+        let start = self.begin(node, format_args!("active topics, {} of {:?}", call.limit, call.prefix));
+        let answer = self.call(node, node.engine.active_topics(call.clone())).await;
+        self.end(node, tenant, start, What::ActiveTopics { call, answer });
+    }
+
     /// Waits for an answer until the deadline passes, the caller disconnects, or the process dies.
     async fn call<T>(&mut self, node: &Node, call: impl Future<Output = Result<T, Refusal>>) -> Answer<T> {
-        let timeout = match self.dice.chance(self.world.plan.cancels) {
+        let timeout = match !self.patient && self.dice.chance(self.world.plan.cancels) {
             true => self.dice.millis((0, 300)),
             false => DEADLINE,
         };
@@ -215,7 +232,11 @@ fn new_item(sent: &Sent) -> NewItem {
     NewItem {
         topic: sent.topic.clone(),
         priority: sent.priority,
-        body: Body { payload: payload(sent.tag, sent.poison), ..Body::default() },
+        body: Body {
+            payload: payload(sent.tag, sent.poison),
+            metadata: metadata(sent.tag),
+            ..Body::default()
+        },
         schedule: sent.schedule,
         lease: sent.lease,
         ttl: sent.ttl,
@@ -256,6 +277,11 @@ fn summary(what: &What) -> String {
         What::Extend { answer, .. } => {
             all(answer, |result| result.as_ref().map_or_else(why, |end| end.as_micros().to_string()))
         }
+        What::ActiveTopics { answer: Answer::Done(page), .. } => {
+            let topics = page.topics.iter().map(|topic| format!("{} {}", topic.position.topic, topic.ready));
+            topics.collect::<Vec<_>>().join(", ")
+        }
+        What::ActiveTopics { answer, .. } => format!("{answer:?}"),
     }
 }
 

@@ -15,6 +15,11 @@ pub fn payload(tag: u64, poison: bool) -> Bytes {
     bytes.into()
 }
 
+/// The metadata of an item as it is sent: every third has none.
+pub fn metadata(tag: u64) -> Bytes {
+    if tag.is_multiple_of(3) { Bytes::new() } else { format!("metadata of #{tag}").into() }
+}
+
 /// The number of an intact payload.
 pub fn tag_of(bytes: &[u8]) -> Option<u64> {
     let poison = bytes.starts_with(POISON);

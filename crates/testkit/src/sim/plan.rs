@@ -70,6 +70,10 @@ pub struct Plan {
     pub store_bug: Option<StoreBug>,
     /// The callers' planted bug.
     pub caller_bug: Option<CallerBug>,
+    /// The most bytes of new items that a batch of a shard may carry.
+    pub batch_bytes: usize,
+    /// Calls after which a client rests for more than a minute, per mille.
+    pub rests: u32,
     /// Whether the trace is kept.
     pub trace: bool,
 }
@@ -115,13 +119,37 @@ impl Plan {
             poison: if matches!(kind, Kind::Rollbacks | Kind::Everything) { 60 } else { 0 },
             store_bug: None,
             caller_bug: None,
+            batch_bytes: 4 << 20,
+            rests: 0,
             trace: false,
             one_server: false,
         };
         // Drawn last, so that the earlier values of an old seed do not change.
         plan.settings.batches_per_server = dice.within(1, 4) as usize;
         plan.one_server = dice.chance(500);
+        if dice.chance(500) {
+            plan.tighten(&mut dice);
+        }
+        plan.rests = if dice.chance(80) { 12 } else { 0 };
         plan
+    }
+
+    /// Tiny limits and budgets, each with a chance, so that they meet in all combinations.
+    fn tighten(&mut self, dice: &mut Dice) {
+        let settings = &mut self.settings;
+        let mut tiny = |value: &mut usize, range: (u64, u64)| {
+            if dice.chance(400) {
+                *value = dice.within(range.0, range.1) as usize;
+            }
+        };
+        tiny(&mut settings.limits.leased_per_topic, (2, 30));
+        tiny(&mut settings.limits.leased_per_shard, (4, 60));
+        tiny(&mut settings.admit_bytes, (600, 12_000));
+        tiny(&mut settings.admit_shard_bytes, (600, 6_000));
+        tiny(&mut settings.admit_tenant_bytes, (600, 4_000));
+        tiny(&mut settings.polls, (1, 4));
+        tiny(&mut settings.index_bytes, (2_000, 12_000));
+        tiny(&mut self.batch_bytes, (1_500, 12_000));
     }
 
     /// Whether no clock steps.
@@ -161,6 +189,7 @@ impl Plan {
             faults.lost_after = 25 * much;
             faults.hangs = 15 * much;
             faults.resolve_fails = 200;
+            faults.forgets = 400;
             faults.commit_ms = (1, dice.within(2, 60));
         }
         if matches!(self.kind, Kind::TakeOvers | Kind::Everything) {
@@ -170,6 +199,7 @@ impl Plan {
             faults.lost_after = faults.lost_after.max(20);
             faults.hangs = faults.hangs.max(30);
             faults.resolve_fails = 400;
+            faults.forgets = 200;
             faults.commit_ms = (1, dice.within(2, 200));
         }
         if matches!(self.kind, Kind::Crashes) {

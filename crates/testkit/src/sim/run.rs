@@ -69,7 +69,8 @@ fn count_panics() {
 async fn simulate(plan: Plan) -> Arc<World> {
     let mut dice = Dice::new(plan.seed ^ 0x5eed);
     let world = Arc::new(World::new(plan, &mut dice).await);
-    let node = world.start(dice.next(), 0);
+    let offset = chaos::first_offset(&world, &mut dice);
+    let node = world.start(dice.next(), offset);
     if world.plan.strict_order() {
         node.engine.ready().await;
     }
@@ -78,14 +79,20 @@ async fn simulate(plan: Plan) -> Arc<World> {
         let (world, dice) = (world.clone(), dice.fork());
         tokio::spawn(async move { chaos::run_faults(&world, dice).await })
     };
+    let watch = {
+        let world = world.clone();
+        tokio::spawn(async move { client::watch(&world).await })
+    };
     let mut clients = JoinSet::new();
     for _ in 0..world.plan.clients {
         let (world, dice) = (world.clone(), dice.fork());
         clients.spawn(async move { client::live(&world, dice).await });
     }
     clients.join_all().await;
-    faults.abort();
-    drop(faults.await);
+    for task in [faults, watch] {
+        task.abort();
+        drop(task.await);
+    }
     drain::drain(&world, dice.fork()).await;
     world
 }
@@ -105,15 +112,18 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
     let calls = std::mem::take(&mut *world.calls.lock().unwrap_or_else(PoisonError::into_inner));
     let deaths = std::mem::take(&mut *world.deaths.lock().unwrap_or_else(PoisonError::into_inner));
     let stops = std::mem::take(&mut *world.stops.lock().unwrap_or_else(PoisonError::into_inner));
+    let told = std::mem::take(&mut *world.told.lock().unwrap_or_else(PoisonError::into_inner));
     let record = RunRecord {
         exact_time: world.plan.exact_time(),
         strict: world.plan.strict_order(),
         healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
-        dedupe_window: world.plan.settings.dedupe_window,
+        stalls: false,
+        settings: world.plan.settings.clone(),
         calls,
         shards,
         deaths,
         stops,
+        told,
     };
     coverage.measure(&record);
     findings.extend(check::check(&record));

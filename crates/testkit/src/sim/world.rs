@@ -64,8 +64,8 @@ pub struct World {
     pub deaths: Mutex<Vec<(usize, Moment)>>,
     /// Graceful stops with healthy shards: the process, when it was told to stop, and when it had stopped.
     pub stops: Mutex<Vec<(usize, Moment, Moment)>>,
-    /// Processes that were told to stop.
-    pub told: Mutex<Vec<usize>>,
+    /// Processes that were told to stop, and when.
+    pub told: Mutex<Vec<(usize, Moment)>>,
     /// Violations that the run itself noticed.
     pub violations: Mutex<Vec<(&'static str, String)>>,
     /// Every process so far.
@@ -83,6 +83,10 @@ impl World {
             shard.migrate().await.expect("a healthy fake shard");
             let state = &mut *db.lock();
             state.bug = plan.store_bug;
+            state.batch_bytes = plan.batch_bytes;
+            if plan.exact_time() {
+                state.dedupe_window = plan.settings.dedupe_window;
+            }
             if plan.one_server {
                 state.server = "memory".to_owned();
             }
@@ -152,6 +156,16 @@ impl World {
         let what = what.into();
         self.journal.note(format_args!("VIOLATION: {invariant}: {what}"));
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).push((invariant, what));
+    }
+
+    /// How many calls are recorded.
+    pub fn recorded(&self) -> usize {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The calls recorded after the first `before`.
+    pub fn calls_since(&self, before: usize) -> Vec<Call> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)[before..].to_vec()
     }
 
     /// Records a call.

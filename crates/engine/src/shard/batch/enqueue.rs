@@ -4,10 +4,13 @@ use forebay_store::{DedupeEntry, ItemRow, TopicCounts, TopicRow};
 use forebay_types::{Key, Reason, Refusal, Seq, State, TopicId, TopicName};
 
 use super::{builder::BatchBuilder, remembered_answer::encode};
-use crate::shard::{
-    fair_queue::{Turn, weight},
-    in_flight::{Planned, StoredItem},
-    work::{AdmittedItem, Cost, ShardEnqueue},
+use crate::{
+    planted::{Bug, on},
+    shard::{
+        fair_queue::{Turn, weight},
+        in_flight::{Planned, StoredItem},
+        work::{AdmittedItem, Cost, ShardEnqueue},
+    },
 };
 
 /// What a row costs beside its body.
@@ -138,6 +141,8 @@ fn insert(
             rank
         }
     };
+    let newest_first = on(Bug::NewestFirst) && item.due.is_none();
+    let rank = if newest_first { -rank } else { rank };
     let key = Key { priority: item.priority, rank, seq: builder.marks.seq };
     let state = match waits {
         Some(due) => {

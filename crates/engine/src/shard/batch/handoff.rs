@@ -100,7 +100,7 @@ fn hand_off(
             break;
         };
         bytes += item.body.bytes();
-        if !part.items.is_empty() && bytes > max_bytes {
+        if !part.items.is_empty() && bytes > max_bytes && !on(Bug::MaxBytesIgnored) {
             break;
         }
         stored.handed_off = true;

@@ -94,7 +94,8 @@ fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     let effect = match &request.kind {
         SettleKind::Ack => ack(builder, &lease),
         SettleKind::Nack { action, metadata, reason } => {
-            nack(builder, &lease, *action, metadata.as_deref(), reason)
+            let metadata = metadata.as_deref().filter(|_| !on(Bug::MetadataIgnored));
+            nack(builder, &lease, *action, metadata, reason)
         }
         SettleKind::Extend { lease: span } => extend(builder, &lease, *span),
         SettleKind::LeaseTimeout => time_out(builder, &lease),
@@ -135,7 +136,7 @@ fn nack(
     };
     let rank = match action {
         // Without a delay it keeps its old place.
-        NackAction::Release(delay) if delay.is_zero() => lease.rank,
+        NackAction::Release(delay) if delay.is_zero() && !on(Bug::ReleaseLosesPlace) => lease.rank,
         NackAction::Release(delay) | NackAction::Fail(delay) => now.plus(delay).as_micros(),
         NackAction::DeadLetter => lease.rank,
     };
@@ -162,6 +163,7 @@ fn time_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect 
 
 fn extend(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry, span: Option<Duration>) -> SettleEffect {
     let span = span.unwrap_or(lease.attributes.lease());
+    let span = if on(Bug::ExtendsBriefly) { Duration::from_millis(200) } else { span };
     let deadline = builder.moment.now.plus(span);
     builder.batch.leases.push(LeaseEntry { deadline, ..lease.clone() });
     SettleEffect::Extended(deadline)
@@ -210,7 +212,7 @@ fn dead_letter(
         seq: lease.seq,
         deliveries: lease.delivery(),
         failures,
-        reason: why.to_owned(),
+        reason: if on(Bug::ReasonForgotten) { String::new() } else { why.to_owned() },
         last_error: last_error.to_owned(),
         died_at: builder.moment.now,
         metadata: metadata.map(<[u8]>::to_vec),

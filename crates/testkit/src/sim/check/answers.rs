@@ -37,6 +37,7 @@ pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
             }
             What::Extend { answer, .. } => refused(record, call, answer, found),
             What::Dequeue { answer, .. } => refused(record, call, answer, found),
+            What::ActiveTopics { answer, .. } => refused(record, call, answer, found),
         }
     }
 }
@@ -78,6 +79,8 @@ fn refused<T>(record: &RunRecord, call: &Call, answer: &Answer<T>, found: &mut V
     }
     match answer {
         Answer::Done(_) => {}
+        // `bounds.rs` checks that there was a reason.
+        Answer::Refused(refusal) if matches!(refusal.reason, Reason::Overloaded | Reason::TooManyLeased) => {}
         Answer::Refused(refusal) => {
             found.push(("CLEAN-DRAIN", format!("call {} of a quiet run: {refusal}", call.start.event)));
         }
@@ -92,20 +95,11 @@ fn stopped(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
     let accepted = |(process, told, done): &&(usize, Moment, Moment)| {
         *process == call.process && call.start.event < told.event && call.end.event > told.event
             // The caller may have disconnected before.
-            && (call.end.event > done.event || !lost(&call.what))
+            && (call.end.event > done.event || !call.what.is_lost())
     };
-    let dropped = lost(&call.what) || unknown(&call.what) || sent_away(&call.what);
+    let dropped = call.what.is_lost() || unknown(&call.what) || sent_away(&call.what);
     if dropped && record.stops.iter().any(|stop| accepted(&stop)) {
         found.push(("CLEAN-DRAIN", format!("call {} was dropped by a node that stopped", call.start.event)));
-    }
-}
-
-fn lost(what: &What) -> bool {
-    match what {
-        What::Enqueue { answer, .. } => matches!(answer, Answer::Lost),
-        What::Dequeue { answer, .. } => matches!(answer, Answer::Lost),
-        What::Ack { answer, .. } | What::Nack { answer, .. } => matches!(answer, Answer::Lost),
-        What::Extend { answer, .. } => matches!(answer, Answer::Lost),
     }
 }
 
@@ -121,6 +115,7 @@ fn unknown(what: &What) -> bool {
         What::Ack { receipts, answer } => any(answer, receipts.len()),
         What::Nack { nacks, answer } => any(answer, nacks.len()),
         What::Extend { extensions, answer } => any(answer, extensions.len()),
+        What::ActiveTopics { .. } => false,
     }
 }
 
@@ -137,6 +132,6 @@ fn sent_away(what: &What) -> bool {
         What::Ack { receipts, answer } => any(answer, receipts.len()),
         What::Nack { nacks, answer } => any(answer, nacks.len()),
         What::Extend { extensions, answer } => any(answer, extensions.len()),
-        What::Dequeue { .. } => false,
+        What::Dequeue { .. } | What::ActiveTopics { .. } => false,
     }
 }

@@ -111,7 +111,7 @@ fn told_as_failed(members: &[Member<'_>], items: &Items, found: &mut Vec<Finding
 /// A dedupe key or a request stores one item within its window. Without either, a call stores one item.
 fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut Vec<Finding>) {
     // Clocks may run slightly slow or fast, and windows end at whole seconds.
-    let window = (record.dedupe_window * 8 / 10).saturating_sub(Duration::from_secs(2));
+    let window = (record.settings.dedupe_window * 8 / 10).saturating_sub(Duration::from_secs(2));
     for (tag, ids) in &items.by_tag {
         let mut times: Vec<Timestamp> = Vec::new();
         for id in ids {

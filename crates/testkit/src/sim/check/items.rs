@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytes::Bytes;
 use forebay_store::LeaseEntry;
 use forebay_types::{DeliveryPolicy, ItemId, Key, State, Timestamp, TopicName};
 
@@ -41,6 +42,12 @@ pub struct Phase {
     pub lease: Option<LeaseEntry>,
     /// Its position in the delivery order.
     pub key: Key,
+    /// Its metadata.
+    pub metadata: Bytes,
+    /// The shard's time, as the batch recorded it.
+    pub time: Timestamp,
+    /// The epoch of the owner that wrote the batch.
+    pub epoch: u64,
 }
 
 /// An item that was stored.
@@ -172,23 +179,40 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
         location: before.map_or(Location::Absent, |phase| phase.location),
         lease: before.and_then(|phase| phase.lease.clone()),
         key: before.map_or(Key::MIN, |phase| phase.key),
+        metadata: before.map(|phase| phase.metadata.clone()).unwrap_or_default(),
+        time: batch.time,
+        epoch: batch.epoch,
     };
     let of = |state| if state == State::Ready { Location::Ready } else { Location::Scheduled };
     for change in &changes {
         match change {
-            Change::Inserted(row) => (phase.location, phase.key) = (of(row.state), row.key),
+            Change::Inserted(row) => {
+                (phase.location, phase.key) = (of(row.state), row.key);
+                phase.metadata.clone_from(&row.body.metadata);
+            }
             Change::Leased(entry) | Change::Moved(entry) => phase.lease = Some(entry.clone()),
             Change::Closed(_) => phase.lease = None,
             Change::Promoted(_) => phase.location = Location::Ready,
             Change::Requeued(requeue) => {
                 (phase.location, phase.key.rank) = (of(requeue.state), requeue.rank);
+                replace(&mut phase.metadata, requeue.metadata.as_deref());
             }
-            Change::DeadLettered(_) => phase.location = Location::Dead,
+            Change::DeadLettered(letter) => {
+                phase.location = Location::Dead;
+                replace(&mut phase.metadata, letter.metadata.as_deref());
+            }
             Change::Deleted(_) => phase.location = Location::Absent,
         }
     }
     phase.changes = changes;
     phase
+}
+
+/// New metadata, if a nack sent some.
+fn replace(metadata: &mut Bytes, new: Option<&[u8]>) {
+    if let Some(new) = new {
+        *metadata = Bytes::copy_from_slice(new);
+    }
 }
 
 fn seq_of(change: &Change) -> forebay_types::Seq {

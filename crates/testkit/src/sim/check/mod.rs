@@ -3,15 +3,21 @@
 //! It knows nothing of the engine. Each finding names the invariant that was broken.
 
 mod answers;
+mod asked;
+mod bounds;
 mod deliveries;
 mod enqueues;
+mod grace;
 mod handoffs;
 mod items;
 mod order;
 mod owners;
+mod pages;
+mod ranks;
 mod record;
 mod settlements;
 mod times;
+mod waiters;
 
 pub use items::{Item, Items, Lease, Location, Phase};
 pub use record::{Finding, RunRecord, ShardLog};
@@ -27,11 +33,17 @@ pub fn check(record: &RunRecord) -> Vec<Finding> {
     times::check(record, &items, &mut found);
     handoffs::check(&items, &mut found);
     answers::check(record, &mut found);
+    asked::check(record, &items, &mut found);
+    pages::check(record, &items, &mut found);
+    ranks::check(record, &items, &mut found);
+    bounds::check(record, &items, &mut found);
+    grace::check(record, &items, &mut found);
     if record.healthy {
         order::empty(record, &items, &mut found);
     }
     if record.strict {
         order::check(record, &items, &mut found);
+        waiters::check(record, &items, &mut found);
     }
     found
 }

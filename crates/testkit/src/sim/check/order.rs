@@ -50,8 +50,8 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-/// An answer is empty only if nothing was ready. An item was overlooked if it was ready before the call, in a
-/// shard that the node had owned for a while, and a later call received it.
+/// An answer is empty only if nothing was ready. An item was overlooked if it was ready for a while before
+/// the answer, in a shard that the node had owned for a while before the call, and a later call received it.
 pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
     let takers = deliveries::all(record);
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
@@ -84,12 +84,12 @@ fn owns(record: &RunRecord, call: &Call, id: ItemId) -> bool {
 }
 
 fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
-    let Some(at) = item.phases.iter().rposition(|phase| phase.done.event < call.start.event) else {
+    let Some(at) = item.phases.iter().rposition(|phase| phase.done.event < call.end.event) else {
         return false;
     };
     let phase = &item.phases[at];
     let ready = phase.location == Location::Ready && phase.lease.is_none();
-    let known = phase.done.at.plus(COMMIT_KNOWN_AFTER) < call.start.at;
+    let known = phase.done.at.plus(COMMIT_KNOWN_AFTER) < call.end.at;
     let expired = item.expires_at.is_some_and(|end| end <= call.end.at);
     // The next receiver must be known: a lost call may have reserved the item.
     let later = item.phases.get(at + 1).is_some_and(|next| {
@@ -101,7 +101,7 @@ fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
 }
 
 /// The phase in which an item was taken for a delivery.
-fn taken(item: &Item, delivered: &Delivered) -> Option<usize> {
+pub(super) fn taken(item: &Item, delivered: &Delivered) -> Option<usize> {
     let takes = |change: &Change| match change {
         Change::Leased(entry) => entry.delivery() == delivered.attempt,
         Change::Deleted(row) => {

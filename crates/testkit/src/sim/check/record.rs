@@ -1,7 +1,6 @@
 //! What the checker reads: the record of a run.
 
-use std::time::Duration;
-
+use forebay_engine::Settings;
 use forebay_types::ShardId;
 
 use crate::{
@@ -32,8 +31,10 @@ pub struct RunRecord {
     pub strict: bool,
     /// No shard failed or was slow. Processes may have died.
     pub healthy: bool,
-    /// How long dedupe keys and request ids are remembered.
-    pub dedupe_window: Duration,
+    /// Tasks of an engine stood still for a while.
+    pub stalls: bool,
+    /// The engines' settings.
+    pub settings: Settings,
     /// Every call.
     pub calls: Vec<Call>,
     /// Every shard.
@@ -42,4 +43,6 @@ pub struct RunRecord {
     pub deaths: Vec<(usize, Moment)>,
     /// Graceful stops with healthy shards: the process, when it was told to stop, and when it had stopped.
     pub stops: Vec<(usize, Moment, Moment)>,
+    /// Processes that were told to stop, and when.
+    pub told: Vec<(usize, Moment)>,
 }

@@ -77,11 +77,11 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
         if let (Some(item), Some(closed)) = (items.by_id.get(&key.0), lease.closed) {
             let none = Vec::new();
             let requests = requests.get(key).unwrap_or(&none);
-            reason(record, item, lease, &item.phases[closed], requests, handed.contains(key), found);
+            reason(item, lease, &item.phases[closed], requests, handed.contains(key), found);
         }
     }
     for item in items.by_id.values() {
-        removed(record, item, found);
+        removed(item, found);
     }
 }
 
@@ -162,7 +162,6 @@ fn extended(call: &Call, items: &Items, found: &mut Vec<Finding>) {
 
 /// Every delivery that ended had a reason to end.
 fn reason(
-    record: &RunRecord,
     item: &Item,
     lease: &Lease,
     phase: &Phase,
@@ -174,7 +173,7 @@ fn reason(
     let requested = |fits: &dyn Fn(Option<NackAction>) -> bool| {
         requests.iter().any(|request| request.start < phase.done.event && fits(request.nack))
     };
-    let passed = |at: Timestamp| at <= phase.done.at || !record.exact_time;
+    let passed = |at: Timestamp| at <= phase.time;
     let expired = item.expires_at.is_some_and(passed);
     let ran_out = passed(deadline(item, lease, phase));
     for change in &phase.changes {
@@ -223,14 +222,14 @@ fn deadline(item: &Item, lease: &Lease, end: &Phase) -> Timestamp {
 }
 
 /// An item that needs an ack is removed without a delivery only if it has expired.
-fn removed(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
+fn removed(item: &Item, found: &mut Vec<Finding>) {
     use forebay_types::DeliveryPolicy::AtLeastOnce;
     for (at, phase) in item.phases.iter().enumerate() {
         let leased = at > 0 && item.phases[at - 1].lease.is_some();
         if !phase.deleted() || leased || item.policy != AtLeastOnce {
             continue;
         }
-        let expired = item.expires_at.is_some_and(|end| end <= phase.done.at || !record.exact_time);
+        let expired = item.expires_at.is_some_and(|end| end <= phase.time);
         if !expired {
             found.push(("NO-LOST-ENQUEUE", format!("{} was removed without having been delivered", item.id)));
         }

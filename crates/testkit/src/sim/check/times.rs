@@ -1,4 +1,5 @@
-//! TIME: no delivery before an item's time or after its expiry, and leases of the requested duration.
+//! TIME: no delivery before an item's time or after its expiry, and leases of the requested duration. Where
+//! clocks step, by the time of the shard, as its batches recorded it.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,12 +8,13 @@ use forebay_types::Timestamp;
 
 use super::{
     deliveries,
-    items::Items,
+    items::{Item, Items},
     record::{Finding, RunRecord},
 };
 use crate::{fake::Change, sim::history::What};
 
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
+    items.by_id.values().for_each(|item| in_shard_time(item, found));
     if !record.exact_time {
         return;
     }
@@ -47,6 +49,29 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
         if end < call.start.at.plus(span) || end > call.end.at.plus(span) {
             let id = delivered.id;
             found.push(("TIME", format!("{id} has a lease until {end:?} and not for {span:?}")));
+        }
+    }
+}
+
+/// What must hold by the shard's own time, whatever the clocks do.
+fn in_shard_time(item: &Item, found: &mut Vec<Finding>) {
+    let mut last = Timestamp::MIN;
+    for phase in &item.phases {
+        let (id, time) = (item.id, phase.time);
+        if time < last {
+            found.push(("TIME", format!("{id}: the shard's time fell from {last:?} to {time:?}")));
+        }
+        last = time;
+        for change in &phase.changes {
+            match change {
+                Change::Leased(_) if item.expires_at.is_some_and(|end| end <= time) => {
+                    found.push(("TIME", format!("{id} was leased at {time:?}, after its end")));
+                }
+                Change::Promoted(_) if phase.key.rank > time.as_micros() => {
+                    found.push(("TIME", format!("{id} became ready at {time:?}, before its time")));
+                }
+                _ => {}
+            }
         }
     }
 }

@@ -1,0 +1,46 @@
+//! GRACE: after a take-over, leases are not timed out for as long as the shard was without an owner, at most
+//! 5 s: acks that were on their way come first.
+
+use std::time::Duration;
+
+use super::{
+    items::{Items, Phase},
+    record::{Finding, RunRecord},
+};
+use crate::fake::Change;
+
+/// The longest time for which leases are left alone.
+const GRACE_MAX: Duration = Duration::from_secs(5);
+
+pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
+    // A shard that nobody gave up was without an owner for its lease at least.
+    let grace = record.settings.shard_lease.min(GRACE_MAX);
+    for item in items.by_id.values() {
+        let shard = record.shards.iter().find(|shard| shard.id == item.id.shard);
+        let owners = shard.map_or(&[][..], |shard| &shard.owners);
+        for (at, phase) in item.phases.iter().enumerate().filter(|(_, phase)| timed_out(phase)) {
+            let Some(owner) = owners.iter().find(|owner| owner.epoch == phase.epoch) else { continue };
+            if !owner.released && phase.asked.at < owner.done.at.plus(grace) {
+                let delivery = item.phases[..at].iter().filter(|phase| phase.lease.is_some()).count();
+                let (id, after) = (item.id, phase.asked.at.since(owner.done.at));
+                let what = format!("{id}: lease {delivery} was timed out {after:?} after a take-over");
+                found.push(("GRACE", what));
+            }
+        }
+    }
+}
+
+/// Whether the batch ended a delivery because its lease ran out. Such an item is due since the lease's end.
+fn timed_out(phase: &Phase) -> bool {
+    let mut closed = phase.changes.iter().filter_map(|change| match change {
+        Change::Closed(entry) => Some(entry.deadline),
+        _ => None,
+    });
+    closed.any(|deadline| {
+        phase.changes.iter().any(|change| match change {
+            Change::Requeued(requeue) => requeue.rank == deadline.as_micros(),
+            Change::DeadLettered(letter) => letter.reason == "lease ended",
+            _ => false,
+        })
+    })
+}
