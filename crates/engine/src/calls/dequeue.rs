@@ -24,8 +24,9 @@ pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<De
     };
     let until = at.plus(wait);
     let waits = !call.wait.is_zero();
-    let names = call.topic_names();
-    core.polls.insert(id, Poll { call, reply, until, leases: None });
+    let poll = Poll::new(call, reply, until);
+    let names = poll.names.clone();
+    core.polls.insert(id, poll);
     if find_items(core, id, at) {
         return;
     }
@@ -37,8 +38,8 @@ pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<De
     }
     let until = if waits { until } else { until.plus(HEAD_TIMEOUT) };
     core.timers.set(until, Timer::Poll(id));
-    for name in names {
-        core.topics.add_waiting(name, id);
+    for name in names.iter() {
+        core.topics.add_waiting(name.clone(), id);
     }
 }
 

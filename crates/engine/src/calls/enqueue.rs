@@ -11,10 +11,11 @@ use crate::{
     core::{
         Core,
         refusals::{draining, no_shard},
+        slot::Slots,
     },
     index::ShardIndex,
     messages::event::Reply,
-    routing::rendezvous::{SHARDS_PER_TOPIC, best, hash},
+    routing::rendezvous::{Ranking, SHARDS_PER_TOPIC, hash},
     shard::work::{AdmittedItem, KeyHash, ShardEnqueue},
 };
 
@@ -56,7 +57,7 @@ pub(crate) fn serve(
     let count = items.len();
     let mut parts = ByShard::new();
     let mut refused = Vec::new();
-    let mut candidates = Candidates::default();
+    let mut candidates = Candidates::new(&core.slots);
     for (index, item) in items.into_iter().enumerate() {
         core.rank = core.rank.saturating_add(1).max(now.as_micros());
         let item = unplaced(&namespace, index, item, core.rank, now);
@@ -84,7 +85,7 @@ pub(crate) fn serve(
 pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal: &Refusal) {
     let ShardEnqueue { call, namespace, request, items } = part;
     let mut parts = ByShard::new();
-    let mut candidates = Candidates::default();
+    let mut candidates = Candidates::new(&core.slots);
     for item in items {
         let index = item.index;
         let fixed = request.is_some() || item.pinned || item.dedupe.is_some();
@@ -132,13 +133,27 @@ fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
     dedupe::accept(core, index, part);
 }
 
-/// The healthy shards that suit the last item's topic, best first. A call's items mostly have the same topic.
-#[derive(Default)]
+/// The shards that a call's items may go to.
 struct Candidates {
-    /// The topic.
-    topic: Option<Topic>,
-    /// The shards.
-    shards: Vec<ShardIndex>,
+    /// The healthy shards.
+    healthy: Vec<(ShardIndex, ShardId)>,
+    /// The topic of the last item, and how well they suit it. A call's items mostly have the same topic.
+    ranked: Option<(Topic, Ranking<ShardIndex>)>,
+}
+
+impl Candidates {
+    fn new(slots: &Slots) -> Self {
+        let healthy = slots.entries().filter(|(_, slot)| slot.is_healthy());
+        Self { healthy: healthy.map(|(index, slot)| (index, slot.id)).collect(), ranked: None }
+    }
+
+    fn of_topic(&mut self, namespace: &str, topic: &Topic) -> &mut Ranking<ShardIndex> {
+        let ranked = self.ranked.take().filter(|(last, _)| last == topic).unwrap_or_else(|| {
+            let key = hash(&[namespace.as_bytes(), topic.as_bytes()]);
+            (topic.clone(), Ranking::new(key, &self.healthy))
+        });
+        &mut self.ranked.insert(ranked).1
+    }
 }
 
 /// An item with what only the choice of its shard needs.
@@ -168,14 +183,8 @@ fn choose_shard(
         let home = core.homes.home(&hash).and_then(|id| core.slots.index_of(id)).ok_or_else(no_shard)?;
         return only(core, home);
     }
-    if candidates.topic.as_ref() != Some(&item.item.topic) {
-        let key = hash(&[namespace.as_bytes(), item.item.topic.as_bytes()]);
-        let healthy = core.slots.entries().filter(|(_, slot)| slot.is_healthy());
-        let healthy = healthy.map(|(index, slot)| (index, slot.id));
-        candidates.shards = best(&key, healthy, core.slots.len());
-        candidates.topic = Some(item.item.topic.clone());
-    }
-    least_loaded(core, namespace, item.item.charge(), &candidates.shards, parts).ok_or_else(no_shard)
+    let ranking = candidates.of_topic(namespace, &item.item.topic);
+    least_loaded(core, namespace, item.item.charge(), ranking, parts).ok_or_else(no_shard)
 }
 
 /// Of the first of these shards that have room, the least loaded. One that the call uses already is
@@ -184,15 +193,16 @@ fn least_loaded(
     core: &Core,
     namespace: &str,
     charge: usize,
-    shards: &[ShardIndex],
+    ranking: &mut Ranking<ShardIndex>,
     parts: &ByShard,
 ) -> Option<ShardIndex> {
-    let has_room = |shard: &&ShardIndex| {
+    let has_room = |shard: &ShardIndex| {
         let bytes = parts.get(shard).map_or(0, |share| share.bytes) + charge;
-        over_budget(core, namespace, **shard, bytes).is_none()
+        over_budget(core, namespace, *shard, bytes).is_none()
     };
     let (mut best, mut spread, mut crowded) = (None, SHARDS_PER_TOPIC, true);
-    for (number, shard) in shards.iter().filter(has_room).enumerate() {
+    let ranked = (0..).map_while(|position| ranking.get(position));
+    for (number, shard) in ranked.filter(has_room).enumerate() {
         // A topic that brings more than its shards commit in a batch spreads to twice as many.
         if number == spread {
             if !crowded {
@@ -200,14 +210,14 @@ fn least_loaded(
             }
             spread *= 2;
         }
-        let backlog = core.slots.owned(*shard).map_or(usize::MAX, |owned| owned.backlog());
+        let backlog = core.slots.owned(shard).map_or(usize::MAX, |owned| owned.backlog());
         crowded &= backlog > core.settings.batch_rows;
-        let load = (!parts.contains_key(shard), backlog, number);
+        let load = (!parts.contains_key(&shard), backlog, number);
         if best.is_none_or(|(least, _)| load < least) {
-            best = Some((load, *shard));
+            best = Some((load, shard));
         }
     }
-    best.map(|(_, shard)| shard).or(shards.first().copied())
+    best.map(|(_, shard)| shard).or(ranking.get(0))
 }
 
 /// A shard that the caller or a key names: it or none.

@@ -32,7 +32,7 @@ fn owned_topics(slots: &Slots) -> HashMap<TopicName, Vec<TopicPart>> {
 /// A poll waits for all of its topics, or leases are under way for it.
 fn check_polls(polls: &Polls, waits: impl Fn(&TopicName, u64) -> bool) -> Result<(), String> {
     for (id, poll) in polls.iter() {
-        let waiting = poll.call.topic_names().iter().filter(|name| waits(name, id)).count();
+        let waiting = poll.names.iter().filter(|name| waits(name, id)).count();
         let expected = if poll.leases.is_some() { 0 } else { poll.call.demands.len() };
         if waiting != expected {
             return Err(format!("poll {id} waits for {waiting} topics, not for {expected}"));

@@ -1,5 +1,7 @@
 //! Dequeue calls that have no answer yet.
 
+use std::sync::Arc;
+
 use forebay_types::{Monotonic, TopicName};
 use rustc_hash::FxHashMap;
 
@@ -15,7 +17,9 @@ use crate::{
 /// A dequeue call.
 pub(crate) struct Poll {
     /// What is asked for.
-    pub call: DequeueCall,
+    pub call: Arc<DequeueCall>,
+    /// The topics, in the order of the demands.
+    pub names: Arc<[TopicName]>,
     /// Receives the answer.
     pub reply: Reply<DeliveryGuard>,
     /// Until when it waits.
@@ -25,13 +29,19 @@ pub(crate) struct Poll {
 }
 
 impl Poll {
+    /// Has no leases yet.
+    pub fn new(call: DequeueCall, reply: Reply<DeliveryGuard>, until: Monotonic) -> Self {
+        let names = call.topic_names().into();
+        Self { call: Arc::new(call), names, reply, until, leases: None }
+    }
+
     /// What it would take of a topic, if it waits.
     pub fn waiting(&self, id: u64, name: &TopicName) -> Option<WaitingPoll> {
         let demand = self.call.demands.iter().find(|demand| demand.topic == name.topic)?;
         if self.leases.is_some() || self.reply.is_closed() {
             return None;
         }
-        let DequeueCall { namespace, lease, consumer, max_bytes, .. } = &self.call;
+        let DequeueCall { namespace, lease, consumer, max_bytes, .. } = &*self.call;
         let (namespace, consumer) = (namespace.clone(), consumer.clone());
         let lease = ShardLease { poll: id, namespace, lease: *lease, consumer, items: Vec::new() };
         Some(WaitingPoll { max_items: demand.max_items, max_bytes: *max_bytes, lease })
@@ -147,7 +157,7 @@ mod tests {
             consumer: "consumer".into(),
             max_bytes: 10,
         };
-        Poll { call, reply, until: at(0), leases: None }
+        Poll::new(call, reply, at(0))
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use forebay_types::{Monotonic, Reason, Refusal, ShardId};
+use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::health::Health;
@@ -106,6 +107,8 @@ impl Slot {
 pub(crate) struct Slots {
     /// In the order of the configuration.
     slots: Vec<Slot>,
+    /// The position of each.
+    by_id: FxHashMap<ShardId, ShardIndex>,
     /// Shards that may have changed since [`Slots::take_changed`].
     changed: Vec<ShardIndex>,
     /// When time alone makes something due in a shard.
@@ -116,7 +119,8 @@ impl Slots {
     /// In the order of the configuration.
     pub fn new(slots: Vec<Slot>) -> Self {
         let changed = (0..slots.len()).map(ShardIndex).collect();
-        Self { slots, changed, wakes: BTreeSet::new() }
+        let by_id = slots.iter().enumerate().map(|(index, slot)| (slot.id, ShardIndex(index))).collect();
+        Self { slots, by_id, changed, wakes: BTreeSet::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -139,7 +143,7 @@ impl Slots {
 
     /// The position of a shard.
     pub fn index_of(&self, id: ShardId) -> Option<ShardIndex> {
-        self.slots.iter().position(|slot| slot.id == id).map(ShardIndex)
+        self.by_id.get(&id).copied()
     }
 
     /// Takes the shards that may have changed, in the order of the configuration.

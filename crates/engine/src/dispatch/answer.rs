@@ -42,7 +42,7 @@ pub(crate) fn refuse(core: &mut Core, id: u64, refusal: Refusal) {
 /// Forgets a poll.
 pub(crate) fn remove(core: &mut Core, id: u64) -> Option<Poll> {
     let poll = core.polls.remove(id)?;
-    core.topics.remove_waiting(&poll.call.topic_names(), id);
+    core.topics.remove_waiting(&poll.names, id);
     core.timers.cancel(&Timer::Poll(id));
     Some(poll)
 }

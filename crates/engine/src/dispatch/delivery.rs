@@ -158,11 +158,11 @@ fn wait_again(core: &mut Core, id: u64, again: bool) {
     if poll.until <= at || stopping {
         return answer::empty(core, id);
     }
-    let (until, names) = (poll.until, poll.call.topic_names());
+    let (until, names) = (poll.until, poll.names.clone());
     core.timers.set(until, Timer::Poll(id));
-    for name in names {
+    for name in names.iter() {
         core.topics.add_waiting(name.clone(), id);
-        core.topics.wake(name);
+        core.topics.wake(name.clone());
     }
 }
 
@@ -230,7 +230,7 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
         return;
     }
     let Some(poll) = core.polls.get(id) else { return };
-    let (end, names) = (poll.until.plus(HEAD_TIMEOUT), poll.call.topic_names());
+    let (end, names) = (poll.until.plus(HEAD_TIMEOUT), poll.names.clone());
     if at < end && merge::is_any_outstanding(core, &names, at) {
         return core.timers.set(end, Timer::Poll(id));
     }
@@ -270,7 +270,7 @@ mod tests {
         let (namespace, consumer) = ("ns".into(), String::new());
         let call = DequeueCall { namespace, demands: Vec::new(), wait, lease: None, consumer, max_bytes: 1 };
         let reply = oneshot::channel().0;
-        core.polls.insert(1, Poll { call, reply, until: at.plus(wait), leases });
+        core.polls.insert(1, Poll { leases, ..Poll::new(call, reply, at.plus(wait)) });
         core
     }
 

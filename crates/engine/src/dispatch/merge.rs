@@ -49,18 +49,24 @@ struct Picked {
 
 /// Takes the best items of the demanded topics out of their windows. With `last`, shards whose heads are not
 /// known yet are left out; otherwise their topics are.
-pub(crate) fn pick(core: &mut Core, call: &DequeueCall, at: Monotonic, last: bool) -> Pick {
+pub(crate) fn pick(
+    core: &mut Core,
+    call: &DequeueCall,
+    names: &[TopicName],
+    at: Monotonic,
+    last: bool,
+) -> Pick {
     let moment = core.time.moment();
     let mut picked = Picked::default();
-    for (name, demand) in call.topic_names().into_iter().zip(&call.demands) {
-        if is_outstanding(core, &name, at) && !last {
+    for (name, demand) in names.iter().zip(&call.demands) {
+        if is_outstanding(core, name, at) && !last {
             continue;
         }
-        pick_topic(core, &name, demand, call.max_bytes, moment, &mut picked);
+        pick_topic(core, name, demand, call.max_bytes, moment, &mut picked);
         if picked.full {
             break;
         }
-        prefetch::top_up(&mut core.slots, &mut core.ids, core.topics.parts(&name));
+        prefetch::top_up(&mut core.slots, &mut core.ids, core.topics.parts(name));
     }
     if !picked.items.is_empty() {
         Pick::Found(picked.items)

@@ -49,8 +49,8 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
         answer::remove(core, id);
         return true;
     }
-    let call = poll.call.clone();
-    match pick(core, &call, at, last) {
+    let (call, names) = (poll.call.clone(), poll.names.clone());
+    match pick(core, &call, &names, at, last) {
         Pick::Nothing => false,
         Pick::TooManyLeased => {
             let message = "the limit of leased items is reached: ack some, or wait for leases to end";
@@ -65,7 +65,7 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
             });
             let leases: Vec<(ShardIndex, ShardLease)> = leases.collect();
             let at_most_once = leases.iter().filter(|(_, lease)| lease.has_at_most_once()).count();
-            core.topics.remove_waiting(&call.topic_names(), id);
+            core.topics.remove_waiting(&names, id);
             core.polls.set_leases(id, Some(LeasesUnderWay::new(leases.len(), at_most_once)));
             for (shard, lease) in leases {
                 queue(core, shard, lease);
@@ -78,7 +78,7 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
 /// A poll is handed items of a batch that was just built: it waits no more.
 pub(crate) fn handed_off(core: &mut Core, id: u64) {
     let Some(poll) = core.polls.get(id) else { return };
-    let names = poll.call.topic_names();
+    let names = poll.names.clone();
     core.polls.set_leases(id, Some(LeasesUnderWay::new(1, 0)));
     core.topics.remove_waiting(&names, id);
 }

@@ -99,7 +99,7 @@ impl KeyHomes {
 
     /// The home shard of a key.
     pub fn home(&self, key: &KeyHash) -> Option<ShardId> {
-        home(key, &self.current)
+        best(key, &self.current)
     }
 
     /// The shards to be asked for these keys before their home shard is.
@@ -107,16 +107,11 @@ impl KeyHomes {
         let sets = self.earlier.iter().filter(|(_, until)| **until > now);
         let homes = sets.flat_map(|(shards, _)| {
             keys.iter().filter_map(move |key| {
-                home(key, shards).filter(|earlier| home(key, &self.current) != Some(*earlier))
+                best(key, shards).filter(|earlier| best(key, &self.current) != Some(*earlier))
             })
         });
         homes.collect()
     }
-}
-
-/// The home shard of a key among these shards.
-fn home(key: &KeyHash, shards: &[ShardId]) -> Option<ShardId> {
-    best(key, shards.iter().map(|id| (*id, *id)), 1).first().copied()
 }
 
 #[cfg(test)]
