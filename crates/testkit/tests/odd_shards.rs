@@ -259,3 +259,24 @@ async fn a_shard_whose_head_is_not_known_hides_no_item_of_another() {
         assert!(took < wait + Duration::from_millis(60), "{took:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_at_most_once_item_that_expires_before_its_batch_holds_up_no_answer() {
+    let shards = Shards::new(2).await;
+    let queue = shards.engine(Duration::ZERO).await;
+    let (policy, ttl) = (DeliveryPolicy::AtMostOnce, Some(Duration::from_millis(200)));
+    let once = NewItem { policy, ttl, shard: Some(ShardId(1)), ..item() };
+    let leased = NewItem { shard: Some(ShardId(2)), ..item() };
+    assert!(queue.put(vec![once, leased]).await.iter().all(Result::is_ok));
+    shards.dbs[0].lock().faults.commit_ms = (400, 400);
+    // The first item waits behind a slow batch, for another one that is slow.
+    let slow = queue.put(vec![NewItem { topic: "other".into(), shard: Some(ShardId(1)), ..item() }]);
+    let get = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let began = Instant::now();
+        (queue.get().await, began.elapsed())
+    };
+    let (_, (items, took)) = tokio::join!(slow, get);
+    assert_eq!(items.iter().map(|item| item.id.shard).collect::<Vec<_>>(), [ShardId(2)]);
+    assert!(took < Duration::from_millis(500), "{took:?}");
+}

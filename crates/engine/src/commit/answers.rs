@@ -111,20 +111,20 @@ fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts
 }
 
 /// A batch did not happen: what is refused of it is answered, the rest waits again.
-pub(crate) fn undone(core: &mut Core, undone: Undone) {
+pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
     let refusal = &undone.refusal;
     for name in undone.fetched {
         core.topics.wake(name);
     }
     for poll in undone.handoffs_cancelled {
-        delivery::handoff_cancelled(core, poll);
+        delivery::handoff_cancelled(core, index, poll);
     }
     for planned in undone.refused {
         match planned {
             Planned::Enqueue { part, .. } => refuse_enqueue(&mut core.calls, &part, refusal),
-            Planned::Lease { part, .. } => delivery::lease_refused(core, &part),
+            Planned::Lease { part, .. } => delivery::lease_refused(core, index, &part),
             Planned::Settle(settle) => core.calls.settle_refused(&settle.request, refusal.clone()),
-            Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, part.poll),
+            Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
             Planned::Restore(_) | Planned::MoveLease(_) => {}
         }
     }
@@ -153,12 +153,12 @@ pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned
         match planned {
             Planned::Enqueue { part, .. } if sent => refuse_enqueue(&mut core.calls, &part, &unknown),
             Planned::Enqueue { part, .. } => enqueue::choose_another_shard(core, part, &refusal),
-            Planned::Lease { part, .. } => delivery::lease_refused(core, &part),
+            Planned::Lease { part, .. } => delivery::lease_refused(core, index, &part),
             Planned::Settle(settle) => {
                 let refusal = if sent { &unknown } else { &refusal };
                 core.calls.settle_refused(&settle.request, refusal.clone());
             }
-            Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, part.poll),
+            Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
             Planned::Restore(_) | Planned::MoveLease(_) => {}
         }
     }
@@ -166,7 +166,7 @@ pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned
         core.calls.settle_refused(&request, refusal.clone());
     }
     for part in abandoned.leases {
-        delivery::lease_refused(core, &part);
+        delivery::lease_refused(core, index, &part);
     }
     for part in abandoned.enqueues {
         enqueue::choose_another_shard(core, part, &refusal);

@@ -75,7 +75,7 @@ fn commit(core: &mut Core, index: ShardIndex) -> bool {
     let Some(shard) = slots.owned_mut(index) else { return false };
     let topics_of = |namespace: &str| topics.count_of(namespace);
     let topics_left = settings.topics_max().saturating_sub(topics.rows());
-    let Built { batch, atomic, rows, stale, handed_off } =
+    let Built { batch, atomic, rows, stale, nothing_consumed, handed_off } =
         shard.build(BuildContext { moment, rng, topics_of: &topics_of, topics_left, waiting });
     if on(Bug::LeaseBeforeCommit) {
         lease_before_commit(core, index);
@@ -88,6 +88,9 @@ fn commit(core: &mut Core, index: ShardIndex) -> bool {
     }
     for poll in handed_off {
         serve::handed_off(core, poll);
+    }
+    for poll in nothing_consumed {
+        delivery::nothing_consumed(core, index, poll);
     }
     for request in stale {
         settle::locate(core, index, request);

@@ -37,7 +37,7 @@ fn check_polls(polls: &Polls, waits: impl Fn(&TopicName, u64) -> bool) -> Result
         if waiting != expected {
             return Err(format!("poll {id} waits for {waiting} topics, not for {expected}"));
         }
-        if poll.leases.as_ref().is_some_and(|leases| leases.at_most_once > leases.left) {
+        if poll.leases.as_ref().is_some_and(|leases| leases.at_most_once.len() > leases.left) {
             return Err(format!("poll {id} has more at-most-once shares than shares"));
         }
     }

@@ -1,12 +1,13 @@
 //! Dequeue calls that have no answer yet.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use forebay_types::{Monotonic, TopicName};
 use rustc_hash::FxHashMap;
 
 use crate::{
     api::{Delivered, DequeueCall},
+    index::ShardIndex,
     messages::{
         delivery_guard::{DeliveryGuard, ReturnAction},
         event::Reply,
@@ -63,7 +64,7 @@ pub(crate) struct LeasesUnderWay {
     /// Shards that have not answered.
     pub left: usize,
     /// Shards that take at-most-once items: never late, the answer waits for them.
-    pub at_most_once: usize,
+    pub at_most_once: BTreeSet<ShardIndex>,
     /// What is leased so far.
     pub items: Vec<LeasedItem>,
     /// Something that was reserved expired before it could be leased. What comes behind it may be
@@ -75,13 +76,13 @@ pub(crate) struct LeasesUnderWay {
 
 impl LeasesUnderWay {
     /// In `left` shards, of which `at_most_once` take at-most-once items.
-    pub fn new(left: usize, at_most_once: usize) -> Self {
+    pub fn new(left: usize, at_most_once: BTreeSet<ShardIndex>) -> Self {
         Self { left, at_most_once, items: Vec::new(), expired: false, late_at: None }
     }
 
     /// The rest is late, and need not be waited for.
     pub fn is_late(&self, at: Monotonic) -> bool {
-        self.late_at.is_some_and(|late| late <= at) && self.at_most_once == 0
+        self.late_at.is_some_and(|late| late <= at) && self.at_most_once.is_empty()
     }
 }
 
@@ -175,7 +176,7 @@ mod tests {
         let mut polls = Polls::default();
         polls.insert(7, poll(reply));
         let waits = |polls: &Polls| polls.get(7).unwrap().waiting(7, &TopicName::new("ns", "t")).is_some();
-        polls.set_leases(7, Some(LeasesUnderWay::new(1, 0)));
+        polls.set_leases(7, Some(LeasesUnderWay::new(1, BTreeSet::new())));
         assert!(!waits(&polls) && polls.leases_mut(7).is_some());
         polls.set_leases(7, None);
         assert!(waits(&polls) && polls.leases_mut(7).is_none());
@@ -186,11 +187,11 @@ mod tests {
 
     #[test]
     fn the_rest_of_an_answer_is_late_unless_it_takes_at_most_once_items() {
-        let mut leases = LeasesUnderWay::new(2, 1);
+        let mut leases = LeasesUnderWay::new(2, BTreeSet::from([ShardIndex(0)]));
         assert!(!leases.is_late(at(99)), "no shard has answered");
         leases.late_at = Some(at(10));
         assert!(!leases.is_late(at(99)));
-        leases.at_most_once = 0;
+        leases.at_most_once.clear();
         assert!(!leases.is_late(at(9)) && leases.is_late(at(10)));
     }
 }

@@ -24,32 +24,34 @@ use crate::{
     },
 };
 
-/// One shard's share of a poll's leases.
-#[derive(Default)]
-struct Share {
-    /// What may be handed out.
-    items: Vec<LeasedItem>,
-    /// It was to take at-most-once items.
-    at_most_once: bool,
-}
-
 /// A lease can't be made: its items go back, and the poll does without them.
 pub(crate) fn lease_failed(core: &mut Core, index: ShardIndex, part: ShardLease) {
-    let (poll, at_most_once) = (part.poll, part.has_at_most_once());
+    let poll = part.poll;
     if let Some(shard) = core.slots.owned_mut(index) {
         shard.unreserve(part.items);
     }
-    share_ended(core, poll, Share { items: Vec::new(), at_most_once });
+    share_ended(core, index, poll, Vec::new());
 }
 
 /// A lease was refused, or its shard is lost. Its items are not in its hands any more.
-pub(crate) fn lease_refused(core: &mut Core, part: &ShardLease) {
-    share_ended(core, part.poll, Share { items: Vec::new(), at_most_once: part.has_at_most_once() });
+pub(crate) fn lease_refused(core: &mut Core, index: ShardIndex, part: &ShardLease) {
+    share_ended(core, index, part.poll, Vec::new());
 }
 
 /// A batch that was to hand items to a poll did not happen: the poll waits again.
-pub(crate) fn handoff_cancelled(core: &mut Core, poll: u64) {
-    share_ended(core, poll, Share::default());
+pub(crate) fn handoff_cancelled(core: &mut Core, index: ShardIndex, poll: u64) {
+    share_ended(core, index, poll, Vec::new());
+}
+
+/// The at-most-once items of a share expired before its batch was built: the answer does not wait for it any
+/// more than for others.
+pub(crate) fn nothing_consumed(core: &mut Core, index: ShardIndex, poll: u64) {
+    let at = core.time.monotonic();
+    let Some(leases) = core.polls.leases_mut(poll) else { return };
+    leases.at_most_once.remove(&index);
+    if leases.is_late(at) {
+        answer_with_items(core, poll);
+    }
 }
 
 /// Leases were committed: their items may be handed out.
@@ -58,7 +60,6 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
     if core.polls.get(poll).is_none() {
         return undelivered::return_lease(&mut core.slots, index, part, &leased);
     }
-    let at_most_once = part.has_at_most_once();
     if leased.iter().any(|leased| matches!(leased, Leased::Expired))
         && let Some(leases) = core.polls.leases_mut(poll)
     {
@@ -79,7 +80,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
             leased => items.extend(hand_out(core, index, reserved, &leased)),
         }
     }
-    share_ended(core, poll, Share { items, at_most_once });
+    share_ended(core, index, poll, items);
 }
 
 /// What the caller is given of an item, and how that is returned. `None`: it expired.
@@ -124,18 +125,18 @@ fn delivered(
 }
 
 /// One shard has answered. Answers the poll if that was the last, or the rest is late.
-fn share_ended(core: &mut Core, id: u64, share: Share) {
+fn share_ended(core: &mut Core, index: ShardIndex, id: u64, items: Vec<LeasedItem>) {
     let at = core.time.monotonic();
     let Some(leases) = core.polls.leases_mut(id) else { return };
     leases.left -= 1;
-    leases.at_most_once -= usize::from(share.at_most_once);
-    if !share.items.is_empty() && leases.late_at.is_none() {
+    leases.at_most_once.remove(&index);
+    if !items.is_empty() && leases.late_at.is_none() {
         leases.late_at = Some(at.plus(HEAD_TIMEOUT));
         if leases.left > 0 {
             core.timers.set(at.plus(HEAD_TIMEOUT), Timer::Poll(id));
         }
     }
-    leases.items.extend(share.items);
+    leases.items.extend(items);
     if leases.left > 0 && !leases.is_late(at) {
         return;
     }
@@ -241,7 +242,7 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
     use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, SystemClock, TopicId};
     use rand::{SeedableRng, rngs::StdRng};
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn an_at_most_once_item_that_expired_holds_up_nobody() {
-        let leases = LeasesUnderWay::new(2, 1);
+        let leases = LeasesUnderWay::new(2, BTreeSet::from([ShardIndex(0)]));
         let mut core = core_with_poll(Duration::from_secs(60), Some(leases));
         let attributes = ItemAttributes {
             enqueued_at: Timestamp::MIN,
@@ -313,7 +314,7 @@ mod tests {
             ShardLease { poll: 1, namespace: "ns".into(), lease: None, consumer: String::new(), items };
         leased(&mut core, ShardIndex(0), part, vec![Leased::Expired]);
         let leases = core.polls.leases_mut(1).expect("the other shard has not answered");
-        assert_eq!((leases.left, leases.at_most_once), (1, 0));
+        assert!(leases.left == 1 && leases.at_most_once.is_empty());
         leases.late_at = Some(Monotonic::default());
         assert!(leases.is_late(Monotonic::default()), "the other shard is not waited for");
     }

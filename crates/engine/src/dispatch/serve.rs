@@ -1,5 +1,7 @@
 //! Finds items for a poll and leases them. Polls of a topic are served first come, first served.
 
+use std::collections::BTreeSet;
+
 use forebay_types::{Monotonic, Reason, Refusal};
 
 use super::{
@@ -64,7 +66,8 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
                 (shard, ShardLease { poll: id, namespace, lease: call.lease, consumer, items })
             });
             let leases: Vec<(ShardIndex, ShardLease)> = leases.collect();
-            let at_most_once = leases.iter().filter(|(_, lease)| lease.has_at_most_once()).count();
+            let at_most_once = leases.iter().filter(|(_, lease)| lease.has_at_most_once());
+            let at_most_once = at_most_once.map(|(shard, _)| *shard).collect();
             core.topics.remove_waiting(&names, id);
             core.polls.set_leases(id, Some(LeasesUnderWay::new(leases.len(), at_most_once)));
             for (shard, lease) in leases {
@@ -79,7 +82,7 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
 pub(crate) fn handed_off(core: &mut Core, id: u64) {
     let Some(poll) = core.polls.get(id) else { return };
     let names = poll.names.clone();
-    core.polls.set_leases(id, Some(LeasesUnderWay::new(1, 0)));
+    core.polls.set_leases(id, Some(LeasesUnderWay::new(1, BTreeSet::new())));
     core.topics.remove_waiting(&names, id);
 }
 

@@ -106,11 +106,11 @@ fn resolved(core: &mut Core, index: ShardIndex, verdict: Verdict, took: Duration
         Verdict::Unstorable { why, bad } => {
             metrics::counter!("forebay_poisoned_batches_total").increment(1);
             let undone = shard.unstorable(&why, &bad);
-            self::undone(core, undone);
+            self::undone(core, index, undone);
         }
         Verdict::DiskFull => {
             let undone = shard.disk_full(at);
-            self::undone(core, undone);
+            self::undone(core, index, undone);
         }
         Verdict::Foreign { sent } => ownership::lost(core, index, sent),
         Verdict::GivenUp { why, sent } => ownership::given_up(core, index, why, sent),
@@ -134,9 +134,9 @@ fn committed(core: &mut Core, index: ShardIndex, committed: Option<Committed>) {
 }
 
 /// The batch in flight did not happen.
-fn undone(core: &mut Core, undone: Option<Undone>) {
+fn undone(core: &mut Core, index: ShardIndex, undone: Option<Undone>) {
     match undone {
-        Some(undone) => answers::undone(core, undone),
+        Some(undone) => answers::undone(core, index, undone),
         None => broken("a batch that is undone was in flight"),
     }
 }

@@ -51,6 +51,8 @@ pub(super) struct BatchBuilder<'a> {
     pub marks: HighWaterMarks,
     /// Settlements of deliveries that are over.
     pub stale: Vec<SettleRequest>,
+    /// Polls whose at-most-once items have all expired.
+    pub nothing_consumed: Vec<u64>,
     /// How counts change.
     deltas: BTreeMap<TopicId, TopicCounts>,
     /// Positions of each lease row that are closed.
@@ -71,6 +73,8 @@ pub(crate) struct Built {
     pub rows: usize,
     /// Settlements of deliveries that are over.
     pub stale: Vec<SettleRequest>,
+    /// Polls that were to take at-most-once items, all of which have expired: there is nothing to wait for.
+    pub nothing_consumed: Vec<u64>,
     /// Polls that wait no more: they get something of this batch.
     pub handed_off: BTreeSet<u64>,
 }
@@ -104,6 +108,7 @@ impl<'a> BatchBuilder<'a> {
             last_topic: None,
             marks: HighWaterMarks { time: marks.time.max(moment.now), ..marks },
             stale: Vec::new(),
+            nothing_consumed: Vec::new(),
             deltas: BTreeMap::new(),
             closing: BTreeMap::new(),
             schedule_min: Timestamp::MAX,
@@ -171,7 +176,8 @@ impl<'a> BatchBuilder<'a> {
     /// Puts the batch in flight, if it has anything to do.
     pub fn finish(mut self, handed_off: BTreeSet<u64>) -> Built {
         if self.rows == 0 && self.page.is_none() {
-            return Built { batch: None, atomic: false, rows: 0, stale: self.stale, handed_off };
+            let (stale, nothing_consumed) = (self.stale, self.nothing_consumed);
+            return Built { batch: None, atomic: false, rows: 0, stale, nothing_consumed, handed_off };
         }
         for (id, positions) in &self.closing {
             self.batch.lease_changes.extend(self.shard.leases.after_closing(*id, positions));
@@ -199,7 +205,8 @@ impl<'a> BatchBuilder<'a> {
         };
         let (atomic, rows) = (in_flight.is_atomic(), in_flight.rows);
         self.shard.in_flight = Some(in_flight);
-        Built { batch: Some(self.batch), atomic, rows, stale: self.stale, handed_off }
+        let (batch, stale, nothing_consumed) = (Some(self.batch), self.stale, self.nothing_consumed);
+        Built { batch, atomic, rows, stale, nothing_consumed, handed_off }
     }
 
     /// Moves the checkpoints of sweeps with the page, or back to a row that is added below them. Returns

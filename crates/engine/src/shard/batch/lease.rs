@@ -24,7 +24,10 @@ pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, rows: usize) {
         let fits = |part: &ShardLease| first || part.items.len() <= room;
         let Some(Turn { work: part, .. }) = builder.shard.leasing.pop(fits) else { break };
         first = false;
-        let leased = part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();
+        let leased: Vec<Leased> = part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();
+        if part.has_at_most_once() && !leased.iter().any(|leased| matches!(leased, Leased::Consumed)) {
+            builder.nothing_consumed.push(part.poll);
+        }
         builder.rows += part.items.len();
         builder.planned.push(Planned::Lease { part, leased });
     }
