@@ -163,7 +163,10 @@ fn wait_again(core: &mut Core, id: u64, again: bool) {
     core.timers.set(until, Timer::Poll(id));
     for name in names.iter() {
         core.topics.add_waiting(name.clone(), id);
-        core.topics.wake(name.clone());
+        // Who is before it in a line has looked, or will be woken.
+        if core.topics.waiting(name).next() == Some(id) {
+            core.topics.wake(name.clone());
+        }
     }
 }
 
@@ -244,13 +247,13 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
 mod tests {
     use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, SystemClock, TopicId};
+    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, SystemClock, TopicId, TopicName};
     use rand::{SeedableRng, rngs::StdRng};
     use tokio::sync::{mpsc::unbounded_channel, oneshot, watch};
 
     use super::*;
     use crate::{
-        api::{DequeueCall, Settings},
+        api::{Demand, DequeueCall, Settings},
         clock::NodeTime,
         core::{
             polls::Poll,
@@ -260,7 +263,7 @@ mod tests {
         shard::ready::item::ReadyItem,
     };
 
-    /// A node with one shard that it does not own, and a poll that waits for `wait`.
+    /// A node with one shard that it does not own, and a poll of two topics that waits for `wait`.
     fn core_with_poll(wait: Duration, leases: Option<LeasesUnderWay>) -> Core {
         let time = NodeTime::new(Arc::new(SystemClock::default()));
         let at = time.monotonic();
@@ -269,7 +272,8 @@ mod tests {
         let (events, ready) = (unbounded_channel().0, watch::channel(false).0);
         let mut core = Core::new(Settings::default(), time, rng, slots, events, Arc::default(), ready);
         let (namespace, consumer) = ("ns".into(), String::new());
-        let call = DequeueCall { namespace, demands: Vec::new(), wait, lease: None, consumer, max_bytes: 1 };
+        let demands = ["t", "u"].map(|topic| Demand { topic: topic.into(), max_items: 1 }).into();
+        let call = DequeueCall { namespace, demands, wait, lease: None, consumer, max_bytes: 1 };
         let reply = oneshot::channel().0;
         core.polls.insert(1, Poll { leases, ..Poll::new(call, reply, at.plus(wait)) });
         core
@@ -283,6 +287,17 @@ mod tests {
         let mut core = core_with_poll(Duration::ZERO, None);
         time_out(&mut core, 1);
         assert!(core.polls.get(1).is_none(), "its wait is over");
+    }
+
+    #[test]
+    fn a_poll_that_waits_again_has_nobody_before_it_look_again() {
+        let leases = LeasesUnderWay::new(1, BTreeSet::new());
+        let mut core = core_with_poll(Duration::from_secs(60), Some(leases));
+        core.topics.add_waiting(TopicName::new("ns", "t"), 0);
+        core.topics.add_waiting(TopicName::new("ns", "u"), 2);
+        handoff_cancelled(&mut core, ShardIndex(0), 1);
+        assert_eq!(core.topics.waiting(&TopicName::new("ns", "t")).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(core.topics.take_woken(), BTreeSet::from([TopicName::new("ns", "u")]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use forebay_types::{Monotonic, Reason, Refusal};
+use rustc_hash::FxHashSet;
 
 use super::{
     answer,
@@ -17,9 +18,11 @@ use crate::{
     shard::work::ShardLease,
 };
 
-/// Serves the polls of topics that have something new.
+/// Serves the polls of topics that have something new. A poll that waits for many of them looks at all of its
+/// topics at once, and need not do so again.
 pub(crate) fn serve_woken(core: &mut Core) {
     let at = core.time.monotonic();
+    let mut found_nothing = FxHashSet::default();
     for name in core.topics.take_woken() {
         loop {
             let first = {
@@ -27,7 +30,11 @@ pub(crate) fn serve_woken(core: &mut Core) {
                 if on(Bug::LastWaiterFirst) { waiting.last() } else { waiting.next() }
             };
             let Some(id) = first else { break };
+            if found_nothing.contains(&id) {
+                break;
+            }
             if !find_items(core, id, at) {
+                found_nothing.insert(id);
                 break;
             }
         }
