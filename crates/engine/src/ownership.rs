@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use forebay_types::ShardId;
+
 use crate::{
     api::ShardState,
     calls::dedupe,
@@ -23,8 +25,8 @@ use crate::{
 
 /// The longest time for which leases are not timed out after a take-over.
 const TIMEOUT_GRACE_MAX: Duration = Duration::from_secs(5);
-/// A fence whose rank is this far ahead of node time raises its own shard's ranks alone.
-const RANK_AHEAD_MAX: Duration = Duration::from_secs(1);
+/// A fence that is further ahead of node time is reported, and raises its own shard's ranks alone.
+const FENCE_AHEAD_MAX: Duration = Duration::from_secs(1);
 
 /// A shard was taken over: it is served from now on.
 pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_over: TakenOver) {
@@ -49,11 +51,12 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     let id = core.slots[index].id;
     let mut shard = OwnedShard::new(id, core.settings.clone(), core.index_budget(), loaded, at);
     if on(Bug::RanksNotRaised) {
-    } else if fence.marks.rank > now.plus(RANK_AHEAD_MAX).as_micros() {
+    } else if fence.marks.rank > now.plus(FENCE_AHEAD_MAX).as_micros() {
         shard.set_rank_floor(fence.marks.rank);
     } else {
         core.rank = core.rank.max(fence.marks.rank);
     }
+    log_time_ahead(id, fence.marks.time.since(now));
     for (topic, name) in shard.topics() {
         core.topics.add_part(name.clone(), TopicPart { shard: index, topic });
         core.topics.wake(name.clone());
@@ -116,6 +119,18 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     answers::abandoned(core, index, abandoned, sent);
     // Enqueues that waited for this shard to record the set of shards are told that it does not answer.
     dedupe::resume_everywhere(core);
+}
+
+/// An earlier owner's clock was ahead of this node's, and the shard's time can't go back.
+fn log_time_ahead(id: ShardId, ahead: Duration) {
+    if ahead > FENCE_AHEAD_MAX {
+        let millis = ahead.as_millis();
+        tracing::warn!(
+            shard.id = id.0,
+            millis,
+            "the time of shard {id} is {millis} ms ahead of the node's time; check NTP"
+        );
+    }
 }
 
 fn log_loss(slot: &Slot, epoch: u64) {
