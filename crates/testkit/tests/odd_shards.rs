@@ -197,6 +197,25 @@ async fn a_shard_that_is_unreachable_at_the_start_holds_up_only_its_own_keys() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_whose_earlier_home_may_be_unknown_is_refused_with_the_reason() {
+    let shards = Shards::new(4).await;
+    shards.dbs[3].lock().faults.down = true;
+    let queue = shards.engine(Duration::ZERO).await;
+    for call in 0..20 {
+        let refusal = queue.put_once(call).await.unwrap_err();
+        assert_eq!(refusal.reason, Reason::ShardUnavailable);
+        assert!(refusal.message.contains("shard 4"), "{}", refusal.message);
+    }
+    // No window reaches back to before the node began.
+    tokio::time::sleep(10 * MINUTE).await;
+    let mut stored = 0;
+    for call in 0..20 {
+        stored += usize::from(queue.put_once(call).await.is_ok());
+    }
+    assert!((8..20).contains(&stored), "{stored} of 20 have a home that answers");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_shard_with_a_full_disk_is_left_out() {
     let shards = Shards::new(2).await;
     let queue = shards.engine(Duration::ZERO).await;

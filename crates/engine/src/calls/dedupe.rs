@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use forebay_store::{DedupeHit, StoreError};
-use forebay_types::{ItemId, Refusal, Seq, ShardId, Timestamp};
+use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId, Timestamp};
 
 use crate::{
-    api::Enqueued,
+    api::{Enqueued, RETRY_AFTER},
     core::{
         Core,
         lookups::{DedupeLookup, FoundKey},
@@ -28,8 +28,8 @@ enum LookupPlan {
     Ask(VecDeque<ShardIndex>),
     /// One of them is just recording the current set of shards.
     Wait,
-    /// One of them does not answer.
-    Unavailable,
+    /// One of them does not answer, as this says.
+    Unavailable(Refusal),
 }
 
 /// Enqueues of one shard that try again in one turn.
@@ -82,9 +82,9 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue, has_w
     let Some(shard) = core.slots.owned_mut(index) else { return refuse(core, index, part) };
     match plan {
         LookupPlan::Wait => shard.pause_for_keys(part),
-        LookupPlan::Unavailable => {
+        LookupPlan::Unavailable(refusal) => {
             shard.hold_keys(&keys);
-            refuse(core, index, part);
+            refuse_with(core, index, part, &refusal);
         }
         LookupPlan::Ask(to_ask) => {
             shard.hold_keys(&keys);
@@ -98,14 +98,16 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue, has_w
 fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
     let (now, at) = (core.time.now(), core.time.monotonic());
     if !core.homes.is_complete(now, at) {
-        return LookupPlan::Unavailable;
+        return LookupPlan::Unavailable(unread(core));
     }
     let now = core.slots.owned(home).map_or(now, |shard| shard.key_time(now));
     let mut to_ask = VecDeque::new();
     for id in core.homes.earlier_homes(keys, now) {
-        let Some(earlier) = core.slots.index_of(id) else { return LookupPlan::Unavailable };
+        let Some(earlier) = core.slots.index_of(id) else { return LookupPlan::Unavailable(removed(id)) };
         // Once it has recorded the current set, it stores no key any more whose home is elsewhere.
-        let Some(shard) = core.slots.owned(earlier) else { return LookupPlan::Unavailable };
+        let Some(shard) = core.slots.owned(earlier) else {
+            return LookupPlan::Unavailable(core.slots[earlier].refusal());
+        };
         if shard.is_recording_topology() {
             return LookupPlan::Wait;
         }
@@ -236,11 +238,31 @@ fn answer_request(
     }
 }
 
+/// A shard that was not read since the node began may name an earlier home of the keys.
+fn unread(core: &Core) -> Refusal {
+    let unread = core.slots.entries().find(|(index, _)| !core.homes.is_read(*index));
+    let shard = unread.map_or_else(String::new, |(_, slot)| format!(" {}", slot.id));
+    unavailable(format!("shard{shard} may know of earlier homes of the key, and has not been read yet"))
+}
+
+/// An earlier home of the keys is not configured any more.
+fn removed(id: ShardId) -> Refusal {
+    unavailable(format!("shard {id}, which may know the key, is not configured any more"))
+}
+
+fn unavailable(message: String) -> Refusal {
+    Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER)
+}
+
 /// Every item is refused, because the shard can't say what it holds.
 fn refuse(core: &mut Core, index: ShardIndex, part: ShardEnqueue) {
+    let refusal = core.slots[index].refusal();
+    refuse_with(core, index, part, &refusal);
+}
+
+fn refuse_with(core: &mut Core, index: ShardIndex, part: ShardEnqueue, refusal: &Refusal) {
     for item in &part.items {
-        let refusal = core.slots[index].refusal();
-        core.calls.enqueue_done(part.call, item.index, Err(refusal));
+        core.calls.enqueue_done(part.call, item.index, Err(refusal.clone()));
     }
     free(core, index, &part);
 }

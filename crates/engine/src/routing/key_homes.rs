@@ -77,6 +77,11 @@ impl KeyHomes {
         Some(record)
     }
 
+    /// Whether a shard's records were read.
+    pub fn is_read(&self, shard: ShardIndex) -> bool {
+        self.seen.contains_key(&shard)
+    }
+
     /// Whether every earlier set that matters is known. It is in each of these cases:
     ///
     /// - The record of every configured shard was read.
