@@ -45,6 +45,8 @@ pub(crate) struct TopicDirectory {
     rows: usize,
     /// Topics whose polls may be served now.
     woken: BTreeSet<TopicName>,
+    /// The one whose turn was last.
+    last_woken: Option<TopicName>,
 }
 
 impl TopicDirectory {
@@ -207,9 +209,23 @@ impl TopicDirectory {
         !self.woken.is_empty()
     }
 
-    /// Takes the topics whose polls may be served now.
-    pub fn take_woken(&mut self) -> BTreeSet<TopicName> {
-        std::mem::take(&mut self.woken)
+    /// How many topics have polls that may be served now.
+    pub fn woken_count(&self) -> usize {
+        self.woken.len()
+    }
+
+    /// Takes the next of them, in turn by name.
+    pub fn next_woken(&mut self) -> Option<TopicName> {
+        let last = self.last_woken.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self
+            .woken
+            .range::<TopicName, _>((last, Bound::Unbounded))
+            .next()
+            .or_else(|| self.woken.first())?
+            .clone();
+        self.woken.remove(&next);
+        self.last_woken = Some(next.clone());
+        Some(next)
     }
 }
 
@@ -298,8 +314,7 @@ mod tests {
         topics.wake(name("t"));
         topics.wake_if_waiting(&name("t"));
         topics.wake_if_waiting(&name("u"));
-        assert_eq!(topics.take_woken(), BTreeSet::from([name("t")]));
-        assert!(topics.take_woken().is_empty());
+        assert_eq!((topics.next_woken(), topics.next_woken()), (Some(name("t")), None));
     }
 
     #[test]
@@ -308,6 +323,19 @@ mod tests {
         topics.add_part(name("t"), part(0));
         topics.add_part(name("t"), part(1));
         topics.remove_part(&name("t"), part(0));
-        assert_eq!(topics.take_woken(), BTreeSet::from([name("t")]));
+        assert_eq!((topics.next_woken(), topics.next_woken()), (Some(name("t")), None));
+    }
+
+    #[test]
+    fn woken_topics_have_their_turns_however_often_one_is_woken() {
+        let mut topics = TopicDirectory::default();
+        ["b", "a", "c"].into_iter().for_each(|topic| topics.wake(name(topic)));
+        let mut turns = Vec::new();
+        for _ in 0..4 {
+            let topic = topics.next_woken().unwrap();
+            topics.wake(name("a"));
+            turns.push(topic);
+        }
+        assert_eq!(turns, [name("a"), name("b"), name("c"), name("a")]);
     }
 }

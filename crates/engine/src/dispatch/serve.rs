@@ -1,6 +1,6 @@
 //! Finds items for a poll and leases them. Polls of a topic are served first come, first served.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use forebay_types::{Monotonic, Reason, Refusal};
 use rustc_hash::FxHashSet;
@@ -18,18 +18,23 @@ use crate::{
     shard::work::ShardLease,
 };
 
-/// Serves the polls of topics that have something new. A poll that waits for many of them looks at all of its
-/// topics at once, and need not do so again.
-pub(crate) fn serve_woken(core: &mut Core) {
+/// Serves the polls of topics that have something new, for so long at most; the rest has the next turn. A
+/// poll that waits for many of them looks at all of its topics at once, and need not do so again.
+pub(crate) fn serve_woken(core: &mut Core, limit: Duration) {
     let at = core.time.monotonic();
+    let until = at.plus(limit);
     let mut found_nothing = FxHashSet::default();
-    for name in core.topics.take_woken() {
+    for _ in 0..core.topics.woken_count() {
+        let Some(name) = core.topics.next_woken() else { return };
         loop {
             let first = {
                 let mut waiting = core.topics.waiting(&name);
                 if on(Bug::LastWaiterFirst) { waiting.last() } else { waiting.next() }
             };
             let Some(id) = first else { break };
+            if core.time.monotonic() >= until {
+                return core.topics.wake(name);
+            }
             if found_nothing.contains(&id) {
                 break;
             }
@@ -102,5 +107,61 @@ fn queue(core: &mut Core, shard: ShardIndex, lease: ShardLease) {
     let missing = holding.shard.lease(lease, read);
     if !missing.is_empty() {
         holding.reads.bodies(read, missing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    };
+
+    use forebay_types::{Clock, Timestamp, TopicName};
+    use rand::{SeedableRng, rngs::StdRng};
+    use tokio::sync::{mpsc::unbounded_channel, oneshot, watch};
+
+    use super::*;
+    use crate::{
+        api::{Demand, DequeueCall, Settings},
+        clock::NodeTime,
+        core::{polls::Poll, slot::Slots},
+    };
+
+    /// Each look at this clock takes a millisecond.
+    #[derive(Default)]
+    struct Slow(AtomicU64);
+
+    impl Clock for Slow {
+        fn wall(&self) -> Timestamp {
+            Timestamp::from_micros(0)
+        }
+
+        fn monotonic(&self) -> Monotonic {
+            Monotonic::from_start(Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed)))
+        }
+    }
+
+    #[test]
+    fn woken_polls_that_take_long_are_served_in_several_turns() {
+        let (time, rng) = (NodeTime::new(Arc::new(Slow::default())), StdRng::seed_from_u64(1));
+        let (events, ready) = (unbounded_channel().0, watch::channel(false).0);
+        let slots = Slots::new(Vec::new());
+        let mut core = Core::new(Settings::default(), time, rng, slots, events, Arc::default(), ready);
+        for id in 0..100 {
+            let name = TopicName::new("ns", format!("t{id}"));
+            let (wait, consumer) = (Duration::from_secs(60), String::new());
+            let demands = vec![Demand { topic: name.topic.clone(), max_items: 1 }];
+            let namespace = name.namespace.clone();
+            let call = DequeueCall { namespace, demands, wait, lease: None, consumer, max_bytes: 1 };
+            // Its caller is gone, so it is forgotten as soon as it is looked at.
+            core.polls.insert(id, Poll::new(call, oneshot::channel().0, Monotonic::default()));
+            core.topics.add_waiting(name.clone(), id);
+            core.topics.wake(name);
+        }
+        serve_woken(&mut core, Duration::from_millis(30));
+        assert!((50..90).contains(&core.polls.len()), "{} polls are left", core.polls.len());
+        (0..4).for_each(|_| serve_woken(&mut core, Duration::from_millis(30)));
+        assert!(core.polls.is_empty() && !core.topics.has_woken());
     }
 }

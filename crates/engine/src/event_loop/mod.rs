@@ -26,7 +26,7 @@ use crate::{
 
 /// Events taken in at once.
 const RECEIVED_MAX: usize = 4_096;
-/// Once events, or batches, have taken so long in one turn, the rest waits for the next one.
+/// Once events, polls or batches have taken so long in one turn, the rest waits for the next one.
 const WORK_PER_TURN_MAX: Duration = Duration::from_millis(2);
 /// The longest sleep without an event.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
@@ -133,7 +133,7 @@ fn advance(core: &mut Core) {
     }
     // Before anything else changes: all that has changed is noted.
     active_topics::serve_waiting(core);
-    serve::serve_woken(core);
+    serve::serve_woken(core, WORK_PER_TURN_MAX);
     // What was maintained is among them again.
     changed = core.slots.take_changed();
     let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
