@@ -83,9 +83,17 @@ impl Queue {
     }
 
     async fn get_within(&self, wait: Duration) -> Vec<Delivered> {
+        self.dequeue(wait, 10).await
+    }
+
+    async fn get_at_most(&self, max_items: usize) -> Vec<Delivered> {
+        self.dequeue(Duration::ZERO, max_items).await
+    }
+
+    async fn dequeue(&self, wait: Duration, max_items: usize) -> Vec<Delivered> {
         let call = DequeueCall {
             namespace: "ns".into(),
-            demands: vec![Demand { topic: "t".into(), max_items: 10 }],
+            demands: vec![Demand { topic: "t".into(), max_items }],
             wait,
             lease: None,
             consumer: String::new(),
@@ -277,6 +285,18 @@ async fn a_shard_whose_head_is_not_known_hides_no_item_of_another() {
         assert_eq!(items.iter().map(|item| item.id.shard).collect::<Vec<_>>(), [ShardId(2)], "{wait:?}");
         assert!(took < wait + Duration::from_millis(60), "{took:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_lost_hides_no_item_of_another() {
+    let shards = Shards::new(2).await;
+    let queue = shards.engine(Duration::ZERO).await;
+    let pinned = |priority, shard| NewItem { priority, shard: Some(ShardId(shard)), ..item() };
+    assert!(queue.put(vec![pinned(0, 1), pinned(1, 2)]).await.iter().all(Result::is_ok));
+    // Another owner has taken the shard of the better item.
+    shards.dbs[0].lock().tables.fence.epoch += 1;
+    let items = queue.get_at_most(1).await;
+    assert_eq!(items.iter().map(|item| item.id.shard).collect::<Vec<_>>(), [ShardId(2)]);
 }
 
 #[tokio::test(start_paused = true)]

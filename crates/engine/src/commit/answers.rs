@@ -153,7 +153,7 @@ pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned
         match planned {
             Planned::Enqueue { part, .. } if sent => refuse_enqueue(&mut core.calls, &part, &unknown),
             Planned::Enqueue { part, .. } => enqueue::choose_another_shard(core, part, &refusal),
-            Planned::Lease { part, .. } => delivery::lease_refused(core, index, &part),
+            Planned::Lease { part, .. } => delivery::lease_lost(core, index, &part),
             Planned::Settle(settle) => {
                 let refusal = if sent { &unknown } else { &refusal };
                 core.calls.settle_refused(&settle.request, refusal.clone());
@@ -166,7 +166,7 @@ pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned
         core.calls.settle_refused(&request, refusal.clone());
     }
     for part in abandoned.leases {
-        delivery::lease_refused(core, index, &part);
+        delivery::lease_lost(core, index, &part);
     }
     for part in abandoned.enqueues {
         enqueue::choose_another_shard(core, part, &refusal);

@@ -67,9 +67,9 @@ pub(crate) struct LeasesUnderWay {
     pub at_most_once: BTreeSet<ShardIndex>,
     /// What is leased so far.
     pub items: Vec<LeasedItem>,
-    /// Something that was reserved expired before it could be leased. What comes behind it may be
-    /// deliverable.
-    pub expired: bool,
+    /// Something that was reserved expired before it could be leased, or its shard was lost. There may be
+    /// something else.
+    pub look_again: bool,
     /// When the rest is not waited for any more. Set by the first shard that answers with items.
     pub late_at: Option<Monotonic>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct LeasesUnderWay {
 impl LeasesUnderWay {
     /// In `left` shards, of which `at_most_once` take at-most-once items.
     pub fn new(left: usize, at_most_once: BTreeSet<ShardIndex>) -> Self {
-        Self { left, at_most_once, items: Vec::new(), expired: false, late_at: None }
+        Self { left, at_most_once, items: Vec::new(), look_again: false, late_at: None }
     }
 
     /// The rest is late, and need not be waited for.

@@ -38,6 +38,14 @@ pub(crate) fn lease_refused(core: &mut Core, index: ShardIndex, part: &ShardLeas
     share_ended(core, index, part.poll, Vec::new());
 }
 
+/// The shard of a lease is lost. Others may have something for the poll, even if it would not wait.
+pub(crate) fn lease_lost(core: &mut Core, index: ShardIndex, part: &ShardLease) {
+    if let Some(leases) = core.polls.leases_mut(part.poll) {
+        leases.look_again = true;
+    }
+    share_ended(core, index, part.poll, Vec::new());
+}
+
 /// A batch that was to hand items to a poll did not happen: the poll waits again.
 pub(crate) fn handoff_cancelled(core: &mut Core, index: ShardIndex, poll: u64) {
     share_ended(core, index, poll, Vec::new());
@@ -63,7 +71,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
     if leased.iter().any(|leased| matches!(leased, Leased::Expired))
         && let Some(leases) = core.polls.leases_mut(poll)
     {
-        leases.expired = true;
+        leases.look_again = true;
     }
     let node = core.time.moment();
     let now = core.slots.owned_mut(index).map_or(node, |shard| shard.moment(node)).now;
@@ -141,7 +149,7 @@ fn share_ended(core: &mut Core, index: ShardIndex, id: u64, items: Vec<LeasedIte
         return;
     }
     if leases.items.is_empty() {
-        let again = leases.expired;
+        let again = leases.look_again;
         return wait_again(core, id, again);
     }
     answer_with_items(core, id);
