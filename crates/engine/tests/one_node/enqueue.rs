@@ -41,7 +41,12 @@ async fn dedupe_keys_and_request_ids_store_once() {
     let one = queue.engine.enqueue(call.clone()).await.unwrap();
     let two = queue.engine.enqueue(call).await.unwrap();
     assert_eq!(one, two);
-    assert_eq!(queue.get(10, 0).await.len(), 3);
+    // A shard that answers 50 ms later than the other is left out of an answer.
+    let mut stored = 0;
+    while stored < 3 {
+        stored += queue.get(10, 10_000).await.len();
+    }
+    assert_eq!((stored, queue.get(10, 0).await.len()), (3, 0));
     queue.engine.stop().await;
 }
 
