@@ -20,6 +20,8 @@ pub enum ErrorClass {
     Unavailable,
     /// There is no connection. Connect again.
     Disconnected,
+    /// All connections of this process for reading the shard are in use. That says nothing of the database.
+    NoConnection,
     /// An error that this program does not know. It leaves the connection's state in doubt, so the session
     /// drops it. Whoever tries again does so a few times only: nobody knows whether that helps.
     Unrecognized,

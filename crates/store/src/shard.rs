@@ -160,6 +160,6 @@ pub trait Reader: Send + Sync + 'static {
     /// Reads what is stored under these hashes in these generations.
     async fn dedupe(&self, generations: &[u64], hashes: &[[u8; 16]]) -> Result<Vec<DedupeHit>, StoreError>;
 
-    /// Finds an item that has no lease.
-    async fn locate(&self, seq: Seq) -> Result<ItemLocation, StoreError>;
+    /// Finds items that have no lease. Returns one answer for each of them, in their order.
+    async fn locate(&self, seqs: &[Seq]) -> Result<Vec<ItemLocation>, StoreError>;
 }

@@ -155,7 +155,7 @@ pub(crate) fn looked_up(
         Ok(hits) if trusted => lookup.hits.extend(hits.into_iter().map(|hit| FoundKey { shard: *id, hit })),
         Ok(_) => return refuse(core, home, part),
         Err(error) => {
-            health.strike(error.to_string(), at);
+            health.read_failed(&error, at);
             return refuse(core, home, part);
         }
     }

@@ -1,7 +1,7 @@
 //! What ack, nack and lease extension have in common: each member is queued at the shard that its receipt
 //! names. If its delivery is over, the caller is told where the item is.
 
-use forebay_store::{ItemLocation, StoreError};
+use forebay_store::ItemLocation;
 use forebay_types::{Fate, Namespace, Reason, Receipt, Refusal};
 
 use crate::{
@@ -56,39 +56,54 @@ pub(crate) fn locate(core: &mut Core, index: ShardIndex, request: SettleRequest)
     if request.slot.is_none() {
         return;
     }
-    match &core.slots[index].holding {
-        Some(holding) if holding.shard.is_leased(request.receipt.item.seq) => {
-            lease_lost(core, index, &request, Fate::Leased);
-        }
-        Some(holding) => holding.reads.locate(Box::new(request)),
-        None => core.calls.settle_refused(&request, core.slots[index].refusal()),
+    let Some(shard) = core.slots.owned_mut(index) else {
+        return core.calls.settle_refused(&request, core.slots[index].refusal());
+    };
+    if shard.is_leased(request.receipt.item.seq) {
+        return lease_lost(core, index, &request, Fate::Leased);
+    }
+    match shard.wait_for_location(request) {
+        Ok(()) => read_locations(core, index),
+        Err((request, refusal)) => core.calls.settle_refused(&request, refusal),
     }
 }
 
-/// The item was located.
-pub(crate) fn located(
-    core: &mut Core,
-    index: ShardIndex,
-    request: &SettleRequest,
-    location: Result<ItemLocation, StoreError>,
-) {
+/// Begins the next look-up of a shard, if none is under way.
+fn read_locations(core: &mut Core, index: ShardIndex) {
+    let read = core.ids.next();
+    let Some(holding) = &mut core.slots[index].holding else { return };
+    if let Some(seqs) = holding.shard.begin_locate(read) {
+        holding.reads.locate(read, seqs);
+    }
+}
+
+/// Items were located; `None` if that failed.
+pub(crate) fn located(core: &mut Core, index: ShardIndex, read: u64, locations: Option<Vec<ItemLocation>>) {
+    let Some(shard) = core.slots.owned_mut(index) else { return };
+    let requests = shard.end_locate(read);
+    match locations {
+        Some(locations) => {
+            for (request, location) in requests.iter().zip(locations) {
+                located_one(core, index, request, location);
+            }
+        }
+        None => {
+            let refusal = core.slots[index].refusal();
+            requests.iter().for_each(|request| core.calls.settle_refused(request, refusal.clone()));
+        }
+    }
+    read_locations(core, index);
+}
+
+fn located_one(core: &mut Core, index: ShardIndex, request: &SettleRequest, location: ItemLocation) {
     let seq = request.receipt.item.seq;
     let fate = match location {
         _ if core.slots.owned(index).is_some_and(|shard| shard.is_leased(seq)) => Fate::Leased,
-        Ok(ItemLocation::Waiting) => Fate::Waiting,
-        Ok(ItemLocation::DeadLetter) => Fate::Dead,
-        Ok(ItemLocation::Gone) => Fate::Gone,
-        Err(error) => {
-            core.slots[index].health.note(error.to_string());
-            return core.calls.settle_refused(request, core.slots[index].refusal());
-        }
+        ItemLocation::Waiting => Fate::Waiting,
+        ItemLocation::DeadLetter => Fate::Dead,
+        ItemLocation::Gone => Fate::Gone,
     };
     lease_lost(core, index, request, fate);
-}
-
-/// The shard was lost while the item was being located.
-pub(crate) fn not_located(core: &mut Core, index: ShardIndex, request: &SettleRequest) {
-    core.calls.settle_refused(request, core.slots[index].refusal());
 }
 
 /// Nothing is written for this answer, so it is given only while no other node can own the shard.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use forebay_store::{ErrorClass, StoreError};
 use forebay_types::Monotonic;
 
 use super::breaker::Breaker;
@@ -55,6 +56,16 @@ impl Health {
     pub fn strike(&mut self, error: String, at: Monotonic) {
         self.last_error = error;
         self.breaker.strike(at);
+    }
+
+    /// A read failed. Where all connections of this node are in use, the database may be well.
+    pub fn read_failed(&mut self, error: &StoreError, at: Monotonic) {
+        if error.class == ErrorClass::NoConnection {
+            metrics::counter!("forebay_reads_without_connection_total").increment(1);
+            self.note(error.to_string());
+        } else {
+            self.strike(error.to_string(), at);
+        }
     }
 
     /// A batch was committed after `took`.

@@ -32,8 +32,6 @@ pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: Shard
         ShardEvent::TakenOver(taken_over) => ownership::taken_over(core, index, term, *taken_over),
         ShardEvent::Released => ownership::on_released(core, index),
         event if core.slots[index].is_current(term) => current(core, index, event),
-        // Whoever asked still waits for an answer.
-        ShardEvent::ItemLocated { request, .. } => settle::not_located(core, index, &request),
         // The rest concerns a shard that was lost since.
         _ => {}
     }
@@ -76,8 +74,9 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             None => shard.scan_failed(sweep, read, at),
         },
         ShardEvent::DedupeHits { read, hits } => dedupe::looked_up(core, index, read, hits),
-        ShardEvent::ItemLocated { request, location } => {
-            settle::located(core, index, &request, location);
+        ShardEvent::ItemsLocated { read, locations } => {
+            let locations = or_strike(locations, health, at);
+            settle::located(core, index, read, locations);
         }
         ShardEvent::Generations { live, error } => {
             let retry_at = error.map(|error| {
@@ -143,7 +142,7 @@ fn undone(core: &mut Core, index: ShardIndex, undone: Option<Undone>) {
 
 /// The result of a read; `None` if it failed.
 fn or_strike<T>(result: Result<T, StoreError>, health: &mut Health, at: Monotonic) -> Option<T> {
-    result.map_err(|error| health.strike(error.to_string(), at)).ok()
+    result.map_err(|error| health.read_failed(&error, at)).ok()
 }
 
 /// A server's clock was read.

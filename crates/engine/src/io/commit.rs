@@ -155,6 +155,7 @@ async fn failure(
         ErrorClass::Unavailable
         | ErrorClass::Disconnected
         | ErrorClass::Schema
+        | ErrorClass::NoConnection
         | ErrorClass::Unrecognized => Failure::Resolve(error),
     }
 }

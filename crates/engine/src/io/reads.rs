@@ -10,7 +10,7 @@ use crate::{
         event::ShardEvents,
         shard::{ScanResult, ShardEvent},
     },
-    shard::work::{KeyHash, PrefetchRequest, ScanRequest, SettleRequest},
+    shard::work::{KeyHash, PrefetchRequest, ScanRequest},
 };
 
 /// Reads one shard and reports to the event loop.
@@ -71,12 +71,12 @@ impl Reads {
         });
     }
 
-    /// Finds out where the item of a delivery is that is over.
-    pub fn locate(&self, request: Box<SettleRequest>) {
+    /// Finds out where items are whose deliveries are over.
+    pub fn locate(&self, read: u64, seqs: Vec<Seq>) {
         let Self { reader, events } = self.clone();
         tokio::spawn(async move {
-            let location = reader.locate(request.receipt.item.seq).await;
-            events.send(ShardEvent::ItemLocated { request, location });
+            let locations = reader.locate(&seqs).await;
+            events.send(ShardEvent::ItemsLocated { read, locations });
         });
     }
 }

@@ -8,7 +8,7 @@ use forebay_store::{
 };
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
-use crate::{api::ShardState, shard::work::SettleRequest};
+use crate::api::ShardState;
 
 /// A commit that takes longer is slow.
 pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
@@ -114,12 +114,12 @@ pub(crate) enum ShardEvent {
         /// What it found.
         hits: Result<Vec<DedupeHit>, StoreError>,
     },
-    /// The item of a delivery that is over was located.
-    ItemLocated {
-        /// Who wants to know.
-        request: Box<SettleRequest>,
-        /// Where the item is.
-        location: Result<ItemLocation, StoreError>,
+    /// Items whose deliveries are over were located.
+    ItemsLocated {
+        /// Names the read.
+        read: u64,
+        /// Where they are, in the order in which they were asked for.
+        locations: Result<Vec<ItemLocation>, StoreError>,
     },
     /// Generations of the dedupe table were created and dropped.
     Generations {

@@ -83,6 +83,11 @@ impl<T: Work> FairQueue<T> {
         self.active == 0
     }
 
+    /// How much work of a tenant waits.
+    pub fn len_of(&self, namespace: &Namespace) -> usize {
+        self.by_name.get(namespace).map_or(0, |at| self.tenants[*at].work.len())
+    }
+
     /// A batch has room for so many rows. The turns are so short that each tenant has one in it, if there are
     /// enough rows.
     pub fn begin(&mut self, rows: usize) {

@@ -16,6 +16,8 @@ pub(crate) mod fair_queue;
 mod generations;
 pub(crate) mod in_flight;
 mod leases;
+mod locate;
+mod locates;
 mod next_wake;
 pub(crate) mod prefetch;
 mod prefetches;
@@ -53,7 +55,7 @@ pub(crate) use self::{
 };
 use self::{
     budget::Budget, dedupe_keys::DedupeKeys, fair_queue::FairQueue, generations::Generations,
-    in_flight::InFlight, leases::Leases, prefetches::Prefetches, sweeper::Sweeps, tenure::Tenure,
+    in_flight::InFlight, leases::Leases, locates::Locates, prefetches::Prefetches, sweeper::Sweeps, tenure::Tenure,
     topics::TopicTable,
 };
 use crate::{
@@ -112,6 +114,8 @@ pub(crate) struct OwnedShard {
     timeouts_after: Monotonic,
     /// Items of the ready index that were not in the store.
     vanished: usize,
+    /// Settlements whose deliveries are over.
+    locates: Locates,
 }
 
 /// What a take-over found.
@@ -177,6 +181,7 @@ impl OwnedShard {
             rows_max: None,
             timeouts_after,
             vanished: 0,
+            locates: Locates::default(),
         }
     }
 

@@ -166,6 +166,7 @@ impl OwnedShard {
             && self.enqueues.is_empty()
             && self.restores.is_empty()
             && self.keys.is_idle()
+            && self.locates.is_idle()
     }
 
     /// The leases of the batch in flight, for the planted bug that hands them out too early.

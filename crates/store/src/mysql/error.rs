@@ -11,7 +11,8 @@ pub(super) fn classify(error: sqlx::Error) -> StoreError {
             Some(error) => class(error.number(), error.message()),
             None => ErrorClass::Unrecognized,
         },
-        // I/O, TLS, protocol and pool errors, and all that the driver reports about a connection's state.
+        sqlx::Error::PoolTimedOut => ErrorClass::NoConnection,
+        // I/O, TLS and protocol errors, and all that the driver reports about a connection's state.
         _ => ErrorClass::Disconnected,
     };
     StoreError::new(class, error.to_string())

@@ -9,6 +9,7 @@ pub(super) fn classify(error: sqlx::Error) -> StoreError {
             let code = database.code().and_then(|code| code.parse().ok()).unwrap_or(1);
             class(code, database.message())
         }
+        sqlx::Error::PoolTimedOut => ErrorClass::NoConnection,
         _ => ErrorClass::Disconnected,
     };
     StoreError::new(class, error.to_string())

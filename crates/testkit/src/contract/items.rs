@@ -179,8 +179,8 @@ pub async fn items_are_removed(subject: Subject) {
     bench.owner.commit(|batch| batch.inserts.extend((1..=5).map(item))).await;
     bench.owner.commit(|batch| batch.deletes.extend([Seq(4), Seq(1), Seq(3)])).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2, 5]);
-    assert_eq!(bench.owner.reader.locate(Seq(3)).await.expect("reads"), ItemLocation::Gone);
-    assert_eq!(bench.owner.reader.locate(Seq(2)).await.expect("reads"), ItemLocation::Waiting);
+    let located = bench.owner.reader.locate(&[Seq(3), Seq(2)]).await.expect("reads");
+    assert_eq!(located, [ItemLocation::Gone, ItemLocation::Waiting]);
 }
 
 /// The smallest and largest values of every column.

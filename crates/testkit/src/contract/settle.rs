@@ -97,10 +97,13 @@ pub async fn an_item_becomes_a_dead_letter(subject: Subject) {
         .await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2]);
     let reader = &bench.owner.reader;
-    assert_eq!(reader.locate(Seq(1)).await.expect("reads"), ItemLocation::DeadLetter);
-    assert_eq!(reader.locate(Seq(2)).await.expect("reads"), ItemLocation::Waiting);
-    assert_eq!(reader.locate(Seq(3)).await.expect("reads"), ItemLocation::DeadLetter);
-    assert_eq!(reader.locate(Seq(4)).await.expect("reads"), ItemLocation::Gone);
+    let (dead, waiting, gone) = (ItemLocation::DeadLetter, ItemLocation::Waiting, ItemLocation::Gone);
+    let located = reader.locate(&[1, 2, 3, 4, 2].map(Seq)).await.expect("reads");
+    assert_eq!(located, [dead, waiting, dead, gone, waiting], "in the order of the question");
+    let many: Vec<Seq> = (1..=1_000).map(Seq).collect();
+    let located = reader.locate(&many).await.expect("reads");
+    assert_eq!((&located[..3], located.len()), (&[dead, waiting, dead][..], 1_000));
+    assert!(located[3..].iter().all(|location| *location == gone));
     assert_eq!(reader.bodies(&[Seq(1), Seq(3)]).await.expect("reads"), []);
 }
 

@@ -128,13 +128,16 @@ impl Reader for FakeReader {
         Ok(if self.has_bug(StoreBug::DedupeForgotten, 500) { Vec::new() } else { hits })
     }
 
-    async fn locate(&self, seq: Seq) -> Result<ItemLocation, StoreError> {
-        let look = |tables: &Tables| match () {
-            () if tables.items.contains_key(&seq) => ItemLocation::Waiting,
-            () if tables.dead.contains_key(&seq) => ItemLocation::DeadLetter,
-            () => ItemLocation::Gone,
+    async fn locate(&self, seqs: &[Seq]) -> Result<Vec<ItemLocation>, StoreError> {
+        let look = |tables: &Tables| {
+            let location = |seq: &Seq| match () {
+                () if tables.items.contains_key(seq) => ItemLocation::Waiting,
+                () if tables.dead.contains_key(seq) => ItemLocation::DeadLetter,
+                () => ItemLocation::Gone,
+            };
+            seqs.iter().map(location).collect::<Vec<_>>()
         };
-        self.see("item lookup", look).await
+        self.see("lookup of items", look).await
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Abandoned {
     pub topics: Vec<NamedTopic>,
     /// What the batch in flight was to do.
     pub in_flight: Vec<Planned>,
-    /// Settlements that waited.
+    /// Settlements that waited for a batch, or for an item's location.
     pub settles: Vec<SettleRequest>,
     /// Leases that waited.
     pub leases: Vec<ShardLease>,
@@ -152,7 +152,7 @@ impl OwnedShard {
             epoch: self.tenure.epoch,
             topics: self.topics.iter().map(forgotten).collect(),
             in_flight: self.in_flight.take().map(|batch| batch.planned).unwrap_or_default(),
-            settles: self.settles.drain(),
+            settles: self.settles.drain().into_iter().chain(self.locates.take()).collect(),
             leases: self.leasing.drain().into_iter().chain(self.awaiting_bodies.into_values()).collect(),
             enqueues: self.enqueues.drain().into_iter().chain(waiting).chain(looked_up).collect(),
         }

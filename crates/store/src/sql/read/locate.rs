@@ -1,19 +1,38 @@
-//! Finds an item that has no lease.
+//! Finds items that have no lease.
+
+use std::collections::HashMap;
 
 use forebay_types::Seq;
 
 use crate::{
     error::StoreError,
     shard::ItemLocation,
-    sql::statement::{ReadConnection, Statement, int_of},
+    sql::{
+        row_counts,
+        statement::{ReadConnection, Statement},
+        value::Value,
+    },
 };
 
-pub(super) async fn locate(connection: &dyn ReadConnection, seq: Seq) -> Result<ItemLocation, StoreError> {
-    let sql = "SELECT 0 FROM item WHERE seq = ? UNION ALL SELECT 1 FROM dead_letter WHERE seq = ?";
-    let rows = connection.fetch(Statement::new(sql, vec![seq.into(), seq.into()])).await?;
-    Ok(match int_of(&rows)? {
-        Some(1) => ItemLocation::DeadLetter,
-        Some(_) => ItemLocation::Waiting,
-        None => ItemLocation::Gone,
-    })
+pub(super) async fn locate(
+    connection: &dyn ReadConnection,
+    seqs: &[Seq],
+) -> Result<Vec<ItemLocation>, StoreError> {
+    let mut found = HashMap::with_capacity(seqs.len());
+    for keys in row_counts::key_lists(seqs.to_vec()) {
+        let placeholders = row_counts::placeholders(keys.len());
+        let sql = format!(
+            "SELECT seq, 0 FROM item WHERE seq IN ({placeholders}) \
+             UNION ALL SELECT seq, 1 FROM dead_letter WHERE seq IN ({placeholders})"
+        );
+        let keys: Vec<Value> = keys.into_iter().map(Into::into).collect();
+        for row in connection.fetch(Statement::new(sql, [keys.clone(), keys].concat())).await? {
+            let location = match row.int(1)? {
+                0 => ItemLocation::Waiting,
+                _ => ItemLocation::DeadLetter,
+            };
+            found.insert(row.seq(0)?, location);
+        }
+    }
+    Ok(seqs.iter().map(|seq| found.get(seq).copied().unwrap_or(ItemLocation::Gone)).collect())
 }

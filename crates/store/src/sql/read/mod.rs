@@ -59,7 +59,7 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
         dedupe::dedupe(&self.0, generations, hashes).await
     }
 
-    async fn locate(&self, seq: Seq) -> Result<ItemLocation, StoreError> {
-        locate::locate(&self.0, seq).await
+    async fn locate(&self, seqs: &[Seq]) -> Result<Vec<ItemLocation>, StoreError> {
+        locate::locate(&self.0, seqs).await
     }
 }

@@ -1,0 +1,22 @@
+//! Finds out where items are whose deliveries are over.
+
+use forebay_types::{Refusal, Seq};
+
+use super::{OwnedShard, work::SettleRequest};
+
+impl OwnedShard {
+    /// A settlement waits until its item is located. Beyond what may wait it is returned, with why.
+    pub fn wait_for_location(&mut self, request: SettleRequest) -> Result<(), (SettleRequest, Refusal)> {
+        self.locates.wait(self.id, request)
+    }
+
+    /// The items that the next read, named `read`, asks for. `None`: one is under way, or nobody waits.
+    pub fn begin_locate(&mut self, read: u64) -> Option<Vec<Seq>> {
+        self.locates.begin(read)
+    }
+
+    /// A read ended. Returns those that it was for, in the order of its items.
+    pub fn end_locate(&mut self, read: u64) -> Vec<SettleRequest> {
+        self.locates.end(read)
+    }
+}
