@@ -11,14 +11,20 @@ use std::{
 
 use forebay_engine::{
     BreakerPhase, Delivered, Demand, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Schedule, Settings,
+    Settled,
 };
 use forebay_store::{ErrorClass, Shard};
 use forebay_testkit::{
     fake::{Db, Dice, FakeShard, Faults, Journal, Process},
     sim::SimClock,
 };
-use forebay_types::{Body, Clock, DeliveryPolicy, Monotonic, Reason, Refusal, ShardId, Timestamp};
-use tokio::time::{Instant, sleep, timeout};
+use forebay_types::{
+    Body, Clock, DeliveryPolicy, ItemId, Monotonic, Reason, Receipt, Refusal, Seq, ShardId, Timestamp,
+};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -272,4 +278,83 @@ async fn a_poll_is_served_when_a_breaker_lets_a_shard_through() {
     let (put, took) = tokio::join!(queue.put_items(vec![item(9)]), late);
     put.into_iter().for_each(|result| assert!(result.is_ok()));
     assert!(took < 3 * SECOND, "{took:?}");
+}
+
+/// Leases and new items wait for room, and are tried a few times a second. Acks are committed meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_leaves_acks_through_and_is_tried_with_pauses() {
+    let queue = Queue::start().await;
+    queue.put(3).await.into_iter().for_each(|result| assert!(result.is_ok()));
+    let mut taken = queue.get(2).await;
+    let full = Faults { disk_full: true, disk_full_for_leases: true, ..Faults::none() };
+    queue.db.lock().faults = full;
+    let refused = queue.put(1).await.pop().unwrap().unwrap_err();
+    assert_eq!(refused.reason, Reason::DiskFull);
+    let before = queue.db.lock().commits;
+    let waiting = timeout(60 * SECOND, queue.engine.dequeue(DequeueCall { wait: 60 * SECOND, ..call(3) }));
+    let acking = async {
+        for _ in 0..2 {
+            sleep(3 * SECOND / 2).await;
+            let acks = vec![taken.pop().unwrap().receipt.unwrap()];
+            let began = Instant::now();
+            let settled = queue.engine.ack("ns".into(), acks).await.unwrap();
+            assert!(settled[0].is_ok() && began.elapsed() < SECOND / 10, "{settled:?}");
+        }
+        let commits = queue.db.lock().commits - before;
+        assert!(commits < 30, "{commits} commits in 3 s");
+        queue.heal();
+    };
+    let (delivered, ()) = tokio::join!(waiting, acking);
+    assert_eq!(delivered.unwrap().unwrap().len(), 1, "the lease that waited is committed");
+    let stored = timeout(3 * SECOND, async { while queue.put(1).await.pop().unwrap().is_err() {} });
+    stored.await.expect("new items are taken again");
+}
+
+/// Even a batch of acks alone is not repeated without a pause.
+#[tokio::test(start_paused = true)]
+async fn a_disk_without_room_for_acks_is_tried_with_pauses() {
+    let queue = Queue::start().await;
+    queue.put(1).await.pop().unwrap().unwrap();
+    let acks = vec![queue.get(1).await.pop().unwrap().receipt.unwrap()];
+    queue.fail(ErrorClass::DiskFull);
+    let before = queue.db.lock().commits;
+    let ack = queue.engine.ack("ns".into(), acks);
+    let healing = async {
+        sleep(3 * SECOND).await;
+        let commits = queue.db.lock().commits - before;
+        assert!((4..20).contains(&commits), "{commits} commits in 3 s");
+        queue.heal();
+    };
+    let (settled, ()) = tokio::join!(ack, healing);
+    assert!(settled.unwrap()[0].is_ok(), "it waited, and is committed");
+}
+
+/// Stale acks are looked up many at a time, and keep no other read waiting.
+#[tokio::test(start_paused = true)]
+async fn many_stale_acks_are_few_reads() {
+    let queue = Queue::with(Settings { index_bytes: 0, ..Settings::default() }).await;
+    queue.put(1).await.pop().unwrap().unwrap();
+    let stale = queue.get(1).await.pop().unwrap().receipt.unwrap();
+    let stale = Receipt { nonce: stale.nonce ^ 1, item: ItemId { seq: Seq(9_999), ..stale.item }, ..stale };
+    queue.put_items(vec![item(2)]).await.pop().unwrap().unwrap();
+    queue.db.lock().faults.read_ms = (200, 200);
+    let before = queue.db.lock().operations;
+    let mut calls = JoinSet::new();
+    for _ in 0..50 {
+        let engine = queue.engine.clone();
+        calls.spawn(async move { engine.ack("hostile".into(), vec![stale; 100]).await });
+    }
+    sleep(Duration::from_millis(10)).await;
+    let began = Instant::now();
+    assert_eq!(queue.get(2).await.len(), 1);
+    assert!(began.elapsed() < SECOND, "its body was read beside them: {:?}", began.elapsed());
+    while let Some(settled) = calls.join_next().await {
+        let settled = settled.unwrap().unwrap();
+        let lost = |one: &&Settled| one.as_ref().unwrap_err().reason == Reason::LeaseLost;
+        assert_eq!(settled.iter().find(|one| !lost(one)), None);
+    }
+    let operations = queue.db.lock().operations - before;
+    assert!(operations < 60, "{operations} operations for 5,000 stale acks");
+    let status = queue.engine.status().await.unwrap();
+    assert_eq!(status.shards[0].breaker, BreakerPhase::Closed);
 }

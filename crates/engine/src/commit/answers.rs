@@ -122,7 +122,7 @@ pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
     for planned in undone.refused {
         match planned {
             Planned::Enqueue { part, .. } => refuse_enqueue(&mut core.calls, &part, refusal),
-            Planned::Lease { part, .. } => delivery::lease_refused(core, index, &part),
+            Planned::Lease { part, .. } => delivery::lease_unstorable(core, index, &part, refusal),
             Planned::Settle(settle) => core.calls.settle_refused(&settle.request, refusal.clone()),
             Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
             Planned::Restore(_) | Planned::MoveLease(_) => {}

@@ -1,7 +1,7 @@
 //! From committed leases to one answer. A poll is answered when every shard has answered, or when the rest
 //! is late.
 
-use forebay_types::{ItemId, Monotonic, Receipt, ShardId, Timestamp};
+use forebay_types::{ItemId, Monotonic, Receipt, Refusal, ShardId, Timestamp};
 
 use super::{
     answer, merge,
@@ -44,6 +44,17 @@ pub(crate) fn lease_lost(core: &mut Core, index: ShardIndex, part: &ShardLease) 
         leases.look_again = true;
     }
     share_ended(core, index, part.poll, Vec::new());
+}
+
+/// A lease can't be stored. The poll would find the same items again at once, so it is refused, unless other
+/// shards have items for it.
+pub(crate) fn lease_unstorable(core: &mut Core, index: ShardIndex, part: &ShardLease, refusal: &Refusal) {
+    match core.polls.leases_mut(part.poll) {
+        Some(leases) if leases.items.is_empty() && leases.left <= 1 => {
+            answer::refuse(core, part.poll, refusal.clone());
+        }
+        _ => lease_refused(core, index, part),
+    }
 }
 
 /// A batch that was to hand items to a poll did not happen: the poll waits again.

@@ -104,7 +104,7 @@ fn resolved(core: &mut Core, index: ShardIndex, verdict: Verdict, took: Duration
         }
         Verdict::Unstorable { why, bad } => {
             metrics::counter!("forebay_poisoned_batches_total").increment(1);
-            let undone = shard.unstorable(&why, &bad);
+            let undone = shard.unstorable(&why, &bad, at);
             self::undone(core, index, undone);
         }
         Verdict::DiskFull => {

@@ -4,6 +4,7 @@ use forebay_store::{Checkpoint, HighWaterMarks, LeaseEntry, TopicCounts, TopicRo
 use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
 use super::{
+    disk_room::Need,
     ready::item::ReadyItem,
     work::{ReservedItem, SettleRequest, ShardEnqueue, ShardLease, SweepPage},
 };
@@ -17,6 +18,10 @@ pub(crate) struct InFlight {
     pub sent_at: Monotonic,
     /// How many rows it has.
     pub rows: usize,
+    /// How much room on the disk it needs.
+    pub need: Need,
+    /// It records the set of shards.
+    pub records_topology: bool,
     /// The highest values given out, this batch included.
     pub marks: HighWaterMarks,
     /// Topics that it creates.
@@ -48,6 +53,18 @@ impl InFlight {
             Some(Planned::Enqueue { part, .. }) => part.request.is_some() && part.items.len() > 1,
             _ => false,
         }
+    }
+
+    /// It does something beside what waits: see `batch/builder.rs::may_do_upkeep`.
+    pub fn does_upkeep(&self) -> bool {
+        let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
+        let rows = self.folds.len() + self.dropped.len();
+        rows > 0 || self.records_topology || self.planned.iter().any(moves)
+    }
+
+    /// It does upkeep and nothing else.
+    pub fn is_upkeep(&self) -> bool {
+        self.page.is_none() && self.planned.iter().all(|planned| matches!(planned, Planned::MoveLease(_)))
     }
 
     /// What the batch does, if it is one thing and no sweep's page is with it. Who is handed its items does
@@ -171,6 +188,8 @@ pub(crate) struct PlannedPage {
     pub page: SweepPage,
     /// Rows that the batch deals with. The others have to be looked at again.
     pub done: Vec<bool>,
-    /// Where the sweep continues.
+    /// Where the sweep continues, as it is stored: no row lies below it.
     pub checkpoint: Timestamp,
+    /// Where it continues in memory: below it are only rows that are left alone.
+    pub cursor: Timestamp,
 }

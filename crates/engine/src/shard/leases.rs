@@ -100,6 +100,15 @@ impl Leases {
         }
     }
 
+    /// The end of a delivery can't be stored: it is tried again after `deadline`. The store has the old one.
+    pub fn postpone(&mut self, seq: Seq, deadline: Timestamp) {
+        let Some(LeasePosition { row, position }) = self.positions.get(&seq).copied() else { return };
+        let Some(row) = self.rows.get_mut(&row) else { return broken("an open delivery has its row") };
+        let old = std::mem::replace(&mut row.row.entries[position].deadline, deadline);
+        self.deadlines.remove(&(old, seq));
+        self.deadlines.insert((deadline, seq));
+    }
+
     /// Where an item's delivery is in the log.
     pub fn position(&self, seq: Seq) -> Option<LeasePosition> {
         self.positions.get(&seq).copied()

@@ -11,6 +11,7 @@ mod check;
 mod counts;
 mod dedupe;
 mod dedupe_keys;
+mod disk_room;
 mod evict;
 pub(crate) mod fair_queue;
 mod generations;
@@ -54,9 +55,9 @@ pub(crate) use self::{
     topics::NamedTopic,
 };
 use self::{
-    budget::Budget, dedupe_keys::DedupeKeys, fair_queue::FairQueue, generations::Generations,
-    in_flight::InFlight, leases::Leases, locates::Locates, prefetches::Prefetches, sweeper::Sweeps, tenure::Tenure,
-    topics::TopicTable,
+    budget::Budget, dedupe_keys::DedupeKeys, disk_room::DiskRoom, fair_queue::FairQueue,
+    generations::Generations, in_flight::InFlight, leases::Leases, locates::Locates, prefetches::Prefetches,
+    sweeper::Sweeps, tenure::Tenure, topics::TopicTable,
 };
 use crate::{
     api::Settings,
@@ -116,6 +117,10 @@ pub(crate) struct OwnedShard {
     vanished: usize,
     /// Settlements whose deliveries are over.
     locates: Locates,
+    /// What the disk has room for.
+    disk: DiskRoom,
+    /// Batches do no upkeep before: the database refused it.
+    upkeep_after: Monotonic,
 }
 
 /// What a take-over found.
@@ -182,6 +187,8 @@ impl OwnedShard {
             timeouts_after,
             vanished: 0,
             locates: Locates::default(),
+            disk: DiskRoom::default(),
+            upkeep_after: Monotonic::default(),
         }
     }
 

@@ -36,8 +36,11 @@ impl OwnedShard {
         if self.in_flight.is_some() {
             return None;
         }
+        if self.disk.is_barren(moment.at) {
+            return None;
+        }
         let rows = self.waiting_rows() + self.restores.sum().rows;
-        let due = self.new_topology.is_some()
+        let due = self.new_topology.is_some() && moment.at >= self.upkeep_after
             || self.sweeps.has_page()
             || self.leases.next_deadline().is_some_and(|end| end <= moment.now)
                 && moment.at >= self.timeouts_after
@@ -55,6 +58,9 @@ impl OwnedShard {
         let batch = match &self.in_flight {
             Some(_) => None,
             None if deferred => None,
+            None if self.disk.is_barren(moment.at) => {
+                [self.disk.next_try(moment.at), self.sweeps.next_wake(moment)].into_iter().flatten().min()
+            }
             None => [self.next_batch_due(moment), self.sweeps.next_wake(moment)].into_iter().flatten().min(),
         };
         let generations = self.generations.next_wake(&self.settings, moment.now, moment.at);
@@ -69,6 +75,7 @@ impl OwnedShard {
 
     /// When a topic has been empty for so long that it is dropped.
     fn topic_drop_due(&self) -> Option<Monotonic> {
-        self.topics.next_unused().map(|(since, _)| since.plus(self.settings.idle_topic))
+        let since = self.topics.next_unused().map(|(since, _)| since);
+        since.map(|since| since.plus(self.settings.idle_topic).max(self.upkeep_after))
     }
 }

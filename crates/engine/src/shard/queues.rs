@@ -37,6 +37,7 @@ impl OwnedShard {
 
     /// Items wait for the next batch. They were charged, and their keys are held.
     pub fn enqueue(&mut self, part: ShardEnqueue) {
+        self.disk.set_fertile();
         self.enqueues.push(part);
     }
 
@@ -57,6 +58,7 @@ impl OwnedShard {
 
     /// A delivery is to be ended or extended.
     pub fn settle(&mut self, request: SettleRequest) {
+        self.disk.set_fertile();
         self.settles.push(request);
     }
 
@@ -64,6 +66,7 @@ impl OwnedShard {
     pub fn restore(&mut self, mut reserved: ReservedItem) {
         reserved.item.attributes.deliveries += 1;
         let restore = self.restore_of(reserved);
+        self.disk.set_fertile();
         self.restores.push(restore);
     }
 
@@ -83,6 +86,7 @@ impl OwnedShard {
         let bodyless = part.items.iter().filter(|reserved| reserved.item.body.is_none());
         let missing: Vec<Seq> = bodyless.map(|reserved| reserved.key.seq).collect();
         if missing.is_empty() {
+            self.disk.set_fertile();
             self.leasing.push(part);
         } else {
             self.awaiting_bodies.insert(read, part);
@@ -107,6 +111,7 @@ impl OwnedShard {
         if part.items.is_empty() {
             return BodiesRead { failed: Some(part), wrong_memory };
         }
+        self.disk.set_fertile();
         self.leasing.push(part);
         BodiesRead { failed: None, wrong_memory }
     }

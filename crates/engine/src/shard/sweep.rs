@@ -15,6 +15,7 @@ impl OwnedShard {
 
     /// A sweep's scan ended.
     pub fn scanned(&mut self, sweep: Sweep, read: u64, rows: Vec<DueRow>, next: Option<Timestamp>) {
+        self.disk.set_fertile();
         self.sweeps.scanned(sweep, read, rows, next);
     }
 

@@ -8,7 +8,7 @@ use forebay_types::{Monotonic, Seq, Timestamp};
 use rustc_hash::FxHashSet;
 
 use super::{
-    in_flight::InFlight,
+    in_flight::{InFlight, PlannedPage},
     work::{ScanRequest, SweepPage},
 };
 use crate::{
@@ -30,8 +30,12 @@ pub(super) struct Sweeper {
     pub sweep: Sweep,
     /// No row lies below it. Committed.
     pub checkpoint: Timestamp,
-    /// No row lies below it, as far as is known; `MAX`: there is none.
+    /// Scans begin here: below it are only rows that are left alone. Never before the checkpoint.
+    cursor: Timestamp,
+    /// No other row lies below it, as far as is known; `MAX`: there is none.
     next: Timestamp,
+    /// Items whose rows can't be stored. They are left alone until the shard is taken over anew.
+    parked: FxHashSet<Seq>,
     /// The next scan begins no sooner.
     not_before: Monotonic,
     /// The scan under way, or whose page is on the way to a batch.
@@ -55,7 +59,16 @@ struct Scan {
 
 impl Sweeper {
     fn new(sweep: Sweep, checkpoint: Timestamp) -> Self {
-        Self { sweep, checkpoint, next: checkpoint, not_before: Monotonic::default(), scan: None, moved: 0 }
+        Self {
+            sweep,
+            checkpoint,
+            cursor: checkpoint,
+            next: checkpoint,
+            parked: FxHashSet::default(),
+            not_before: Monotonic::default(),
+            scan: None,
+            moved: 0,
+        }
     }
 
     /// Begins a scan if one is due. `in_flight_min`: the earliest time of a row that the batch in flight
@@ -69,12 +82,13 @@ impl Sweeper {
             return None;
         }
         self.scan = Some(Scan { id, to, invalidated: FxHashSet::default(), low: Timestamp::MAX });
-        Some(ScanRequest { sweep: self.sweep, from: self.checkpoint, to, limit: PAGE_ROWS_MAX })
+        Some(ScanRequest { sweep: self.sweep, from: self.cursor, to, limit: PAGE_ROWS_MAX })
     }
 
     /// A row was committed.
     fn added(&mut self, time: Timestamp) {
         self.next = self.next.min(time);
+        self.cursor = self.cursor.min(time);
         if let Some(scan) = &mut self.scan {
             scan.low = scan.low.min(time);
         }
@@ -117,14 +131,26 @@ impl Sweeper {
     }
 
     /// A page was committed, and with it the checkpoint.
-    fn committed(&mut self, checkpoint: Timestamp, moved: usize, left_some: bool, at: Monotonic) {
+    fn committed(&mut self, planned: &PlannedPage, moved: usize, left_some: bool, at: Monotonic) {
         self.scan = None;
-        self.checkpoint = checkpoint;
-        self.next = checkpoint;
+        self.checkpoint = planned.checkpoint;
+        self.cursor = planned.cursor;
+        self.next = planned.cursor;
         self.moved += moved as u64;
         if left_some {
             self.not_before = at.plus(LEFT_OVER_PAUSE);
         }
+    }
+
+    /// The row of this item can't be stored. Its page is forgotten, and the scan is made again without it.
+    fn park(&mut self, seq: Option<Seq>, at: Monotonic) {
+        self.parked.extend(seq);
+        self.failed(at);
+    }
+
+    /// The row of this item can't be stored.
+    pub fn is_parked(&self, seq: Seq) -> bool {
+        self.parked.contains(&seq)
     }
 
     /// The scan may show the past of this item.
@@ -244,15 +270,13 @@ impl Sweeps {
     }
 
     /// A page was committed, and with it the checkpoint.
-    pub fn page_committed(
-        &mut self,
-        sweep: Sweep,
-        checkpoint: Timestamp,
-        moved: usize,
-        left_some: bool,
-        at: Monotonic,
-    ) {
-        self.get_mut(sweep).committed(checkpoint, moved, left_some, at);
+    pub fn page_committed(&mut self, planned: &PlannedPage, moved: usize, left_some: bool, at: Monotonic) {
+        self.get_mut(planned.page.sweep).committed(planned, moved, left_some, at);
+    }
+
+    /// The row of this item can't be stored: it is left alone. The sweep's page is forgotten.
+    pub fn park(&mut self, sweep: Sweep, seq: Option<Seq>, at: Monotonic) {
+        self.get_mut(sweep).park(seq, at);
     }
 
     /// When [`Sweeps::begin`] has something to do. `None`: a scan is under way, or nothing waits for its

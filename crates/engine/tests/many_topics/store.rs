@@ -158,7 +158,7 @@ impl Reader for Connection {
         Ok(Vec::new())
     }
 
-    async fn locate(&self, _: Seq) -> Result<ItemLocation, StoreError> {
+    async fn locate(&self, _: &[Seq]) -> Result<Vec<ItemLocation>, StoreError> {
         Ok(ItemLocation::Gone)
     }
 }

@@ -45,6 +45,8 @@ pub struct Faults {
     pub unkilled: u32,
     /// The disk is full: inserts are refused.
     pub disk_full: bool,
+    /// The disk is so full that leases are refused too.
+    pub disk_full_for_leases: bool,
     /// Everything fails.
     pub down: bool,
 }
@@ -71,6 +73,7 @@ impl Faults {
             forgets: 0,
             unkilled: 0,
             disk_full: false,
+            disk_full_for_leases: false,
             down: false,
         }
     }

@@ -151,7 +151,9 @@ impl FakeWriter {
             }
             return rolled_back(class, "rolled back by chance");
         }
-        if state.faults.disk_full && !batch.inserts.is_empty() {
+        let full = state.faults.disk_full && !batch.inserts.is_empty()
+            || state.faults.disk_full_for_leases && !batch.leases.is_empty();
+        if full {
             return rolled_back(ErrorClass::DiskFull, "the disk is full");
         }
         if is_poisoned(batch) {

@@ -44,7 +44,11 @@ impl OwnedShard {
     pub fn committed(&mut self, last: u64, at: Monotonic, took: Duration) -> Option<Committed> {
         let mut batch = self.in_flight.take()?;
         self.tenure.committed(&self.settings, &batch, last, took);
-        let topology_recorded = self.new_topology.take().is_some();
+        let topology_recorded = batch.records_topology && self.new_topology.take().is_some();
+        if self.disk.went_through(batch.need) {
+            let id = self.id;
+            tracing::info!(shard.id = id.0, "the disk of shard {id} has room again");
+        }
         // After a row that can't be stored, batches grow again with each one that is committed.
         let whole = self.settings.batch_rows;
         self.rows_max = self.rows_max.map(|rows| rows * 2).filter(|rows| *rows < whole);
@@ -138,14 +142,17 @@ impl OwnedShard {
     }
 
     /// A sweep's page was committed. Returns how many items expired.
-    fn apply_page(&mut self, planned: PlannedPage, at: Monotonic) -> u64 {
-        let PlannedPage { page, done, checkpoint } = planned;
-        let left_some = done.contains(&false);
-        let (mut moved, mut expired) = (0, 0);
-        for (row, _) in page.rows.into_iter().zip(done).filter(|(_, done)| *done) {
-            moved += 1;
+    fn apply_page(&mut self, mut planned: PlannedPage, at: Monotonic) -> u64 {
+        let (mut moved, mut expired, mut left_some) = (0, 0, false);
+        let (sweep, rows) = (planned.page.sweep, std::mem::take(&mut planned.page.rows));
+        for (row, done) in rows.into_iter().zip(&planned.done) {
             let (topic, seq) = (row.topic, row.item.key.seq);
-            match page.sweep {
+            if !done {
+                left_some |= !self.sweeps.get(sweep).is_parked(seq);
+                continue;
+            }
+            moved += 1;
+            match sweep {
                 Sweep::Due => {
                     self.invalidate(topic, seq);
                     let (key, item) = ReadyItem::from_row(row.item);
@@ -159,7 +166,7 @@ impl OwnedShard {
                 }
             }
         }
-        self.sweeps.page_committed(page.sweep, checkpoint, moved, left_some, at);
+        self.sweeps.page_committed(&planned, moved, left_some, at);
         expired
     }
 }

@@ -11,9 +11,10 @@ use crate::{
     clock::Moment,
     shard::{
         OwnedShard,
+        disk_room::Need,
         in_flight::{InFlight, Planned, PlannedPage},
         leases::LeasePosition,
-        work::SettleRequest,
+        work::{SettleRequest, SweepPage},
     },
 };
 
@@ -33,6 +34,8 @@ pub(super) struct BatchBuilder<'a> {
     pub page: Option<PlannedPage>,
     /// The most rows that it may have.
     pub rows_max: usize,
+    /// The most room on the disk that it may need.
+    pub allowed: Need,
     /// Rows so far.
     pub rows: usize,
     /// Bytes of new items so far.
@@ -79,18 +82,53 @@ pub(crate) struct Built {
     pub handed_off: BTreeSet<u64>,
 }
 
+impl PageShare {
+    /// Of a page of which nothing is decided yet.
+    pub fn new(page: &SweepPage) -> Self {
+        let done = Vec::with_capacity(page.rows.len());
+        Self { done, left_min: Timestamp::MAX, parked_min: Timestamp::MAX }
+    }
+
+    /// The next row has to be looked at again.
+    pub fn leave(&mut self, at: Timestamp) {
+        self.done.push(false);
+        self.left_min = self.left_min.min(at);
+    }
+
+    /// The next row can't be stored and is left alone.
+    pub fn park(&mut self, at: Timestamp) {
+        self.done.push(false);
+        self.parked_min = self.parked_min.min(at);
+    }
+}
+
+impl Built {
+    /// There is nothing to commit.
+    pub fn nothing() -> Self {
+        let (stale, nothing_consumed, handed_off) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Self { batch: None, atomic: false, rows: 0, stale, nothing_consumed, handed_off }
+    }
+}
+
 /// What a batch takes of a sweep's page.
 pub(super) struct PageShare {
     /// Rows that it deals with, in the order of the page.
     pub done: Vec<bool>,
     /// The earliest time of the others.
     pub left_min: Timestamp,
+    /// The earliest time of those that can't be stored and are left alone.
+    pub parked_min: Timestamp,
 }
 
 impl<'a> BatchBuilder<'a> {
     /// An empty batch.
-    pub fn new(shard: &'a mut OwnedShard, node: Moment, rng: &'a mut StdRng, topics_left: usize) -> Self {
-        let moment = shard.time.moment(node);
+    pub fn new(
+        shard: &'a mut OwnedShard,
+        moment: Moment,
+        allowed: Need,
+        rng: &'a mut StdRng,
+        topics_left: usize,
+    ) -> Self {
         let marks = shard.tenure.marks;
         Self {
             moment,
@@ -99,6 +137,7 @@ impl<'a> BatchBuilder<'a> {
             planned: Vec::new(),
             page: None,
             rows_max: shard.rows_max.unwrap_or(shard.settings.batch_rows),
+            allowed,
             rows: 0,
             bytes: 0,
             claimed: FxHashSet::default(),
@@ -117,8 +156,23 @@ impl<'a> BatchBuilder<'a> {
         }
     }
 
+    /// Rows of a sweep's page that it may deal with.
+    pub fn page_rows_max(&self) -> usize {
+        if self.is_bisecting() { self.rows_max } else { usize::MAX }
+    }
+
+    /// Whether it may do upkeep beside what waits: record the set of shards, fold counts, rewrite a lease
+    /// row, drop topics. While a bad row is searched, upkeep stands alone.
+    pub fn may_do_upkeep(&self) -> bool {
+        let alone = self.rows == 0 && self.page.is_none();
+        self.moment.at >= self.shard.upkeep_after && (alone || !self.is_bisecting())
+    }
+
     /// The first batch of an owner with another set of shards records it.
     pub fn record_topology(&mut self) {
+        if self.allowed < Need::Rows || !self.may_do_upkeep() {
+            return;
+        }
         self.batch.topology_history = self.shard.new_topology.clone();
         self.rows += usize::from(self.batch.topology_history.is_some());
     }
@@ -177,20 +231,25 @@ impl<'a> BatchBuilder<'a> {
     pub fn finish(mut self, handed_off: BTreeSet<u64>) -> Built {
         if self.rows == 0 && self.page.is_none() {
             let (stale, nothing_consumed) = (self.stale, self.nothing_consumed);
-            return Built { batch: None, atomic: false, rows: 0, stale, nothing_consumed, handed_off };
+            return Built { stale, nothing_consumed, handed_off, ..Built::nothing() };
         }
         for (id, positions) in &self.closing {
             self.batch.lease_changes.extend(self.shard.leases.after_closing(*id, positions));
         }
         let lowered = self.move_checkpoints();
         self.deltas.retain(|_, delta| *delta != TopicCounts::default());
-        let folds = self.shard.topics.fold(&mut self.batch, &self.deltas);
+        let folds = match self.may_do_upkeep() {
+            true => self.shard.topics.fold(&mut self.batch, &self.deltas),
+            false => Vec::new(),
+        };
         self.batch.count_deltas = self.deltas.into_iter().collect();
         self.batch.marks = Some(self.marks);
         let in_flight = InFlight {
             number: self.batch.number,
             sent_at: self.moment.at,
             rows: self.rows,
+            need: Need::of(&self.batch),
+            records_topology: self.batch.topology_history.is_some(),
             marks: self.marks,
             new_topics: self.batch.new_topics.clone(),
             dropped: self.batch.drop_topics.clone(),

@@ -7,6 +7,7 @@ use super::{builder::BatchBuilder, remembered_answer::encode};
 use crate::{
     planted::{Bug, on},
     shard::{
+        disk_room::Need,
         fair_queue::{Turn, weight},
         in_flight::{Planned, StoredItem},
         work::{AdmittedItem, Cost, ShardEnqueue},
@@ -22,6 +23,9 @@ type TopicsOf<'a> = &'a dyn Fn(&str) -> usize;
 /// Adds enqueues that wait, until the batch has so many rows. A call without a request id is cut where it
 /// does not fit, or where its tenant's turn ends.
 pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: TopicsOf<'_>) {
+    if builder.allowed < Need::Items {
+        return;
+    }
     builder.shard.enqueues.begin(rows.saturating_sub(builder.rows));
     while builder.rows < rows {
         let room = Room {

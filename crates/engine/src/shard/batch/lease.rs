@@ -8,6 +8,7 @@ use super::builder::BatchBuilder;
 use crate::{
     invariant::broken,
     shard::{
+        disk_room::Need,
         fair_queue::Turn,
         in_flight::{Leased, Planned},
         work::{ReservedItem, Restore, ShardLease},
@@ -17,6 +18,9 @@ use crate::{
 /// Adds leases that wait, until the batch has so many rows. A poll's share is not cut: the first may be
 /// longer.
 pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, rows: usize) {
+    if builder.allowed < Need::Rows {
+        return;
+    }
     let mut first = true;
     builder.shard.leasing.begin(rows.saturating_sub(builder.rows));
     while builder.rows < rows {
@@ -63,6 +67,9 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
 
 /// Adds at-most-once items that nobody received, until the batch has so many rows: they are inserted again.
 pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, rows: usize) {
+    if builder.allowed < Need::Items {
+        return;
+    }
     builder.shard.restores.begin(rows.saturating_sub(builder.rows));
     while builder.rows < rows {
         let Some(Turn { work, .. }) = builder.shard.restores.pop(|_| true) else { break };
@@ -88,7 +95,7 @@ pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, rows: usize) {
 
 /// Rewrites a lease row that is mostly closed: what is still open moves to this batch's row.
 pub(super) fn compact(builder: &mut BatchBuilder<'_>) {
-    if builder.is_bisecting() || builder.rows == 0 {
+    if builder.rows == 0 || builder.allowed < Need::Rows || !builder.may_do_upkeep() {
         return;
     }
     let Some(row) = builder.shard.leases.sparse() else { return };

@@ -47,8 +47,12 @@ impl OwnedShard {
     pub fn build(&mut self, context: BuildContext<'_>) -> Built {
         debug_assert!(self.in_flight.is_none(), "one batch is in flight at a time");
         let BuildContext { moment, rng, topics_of, topics_left, waiting } = context;
-        let mut builder = BatchBuilder::new(self, moment, rng, topics_left);
-        builder.record_topology();
+        let moment = self.time.moment(moment);
+        let Some(allowed) = self.disk.allowed(moment.at) else {
+            self.disk.set_barren(moment.at);
+            return Built::nothing();
+        };
+        let mut builder = BatchBuilder::new(self, moment, allowed, rng, topics_left);
         let (before, shares) = (builder.rows, Shares::of(&builder));
         let rows = |class| before + shares.up_to(class);
         settle::add_requests(&mut builder, rows(Class::Settlement));
@@ -60,9 +64,13 @@ impl OwnedShard {
         settle::add_requests(&mut builder, rows(Class::Enqueue));
         sweep::add_page(&mut builder);
         let handed_off = handoff::add_handoffs(&mut builder, waiting);
+        builder.record_topology();
         lease::compact(&mut builder);
         sweep::drop_idle_topics(&mut builder);
         let built = builder.finish(handed_off);
+        if built.batch.is_none() {
+            self.disk.set_barren(moment.at);
+        }
         self.debug_check();
         built
     }

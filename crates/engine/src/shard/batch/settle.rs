@@ -14,6 +14,8 @@ use crate::{
     api::NackAction,
     planted::{Bug, on},
     shard::{
+        OwnedShard,
+        disk_room::Need,
         fair_queue::Turn,
         in_flight::{Planned, PlannedSettle, SettleEffect},
         ready::item::ReadyItem,
@@ -30,7 +32,8 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, rows: usize) {
     builder.shard.settles.begin(rows.saturating_sub(builder.rows));
     while builder.rows < rows {
         let Some(Turn { work: request, .. }) = builder.shard.settles.pop(|_| true) else { break };
-        if builder.claimed.contains(&request.receipt.item.seq) {
+        let held_back = builder.shard.need_of(&request, builder.moment.now) > builder.allowed;
+        if held_back || builder.claimed.contains(&request.receipt.item.seq) {
             deferred.push(request);
         } else {
             add(builder, request);
@@ -44,10 +47,36 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, rows: usize) {
 /// How many leases the batch may end because they timed out.
 pub(super) fn timeouts_due(builder: &BatchBuilder<'_>) -> usize {
     let shard = &builder.shard;
-    if builder.moment.at < shard.timeouts_after {
+    if builder.moment.at < shard.timeouts_after || builder.allowed < Need::Rows {
         return 0;
     }
     shard.leases.timed_out(builder.moment.now).take(TIMEOUTS_MAX).count()
+}
+
+impl OwnedShard {
+    /// How much room on the disk a settlement needs.
+    fn need_of(&self, request: &SettleRequest, now: Timestamp) -> Need {
+        let Some(lease) = self.leases.get(request.receipt.item.seq) else { return Need::Nothing };
+        match request.kind {
+            SettleKind::Ack => Need::Nothing,
+            SettleKind::Extend { .. } => Need::Rows,
+            SettleKind::Nack { action: NackAction::Release(_), .. } => Need::Rows,
+            SettleKind::Nack { action: NackAction::DeadLetter, .. } => Need::Items,
+            SettleKind::Nack { action: NackAction::Fail(_), .. } | SettleKind::LeaseTimeout => {
+                need_of_failure(lease, now)
+            }
+        }
+    }
+}
+
+/// How much room on the disk a failed delivery needs.
+fn need_of_failure(lease: &LeaseEntry, now: Timestamp) -> Need {
+    let attributes = &lease.attributes;
+    match after_failure(attributes.failures + 1, attributes.max_attempts, attributes.expires_at, now) {
+        Ending::Again => Need::Rows,
+        Ending::Dead => Need::Items,
+        Ending::Expired => Need::Nothing,
+    }
 }
 
 /// Adds the ends of leases that timed out, until the batch has so many rows. An ack that waits comes first.
@@ -61,6 +90,7 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, rows: usize) {
     let shard = builder.shard.id;
     let timed_out: Vec<SettleRequest> = (builder.shard.leases.timed_out(builder.moment.now))
         .filter(|lease| !builder.claimed.contains(&lease.seq) && !waiting.contains(&lease.seq))
+        .filter(|lease| need_of_failure(lease, builder.moment.now) <= builder.allowed)
         .take(room)
         .map(|lease| SettleRequest {
             namespace: builder.shard.namespace_of(lease.topic),

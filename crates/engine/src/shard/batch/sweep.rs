@@ -7,7 +7,7 @@ use super::{
     builder::{BatchBuilder, PageShare},
     sweep_due, sweep_expiry,
 };
-use crate::shard::in_flight::PlannedPage;
+use crate::shard::{disk_room::Need, in_flight::PlannedPage};
 
 /// Topics that one batch drops.
 const DROPS_MAX: usize = 64;
@@ -18,18 +18,25 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
         return;
     }
     let Some(page) = builder.shard.sweeps.take_page() else { return };
-    let PageShare { done, left_min } = match page.sweep {
+    if page.sweep == Sweep::Due && builder.allowed < Need::Rows {
+        return builder.shard.sweeps.put_back(page);
+    }
+    let PageShare { done, left_min, parked_min } = match page.sweep {
         Sweep::Due => sweep_due::promote(builder, &page),
         Sweep::Expiry => sweep_expiry::expire(builder, &page),
     };
     builder.rows += done.iter().filter(|done| **done).count();
     let low = left_min.min(builder.earliest_added(page.sweep));
-    let checkpoint = builder.shard.sweeps.get(page.sweep).target(&page, low);
-    builder.page = Some(PlannedPage { page, done, checkpoint });
+    let sweeper = builder.shard.sweeps.get(page.sweep);
+    let (checkpoint, cursor) = (sweeper.target(&page, low.min(parked_min)), sweeper.target(&page, low));
+    builder.page = Some(PlannedPage { page, done, checkpoint, cursor });
 }
 
 /// Drops topics that have been empty for long. They stay listed until that is committed.
 pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
+    if !builder.may_do_upkeep() {
+        return;
+    }
     let (now, keep) = (builder.moment.at, builder.shard.settings.idle_topic);
     let long = builder.shard.topics.unused().take_while(|(since, _)| now.since(*since) >= keep);
     let unused = long.map(|(_, id)| id).filter(|id| !builder.counts(*id));

@@ -1,18 +1,30 @@
 //! The sweep of due items: items that waited for their time become ready.
 
 use forebay_store::DueKey;
-use forebay_types::Timestamp;
 
 use super::builder::{BatchBuilder, PageShare};
 use crate::shard::work::SweepPage;
 
-/// Puts a page into the batch.
+/// Puts a page into the batch, but for rows that can't be stored.
 pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageShare {
+    let mut share = PageShare::new(page);
+    let mut room = builder.page_rows_max();
     // Only sweeps touch a scheduled item, and they take turns: the page is right.
     for row in &page.rows {
-        builder.batch.promotes.push(DueKey { at: row.at, seq: row.item.key.seq });
+        let seq = row.item.key.seq;
+        if builder.shard.sweeps.due.is_parked(seq) {
+            share.park(row.at);
+            continue;
+        }
+        if room == 0 {
+            share.leave(row.at);
+            continue;
+        }
+        room -= 1;
+        share.done.push(true);
+        builder.batch.promotes.push(DueKey { at: row.at, seq });
         builder.count(row.topic, 1, -1, 0);
-        builder.claimed.insert(row.item.key.seq);
+        builder.claimed.insert(seq);
     }
-    PageShare { done: vec![true; page.rows.len()], left_min: Timestamp::MAX }
+    share
 }

@@ -7,22 +7,26 @@ use forebay_types::Timestamp;
 use super::builder::{BatchBuilder, PageShare};
 use crate::shard::work::SweepPage;
 
-/// Puts a page into the batch, but for rows whose items are elsewhere.
+/// Puts a page into the batch, but for rows whose items are elsewhere, or that can't be stored.
 pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageShare {
-    let mut done = Vec::with_capacity(page.rows.len());
-    let mut left_min = Timestamp::MAX;
+    let mut share = PageShare::new(page);
+    let mut room = builder.page_rows_max();
     for row in &page.rows {
         let seq = row.item.key.seq;
         let shard = &builder.shard;
+        if shard.sweeps.expiry.is_parked(seq) {
+            share.park(row.at);
+            continue;
+        }
         let elsewhere = shard.sweeps.expiry.is_invalidated(seq)
             || builder.claimed.contains(&seq)
             || shard.reserved.contains(&seq);
-        if elsewhere {
-            left_min = left_min.min(row.at);
-            done.push(false);
+        if elsewhere || room == 0 {
+            share.leave(row.at);
             continue;
         }
-        done.push(true);
+        room -= 1;
+        share.done.push(true);
         builder.batch.expiry_deletes.push(DueKey { at: row.at, seq });
         if shard.leases.get(seq).is_some() {
             continue;
@@ -37,5 +41,5 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
             builder.count(row.topic, -1, 0, 0);
         }
     }
-    PageShare { done, left_min }
+    share
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_types::{Monotonic, Reason, Refusal, Seq, TopicId, TopicName};
+use forebay_types::{ItemId, Monotonic, Reason, Refusal, Seq, TopicId, TopicName};
 
 use crate::{
     planted::{Bug, on},
@@ -15,8 +15,10 @@ use crate::{
     },
 };
 
-/// How long enqueues are refused after the disk was full.
-const DISK_FULL_PAUSE: Duration = Duration::from_secs(1);
+/// Upkeep is left out for so long after the database refused it.
+const UPKEEP_PAUSE: Duration = Duration::from_secs(60);
+/// A lease whose end can't be stored lasts so much longer.
+const PARKED_LEASE: Duration = Duration::from_secs(600);
 
 /// What a batch that did not happen means to callers.
 pub(crate) struct Undone {
@@ -49,12 +51,12 @@ pub(crate) struct Abandoned {
 }
 
 impl OwnedShard {
-    /// One of the batch's rows can't be stored. The next batch is half as long, until the row is alone and is
-    /// refused. `bad`: the items that can't be stored, where the batch must not be cut.
-    pub fn unstorable(&mut self, why: &str, bad: &[Seq]) -> Option<Undone> {
+    /// One of the batch's rows can't be stored. First its upkeep is left out. Then the next batch is half as
+    /// long, until the row is alone: it is refused or left alone. `bad`: the items that can't be stored,
+    /// where the batch must not be cut.
+    pub fn unstorable(&mut self, why: &str, bad: &[Seq], at: Monotonic) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
-        let rows = batch.rows;
-        let id = self.id;
+        let (id, rows) = (self.id, batch.rows);
         tracing::warn!(
             shard.id = id.0,
             rows,
@@ -63,6 +65,11 @@ impl OwnedShard {
         );
         let message = format!("the database cannot store this item: {why}");
         let refusal = Refusal::new(Reason::InvalidField, message);
+        if batch.does_upkeep() {
+            self.leave_out_upkeep(&batch, why, at);
+            let handoffs_cancelled = self.requeue(batch);
+            return Some(self.undone(handoffs_cancelled, Vec::new(), refusal));
+        }
         let alone = rows <= 1 || batch.only().is_some_and(Planned::is_unit);
         if !bad.is_empty() {
             // The call is one unit: it is stored without them, and their refusal with it.
@@ -76,14 +83,74 @@ impl OwnedShard {
             return Some(self.undone(handoffs_cancelled, Vec::new(), refusal));
         }
         self.rows_max = None;
-        self.put_back_page(batch.page);
+        if let Some(page) = batch.page {
+            self.park_row(&page, why, at);
+        }
+        batch.planned.iter().for_each(|planned| self.leave_alone(planned, why));
         Some(self.undone(Vec::new(), batch.planned, refusal))
     }
 
-    /// The disk is full: enqueues are refused, the rest is tried again without them.
+    /// A batch with upkeep can't be stored. What waits is not held up by that.
+    fn leave_out_upkeep(&mut self, batch: &InFlight, why: &str, at: Monotonic) {
+        self.upkeep_after = at.plus(UPKEEP_PAUSE);
+        if batch.is_upkeep() {
+            let id = self.id;
+            tracing::error!(
+                shard.id = id.0,
+                why,
+                "the database refuses the upkeep of shard {id}; leaving it out for a minute"
+            );
+        }
+    }
+
+    /// The only row of a sweep's page that the batch dealt with can't be stored.
+    fn park_row(&mut self, planned: &PlannedPage, why: &str, at: Monotonic) {
+        let (sweep, rows) = (planned.page.sweep, planned.page.rows.iter().zip(&planned.done));
+        let bad = rows.filter(|(_, done)| **done).map(|(row, _)| row.item.key.seq).last();
+        if let Some(seq) = bad {
+            self.log_left_alone(seq, why);
+        }
+        self.sweeps.park(sweep, bad, at);
+    }
+
+    /// Something that nobody waits for can't be stored.
+    fn leave_alone(&mut self, planned: &Planned, why: &str) {
+        match planned {
+            // It was to be delivered at most once, and was.
+            Planned::Restore(reserved) => self.log_left_alone(reserved.key.seq, why),
+            Planned::Settle(settle) if settle.request.slot.is_none() => {
+                self.log_left_alone(settle.lease.seq, why);
+                let deadline = settle.lease.deadline.plus(PARKED_LEASE);
+                self.leases.postpone(settle.lease.seq, deadline);
+            }
+            _ => {}
+        }
+    }
+
+    fn log_left_alone(&self, seq: Seq, why: &str) {
+        let item = ItemId { shard: self.id, seq };
+        metrics::counter!("forebay_unstorable_changes_total").increment(1);
+        tracing::error!(
+            shard.id = self.id.0,
+            %item,
+            why,
+            "the database refuses a change of item {item} that no caller waits for; leaving it alone"
+        );
+    }
+
+    /// The disk is full: enqueues are refused, and what needs room is held back for a while.
     pub fn disk_full(&mut self, at: Monotonic) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
-        self.budget.set_disk_full(at.plus(DISK_FULL_PAUSE));
+        let (is_new, until) = self.disk.full(batch.need, at);
+        self.budget.set_disk_full(until);
+        metrics::counter!("forebay_disk_full_batches_total").increment(1);
+        if is_new {
+            let id = self.id;
+            tracing::error!(
+                shard.id = id.0,
+                "the disk of shard {id} is full; refusing new items, holding back what needs room"
+            );
+        }
         let (refused, rest): (Vec<Planned>, Vec<Planned>) =
             batch.planned.into_iter().partition(|planned| matches!(planned, Planned::Enqueue { .. }));
         batch.planned = rest;

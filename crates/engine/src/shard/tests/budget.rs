@@ -62,7 +62,7 @@ fn what_is_refused_is_released() {
     let mut shard = shard();
     put(&mut shard, part(1, vec![keyed()]));
     build(&mut shard, 0);
-    shard.unstorable("too long", &[]).unwrap();
+    shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!((shard.budget.bytes(), held(&shard)), (0, false));
 }
 
@@ -71,7 +71,7 @@ fn what_is_tried_again_stays_charged() {
     let mut shard = shard();
     put(&mut shard, part(1, vec![keyed(), item(0)]));
     build(&mut shard, 0);
-    shard.unstorable("too long", &[]).unwrap();
+    shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!((shard.budget.bytes(), held(&shard)), (2 * 129, true));
 }
 

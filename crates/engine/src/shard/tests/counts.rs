@@ -66,7 +66,8 @@ fn a_fold_that_did_not_happen_is_done_with_the_next_batch() {
     let mut shard = shard_with_topics(1, 5);
     put(&mut shard, part(1, items(4)));
     assert_eq!(build(&mut shard, 0).batch.unwrap().count_folds, [(T, ready(5))]);
-    shard.unstorable("too long", &[]).unwrap();
+    shard.unstorable("too long", &[], at(0)).unwrap();
+    shard.upkeep_after = at(0); // the pause is over
     assert_eq!(run(&mut shard, 0).0.count_folds, [(T, ready(5))]);
 }
 
@@ -135,8 +136,10 @@ fn a_topic_is_dropped_after_a_batch_that_did_not_happen() {
         let mut shard = shard_with_idle_topic();
         put(&mut shard, part(1, vec![item_of("u", 0), item_of("u", 0)]));
         assert_eq!(build(&mut shard, 1_000).batch.unwrap().drop_topics, [T]);
-        let undone = if disk_full { shard.disk_full(at(1_000)) } else { shard.unstorable("too long", &[]) };
+        let undone =
+            if disk_full { shard.disk_full(at(1_000)) } else { shard.unstorable("too long", &[], at(0)) };
         assert!(undone.is_some());
+        shard.upkeep_after = at(0); // the pause is over
         assert_eq!(run(&mut shard, 1_000).0.drop_topics, [T]);
     }
 }

@@ -122,7 +122,7 @@ fn a_hand_off_is_cancelled_when_the_batch_does_not_happen() {
     let mut shard = shard();
     put(&mut shard, part(1, items(2)));
     build_for(&mut shard, 0, &[(7, 2)]);
-    let undone = shard.unstorable("too long", &[]).unwrap();
+    let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!((undone.handoffs_cancelled, undone.refused.len()), (vec![7], 0));
     while !shard.enqueues.is_empty() {
         assert!(run(&mut shard, 0).0.leases.is_empty());

@@ -60,7 +60,7 @@ fn a_read_that_may_have_seen_an_undone_batch_is_not_used() {
     put(&mut shard, part(1, vec![item_of("t1", 0)]));
     build(&mut shard, 0);
     shard.prefetched(T, 1, rows(1..=4));
-    let undone = shard.unstorable("too long", &[]).unwrap();
+    let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!(undone.fetched, [TopicName::new("ns", "t1")], "its polls look again");
     assert_eq!((window_len(&shard, T), shard.prefetches.under_way()), (0, 0));
     assert_eq!(fetch(&mut shard, T, 2).after, Key::MIN);
@@ -72,7 +72,7 @@ fn a_read_that_ends_after_the_undo_is_not_used_either() {
     fetch(&mut shard, T, 1);
     put(&mut shard, part(1, vec![item_of("t1", 0)]));
     build(&mut shard, 0);
-    shard.unstorable("too long", &[]).unwrap();
+    shard.unstorable("too long", &[], at(0)).unwrap();
     shard.prefetched(T, 1, rows(1..=4));
     assert_eq!(window_len(&shard, T), 0);
 }

@@ -21,10 +21,10 @@ fn a_batch_that_can_not_be_stored_is_halved_until_a_row_is_alone() {
     put(&mut shard, part(1, items(8)));
     for rows in [8, 4, 2] {
         assert_eq!(build(&mut shard, 0).rows, rows);
-        assert!(shard.unstorable("too long", &[]).unwrap().refused.is_empty());
+        assert!(shard.unstorable("too long", &[], at(0)).unwrap().refused.is_empty());
     }
     assert_eq!(build(&mut shard, 0).rows, 1);
-    let undone = shard.unstorable("too long", &[]).unwrap();
+    let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!(items_of(&undone.refused), [(1, 0)]);
     assert_eq!(undone.refusal.reason, Reason::InvalidField);
     assert!(undone.refusal.message.contains("too long"));
@@ -37,7 +37,7 @@ fn batches_grow_again_with_each_one_that_is_committed() {
     put(&mut shard, part(1, items(30)));
     for _ in 0..2 {
         build(&mut shard, 0);
-        shard.unstorable("too long", &[]).unwrap();
+        shard.unstorable("too long", &[], at(0)).unwrap();
     }
     let rows: Vec<usize> = (0..4).map(|_| run(&mut shard, 0).0.inserts.len()).collect();
     assert_eq!(rows, [2, 4, 8, 8]);
@@ -51,7 +51,7 @@ fn what_is_tried_again_has_the_same_number_and_order() {
     put(&mut shard, part(1, items(2)));
     put(&mut shard, part(2, items(2)));
     let first = build(&mut shard, 0).batch.unwrap();
-    shard.unstorable("too long", &[]).unwrap();
+    shard.unstorable("too long", &[], at(0)).unwrap();
     shard.rows_max = None;
     assert_eq!(build(&mut shard, 0).batch.unwrap(), first);
 }
@@ -62,7 +62,7 @@ fn a_lease_that_can_not_be_stored_is_refused_and_its_items_are_back() {
     let keys = store(&mut shard, 0, items(3));
     ask_lease(&mut shard, 3);
     build(&mut shard, 0);
-    let undone = shard.unstorable("too long", &[]).unwrap();
+    let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert!(matches!(undone.refused[..], [Planned::Lease { .. }]), "a poll's share is not cut");
     assert_eq!((head(&shard).unwrap().0, window_len(&shard, T)), (keys[0], 3));
     assert!(shard.reserved.is_empty());
@@ -73,7 +73,7 @@ fn a_lease_that_times_out_is_found_again() {
     let mut shard = shard();
     store_leased(&mut shard, 0, items(2));
     build(&mut shard, 1_000);
-    shard.unstorable("too long", &[]).unwrap();
+    shard.unstorable("too long", &[], at(0)).unwrap();
     assert!(shard.settles.is_empty());
     assert_eq!(run(&mut shard, 1_000).0.requeues.len(), 1);
 }
@@ -83,7 +83,7 @@ fn the_bad_items_of_an_atomic_call_are_refused_alone() {
     let mut shard = shard();
     put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(4)) });
     assert!(build(&mut shard, 0).atomic);
-    let undone = shard.unstorable("too long", &[Seq(2)]).unwrap();
+    let undone = shard.unstorable("too long", &[Seq(2)], at(0)).unwrap();
     assert!(undone.refused.is_empty() && shard.keys.in_flight_count() == 1);
     let (batch, committed) = run(&mut shard, 0);
     assert_eq!(batch.inserts.len(), 3);
@@ -98,7 +98,7 @@ fn an_atomic_call_of_which_no_bad_item_is_known_is_refused_whole() {
     let mut shard = shard();
     put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(4)) });
     build(&mut shard, 0);
-    let undone = shard.unstorable("too long", &[]).unwrap();
+    let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!((items_of(&undone.refused).len(), shard.keys.in_flight_count()), (4, 0));
     assert!(shard.is_idle());
 }
@@ -124,13 +124,89 @@ fn a_full_disk_refuses_enqueues_and_keeps_the_rest() {
 }
 
 #[test]
-fn a_full_disk_refuses_what_comes_within_a_second() {
+fn a_full_disk_refuses_what_comes_until_it_is_tried_again() {
     let mut shard = shard();
     put(&mut shard, part(1, items(1)));
     build(&mut shard, 0);
     shard.disk_full(at(0)).unwrap();
-    assert_eq!(shard.over_budget("ns", 1, at(999)).unwrap().reason, Reason::DiskFull);
-    assert!(shard.over_budget("ns", 1, at(1_000)).is_none());
+    assert_eq!(shard.over_budget("ns", 1, at(99)).unwrap().reason, Reason::DiskFull);
+    assert!(shard.over_budget("ns", 1, at(100)).is_none());
+}
+
+/// A shard with an ack, an extension, a lease and an at-most-once item to be inserted again, all waiting. The
+/// leases end at 1,000.
+fn with_work_of_every_need() -> OwnedShard {
+    let mut shard = shard();
+    sweep_all(&mut shard, 0);
+    shard.begin_generation_change(moment(0)).unwrap();
+    store(&mut shard, 0, vec![item_once()]);
+    let taken = reserve(&mut shard, T, 1);
+    shard.lease(share(1, taken.clone()), 0);
+    run(&mut shard, 0);
+    let receipts = store_leased(&mut shard, 0, items(2));
+    store(&mut shard, 0, items(1));
+    ask_lease(&mut shard, 1);
+    shard.restore(taken[0].clone());
+    settle(&mut shard, receipts[0], SettleKind::Extend { lease: None });
+    ack(&mut shard, receipts[1]);
+    shard
+}
+
+/// Deletes, leases and inserts of the next batch, for which the disk is full again.
+fn next_full(shard: &mut OwnedShard, ms: u64) -> Option<[usize; 3]> {
+    let batch = build(shard, ms).batch?;
+    shard.disk_full(at(ms)).unwrap();
+    Some([batch.deletes.len(), batch.leases.len(), batch.inserts.len()])
+}
+
+#[test]
+fn after_a_full_disk_what_needs_less_is_tried_without_the_rest() {
+    let mut shard = with_work_of_every_need();
+    assert_eq!(next_full(&mut shard, 0), Some([1, 2, 1]));
+    assert_eq!(next_full(&mut shard, 0), Some([1, 2, 0]), "without items");
+    assert_eq!(next_full(&mut shard, 0), Some([1, 0, 0]), "acks alone");
+    assert_eq!(next_full(&mut shard, 0), None, "nothing is left to try");
+    assert_eq!(shard.next_batch_rows(moment(0)), None);
+    assert_eq!(shard.next_wake(moment(0), false), Some(at(100)), "until then");
+    let (batch, _) = run(&mut shard, 100);
+    assert_eq!((batch.deletes.len(), batch.leases.len()), (1, 0), "acks are tried first");
+    let (batch, _) = run(&mut shard, 200);
+    assert_eq!((batch.leases.len(), batch.inserts.len()), (2, 0));
+    assert_eq!(build(&mut shard, 399).batch, None);
+    assert_eq!(run(&mut shard, 400).0.inserts.len(), 1);
+    assert!(build(&mut shard, 401).batch.is_none() && shard.is_idle());
+}
+
+#[test]
+fn an_ack_that_comes_while_all_else_is_held_back_is_committed_at_once() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(2));
+    settle(&mut shard, receipts[0], SettleKind::Extend { lease: None });
+    assert_eq!(next_full(&mut shard, 0), Some([0, 1, 0]));
+    assert_eq!(next_full(&mut shard, 0), None);
+    assert_eq!(shard.next_batch_rows(moment(0)), None, "there is no use in trying");
+    ack(&mut shard, receipts[1]);
+    assert_eq!(shard.next_batch_rows(moment(0)), Some(2));
+    assert_eq!(run(&mut shard, 0).0.deletes.len(), 1);
+}
+
+#[test]
+fn a_lease_that_ends_as_a_dead_letter_waits_for_room_and_others_do_not() {
+    let mut shard = shard();
+    sweep_all(&mut shard, 0);
+    shard.begin_generation_change(moment(0)).unwrap();
+    let last = ItemAttributes { max_attempts: 1, ..attributes() };
+    store_leased(&mut shard, 0, vec![AdmittedItem { attributes: last, ..item(0) }, item(0)]);
+    put(&mut shard, part(9, items(1)));
+    build(&mut shard, 0);
+    shard.disk_full(at(0)).unwrap();
+    let now = 1_001;
+    shard.disk.full(crate::shard::disk_room::Need::Items, at(now));
+    let (batch, _) = run(&mut shard, now);
+    assert_eq!((batch.requeues.len(), batch.dead_letters.len()), (1, 0));
+    assert!(build(&mut shard, now).batch.is_none());
+    assert!(shard.next_wake(moment(now), false).unwrap() > at(now));
+    assert_eq!(run(&mut shard, 3_000).0.dead_letters.len(), 1);
 }
 
 #[test]
@@ -139,7 +215,8 @@ fn an_at_most_once_item_that_is_inserted_again_is_not_lost_with_a_full_disk() {
     restore_one(&mut shard);
     build(&mut shard, 0);
     shard.disk_full(at(0)).unwrap();
-    assert_eq!(run(&mut shard, 0).0.inserts[0].attributes.deliveries, 1);
+    assert!(build(&mut shard, 99).batch.is_none());
+    assert_eq!(run(&mut shard, 100).0.inserts[0].attributes.deliveries, 1);
 }
 
 #[test]
@@ -152,7 +229,7 @@ fn a_sweeps_page_is_put_back() {
     shard.scanned(Sweep::Due, 1, keys.into_iter().map(row).collect(), None);
     put(&mut shard, part(1, items(1)));
     build(&mut shard, 60);
-    let undone = shard.unstorable("too long", &[]).unwrap();
+    let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert!(undone.refused.is_empty(), "the row that can't be stored may be the page's");
     let (batch, _) = run(&mut shard, 60);
     assert_eq!((batch.inserts.len(), batch.promotes.len()), (1, 0), "it waits for a batch of its own");
@@ -168,7 +245,7 @@ fn a_call_with_a_request_id_is_not_atomic_along_with_a_page() {
     shard.scanned(Sweep::Due, 1, vec![DueRow { at: time(50), topic: T, scheduled: true, item }], None);
     put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(2)) });
     assert!(!build(&mut shard, 60).atomic);
-    assert!(shard.unstorable("too long", &[]).unwrap().refused.is_empty());
+    assert!(shard.unstorable("too long", &[], at(0)).unwrap().refused.is_empty());
     let built = build(&mut shard, 60);
     assert_eq!((built.rows, built.atomic), (2, true));
 }
@@ -176,7 +253,7 @@ fn a_call_with_a_request_id_is_not_atomic_along_with_a_page() {
 #[test]
 fn nothing_is_undone_where_nothing_is_in_flight() {
     let mut shard = shard();
-    assert!(shard.unstorable("too long", &[]).is_none() && shard.disk_full(at(0)).is_none());
+    assert!(shard.unstorable("too long", &[], at(0)).is_none() && shard.disk_full(at(0)).is_none());
     assert!(shard.committed(1, at(0), Duration::ZERO).is_none());
 }
 
@@ -203,4 +280,110 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     assert_eq!(abandoned.settles.len(), 1);
     assert_eq!(abandoned.leases.iter().map(|part| part.poll).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(abandoned.enqueues.iter().map(|part| part.call).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+/// Builds and fails batches as long as they have what the database refuses. Returns how many it took until a
+/// batch was committed that had none of it, and what was refused by then.
+fn isolate(shard: &mut OwnedShard, ms: u64, is_bad: impl Fn(&Batch) -> bool) -> (usize, Vec<Planned>) {
+    let (mut tries, mut refused) = (0, Vec::new());
+    while let Some(batch) = build(shard, ms).batch {
+        tries += 1;
+        assert!(tries < 50, "it never stands alone");
+        if is_bad(&batch) {
+            refused.extend(shard.unstorable("bad", &[], at(ms)).unwrap().refused);
+        } else {
+            commit(shard, ms);
+        }
+    }
+    (tries, refused)
+}
+
+#[test]
+fn a_bad_settlement_stands_alone_beside_items_that_are_inserted_again() {
+    let mut shard = shard();
+    (0..5).for_each(|_| restore_one(&mut shard));
+    let receipts = store_leased(&mut shard, 0, items(20));
+    let bad = receipts[3].item.seq;
+    (0..3).for_each(|_| restore_one(&mut shard));
+    receipts.iter().for_each(|receipt| nack(&mut shard, *receipt, NackAction::DeadLetter));
+    let (tries, refused) =
+        isolate(&mut shard, 0, |batch| batch.dead_letters.iter().any(|letter| letter.seq == bad));
+    let [Planned::Settle(settle)] = &refused[..] else { panic!("{refused:?}") };
+    assert_eq!((settle.lease.seq, counts(&shard, T).2), (bad, receipts.len() as i64 - 1));
+    assert!(tries < 30, "{tries} tries");
+}
+
+#[test]
+fn an_item_that_can_not_be_inserted_again_is_left_out() {
+    let mut shard = shard();
+    let key = store(&mut shard, 0, vec![item_once()])[0];
+    let taken = reserve(&mut shard, T, 1);
+    shard.lease(share(1, taken.clone()), 0);
+    run(&mut shard, 0);
+    shard.restore(taken[0].clone());
+    put(&mut shard, part(1, items(10)));
+    let (_, refused) = isolate(&mut shard, 0, |batch| batch.inserts.iter().any(|row| row.key == key));
+    assert!(matches!(refused[..], [Planned::Restore(_)]), "{refused:?}");
+    assert_eq!(counts(&shard, T).0, 10);
+}
+
+#[test]
+fn a_lease_whose_end_can_not_be_stored_lasts_longer() {
+    let mut shard = shard();
+    let bad = store_leased(&mut shard, 0, items(5))[2].item.seq;
+    let is_bad = |batch: &Batch| batch.requeues.iter().any(|requeue| requeue.seq == bad);
+    isolate(&mut shard, 2_000, is_bad);
+    assert_eq!((shard.leases.len(), window_len(&shard, T)), (1, 4));
+    assert_eq!(shard.leases.next_deadline(), Some(time(601_000)));
+    assert!(build(&mut shard, 600_999).batch.is_none());
+    assert_eq!(run(&mut shard, 601_000).0.requeues[0].seq, bad, "then it is tried again");
+}
+
+#[test]
+fn a_row_of_a_sweep_that_can_not_be_stored_is_left_alone() {
+    let mut shard = shard();
+    let keys = store(&mut shard, 0, (0..6).map(|n| item_due(50 + n)).collect());
+    let bad = keys[2].seq;
+    let row = |key: Key| {
+        let item = ReadyRow { key, ..ready_row(1) };
+        DueRow { at: Timestamp::from_micros(key.rank), topic: T, scheduled: true, item }
+    };
+    let is_bad = |batch: &Batch| batch.promotes.iter().any(|promote| promote.seq == bad);
+    let mut left: Vec<Key> = keys.clone();
+    for round in 0..40 {
+        let ms = 60 + 200 * round;
+        let Some(scan) = shard.begin_scan(round, moment(ms)) else { break };
+        if scan.sweep == Sweep::Expiry {
+            shard.scanned(Sweep::Expiry, round, Vec::new(), None);
+            continue;
+        }
+        let found: Vec<DueRow> = left.iter().map(|key| row(*key)).filter(|row| row.at >= scan.from).collect();
+        shard.scanned(Sweep::Due, round, found, None);
+        while let Some(batch) = build(&mut shard, ms).batch {
+            if is_bad(&batch) {
+                shard.unstorable("bad", &[], at(ms)).unwrap();
+            } else {
+                left.retain(|key| batch.promotes.iter().all(|promote| promote.seq != key.seq));
+                commit(&mut shard, ms);
+            }
+        }
+    }
+    assert_eq!(left, [keys[2]], "the others are ready");
+    assert_eq!(shard.sweeps.due.checkpoint, Timestamp::from_micros(keys[2].rank), "it does not pass the row");
+    assert!(shard.begin_scan(99, moment(60_000)).is_none(), "and the sweep rests");
+}
+
+#[test]
+fn upkeep_that_can_not_be_stored_holds_nobody_up() {
+    let mut shard = shard_with(|settings| settings.idle_topic = Duration::from_millis(100));
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    ack(&mut shard, receipt);
+    run(&mut shard, 0);
+    put(&mut shard, part(1, vec![item_of("u", 0)]));
+    let is_bad = |batch: &Batch| !batch.drop_topics.is_empty();
+    let (tries, refused) = isolate(&mut shard, 200, is_bad);
+    assert_eq!((tries, refused.len(), window_len(&shard, TopicId(2))), (2, 0, 1));
+    assert_eq!(shard.next_batch_rows(moment(60_199)), None, "it is left out for a minute");
+    assert_eq!(isolate(&mut shard, 60_200, is_bad).0, 1, "it is tried alone");
+    assert_eq!(run(&mut shard, 120_200).0.drop_topics, [T]);
 }
