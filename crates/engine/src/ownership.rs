@@ -20,11 +20,9 @@ use crate::{
         shard::{ShardOrder, TakenOver},
     },
     planted::{Bug, on},
-    shard::{Loaded, NamedTopic, OwnedShard},
+    shard::{Loaded, NamedTopic, OwnedShard, TIMEOUT_GRACE_MAX},
 };
 
-/// The longest time for which leases are not timed out after a take-over.
-const TIMEOUT_GRACE_MAX: Duration = Duration::from_secs(5);
 /// A fence that is further ahead of node time is reported, and raises its own shard's ranks alone.
 const FENCE_AHEAD_MAX: Duration = Duration::from_secs(1);
 

@@ -208,7 +208,7 @@ impl Reader for NullConnection {
         Ok(Vec::new())
     }
 
-    async fn locate(&self, _seq: Seq) -> Result<ItemLocation, StoreError> {
-        Ok(ItemLocation::Gone)
+    async fn locate(&self, seqs: &[Seq]) -> Result<Vec<ItemLocation>, StoreError> {
+        Ok(vec![ItemLocation::Gone; seqs.len()])
     }
 }

@@ -19,9 +19,9 @@ pub struct Settings {
     pub topic_bytes: usize,
     /// Bytes of enqueues that wait for their commit, over all shards.
     pub admit_bytes: usize,
-    /// The same for one shard.
+    /// The same for one shard. As many bytes of acks, nacks and extensions may wait beside them.
     pub admit_shard_bytes: usize,
-    /// The same for one tenant in one shard.
+    /// The same for one tenant in one shard, of each.
     pub admit_tenant_bytes: usize,
     /// Rows of one batch.
     pub batch_rows: usize,

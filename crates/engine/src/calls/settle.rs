@@ -44,9 +44,15 @@ pub(super) fn queue(core: &mut Core, call: u64, namespace: Namespace, members: V
             calls.settle_refused(&request, Refusal::new(Reason::NotOwner, message));
             continue;
         };
-        match slots.merged_mut(shard) {
-            Some(holding) => holding.shard.settle(request),
-            None => calls.settle_refused(&request, slots[shard].refusal()),
+        // Also while the breaker is open: what waits is committed before the leases can end.
+        let Some(owned) = slots.owned_mut(shard) else {
+            calls.settle_refused(&request, slots[shard].refusal());
+            continue;
+        };
+        if let Err(refused) = owned.ask_settle(request) {
+            let (request, refusal) = *refused;
+            let refusal = if slots[shard].is_merged() { refusal } else { slots[shard].refusal() };
+            calls.settle_refused(&request, refusal);
         }
     }
 }

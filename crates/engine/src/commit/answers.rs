@@ -104,9 +104,11 @@ fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts
         (SettleKind::Nack { .. }, _) => "forebay_nacked_total",
     };
     counts.add(counter, 1);
-    match settle.effect {
-        SettleEffect::Extended(deadline) => calls.extension_done(&settle.request, deadline),
-        _ => calls.settle_done(&settle.request),
+    for request in settle.requests() {
+        match settle.effect {
+            SettleEffect::Extended(deadline) => calls.extension_done(request, deadline),
+            _ => calls.settle_done(request),
+        }
     }
 }
 
@@ -123,7 +125,11 @@ pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
         match planned {
             Planned::Enqueue { part, .. } => refuse_enqueue(&mut core.calls, &part, refusal),
             Planned::Lease { part, .. } => delivery::lease_unstorable(core, index, &part, refusal),
-            Planned::Settle(settle) => core.calls.settle_refused(&settle.request, refusal.clone()),
+            Planned::Settle(settle) => {
+                for request in settle.requests() {
+                    core.calls.settle_refused(request, refusal.clone());
+                }
+            }
             Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
             Planned::Restore(_) | Planned::MoveLease(_) => {}
         }
@@ -156,7 +162,9 @@ pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned
             Planned::Lease { part, .. } => delivery::lease_lost(core, index, &part),
             Planned::Settle(settle) => {
                 let refusal = if sent { &unknown } else { &refusal };
-                core.calls.settle_refused(&settle.request, refusal.clone());
+                for request in settle.requests() {
+                    core.calls.settle_refused(request, refusal.clone());
+                }
             }
             Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
             Planned::Restore(_) | Planned::MoveLease(_) => {}

@@ -51,6 +51,15 @@ pub(crate) struct FairQueue<T> {
     quantum: i64,
 }
 
+/// Why no more work of a tenant may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The tenant has its share.
+    Tenant,
+    /// All tenants together have as much as may be.
+    All,
+}
+
 /// Work that was taken out.
 pub(crate) struct Turn<T> {
     /// The work.
@@ -100,6 +109,20 @@ impl<T: Work> FairQueue<T> {
         let at = self.enter(work.namespace(), VecDeque::push_back);
         self.add(at, work.cost());
         self.tenants[at].work.push_back(work);
+    }
+
+    /// Why no more work may wait: its tenant has something, and would have more than `tenant_max` bytes, or
+    /// all would have more than `all_max`.
+    pub fn full(&self, work: &T, tenant_max: usize, all_max: usize) -> Option<Full> {
+        let more = work.cost().bytes;
+        let mine = self.by_name.get(work.namespace()).map_or(0, |at| self.tenants[*at].bytes);
+        if mine > 0 && mine + more > tenant_max {
+            Some(Full::Tenant)
+        } else if self.sum.bytes > 0 && self.sum.bytes + more > all_max {
+            Some(Full::All)
+        } else {
+            None
+        }
     }
 
     /// Puts back what was taken last, or the rest of it: it is the first of its tenant again, and is not paid

@@ -3,11 +3,16 @@
 use forebay_store::{Checkpoint, HighWaterMarks, LeaseEntry, TopicCounts, TopicRow};
 use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
+use rustc_hash::FxHashMap;
+
 use super::{
     disk_room::Need,
     ready::item::ReadyItem,
-    work::{ReservedItem, SettleRequest, ShardEnqueue, ShardLease, SweepPage},
+    work::{ReservedItem, SettleKind, SettleRequest, ShardEnqueue, ShardLease, SweepPage},
 };
+
+/// The most repeated settlements that one batch answers.
+const REPEATS_MAX: usize = 10_000;
 
 /// A batch on its way, and what it will change in memory.
 #[derive(Debug)]
@@ -36,6 +41,8 @@ pub(crate) struct InFlight {
     pub leases: Vec<LeaseEntry>,
     /// What it does, in order.
     pub planned: Vec<Planned>,
+    /// The items that it deals with.
+    pub claims: Claims,
     /// The sweep's page in it.
     pub page: Option<PlannedPage>,
     /// Sweeps whose checkpoint moves back, because a row was added below it.
@@ -124,15 +131,78 @@ impl Planned {
     }
 }
 
+/// The items that a batch deals with. A second thing on one of them waits for the next batch, unless it says
+/// what the first said.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    /// Where the settlement of an item is in `planned`; `None`: the batch does something else, or a
+    /// settlement that says something else waits already.
+    by_item: FxHashMap<Seq, Option<u32>>,
+    /// Repeated settlements.
+    repeats: usize,
+}
+
+impl Claims {
+    /// Whether the batch deals with the item.
+    pub fn contains(&self, seq: Seq) -> bool {
+        self.by_item.contains_key(&seq)
+    }
+
+    /// The batch deals with the item.
+    pub fn insert(&mut self, seq: Seq) {
+        self.by_item.insert(seq, None);
+    }
+
+    /// The batch settles the item's delivery: the next of `planned` is that.
+    pub fn settles(&mut self, seq: Seq, planned: &[Planned]) {
+        self.by_item.insert(seq, u32::try_from(planned.len()).ok());
+    }
+
+    /// The settlement of a delivery that says the same as this one, if there is room for one more.
+    pub fn first_of<'a>(
+        &mut self,
+        request: &SettleRequest,
+        planned: &'a mut [Planned],
+    ) -> Option<&'a mut PlannedSettle> {
+        let at = self.by_item.get(&request.receipt.item.seq).copied().flatten()?;
+        let Planned::Settle(first) = planned.get_mut(at as usize)? else { return None };
+        if self.repeats >= REPEATS_MAX || !first.request.is_repeated_by(request) {
+            return None;
+        }
+        self.repeats += 1;
+        Some(first)
+    }
+}
+
 /// The end, or the extension, of a delivery.
 #[derive(Debug)]
 pub(crate) struct PlannedSettle {
     /// Who asked, and for what.
     pub request: SettleRequest,
+    /// Who asked for the same. They get the same answer.
+    pub repeats: Vec<SettleRequest>,
     /// The delivery.
     pub lease: LeaseEntry,
     /// What becomes of the item.
     pub effect: SettleEffect,
+}
+
+impl PlannedSettle {
+    /// All who asked, in order.
+    pub fn requests(&self) -> impl DoubleEndedIterator<Item = &SettleRequest> {
+        std::iter::once(&self.request).chain(&self.repeats)
+    }
+}
+
+impl SettleRequest {
+    /// Whether the other one is for the same delivery, and says the same: both acks, or both extensions.
+    fn is_repeated_by(&self, other: &Self) -> bool {
+        let same = matches!(
+            (&self.kind, &other.kind),
+            (SettleKind::Ack, SettleKind::Ack) | (SettleKind::Extend { .. }, SettleKind::Extend { .. })
+        );
+        same && self.receipt == other.receipt
+    }
 }
 
 /// What becomes of a leased item.

@@ -44,7 +44,7 @@ use rustc_hash::FxHashSet;
 pub(crate) use self::{
     batch::{
         BuildContext, Built,
-        apply::Committed,
+        apply::{Committed, TIMEOUT_GRACE_MAX},
         decode_answer,
         undo::{Abandoned, Undone},
     },
@@ -109,6 +109,8 @@ pub(crate) struct OwnedShard {
 
     /// The batch on its way to the store.
     in_flight: Option<InFlight>,
+    /// Since when batches have been tried of which none was committed.
+    stalled_since: Option<Monotonic>,
     /// The next batch has at most so many rows, because a row of the last one can't be stored.
     rows_max: Option<usize>,
     /// Leases that ended without an ack are left alone until then, so that acks on their way come first.
@@ -183,6 +185,7 @@ impl OwnedShard {
             sweeps,
             prefetches,
             in_flight: None,
+            stalled_since: None,
             rows_max: None,
             timeouts_after,
             vanished: 0,

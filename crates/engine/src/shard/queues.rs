@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use forebay_types::{Body, ItemId, Monotonic, Namespace, Receipt, Refusal, Seq, TopicId};
+use forebay_types::{Body, ItemId, Monotonic, Namespace, Reason, Receipt, Refusal, Seq, TopicId};
 use rustc_hash::FxHashMap;
 
 use super::{
     OwnedShard,
-    in_flight::{Leased, Planned},
+    fair_queue::Full,
+    in_flight::{InFlight, Leased, Planned},
     work::{ReservedItem, Restore, SettleKind, SettleRequest, ShardEnqueue, ShardLease},
 };
-use crate::api::NackAction;
+use crate::api::{NackAction, RETRY_AFTER, Settings};
 
 /// So many items that are not in the store, and what memory knows of the shard is wrong.
 const VANISHED_MAX: usize = 3;
@@ -54,6 +55,29 @@ impl OwnedShard {
         let action = NackAction::Release(Duration::ZERO);
         let kind = SettleKind::Nack { action, metadata: None, reason: String::new() };
         self.settle(SettleRequest { namespace: self.namespace_of(topic), receipt, kind, slot: None });
+    }
+
+    /// A delivery is to be ended or extended, as a caller asks. The error says why the caller has to wait.
+    pub fn ask_settle(&mut self, request: SettleRequest) -> Result<(), Box<(SettleRequest, Refusal)>> {
+        // Its answer is on the way already: a caller that got none asks again.
+        if matches!(request.kind, SettleKind::Ack)
+            && let Some(InFlight { claims, planned, .. }) = &mut self.in_flight
+            && let Some(first) = claims.first_of(&request, planned)
+        {
+            first.repeats.push(request);
+            return Ok(());
+        }
+        let Settings { admit_tenant_bytes, admit_shard_bytes, .. } = *self.settings;
+        let whose = match self.settles.full(&request, admit_tenant_bytes, admit_shard_bytes) {
+            None => {
+                self.settle(request);
+                return Ok(());
+            }
+            Some(Full::Tenant) => " of this namespace",
+            Some(Full::All) => "",
+        };
+        let message = format!("too many acks, nacks and extensions{whose} are waiting in shard {}", self.id);
+        Err(Box::new((request, Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER))))
     }
 
     /// A delivery is to be ended or extended.

@@ -10,8 +10,8 @@ use forebay_types::{
 use super::ready::item::ReadyItem;
 use crate::api::NackAction;
 
-/// What a settlement that waits takes beside a nack's words and metadata.
-const SETTLE_BYTES: usize = 128;
+/// What a settlement that waits takes beside a nack's words and metadata, its answer included.
+const SETTLE_BYTES: usize = 256;
 /// What an item on its way to a lease takes beside its body.
 const LEASE_BYTES: usize = 192;
 

@@ -18,6 +18,11 @@ use crate::{
     },
 };
 
+/// The longest time for which leases are not timed out after an outage.
+pub(crate) const TIMEOUT_GRACE_MAX: Duration = Duration::from_secs(5);
+/// A shard that committed nothing for so long, although it tried, was away.
+const OUTAGE_MIN: Duration = Duration::from_secs(1);
+
 /// What a committed batch did, for those who wait for it.
 pub(crate) struct Committed {
     /// How long the commit took.
@@ -44,6 +49,7 @@ impl OwnedShard {
     pub fn committed(&mut self, last: u64, at: Monotonic, took: Duration) -> Option<Committed> {
         let mut batch = self.in_flight.take()?;
         self.tenure.committed(&self.settings, &batch, last, took);
+        self.recovered(at);
         let topology_recorded = batch.records_topology && self.new_topology.take().is_some();
         if self.disk.went_through(batch.need) {
             let id = self.id;
@@ -69,6 +75,15 @@ impl OwnedShard {
         let fetched = self.apply_prefetches();
         self.debug_check();
         Some(Committed { took, new_topics, dropped, done, expired, fetched, duplicates, topology_recorded })
+    }
+
+    /// Batches are committed again. After an outage leases are left alone for as long as it took, at most
+    /// [`TIMEOUT_GRACE_MAX`], so that acks on their way come first.
+    fn recovered(&mut self, at: Monotonic) {
+        let outage = self.stalled_since.take().map_or(Duration::ZERO, |since| at.since(since));
+        if outage >= OUTAGE_MIN {
+            self.timeouts_after = self.timeouts_after.max(at.plus(outage.min(TIMEOUT_GRACE_MAX)));
+        }
     }
 
     /// Applies one thing that the batch did, but for ends of deliveries.

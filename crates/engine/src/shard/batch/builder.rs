@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use forebay_store::{Batch, Checkpoint, DueKey, HighWaterMarks, Sweep, TopicCounts};
 use forebay_types::{Namespace, Seq, Timestamp, TopicId, TopicName};
 use rand::rngs::StdRng;
-use rustc_hash::FxHashSet;
 
 use crate::{
     clock::Moment,
     shard::{
         OwnedShard,
         disk_room::Need,
-        in_flight::{InFlight, Planned, PlannedPage},
+        in_flight::{Claims, InFlight, Planned, PlannedPage},
         leases::LeasePosition,
         work::{SettleRequest, SweepPage},
     },
@@ -41,7 +40,7 @@ pub(super) struct BatchBuilder<'a> {
     /// Bytes of new items so far.
     pub bytes: usize,
     /// Items that it deals with already.
-    pub claimed: FxHashSet<Seq>,
+    pub claims: Claims,
     /// Topics that it creates.
     pub new_topics: HashMap<TopicName, TopicId>,
     /// How many of them each namespace has.
@@ -140,7 +139,7 @@ impl<'a> BatchBuilder<'a> {
             allowed,
             rows: 0,
             bytes: 0,
-            claimed: FxHashSet::default(),
+            claims: Claims::default(),
             new_topics: HashMap::new(),
             new_per_namespace: HashMap::new(),
             topics_left,
@@ -257,6 +256,7 @@ impl<'a> BatchBuilder<'a> {
             folds,
             leases: self.batch.leases.clone(),
             planned: self.planned,
+            claims: self.claims,
             page: self.page,
             lowered,
             schedule_min: self.schedule_min,
@@ -264,6 +264,7 @@ impl<'a> BatchBuilder<'a> {
         };
         let (atomic, rows) = (in_flight.is_atomic(), in_flight.rows);
         self.shard.in_flight = Some(in_flight);
+        self.shard.stalled_since.get_or_insert(self.moment.at);
         let (batch, stale, nothing_consumed) = (Some(self.batch), self.stale, self.nothing_consumed);
         Built { batch, atomic, rows, stale, nothing_consumed, handed_off }
     }

@@ -44,7 +44,7 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
         return Leased::Expired;
     }
     let attributes = &item.attributes;
-    builder.claimed.insert(reserved.key.seq);
+    builder.claims.insert(reserved.key.seq);
     if item.is_at_most_once() {
         builder.delete(reserved.topic, reserved.key.seq, attributes.expires_at);
         return Leased::Consumed;
@@ -86,7 +86,7 @@ pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, rows: usize) {
             body,
         });
         builder.adds_expiry(reserved.item.attributes.expires_at);
-        builder.claimed.insert(reserved.key.seq);
+        builder.claims.insert(reserved.key.seq);
         builder.count(reserved.topic, 1, 0, 0);
         builder.rows += 1;
         builder.planned.push(Planned::Restore(Box::new(reserved)));
@@ -100,8 +100,7 @@ pub(super) fn compact(builder: &mut BatchBuilder<'_>) {
     }
     let Some(row) = builder.shard.leases.sparse() else { return };
     let open = row.entries.iter().zip(&row.open).filter(|(_, open)| **open).map(|(lease, _)| lease);
-    let moving: Vec<LeaseEntry> =
-        open.filter(|lease| !builder.claimed.contains(&lease.seq)).cloned().collect();
+    let moving: Vec<LeaseEntry> = open.filter(|lease| !builder.claims.contains(lease.seq)).cloned().collect();
     for lease in moving {
         let Some(position) = builder.shard.leases.position(lease.seq) else {
             broken("an open delivery has its position");

@@ -33,8 +33,10 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, rows: usize) {
     while builder.rows < rows {
         let Some(Turn { work: request, .. }) = builder.shard.settles.pop(|_| true) else { break };
         let held_back = builder.shard.need_of(&request, builder.moment.now) > builder.allowed;
-        if held_back || builder.claimed.contains(&request.receipt.item.seq) {
+        if held_back {
             deferred.push(request);
+        } else if builder.claims.contains(request.receipt.item.seq) {
+            deferred.extend(repeat(builder, request));
         } else {
             add(builder, request);
         }
@@ -42,6 +44,29 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, rows: usize) {
     for request in deferred.into_iter().rev() {
         builder.shard.settles.unpop(request);
     }
+}
+
+/// A second settlement of an item. If it says what the first said, both are answered alike: of two
+/// extensions the later one counts. Otherwise it is returned, and waits for the next batch.
+fn repeat(builder: &mut BatchBuilder<'_>, request: SettleRequest) -> Option<SettleRequest> {
+    let seq = request.receipt.item.seq;
+    let Some(first) = builder.claims.first_of(&request, &mut builder.planned) else {
+        // What comes behind it must not go before it.
+        builder.claims.insert(seq);
+        return Some(request);
+    };
+    if let (SettleKind::Extend { lease: span }, SettleEffect::Extended(deadline)) =
+        (&request.kind, &mut first.effect)
+    {
+        let end = builder.moment.now.plus(span.unwrap_or(first.lease.attributes.lease()));
+        if end != *deadline {
+            *deadline = end;
+            let entries = builder.batch.leases.iter_mut().rev();
+            entries.filter(|entry| entry.seq == seq).take(1).for_each(|entry| entry.deadline = end);
+        }
+    }
+    first.repeats.push(request);
+    None
 }
 
 /// How many leases the batch may end because they timed out.
@@ -89,7 +114,7 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, rows: usize) {
     let waiting: FxHashSet<Seq> = settles.map(|request| request.receipt.item.seq).collect();
     let shard = builder.shard.id;
     let timed_out: Vec<SettleRequest> = (builder.shard.leases.timed_out(builder.moment.now))
-        .filter(|lease| !builder.claimed.contains(&lease.seq) && !waiting.contains(&lease.seq))
+        .filter(|lease| !builder.claims.contains(lease.seq) && !waiting.contains(&lease.seq))
         .filter(|lease| need_of_failure(lease, builder.moment.now) <= builder.allowed)
         .take(room)
         .map(|lease| SettleRequest {
@@ -119,7 +144,7 @@ fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
         return;
     };
     builder.close(position);
-    builder.claimed.insert(lease.seq);
+    builder.claims.settles(lease.seq, &builder.planned);
     builder.rows += 1;
     let effect = match &request.kind {
         SettleKind::Ack => ack(builder, &lease),
@@ -130,7 +155,12 @@ fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
         SettleKind::Extend { lease: span } => extend(builder, &lease, *span),
         SettleKind::LeaseTimeout => time_out(builder, &lease),
     };
-    builder.planned.push(Planned::Settle(Box::new(PlannedSettle { request, lease, effect })));
+    builder.planned.push(Planned::Settle(Box::new(PlannedSettle {
+        request,
+        repeats: Vec::new(),
+        lease,
+        effect,
+    })));
 }
 
 fn ack(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {

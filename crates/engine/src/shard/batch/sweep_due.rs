@@ -24,7 +24,7 @@ pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageS
         share.done.push(true);
         builder.batch.promotes.push(DueKey { at: row.at, seq });
         builder.count(row.topic, 1, -1, 0);
-        builder.claimed.insert(seq);
+        builder.claims.insert(seq);
     }
     share
 }

@@ -19,7 +19,7 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
             continue;
         }
         let elsewhere = shard.sweeps.expiry.is_invalidated(seq)
-            || builder.claimed.contains(&seq)
+            || builder.claims.contains(seq)
             || shard.reserved.contains(&seq);
         if elsewhere || room == 0 {
             share.leave(row.at);
@@ -32,7 +32,7 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
             continue;
         }
         builder.batch.deletes.push(seq);
-        builder.claimed.insert(seq);
+        builder.claims.insert(seq);
         if row.scheduled {
             let at = Timestamp::from_micros(row.item.key.rank);
             builder.batch.schedule_deletes.push(DueKey { at, seq });

@@ -9,7 +9,7 @@ use crate::{
     planted::{Bug, on},
     shard::{
         OwnedShard, budget,
-        in_flight::{InFlight, Planned, PlannedPage},
+        in_flight::{InFlight, Planned, PlannedPage, PlannedSettle},
         topics::{NamedTopic, TopicState},
         work::{SettleKind, SettleRequest, ShardEnqueue, ShardLease},
     },
@@ -56,6 +56,8 @@ impl OwnedShard {
     /// where the batch must not be cut.
     pub fn unstorable(&mut self, why: &str, bad: &[Seq], at: Monotonic) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
+        // The server answers: this is no outage.
+        self.stalled_since = None;
         let (id, rows) = (self.id, batch.rows);
         tracing::warn!(
             shard.id = id.0,
@@ -155,6 +157,9 @@ impl OwnedShard {
             batch.planned.into_iter().partition(|planned| matches!(planned, Planned::Enqueue { .. }));
         batch.planned = rest;
         let handoffs_cancelled = self.requeue(batch);
+        if self.settles.is_empty() {
+            self.stalled_since = None;
+        }
         let refused_waiting = self.enqueues.drain();
         refused_waiting.iter().for_each(|part| self.free(part));
         let mut undone = self.undone(handoffs_cancelled, refused, budget::disk_full(self.id));
@@ -195,7 +200,11 @@ impl OwnedShard {
                 Planned::Lease { part, .. } => self.leasing.put_back(part),
                 // Leases that timed out are found again by themselves.
                 Planned::Settle(settle) if matches!(settle.request.kind, SettleKind::LeaseTimeout) => {}
-                Planned::Settle(settle) => self.settles.put_back(settle.request),
+                Planned::Settle(settle) => {
+                    let PlannedSettle { request, repeats, .. } = *settle;
+                    repeats.into_iter().rev().for_each(|request| self.settles.put_back(request));
+                    self.settles.put_back(request);
+                }
                 Planned::Restore(reserved) => self.restores.put_back(self.restore_of(*reserved)),
                 Planned::HandOff { part, .. } => handoffs.push(part.poll),
                 Planned::MoveLease(_) => {}

@@ -169,18 +169,17 @@ fn the_second_thing_on_an_item_waits_for_the_next_batch() {
 fn what_had_to_wait_goes_before_what_came_later() {
     let mut shard = shard();
     let receipts = store_leased(&mut shard, 0, items(2));
-    let seconds = [1, 2, 3, 4];
-    for (span, receipt) in seconds.into_iter().zip([0, 0, 0, 1]) {
-        let lease = Some(Duration::from_secs(span));
-        settle(&mut shard, receipts[receipt], SettleKind::Extend { lease });
+    let fail = |seconds| NackAction::Fail(Duration::from_secs(seconds));
+    for (seconds, receipt) in [1, 2, 3, 4].into_iter().zip([0, 0, 0, 1]) {
+        nack(&mut shard, receipts[receipt], fail(seconds));
     }
     build(&mut shard, 1);
-    settle(&mut shard, receipts[1], SettleKind::Extend { lease: None });
-    let spans = shard.settles.iter().map(|request| match request.kind {
-        SettleKind::Extend { lease } => lease.map(|span| span.as_secs()),
+    nack(&mut shard, receipts[1], fail(5));
+    let waiting = shard.settles.iter().map(|request| match request.kind {
+        SettleKind::Nack { action, .. } => action,
         _ => panic!("{request:?}"),
     });
-    assert_eq!(spans.collect::<Vec<_>>(), [Some(2), Some(3), None]);
+    assert_eq!(waiting.collect::<Vec<_>>(), [fail(2), fail(3), fail(5)]);
 }
 
 #[test]

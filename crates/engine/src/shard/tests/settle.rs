@@ -220,3 +220,136 @@ fn only_so_many_leases_time_out_in_one_batch() {
     assert_eq!(run(&mut shard, 1_000).0.requeues.len(), 250);
     assert_eq!(run(&mut shard, 1_000).0.requeues.len(), 50);
 }
+
+/// How many settlements each thing that a batch does answers.
+fn answered(shard: &OwnedShard) -> Vec<usize> {
+    let planned = &shard.in_flight.as_ref().unwrap().planned;
+    let settles = planned.iter().filter_map(|planned| match planned {
+        Planned::Settle(settle) => Some(settle.requests().count()),
+        _ => None,
+    });
+    settles.collect()
+}
+
+#[test]
+fn an_ack_that_is_repeated_is_answered_with_the_first() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(2));
+    for _ in 0..1_000 {
+        ack(&mut shard, receipts[0]);
+    }
+    ack(&mut shard, receipts[1]);
+    let built = build(&mut shard, 1);
+    assert_eq!((built.rows, answered(&shard), built.stale.len()), (2, vec![1_000, 1], 0));
+    commit(&mut shard, 1);
+    assert!(shard.is_idle());
+}
+
+#[test]
+fn of_two_extensions_of_one_delivery_the_later_one_counts() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(2));
+    for (receipt, seconds) in [(0, 5), (1, 7), (0, 9), (0, 8)] {
+        let lease = Some(Duration::from_secs(seconds));
+        settle(&mut shard, receipts[receipt], SettleKind::Extend { lease });
+    }
+    let batch = build(&mut shard, 0).batch.unwrap();
+    let ends: Vec<_> = batch.leases.iter().map(|lease| lease.deadline).collect();
+    assert_eq!((ends, answered(&shard)), (vec![time(8_000), time(7_000)], vec![3, 1]));
+    let committed = commit(&mut shard, 0);
+    assert!(matches!(effects(&committed)[0], SettleEffect::Extended(end) if *end == time(8_000)));
+}
+
+#[test]
+fn what_says_something_else_waits_and_what_comes_behind_it_too() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    ack(&mut shard, receipt);
+    nack(&mut shard, receipt, NackAction::Fail(Duration::ZERO));
+    ack(&mut shard, receipt);
+    build(&mut shard, 0);
+    assert_eq!(answered(&shard), [1]);
+    commit(&mut shard, 0);
+    let built = build(&mut shard, 0);
+    assert_eq!((built.batch.is_none(), built.stale.len()), (true, 2));
+}
+
+#[test]
+fn another_receipt_of_an_item_that_is_acked_is_stale() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    ack(&mut shard, receipt);
+    ack(&mut shard, Receipt { nonce: receipt.nonce ^ 1, ..receipt });
+    build(&mut shard, 0);
+    assert_eq!(answered(&shard), [1]);
+    commit(&mut shard, 0);
+    assert_eq!(build(&mut shard, 0).stale.len(), 1);
+}
+
+/// A caller's ack.
+fn ask(shard: &mut OwnedShard, namespace: &str, receipt: Receipt) -> Result<(), String> {
+    let request = SettleRequest { namespace: namespace.into(), receipt, kind: SettleKind::Ack, slot: None };
+    shard.ask_settle(request).map_err(|refused| refused.1.message)
+}
+
+#[test]
+fn an_ack_that_is_repeated_while_the_first_is_in_flight_is_answered_with_it() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(2));
+    ack(&mut shard, receipts[0]);
+    build(&mut shard, 0);
+    ask(&mut shard, "ns", receipts[0]).unwrap();
+    ask(&mut shard, "ns", receipts[1]).unwrap();
+    assert_eq!((answered(&shard), shard.settles.sum().rows), (vec![2], 1));
+    shard.rows_max = Some(8);
+    shard.disk_full(at(0)).unwrap();
+    assert_eq!(shard.settles.sum().rows, 3, "all of them wait again");
+    build(&mut shard, 0);
+    assert_eq!(answered(&shard), [2, 1]);
+}
+
+#[test]
+fn settlements_of_a_tenant_and_of_a_shard_wait_up_to_so_many_bytes() {
+    let mut shard = shard_with(|settings| {
+        settings.admit_tenant_bytes = 1_000;
+        settings.admit_shard_bytes = 2_000;
+    });
+    let receipts = store_leased(&mut shard, 0, items(10));
+    let mut asked = Vec::new();
+    for (namespace, receipt) in ["a", "a", "a", "a", "b", "b", "b", "b", "c", "c"].iter().zip(receipts) {
+        asked.push(ask(&mut shard, namespace, receipt));
+    }
+    let waits: Vec<bool> = asked.iter().map(Result::is_ok).collect();
+    assert_eq!(waits, [true, true, true, false, true, true, true, false, true, false]);
+    assert!(asked[3].as_ref().unwrap_err().contains("of this namespace are waiting in shard 1"));
+    assert!(asked[9].as_ref().unwrap_err().contains("extensions are waiting in shard 1"));
+    run(&mut shard, 0);
+    assert_eq!(shard.settles.sum().bytes, 0);
+}
+
+#[test]
+fn after_an_outage_leases_are_left_alone_for_as_long_as_it_took() {
+    for (took, grace) in [(900, 0), (2_000, 2_000), (60_000, 5_000)] {
+        let mut shard = shard();
+        let receipts = store_leased(&mut shard, 0, items(2));
+        ack(&mut shard, receipts[0]);
+        build(&mut shard, 500);
+        commit(&mut shard, 500 + took);
+        let end = 500 + took + grace;
+        assert!(grace == 0 || build(&mut shard, end - 1).batch.is_none(), "{took}");
+        assert_eq!(run(&mut shard, end).0.requeues.len(), 1, "{took}");
+    }
+}
+
+#[test]
+fn a_row_that_can_not_be_stored_is_no_outage() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(2));
+    ack(&mut shard, receipts[0]);
+    build(&mut shard, 500);
+    shard.unstorable("too long", &[], at(0)).unwrap();
+    shard.timeouts_after = at(9_000);
+    ack(&mut shard, receipts[1]);
+    run(&mut shard, 8_999);
+    assert_eq!(run(&mut shard, 9_000).0.requeues.len(), 1);
+}

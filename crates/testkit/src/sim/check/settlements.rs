@@ -25,8 +25,26 @@ struct EndRequest {
     nack: Option<NackAction>,
 }
 
+/// Acks of each delivery: when each began, and when it was answered.
+type Acks = HashMap<(ItemId, u64), Vec<(u64, u64)>>;
+
+/// The acks of a run.
+fn acks(record: &RunRecord) -> Acks {
+    let mut acks = Acks::new();
+    for call in &record.calls {
+        let What::Ack { receipts, answer } = &call.what else { continue };
+        for (at, receipt) in receipts.iter().enumerate() {
+            let answered = if answer.member(at).is_some() { call.end.event } else { u64::MAX };
+            acks.entry((receipt.item, receipt.nonce)).or_default().push((call.start.event, answered));
+        }
+    }
+    acks
+}
+
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
-    let mut ended: HashSet<(ItemId, u64)> = HashSet::new();
+    // Whether a delivery was ended by a nack.
+    let mut ended: HashMap<(ItemId, u64), bool> = HashMap::new();
+    let acks = acks(record);
     let mut requests: HashMap<(ItemId, u64), Vec<EndRequest>> = HashMap::new();
     for call in &record.calls {
         let members: Vec<Member<'_>> = match &call.what {
@@ -55,12 +73,14 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
             let key = (receipt.item, receipt.nonce);
             match result {
                 Some(Ok(())) => {
-                    if !ended.insert(key) {
+                    // An ack that is repeated before the first is answered has the same answer.
+                    let nacked = nack.is_some();
+                    if ended.insert(key, nacked).is_some_and(|before| before || nacked) {
                         let what =
                             format!("{} was ended twice, again in call {}", receipt.item, call.start.event);
                         found.push(("STALE-RECEIPT-INERT", what));
                     }
-                    done(call, receipt, nack, items, found);
+                    done(call, receipt, nack, items, &acks, found);
                 }
                 Some(Err(refusal)) => lost(call, receipt, refusal, items, found),
                 None => {}
@@ -85,8 +105,16 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-/// An operation that was answered OK took effect during the call.
-fn done(call: &Call, receipt: Receipt, nack: Option<NackAction>, items: &Items, found: &mut Vec<Finding>) {
+/// An operation that was answered OK took effect during the call. An ack may have taken effect through an
+/// earlier one that had no answer yet.
+fn done(
+    call: &Call,
+    receipt: Receipt,
+    nack: Option<NackAction>,
+    items: &Items,
+    acks: &Acks,
+    found: &mut Vec<Finding>,
+) {
     let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
     let lease = items.leases.get(&(receipt.item, receipt.nonce));
     let closed = lease.and_then(|lease| Some(&items.by_id[&receipt.item].phases[lease.closed?]));
@@ -94,7 +122,10 @@ fn done(call: &Call, receipt: Receipt, nack: Option<NackAction>, items: &Items, 
         return found
             .push(("NO-STALE-OK", format!("{name} was answered OK, and its delivery is still open")));
     };
-    if phase.done.event <= call.start.event {
+    let repeats = |&(start, answered): &(u64, u64)| start < phase.done.event && answered > call.start.event;
+    let of_delivery = acks.get(&(receipt.item, receipt.nonce));
+    let repeated = nack.is_none() && of_delivery.is_some_and(|acks| acks.iter().any(repeats));
+    if phase.done.event <= call.start.event && !repeated {
         return found.push(("STALE-RECEIPT-INERT", format!("{name} was answered OK after its delivery")));
     }
     let item = &items.by_id[&receipt.item];
