@@ -18,6 +18,9 @@ use crate::{
     shard::work::ShardLease,
 };
 
+/// The most items that are leased for a poll in one piece.
+const LEASE_ITEMS_MAX: usize = 250;
+
 /// Serves the polls of topics that have something new, for so long at most; the rest has the next turn. A
 /// poll that waits for many of them looks at all of its topics at once, and need not do so again.
 pub(crate) fn serve_woken(core: &mut Core, limit: Duration) {
@@ -73,13 +76,22 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
             true
         }
         Pick::Found(shards) => {
-            let leases = shards.into_iter().map(|(shard, items)| {
-                let (namespace, consumer) = (call.namespace.clone(), call.consumer.clone());
-                (shard, ShardLease { poll: id, namespace, lease: call.lease, consumer, items })
-            });
-            let leases: Vec<(ShardIndex, ShardLease)> = leases.collect();
-            let at_most_once = leases.iter().filter(|(_, lease)| lease.has_at_most_once());
-            let at_most_once = at_most_once.map(|(shard, _)| *shard).collect();
+            let mut leases: Vec<(ShardIndex, ShardLease)> = Vec::with_capacity(shards.len());
+            let mut at_most_once = BTreeSet::new();
+            for (shard, mut items) in shards {
+                // What takes a whole batch would keep all others out of it. At-most-once items are waited for,
+                // so those of a shard stay together.
+                let whole = items.iter().any(|reserved| reserved.item.is_at_most_once());
+                at_most_once.extend(whole.then_some(shard));
+                let piece = if whole { items.len() } else { LEASE_ITEMS_MAX };
+                while !items.is_empty() {
+                    let rest = items.split_off(items.len().min(piece));
+                    let (namespace, consumer) = (call.namespace.clone(), call.consumer.clone());
+                    let items = std::mem::replace(&mut items, rest);
+                    let lease = ShardLease { poll: id, namespace, lease: call.lease, consumer, items };
+                    leases.push((shard, lease));
+                }
+            }
             core.topics.remove_waiting(&names, id);
             core.polls.set_leases(id, Some(LeasesUnderWay::new(leases.len(), at_most_once)));
             for (shard, lease) in leases {

@@ -150,20 +150,10 @@ impl<T: Work> FairQueue<T> {
     /// Takes the first work in turn that `fits`. A tenant whose work does not fit keeps its turn.
     pub fn pop(&mut self, fits: impl Fn(&T) -> bool) -> Option<Turn<T>> {
         let mut passed = 0;
-        while let Some(at) = self.turns.get(passed).copied() {
+        while let Some(at) = self.turn(passed) {
             let alone = self.active <= 1;
             let tenant = &mut self.tenants[at];
-            let Some(first) = tenant.work.front() else {
-                self.leave(passed);
-                continue;
-            };
-            if tenant.credit <= 0 && !alone {
-                tenant.credit += self.quantum;
-                self.turns.remove(passed);
-                self.turns.push_back(at);
-                continue;
-            }
-            if !fits(first) {
+            if !fits(tenant.work.front()?) {
                 passed += 1;
                 continue;
             }
@@ -175,6 +165,30 @@ impl<T: Work> FairQueue<T> {
             self.sum.rows -= cost.rows;
             self.sum.bytes -= cost.bytes;
             return Some(Turn { work, credit: (!alone).then_some(credit) });
+        }
+        None
+    }
+
+    /// The work whose turn it is.
+    pub fn first(&mut self) -> Option<&T> {
+        let at = self.turn(0)?;
+        self.tenants[at].work.front()
+    }
+
+    /// Whose turn it is, if so many tenants are passed over. Those without credit get new for their next
+    /// turn, those without work leave.
+    fn turn(&mut self, passed: usize) -> Option<usize> {
+        while let Some(at) = self.turns.get(passed).copied() {
+            let tenant = &mut self.tenants[at];
+            if tenant.work.is_empty() {
+                self.leave(passed);
+            } else if tenant.credit <= 0 && self.active > 1 {
+                tenant.credit += self.quantum;
+                self.turns.remove(passed);
+                self.turns.push_back(at);
+            } else {
+                return Some(at);
+            }
         }
         None
     }

@@ -109,6 +109,8 @@ pub(crate) struct OwnedShard {
 
     /// The batch on its way to the store.
     in_flight: Option<InFlight>,
+    /// Rows that calls with a request id have had beyond the share of enqueues.
+    long_calls_owe: usize,
     /// Since when batches have been tried of which none was committed.
     stalled_since: Option<Monotonic>,
     /// The next batch has at most so many rows, because a row of the last one can't be stored.
@@ -185,6 +187,7 @@ impl OwnedShard {
             sweeps,
             prefetches,
             in_flight: None,
+            long_calls_owe: 0,
             stalled_since: None,
             rows_max: None,
             timeouts_after,

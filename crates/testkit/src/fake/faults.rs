@@ -11,6 +11,8 @@ use super::dice::Dice;
 pub struct Faults {
     /// Milliseconds until a commit is applied.
     pub commit_ms: (u64, u64),
+    /// Microseconds more for each of its rows.
+    pub row_us: u64,
     /// Milliseconds until its answer arrives.
     pub answer_ms: (u64, u64),
     /// Milliseconds of a read and of every other operation.
@@ -56,6 +58,7 @@ impl Faults {
     pub fn none() -> Self {
         Self {
             commit_ms: (1, 4),
+            row_us: 0,
             answer_ms: (0, 1),
             read_ms: (1, 4),
             slow: 0,

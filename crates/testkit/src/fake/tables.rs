@@ -27,6 +27,8 @@ pub struct TopicEntry {
 /// Everything that is committed in one shard.
 #[derive(Debug, Clone)]
 pub struct Tables {
+    /// Whether each batch is checked. The checks take time that grows with what is leased.
+    pub strict: bool,
     /// The fence.
     pub fence: Fence,
     /// The heartbeat's counter.
@@ -61,6 +63,7 @@ impl Tables {
     /// The rows of a new shard.
     pub fn new() -> Self {
         Self {
+            strict: true,
             fence: Fence {
                 epoch: 0,
                 incarnation: Incarnation([0; 16]),

@@ -1,5 +1,7 @@
 //! Writes batches to a fake shard.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use forebay_store::{Batch, Checkpoint, CommitError, ErrorClass, ItemRow, Outcome, StoreError, Writer};
 use forebay_types::{Seq, Timestamp};
@@ -35,7 +37,8 @@ impl Writer for FakeWriter {
             let state = &mut *self.db.lock();
             state.in_flight = Some(self.connection);
             state.commits += 1;
-            let before = state.faults.pause(&mut state.dice, state.faults.commit_ms);
+            let rows = Duration::from_micros(state.faults.row_us * rows(batch));
+            let before = state.faults.pause(&mut state.dice, state.faults.commit_ms) + rows;
             let after = state.dice.millis(state.faults.answer_ms);
             (before, after, state.faults.commit_outcome(&mut state.dice))
         };
@@ -259,6 +262,13 @@ impl FakeWriter {
 /// COMMIT was sent, and no answer came.
 fn unknown() -> Result<(), CommitError> {
     Err(CommitError::Unknown(StoreError::new(ErrorClass::Disconnected, "COMMIT lost")))
+}
+
+/// Rows that a batch changes.
+fn rows(batch: &Batch) -> u64 {
+    let Batch { inserts, promotes, requeues, deletes, dead_letters, leases, .. } = batch;
+    let items = inserts.len() + promotes.len() + requeues.len() + deletes.len();
+    (items + dead_letters.len() + leases.len()) as u64
 }
 
 fn other_number(row: &ItemRow) -> forebay_types::Key {

@@ -21,8 +21,14 @@ const ROW_BYTES: usize = 256;
 type TopicsOf<'a> = &'a dyn Fn(&str) -> usize;
 
 /// Adds enqueues that wait, until the batch has so many rows. A call without a request id is cut where it
-/// does not fit, or where its tenant's turn ends.
-pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: TopicsOf<'_>) {
+/// does not fit, or where its tenant's turn ends. `long_call`: beside them a call with a request id may be in
+/// the batch that is longer.
+pub(super) fn add_enqueues(
+    builder: &mut BatchBuilder<'_>,
+    mut rows: usize,
+    mut long_call: bool,
+    topics_of: TopicsOf<'_>,
+) {
     if builder.allowed < Need::Items {
         return;
     }
@@ -31,9 +37,8 @@ pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, rows: usize, topics_o
         let room = Room {
             rows: rows - builder.rows,
             bytes: builder.shard.tenure.batch_bytes.saturating_sub(builder.bytes),
-            nothing: builder.rows == 0,
             no_item: builder.batch.inserts.is_empty(),
-            bisecting: builder.is_bisecting(),
+            long_call: long_call && (!builder.is_bisecting() || builder.rows == 0),
         };
         let Some(Turn { work: mut part, credit }) = builder.shard.enqueues.pop(|part| room.fits(part)) else {
             break;
@@ -45,6 +50,9 @@ pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, rows: usize, topics_o
                 let (call, namespace) = (part.call, part.namespace.clone());
                 builder.shard.enqueues.unpop(ShardEnqueue { call, namespace, request: None, items });
             }
+        } else if part.items.len() > room.rows {
+            rows += part.items.len();
+            long_call = false;
         }
         add(builder, part, topics_of);
     }
@@ -55,21 +63,20 @@ pub(super) fn add_enqueues(builder: &mut BatchBuilder<'_>, rows: usize, topics_o
 struct Room {
     rows: usize,
     bytes: usize,
-    /// The batch has no row yet.
-    nothing: bool,
     /// The batch has no new item yet.
     no_item: bool,
-    /// The batch is short, because a bad row is searched.
-    bisecting: bool,
+    /// A call with a request id may have more rows.
+    long_call: bool,
 }
 
 impl Room {
-    /// Whether the batch has room for a call with a request id, or else for some of a call's items. The first
-    /// item always fits; so does the first call with a request id, unless a bad row is searched.
+    /// Whether the batch has room for a call with a request id, or else for some of a call's items. However
+    /// many bytes they have, they fit where there is nothing else.
     fn fits(&self, part: &ShardEnqueue) -> bool {
-        if part.request.is_some() && !self.nothing && (!self.no_item || self.bisecting) {
-            let bytes = part.charge() + ROW_BYTES * part.items.len();
-            return part.items.len() <= self.rows && bytes <= self.bytes;
+        if part.request.is_some() {
+            let bytes = || part.charge() + ROW_BYTES * part.items.len();
+            let rows = self.long_call || part.items.len() <= self.rows;
+            return rows && (self.no_item || bytes() <= self.bytes);
         }
         self.no_item || part.items.first().is_none_or(|item| item.charge() + ROW_BYTES <= self.bytes)
     }

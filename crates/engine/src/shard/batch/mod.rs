@@ -53,13 +53,13 @@ impl OwnedShard {
             return Built::nothing();
         };
         let mut builder = BatchBuilder::new(self, moment, allowed, rng, topics_left);
-        let (before, shares) = (builder.rows, Shares::of(&builder));
+        let (before, shares) = (builder.rows, Shares::of(&mut builder));
         let rows = |class| before + shares.up_to(class);
         settle::add_requests(&mut builder, rows(Class::Settlement));
         settle::add_timeouts(&mut builder, rows(Class::Timeout));
         lease::add_restores(&mut builder, rows(Class::Restore));
         lease::add_leases(&mut builder, rows(Class::Lease));
-        enqueue::add_enqueues(&mut builder, rows(Class::Enqueue), topics_of);
+        enqueue::add_enqueues(&mut builder, rows(Class::Enqueue), shares.long_call, topics_of);
         // What leases whose acks wait did not use.
         settle::add_requests(&mut builder, rows(Class::Enqueue));
         sweep::add_page(&mut builder);

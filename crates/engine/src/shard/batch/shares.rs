@@ -1,7 +1,11 @@
 //! How the classes of work share a batch: each has its part, however much of the others waits, and what one
 //! does not use goes to the others.
+//!
+//! A call with a request id is not cut, so it may be longer than the share of the enqueues. Then it has the
+//! batch nearly to itself, and the next such call waits until the enqueues' shares have paid for it.
 
 use super::{builder::BatchBuilder, settle};
+use crate::shard::OwnedShard;
 
 /// A class of work, in the order in which they are added to a batch. A sweep's page is the last: it is not
 /// cut, so the others leave room for it.
@@ -24,11 +28,16 @@ const CLASSES: usize = 6;
 
 /// How many rows of the batch are for each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shares([usize; CLASSES]);
+pub(super) struct Shares {
+    /// By class.
+    rows: [usize; CLASSES],
+    /// A call with a request id may be in the batch beside them.
+    pub long_call: bool,
+}
 
 impl Shares {
     /// By what waits of each class.
-    pub fn of(builder: &BatchBuilder<'_>) -> Self {
+    pub fn of(builder: &mut BatchBuilder<'_>) -> Self {
         let shard = &builder.shard;
         let wanted = [
             shard.settles.sum().rows,
@@ -40,13 +49,30 @@ impl Shares {
         ];
         // Where not every class has a row, they take turns from batch to batch.
         let first = (builder.batch.number % CLASSES as u64) as usize;
-        Self(split(builder.rows_max.saturating_sub(builder.rows), wanted, first))
+        let rows = builder.rows_max.saturating_sub(builder.rows);
+        let shares = split(rows, wanted, first);
+        let mine = shares[Class::Enqueue as usize];
+        let OwnedShard { enqueues, long_calls_owe, .. } = &mut *builder.shard;
+        enqueues.begin(mine);
+        let long = enqueues.first().filter(|part| part.request.is_some()).map_or(0, |part| part.items.len());
+        let paid = *long_calls_owe == 0 || shares.iter().sum::<usize>() == mine;
+        *long_calls_owe = long_calls_owe.saturating_sub(mine);
+        if long <= mine || !paid {
+            return Self { rows: shares, long_call: false };
+        }
+        if builder.is_bisecting() {
+            // A bad row is searched. The call goes once it is alone.
+            return Self { rows: shares, long_call: true };
+        }
+        builder.shard.long_calls_owe = long;
+        let rest = rows.saturating_sub(long).max(rows / 4).max(CLASSES);
+        Self { rows: split(rest, wanted, first), long_call: true }
     }
 
     /// How many rows the batch may have once this class is added: the shares up to here. So what an earlier
     /// class did not use is there for this one.
     pub fn up_to(&self, class: Class) -> usize {
-        self.0[..=class as usize].iter().sum()
+        self.rows[..=class as usize].iter().sum()
     }
 }
 

@@ -148,6 +148,25 @@ fn a_call_with_a_request_id_goes_alone_while_a_bad_row_is_searched() {
 }
 
 #[test]
+fn a_long_call_leaves_room_for_others_and_the_next_one_waits_until_it_is_paid() {
+    let mut shard = shard_with(|settings| settings.batch_rows = 60);
+    let receipts = store_leased(&mut shard, 0, items(30));
+    shard.settings = Arc::new(Settings { batch_rows: 40, ..Settings::default() });
+    receipts.iter().for_each(|receipt| ack(&mut shard, *receipt));
+    for call in 1..=2 {
+        put(&mut shard, ShardEnqueue { request: Some([call; 16]), ..part(u64::from(call), items(40)) });
+    }
+    put(&mut shard, ShardEnqueue { namespace: "other".into(), ..part(3, items(1)) });
+    let next = |shard: &mut OwnedShard| {
+        let (batch, committed) = run(shard, 0);
+        (batch.inserts.len(), effects(&committed).len())
+    };
+    assert_eq!(next(&mut shard), (41, 5), "the long call, a single item beside it, and some acks");
+    assert_eq!(next(&mut shard), (0, 25), "the long call has had the enqueues' share");
+    assert_eq!(next(&mut shard), (40, 0), "nobody else wants the rows");
+}
+
+#[test]
 fn calls_of_two_namespaces_take_turns() {
     let mut shard = shard_with(|settings| settings.batch_rows = 2);
     for call in 1..=3 {
