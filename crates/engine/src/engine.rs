@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 use forebay_store::Shard;
@@ -27,11 +27,33 @@ use crate::{
     event_loop,
     index::{ServerIndex, ShardIndex},
     io::{ShardTask, backoff, task},
-    messages::event::{Event, Reply, ShardEvents},
+    messages::{
+        event::{Event, Reply, ShardEvents},
+        tenant_budget::{OverBudget, TenantBudget},
+    },
 };
 
 /// Bytes that an item is charged with at admission beside its body.
 const ITEM_OVERHEAD_BYTES: usize = 256;
+
+/// What a dequeue that waits takes beside its topics: the poll, its timers, the caller's task and stream.
+const POLL_OVERHEAD_BYTES: usize = 4 << 10;
+/// What each of its topics takes beside the name: the demand, the name's places in the directory, the topic
+/// itself if it has no items.
+const DEMAND_OVERHEAD_BYTES: usize = 320;
+
+/// What a dequeue takes while it waits.
+fn poll_bytes(call: &DequeueCall) -> usize {
+    let demands = call.demands.iter().map(|demand| demand.topic.len() + DEMAND_OVERHEAD_BYTES);
+    POLL_OVERHEAD_BYTES + call.consumer.len() + call.namespace.len() + demands.sum::<usize>()
+}
+
+/// The refusal of a call for which there is no room. It names the key of the limit.
+fn over_budget(limit: &'static str, what: &str) -> Refusal {
+    metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
+    let message = format!("too many {what} (the limit is `{limit}`)");
+    Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
+}
 
 /// Of each shard the first one that the same server keeps.
 fn servers_of(shards: &[(ShardId, Arc<dyn Shard>)]) -> Vec<ServerIndex> {
@@ -46,9 +68,9 @@ pub struct Engine {
     /// The event loop's inbox.
     events: UnboundedSender<Event>,
     /// Bytes of enqueues that are not answered yet.
-    admitted: Arc<AtomicUsize>,
-    /// The most of them.
-    admit_bytes: usize,
+    admitted: Arc<TenantBudget>,
+    /// Bytes of dequeues that wait.
+    waiting: Arc<TenantBudget>,
     /// Numbers the polls.
     polls: Arc<AtomicU64>,
     /// Whether every shard that answers is owned.
@@ -68,7 +90,8 @@ impl Engine {
     ) -> Self {
         let (events, inbox) = unbounded_channel();
         let (ready_sender, ready) = watch::channel(false);
-        let admitted = Arc::new(AtomicUsize::new(0));
+        let admitted = TenantBudget::new(settings.admit_bytes);
+        let waiting = TenantBudget::new(settings.poll_bytes);
         let mut rng = StdRng::seed_from_u64(seed);
         let time = NodeTime::new(clock.clone());
         let mut slots = Vec::with_capacity(shards.len());
@@ -89,11 +112,10 @@ impl Engine {
             tokio::spawn(task::run(shard_task, orders));
             slots.push(Slot::new(id, server, tasks, time.monotonic()));
         }
-        let admit_bytes = settings.admit_bytes;
         let slots = Slots::new(slots);
         let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), ready_sender);
         tokio::spawn(event_loop::run(core, inbox));
-        Self { events, admitted, admit_bytes, polls: Arc::new(AtomicU64::new(0)), ready }
+        Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), ready }
     }
 
     /// Stores items. The outer error refuses the whole call: nothing of it happened.
@@ -103,13 +125,13 @@ impl Engine {
         }
         // The budget is taken before anything is buffered.
         let bytes: usize = call.items.iter().map(|item| item.body.bytes() + ITEM_OVERHEAD_BYTES).sum();
-        let before = self.admitted.fetch_add(bytes, Ordering::Relaxed);
-        if before > 0 && before + bytes > self.admit_bytes {
-            self.admitted.fetch_sub(bytes, Ordering::Relaxed);
-            let message = "too many bytes are waiting to be stored on this node";
-            return Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
-        }
-        self.ask(|reply| Event::Enqueue { call, bytes, reply }).await
+        let charge = self.admitted.take(&call.namespace, bytes).map_err(|over| match over {
+            OverBudget::Tenant => {
+                over_budget("memory.admit_bytes", "bytes wait to be stored for this namespace")
+            }
+            OverBudget::Node => over_budget("memory.admit_bytes", "bytes wait to be stored on this node"),
+        })?;
+        self.ask(|reply| Event::Enqueue { call, charge, reply }).await
     }
 
     /// Leases items, waiting for them if asked to. What was leased for a caller that disconnects is released.
@@ -123,10 +145,21 @@ impl Engine {
         call: DequeueCall,
         accept: impl FnOnce(&[Delivered]) -> Result<(), Refusal> + Send,
     ) -> Result<Vec<Delivered>, Refusal> {
+        let charge = match call.wait.is_zero() {
+            true => None,
+            false => {
+                Some(self.waiting.take(&call.namespace, poll_bytes(&call)).map_err(|over| match over {
+                    OverBudget::Tenant => {
+                        over_budget("memory.poll_bytes", "long polls of this namespace wait")
+                    }
+                    OverBudget::Node => over_budget("memory.poll_bytes", "long polls wait at this node"),
+                })?)
+            }
+        };
         let id = self.polls.fetch_add(1, Ordering::Relaxed);
         let namespace = call.namespace.clone();
         let mut gone = Gone { namespace, id, events: &self.events, armed: true };
-        let answer = self.ask(|reply| Event::Dequeue { id, call, reply }).await;
+        let answer = self.ask(|reply| Event::Dequeue { id, call, charge, reply }).await;
         gone.armed = false;
         let answer = answer?;
         accept(answer.items())?;
@@ -162,6 +195,11 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         self.events.send(Event::Status(reply)).ok()?;
         answer.await.ok()
+    }
+
+    /// Bytes of dequeues that wait.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting.used()
     }
 
     /// Waits until every shard that can be reached is owned, and at least one is. Never returns if the engine

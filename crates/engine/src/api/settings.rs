@@ -17,7 +17,7 @@ pub struct Settings {
     /// Bytes of topics, over all shards. A topic counts as [`TOPIC_BYTES`] in each shard in which it has a
     /// row.
     pub topic_bytes: usize,
-    /// Bytes of enqueues that wait for their commit, over all shards.
+    /// Bytes of enqueues that wait for their commit, over all shards; one tenant has at most a quarter.
     pub admit_bytes: usize,
     /// The same for one shard. As many bytes of acks, nacks and extensions may wait beside them.
     pub admit_shard_bytes: usize,
@@ -37,6 +37,8 @@ pub struct Settings {
     pub idle_topic: Duration,
     /// Long polls that may wait.
     pub polls: usize,
+    /// Bytes of long polls that may wait; one tenant has at most a quarter.
+    pub poll_bytes: usize,
 }
 
 impl Default for Settings {
@@ -55,6 +57,7 @@ impl Default for Settings {
             shard_lease: Duration::from_millis(1_500),
             idle_topic: Duration::from_secs(3_600),
             polls: 50_000,
+            poll_bytes: 256 << 20,
         }
     }
 }

@@ -6,12 +6,18 @@ use crate::{
     api::{DequeueCall, RETRY_AFTER},
     core::{Core, HEAD_TIMEOUT, polls::Poll, refusals::draining, timers::Timer},
     dispatch::{answer, merge, serve::find_items, undelivered},
-    messages::{delivery_guard::DeliveryGuard, event::Reply},
+    messages::{delivery_guard::DeliveryGuard, event::Reply, tenant_budget::Charge},
     planted::{Bug, on},
 };
 
 /// Serves the call.
-pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<DeliveryGuard>) {
+pub(crate) fn serve(
+    core: &mut Core,
+    id: u64,
+    call: DequeueCall,
+    charge: Option<Charge>,
+    reply: Reply<DeliveryGuard>,
+) {
     if let Some(refusal) = refusal(core, &call) {
         let _ = reply.send(Err(refusal));
         return;
@@ -24,7 +30,7 @@ pub(crate) fn serve(core: &mut Core, id: u64, call: DequeueCall, reply: Reply<De
     };
     let until = at.plus(wait);
     let waits = !call.wait.is_zero();
-    let poll = Poll::new(call, reply, until);
+    let poll = Poll { _charge: charge, ..Poll::new(call, reply, until) };
     let names = poll.names.clone();
     core.polls.insert(id, poll);
     if find_items(core, id, at) {

@@ -14,7 +14,7 @@ use crate::{
         slot::Slots,
     },
     index::ShardIndex,
-    messages::event::Reply,
+    messages::{event::Reply, tenant_budget::Charge},
     routing::rendezvous::{Ranking, SHARDS_PER_TOPIC, hash},
     shard::work::{AdmittedItem, KeyHash, ShardEnqueue},
 };
@@ -38,15 +38,14 @@ impl Share {
     }
 }
 
-/// Serves the call, which was charged with `bytes` at admission.
+/// Serves the call, which was charged at admission.
 pub(crate) fn serve(
     core: &mut Core,
     call: EnqueueCall,
-    bytes: usize,
+    charge: Charge,
     reply: Reply<Vec<Result<Enqueued, Refusal>>>,
 ) {
     if core.stopping.is_stopping() {
-        core.calls.release(bytes);
         let _ = reply.send(Err(draining()));
         return;
     }
@@ -68,11 +67,10 @@ pub(crate) fn serve(
     }
     let full = parts.iter().find_map(|(shard, share)| over_budget(core, &namespace, *shard, share.bytes));
     if let Some(refusal) = full {
-        core.calls.release(bytes);
         let _ = reply.send(Err(refusal));
         return;
     }
-    core.calls.begin_enqueue(id, count, bytes, reply);
+    core.calls.begin_enqueue(id, count, charge, reply);
     for (index, refusal) in refused {
         core.calls.enqueue_done(id, index, Err(refusal));
     }

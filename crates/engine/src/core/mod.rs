@@ -16,10 +16,7 @@ pub(crate) mod stopping;
 pub(crate) mod timers;
 pub(crate) mod topics;
 
-use std::{
-    sync::{Arc, atomic::AtomicUsize},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use rand::rngs::StdRng;
 use tokio::sync::{mpsc::UnboundedSender, watch};
@@ -31,7 +28,7 @@ use self::{
 use crate::{
     api::{Settings, TurnStatus},
     clock::NodeTime,
-    messages::event::Event,
+    messages::{event::Event, tenant_budget::TenantBudget},
     routing::key_homes::KeyHomes,
 };
 
@@ -98,7 +95,7 @@ impl Core {
         rng: StdRng,
         slots: Slots,
         events: UnboundedSender<Event>,
-        admitted: Arc<AtomicUsize>,
+        admitted: Arc<TenantBudget>,
         ready: watch::Sender<bool>,
     ) -> Self {
         let window = settings.longest_dedupe_window();

@@ -1,10 +1,7 @@
 //! Calls whose members are answered one by one: enqueue, ack, nack, lease extension. A call is answered when
 //! its last member is.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use forebay_types::{Refusal, Timestamp};
 use rustc_hash::FxHashMap;
@@ -12,7 +9,10 @@ use rustc_hash::FxHashMap;
 use crate::{
     api::{Enqueued, Extended, Settled},
     invariant::broken,
-    messages::event::Reply,
+    messages::{
+        event::Reply,
+        tenant_budget::{Charge, TenantBudget},
+    },
     shard::work::{ReplySlot, SettleKind, SettleRequest},
 };
 
@@ -61,8 +61,8 @@ impl<T> PendingCall<T> {
 struct PendingEnqueue {
     /// Its members.
     call: PendingCall<Result<Enqueued, Refusal>>,
-    /// Bytes that it was charged with at admission.
-    bytes: usize,
+    /// What it was charged with at admission. Released with the call.
+    _charge: Charge,
 }
 
 /// All calls that are under way.
@@ -74,12 +74,12 @@ pub(crate) struct PendingCalls {
     /// Lease extensions.
     extensions: FxHashMap<u64, PendingCall<Extended>>,
     /// Bytes of enqueues that are not answered yet.
-    admitted: Arc<AtomicUsize>,
+    admitted: Arc<TenantBudget>,
 }
 
 impl PendingCalls {
     /// None. `admitted` counts the bytes of enqueues that are not answered yet.
-    pub fn new(admitted: Arc<AtomicUsize>) -> Self {
+    pub fn new(admitted: Arc<TenantBudget>) -> Self {
         Self {
             enqueues: FxHashMap::default(),
             settles: FxHashMap::default(),
@@ -95,24 +95,19 @@ impl PendingCalls {
 
     /// Bytes of enqueues that are not answered yet.
     pub fn admitted_bytes(&self) -> usize {
-        self.admitted.load(Ordering::Relaxed)
+        self.admitted.used()
     }
 
-    /// Bytes of an enqueue that is answered.
-    pub fn release(&self, bytes: usize) {
-        self.admitted.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// An enqueue call of `count` items begins, charged with `bytes`.
+    /// An enqueue call of `count` items begins, which was charged at admission.
     pub fn begin_enqueue(
         &mut self,
         id: u64,
         count: usize,
-        bytes: usize,
+        charge: Charge,
         reply: Reply<Vec<Result<Enqueued, Refusal>>>,
     ) {
         let call = PendingCall::new(count, reply);
-        self.enqueues.insert(id, PendingEnqueue { call, bytes });
+        self.enqueues.insert(id, PendingEnqueue { call, _charge: charge });
     }
 
     /// An ack or nack call of `count` members begins.
@@ -134,7 +129,6 @@ impl PendingCalls {
             && let Some(pending) = self.enqueues.remove(&call)
         {
             pending.call.send();
-            self.release(pending.bytes);
         }
     }
 

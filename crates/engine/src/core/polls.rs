@@ -11,6 +11,7 @@ use crate::{
     messages::{
         delivery_guard::{DeliveryGuard, ReturnAction},
         event::Reply,
+        tenant_budget::Charge,
     },
     shard::work::{ShardLease, WaitingPoll},
 };
@@ -27,13 +28,15 @@ pub(crate) struct Poll {
     pub until: Monotonic,
     /// Leases under way for it; `None` while it waits.
     pub leases: Option<LeasesUnderWay>,
+    /// What a call that waits was charged with. Released with the poll.
+    pub _charge: Option<Charge>,
 }
 
 impl Poll {
     /// Has no leases yet.
     pub fn new(call: DequeueCall, reply: Reply<DeliveryGuard>, until: Monotonic) -> Self {
         let names = call.topic_names().into();
-        Self { call: Arc::new(call), names, reply, until, leases: None }
+        Self { call: Arc::new(call), names, reply, until, leases: None, _charge: None }
     }
 
     /// What it would take of a topic, if it waits.

@@ -95,8 +95,8 @@ fn take_in(core: &mut Core, inbox: &mut Inbox) {
 /// Handles one event.
 fn handle(core: &mut Core, event: Event) {
     match event {
-        Event::Enqueue { call, bytes, reply } => enqueue::serve(core, call, bytes, reply),
-        Event::Dequeue { id, call, reply } => dequeue::serve(core, id, call, reply),
+        Event::Enqueue { call, charge, reply } => enqueue::serve(core, call, charge, reply),
+        Event::Dequeue { id, call, charge, reply } => dequeue::serve(core, id, call, charge, reply),
         Event::PollGone { id, .. } => dequeue::caller_gone(core, id),
         Event::Undelivered { returns, .. } => undelivered::return_undelivered(&mut core.slots, returns),
         Event::Ack { namespace, acks, reply } => ack::serve(core, namespace, acks, reply),

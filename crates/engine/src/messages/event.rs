@@ -6,6 +6,7 @@ use tokio::sync::{mpsc::UnboundedSender, oneshot};
 use super::{
     delivery_guard::{DeliveryGuard, ReturnAction},
     shard::ShardEvent,
+    tenant_budget::Charge,
 };
 use crate::{
     api::{
@@ -24,8 +25,8 @@ pub(crate) enum Event {
     Enqueue {
         /// What to store.
         call: EnqueueCall,
-        /// Bytes that the call was charged with at admission.
-        bytes: usize,
+        /// What the call was charged with at admission.
+        charge: Charge,
         /// Receives the answer.
         reply: Reply<Vec<Result<Enqueued, Refusal>>>,
     },
@@ -35,6 +36,8 @@ pub(crate) enum Event {
         id: u64,
         /// What is asked for.
         call: DequeueCall,
+        /// What it was charged with; `None` if it does not wait.
+        charge: Option<Charge>,
         /// Receives the answer.
         reply: Reply<DeliveryGuard>,
     },

@@ -3,3 +3,4 @@
 pub(crate) mod delivery_guard;
 pub(crate) mod event;
 pub(crate) mod shard;
+pub(crate) mod tenant_budget;

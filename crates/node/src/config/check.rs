@@ -17,6 +17,8 @@ use crate::grpc::{LoadLimits, RequestRules};
 
 /// How long load balancers have to notice that a node stops.
 const DRAIN_DEFAULT: Duration = Duration::from_secs(5);
+/// How old what the pages show may be.
+const STATUS_AGE_DEFAULT: Duration = Duration::from_secs(1);
 /// A stopping node needs the rest of its 25 s to commit and answer.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
 /// Names are stored in columns of 255 bytes.
@@ -49,6 +51,7 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
         log: node.log.unwrap_or_else(|| "info".to_owned()),
         log_format: log_format(node.log_format.as_deref(), errors),
         drain,
+        status_age: node.status_age_ms.map_or(STATUS_AGE_DEFAULT, Duration::from_millis),
         grpc_connections: node.grpc_connections,
         http_connections: node.http_connections,
         mysql_password: password.or_else(|| password_file(node.mysql_password_file?, errors)),
@@ -65,11 +68,13 @@ fn connections(keys: &Node, load: &mut LoadLimits, errors: &mut Vec<String>) {
     set_ms(&mut timeouts.handshake, keys.handshake_timeout_ms);
     set_ms(&mut timeouts.idle, keys.idle_timeout_ms);
     set_ms(&mut timeouts.unread, keys.unread_timeout_ms);
+    set_ms(&mut load.body_timeout, keys.body_timeout_ms);
     let second = Duration::from_secs(1);
     for (wrong, message) in [
         (keys.grpc_connections == Some(0), "grpc_connections must not be 0"),
         (keys.http_connections == Some(0), "http_connections must not be 0"),
         (timeouts.handshake < second, "handshake_timeout_ms must be at least 1000"),
+        (load.body_timeout < second, "body_timeout_ms must be at least 1000"),
         (timeouts.idle < second, "idle_timeout_ms must be at least 1000"),
         (timeouts.unread < second, "unread_timeout_ms must be at least 1000"),
     ] {
@@ -173,6 +178,12 @@ fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     set(&mut settings.admit_shard_bytes, keys.admit_shard_bytes);
     set(&mut settings.admit_tenant_bytes, keys.admit_tenant_bytes);
     set(&mut load.request_bytes, keys.request_bytes);
+    set(&mut settings.poll_bytes, keys.poll_bytes);
+    // Parts of the node's bytes, but room for one request in any case.
+    load.request_bytes_per_connection = (load.request_bytes / 8).max(settings.limits.request_bytes);
+    load.request_bytes_per_namespace = (load.request_bytes / 4).max(settings.limits.request_bytes);
+    set(&mut load.request_bytes_per_connection, keys.request_bytes_per_connection);
+    set(&mut load.request_bytes_per_namespace, keys.request_bytes_per_namespace);
     set(&mut load.unread_bytes, keys.unsent_bytes);
     set(&mut load.unread_bytes_per_connection, keys.unsent_bytes_per_connection);
     let request = settings.limits.request_bytes;
@@ -189,6 +200,9 @@ fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, erro
         ),
         ("admit_tenant_bytes", settings.admit_tenant_bytes, request, "limits.request_bytes"),
         ("request_bytes", load.request_bytes, request * 2, "twice limits.request_bytes"),
+        ("request_bytes_per_connection", load.request_bytes_per_connection, request, "limits.request_bytes"),
+        ("request_bytes_per_namespace", load.request_bytes_per_namespace, request, "limits.request_bytes"),
+        ("poll_bytes", settings.poll_bytes, 1 << 20, "1 MiB"),
         ("unsent_bytes", load.unread_bytes, connection, "memory.unsent_bytes_per_connection"),
         ("unsent_bytes_per_connection", connection, 1, "1 byte"),
     ] {

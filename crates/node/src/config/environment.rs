@@ -11,7 +11,7 @@ use super::values::Secret;
 const PREFIX: &str = "FOREBAY_";
 
 /// The keys of `[node]` that variables set.
-const NODE_KEYS: [&str; 15] = [
+const NODE_KEYS: [&str; 17] = [
     "grpc",
     "http",
     "advertise",
@@ -23,6 +23,8 @@ const NODE_KEYS: [&str; 15] = [
     "grpc_connections",
     "http_connections",
     "handshake_timeout_ms",
+    "body_timeout_ms",
+    "status_age_ms",
     "idle_timeout_ms",
     "unread_timeout_ms",
     "mysql_password_file",

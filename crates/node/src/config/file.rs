@@ -46,6 +46,10 @@ pub struct Node {
     pub http_connections: Option<usize>,
     /// How long a connection may take to begin, and an HTTP request to arrive.
     pub handshake_timeout_ms: Option<u64>,
+    /// How long nothing of a request may arrive.
+    pub body_timeout_ms: Option<u64>,
+    /// How old what the pages show may be.
+    pub status_age_ms: Option<u64>,
     /// How long a gRPC connection may be without a call.
     pub idle_timeout_ms: Option<u64>,
     /// How long a gRPC connection may leave its answers unread.
@@ -158,6 +162,12 @@ pub struct MemoryKeys {
     pub admit_tenant_bytes: Option<usize>,
     /// Requests that are being received or handled.
     pub request_bytes: Option<usize>,
+    /// The same for one connection.
+    pub request_bytes_per_connection: Option<usize>,
+    /// The same for one namespace.
+    pub request_bytes_per_namespace: Option<usize>,
+    /// Long polls that wait.
+    pub poll_bytes: Option<usize>,
     /// Answers that clients have not read yet.
     pub unsent_bytes: Option<usize>,
     /// The same for one connection.

@@ -34,6 +34,8 @@ pub struct Config {
     pub http_connections: Option<usize>,
     /// The shards to serve.
     pub shards: Vec<ShardConfig>,
+    /// How old what the pages show may be.
+    pub status_age: Duration,
     /// What requests are checked against.
     pub rules: RequestRules,
     /// How many calls and bytes the node takes on at once.
