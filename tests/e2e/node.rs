@@ -56,6 +56,8 @@ impl Node {
 
     async fn start_command(mut command: Command, log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).unwrap();
+        // Tests wait for what the status shows.
+        command.env("FOREBAY_STATUS_AGE_MS", "0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
         let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());

@@ -12,7 +12,7 @@ use crate::{
     connections::ConnectionCap,
     descriptors,
     grpc::{self, LoadLimits, Queue, ReflectionError},
-    http::{self, NodeInfo, metrics},
+    http::{self, NodeInfo, StatusCache, metrics},
     node::Node,
     peers::GrpcPeers,
     shards::{self, DurabilityChecked, UnfitShard},
@@ -83,7 +83,13 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let grpc = grpc::serve(grpc_listener, queue, load).await?;
 
     // 6. HTTP: alive, and not ready yet.
+    let asked = engine.clone();
+    let ask = move || {
+        let engine = asked.clone();
+        async move { engine.status().await }
+    };
     let info = Arc::new(NodeInfo {
+        status: StatusCache::new(config.status_age, ask),
         engine: engine.clone(),
         load: grpc.load().clone(),
         http_connections: ConnectionCap::new("http", caps.http),

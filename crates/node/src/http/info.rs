@@ -13,6 +13,7 @@ use forebay_types::{Clock, Timestamp};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 
+use super::status_cache::StatusCache;
 use crate::{connections::ConnectionCap, grpc::AdmissionLoad};
 
 /// What every request handler reads.
@@ -21,6 +22,8 @@ pub type State = axum::extract::State<Arc<NodeInfo>>;
 /// A node's addresses, its state, and where its figures come from.
 pub struct NodeInfo {
     /// Reports shards and topics.
+    pub status: StatusCache,
+    /// Reports the bytes of long polls.
     pub engine: Engine,
     /// Reports calls and bytes in memory.
     pub load: Arc<AdmissionLoad>,
@@ -64,7 +67,7 @@ pub struct NodeStatus {
     /// Bytes of requests in memory.
     pub request_bytes: usize,
     /// Shards and topics; `None` once the engine has stopped.
-    pub engine: Option<Status>,
+    pub engine: Option<Arc<Status>>,
 }
 
 impl NodeInfo {
@@ -80,7 +83,7 @@ impl NodeInfo {
             uptime_seconds: self.clock.wall().since(self.started).as_secs(),
             calls: self.load.calls.in_use(),
             request_bytes: self.load.request_bytes.in_use(),
-            engine: self.engine.status().await,
+            engine: self.status.get().await,
         }
     }
 }

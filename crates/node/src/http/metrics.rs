@@ -50,14 +50,15 @@ pub async fn upkeep(recorder: PrometheusHandle) {
 
 /// Serves `/metrics`.
 pub async fn metrics(state: State) -> impl IntoResponse {
-    if let Some(status) = state.engine.status().await {
+    if let Some(status) = state.status.get().await {
         set(&status);
     }
     gauge!("forebay_connections", "port" => "grpc").set(state.load.connections.in_use() as f64);
     gauge!("forebay_connections", "port" => "http").set(state.http_connections.in_use() as f64);
+    gauge!("forebay_poll_bytes").set(state.engine.waiting_bytes() as f64);
     gauge!("forebay_calls_at_work").set(state.load.calls.in_use() as f64);
     gauge!("forebay_request_bytes").set(state.load.request_bytes.in_use() as f64);
-    gauge!("forebay_unsent_bytes").set(state.load.unread.bytes() as f64);
+    gauge!("forebay_unsent_bytes").set(state.load.unread.in_use() as f64);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.recorder.render())
 }
 

@@ -7,6 +7,8 @@ pub mod metrics;
 mod page;
 mod probes;
 mod server;
+mod status_cache;
 
 pub use info::{NodeInfo, NodeStatus};
 pub use server::{HttpServing, serve};
+pub use status_cache::StatusCache;

@@ -201,6 +201,8 @@ impl Display for Uptime {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn node(engine: Option<Status>) -> NodeStatus {
@@ -214,7 +216,7 @@ mod tests {
             uptime_seconds: 90_061,
             calls: 3,
             request_bytes: 0,
-            engine,
+            engine: engine.map(Arc::new),
         }
     }
 
