@@ -23,10 +23,15 @@ pub struct Connection {
 impl Connection {
     /// Connects. The server may send `window` bytes of each answer.
     pub async fn open(address: &str, window: u32) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
+        Self::try_open(address, window).await.expect("a connection")
+    }
+
+    /// The same; `None` if the server closes the connection.
+    pub async fn try_open(address: &str, window: u32) -> Option<Self> {
+        let stream = TcpStream::connect(address).await.ok()?;
         let mut builder = client::Builder::new();
         builder.initial_window_size(window).initial_connection_window_size((1 << 31) - 1);
-        let (sender, mut connection) = builder.handshake(stream).await.unwrap();
+        let (sender, mut connection) = builder.handshake(stream).await.ok()?;
         let (window, mut windows) = watch::channel(window);
         let driver = tokio::spawn(async move {
             loop {
@@ -40,25 +45,37 @@ impl Connection {
                 }
             }
         });
-        Self { sender, window, driver }
+        Some(Self { sender, window, driver })
     }
 
     /// Sends the headers of a call.
     pub async fn begin(&mut self, method: &str) -> (ResponseFuture, SendStream<Bytes>) {
+        self.try_begin(method).await.expect("a stream")
+    }
+
+    /// The same; `None` if the server has closed the connection.
+    pub async fn try_begin(&mut self, method: &str) -> Option<(ResponseFuture, SendStream<Bytes>)> {
         let request = Request::post(format!("http://forebay/forebay.v1.QueueService/{method}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
             .body(())
             .unwrap();
-        let mut sender = self.sender.clone().ready().await.unwrap();
-        sender.send_request(request, false).unwrap()
+        let mut sender = self.sender.clone().ready().await.ok()?;
+        sender.send_request(request, false).ok()
     }
 
     /// Makes a call and waits for the headers of its answer.
     pub async fn call(&mut self, method: &str, message: &impl Message) -> Response<RecvStream> {
         let (answer, mut body) = self.begin(method).await;
         body.send_data(framed(message), true).unwrap();
-        answer.await.unwrap()
+        answer.await.expect("an answer")
+    }
+
+    /// The same with an encoded message; `None` if the server has closed the connection.
+    pub async fn try_call(&mut self, method: &str, message: Bytes) -> Option<Response<RecvStream>> {
+        let (answer, mut body) = self.try_begin(method).await?;
+        body.send_data(message, true).ok()?;
+        answer.await.ok()
     }
 
     /// From now on the server may send `window` bytes of each answer, also of those that wait.

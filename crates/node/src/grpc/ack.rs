@@ -14,6 +14,7 @@ use super::{
 /// Serves the call.
 pub async fn ack(queue: &Queue, call: &Call, request: AckRequest) -> Result<AckResponse, Refusal> {
     let namespace = queue.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
     fields::members("acks", request.acks.len(), queue.rules.limits.members)?;
     call.reserve_answers(request.acks.len())?;
     let checked = request.acks.iter().enumerate().map(|(index, ack)| {

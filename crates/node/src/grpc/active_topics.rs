@@ -21,6 +21,7 @@ pub async fn active_topics(
     request: GetActiveTopicsRequest,
 ) -> Result<GetActiveTopicsResponse, Refusal> {
     let namespace = queue.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
     let prefix = request.topic_prefix;
     fields::prefix(&queue.rules.limits, "topic_prefix", &prefix)?;
     let limit = match request.page_size as usize {

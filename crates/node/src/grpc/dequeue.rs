@@ -30,6 +30,7 @@ pub async fn dequeue(
 ) -> Result<DequeueResponse, Refusal> {
     let asked = check(queue, request)?;
     let namespace = asked.namespace.clone();
+    call.request().count_for(&namespace)?;
     let wait = asked.wait.min(call.left().saturating_sub(WAIT_MARGIN));
     // Too many parked calls on one connection: this one is answered at once with what is ready.
     let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };

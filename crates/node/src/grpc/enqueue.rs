@@ -24,6 +24,7 @@ pub async fn enqueue(
 ) -> Result<EnqueueResponse, Refusal> {
     let limits = &queue.rules.limits;
     let namespace = queue.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
     fields::members("items", request.items.len(), limits.members)?;
     fields::bytes("items", request.encoded_len(), limits.request_bytes)?;
     call.reserve_answers(request.items.len())?;

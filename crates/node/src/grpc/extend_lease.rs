@@ -20,6 +20,7 @@ pub async fn extend_lease(
 ) -> Result<ExtendLeaseResponse, Refusal> {
     let limits = &queue.rules.limits;
     let namespace = queue.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
     fields::members("extensions", request.extensions.len(), limits.members)?;
     call.reserve_answers(request.extensions.len())?;
     let checked = request.extensions.iter().enumerate();

@@ -18,6 +18,7 @@ use super::{
 pub async fn nack(queue: &Queue, call: &Call, request: NackRequest) -> Result<NackResponse, Refusal> {
     let limits = &queue.rules.limits;
     let namespace = queue.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
     fields::members("nacks", request.nacks.len(), limits.members)?;
     call.reserve_answers(request.nacks.len())?;
     let checked = request.nacks.into_iter().enumerate();

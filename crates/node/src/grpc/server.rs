@@ -8,7 +8,7 @@ use tonic::transport::Server;
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use super::{
-    admission::{AdmissionLayer, AdmissionLoad, Incoming, LoadLimits},
+    admission::{AdmissionLayer, AdmissionLoad, Incoming, LoadLimits, RequestBounds},
     queue::Queue,
 };
 
@@ -42,6 +42,8 @@ pub async fn serve(
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::new(&limits));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
+    // Enough room for a message to be refused with the name of its field.
+    let bounds = RequestBounds { bytes: decode, members: 2 * queue.rules.limits.members + 100 };
     let queue = QueueServiceServer::new(queue)
         .max_decoding_message_size(decode)
         .max_encoding_message_size(RESPONSE_BYTES_MAX);
@@ -60,7 +62,7 @@ pub async fn serve(
         .http2_max_local_error_reset_streams(Some(1_024))
         .http2_max_pending_accept_reset_streams(Some(20))
         .http2_max_header_list_size(8 << 10)
-        .layer(AdmissionLayer { load: load.clone() })
+        .layer(AdmissionLayer { load: load.clone(), bounds })
         .add_service(queue)
         .add_service(health_service)
         .add_service(reflection().build_v1()?)

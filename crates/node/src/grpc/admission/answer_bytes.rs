@@ -21,7 +21,7 @@ use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use tonic::{Status, body::Body};
 
-use super::load::{AdmissionLoad, ConnectionLoad, overloaded};
+use super::load::{AdmissionLoad, ConnectionLoad, Full, overloaded};
 
 /// What a stream costs while it is open, beside its body: hyper's task, h2's entry, its headers.
 pub const STREAM_BYTES: usize = 4 << 10;
@@ -45,40 +45,34 @@ impl AnswerCharge {
     }
 
     /// Counts `bytes` more before the answer is made, or refuses the call: too much is unread.
-    ///
-    /// An answer that is alone on its connection is always allowed, whatever its size. Where the node has no
-    /// room, a connection may still have its part of a quarter of the node's bytes, so that those who do not
-    /// read do not shut out those who do.
     pub fn reserve(&self, bytes: usize) -> Result<(), Refusal> {
-        let (node, connection) = (&self.node.unread, &self.connection.unread);
-        let on_connection = connection.add(bytes);
-        if on_connection > 0 && on_connection + bytes > connection.max() {
-            connection.remove(bytes);
-            return Err(overloaded(
+        match self.node.take(&self.node.unread, &self.connection.unread, bytes) {
+            Ok(()) => {
+                self.bytes.fetch_add(bytes, Ordering::AcqRel);
+                Ok(())
+            }
+            Err(Full::Connection) => Err(overloaded(
                 "memory.unsent_bytes_per_connection",
                 "too many bytes of answers are unread on this connection; read them first",
-            ));
-        }
-        let part = node.max() / 4 / self.node.connections.in_use().max(1);
-        let on_node = node.add(bytes);
-        if on_node > 0 && on_node + bytes > node.max() && on_connection + bytes > part {
-            node.remove(bytes);
-            connection.remove(bytes);
-            return Err(overloaded(
+            )),
+            Err(Full::Node) => Err(overloaded(
                 "memory.unsent_bytes",
                 "too many bytes of answers are unread on this node; retry later",
-            ));
+            )),
         }
-        self.bytes.fetch_add(bytes, Ordering::AcqRel);
-        Ok(())
+    }
+
+    /// Counts nothing, until the answer is made.
+    pub fn release(&self) {
+        self.set(0);
     }
 
     /// The answer has so many bytes. It is made already, so that it counts even beyond the limits.
     fn set(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::AcqRel);
         for counter in [&self.node.unread, &self.connection.unread] {
-            counter.add(bytes);
-            counter.remove(before);
+            counter.acquire_anyway(bytes);
+            counter.release_many(before);
         }
     }
 }
@@ -86,8 +80,8 @@ impl AnswerCharge {
 impl Drop for AnswerCharge {
     fn drop(&mut self) {
         let bytes = *self.bytes.get_mut();
-        self.node.unread.remove(bytes);
-        self.connection.unread.remove(bytes);
+        self.node.unread.release_many(bytes);
+        self.connection.unread.release_many(bytes);
     }
 }
 
@@ -203,15 +197,15 @@ mod tests {
         let one = connection(&node);
         let made = Response::new(Body::new(http_body_util::Full::new(Bytes::from_static(b"hello"))));
         let mut held = hold(made, charge(&node, &one)).await;
-        assert_eq!(one.unread.bytes(), STREAM_BYTES + 5);
+        assert_eq!(one.unread.in_use(), STREAM_BYTES + 5);
         let frame = held.body_mut().frame().await.unwrap().unwrap();
         drop(held);
         let data = frame.into_data().unwrap();
         let rest = data.slice(3..);
         drop(data);
-        assert_eq!((&rest[..], node.unread.bytes()), (&b"lo"[..], STREAM_BYTES + 5));
+        assert_eq!((&rest[..], node.unread.in_use()), (&b"lo"[..], STREAM_BYTES + 5));
         drop(rest);
-        assert_eq!((node.unread.bytes(), one.unread.bytes()), (0, 0));
+        assert_eq!((node.unread.in_use(), one.unread.in_use()), (0, 0));
     }
 
     #[tokio::test]
@@ -221,10 +215,10 @@ mod tests {
         let refusal = status::of_call(&Refusal::new(Reason::Overloaded, "no")).into_http();
         let (head, body) = hold(refusal, charge(&node, &one)).await.into_parts();
         drop(body);
-        assert!(one.unread.bytes() > STREAM_BYTES);
+        assert!(one.unread.in_use() > STREAM_BYTES);
         assert_eq!(Status::from_header_map(&head.headers).unwrap().message(), "OVERLOADED: no");
         drop(head);
-        assert_eq!(one.unread.bytes(), 0);
+        assert_eq!(one.unread.in_use(), 0);
     }
 
     #[test]
@@ -239,7 +233,7 @@ mod tests {
         first.set(1 << 10);
         second.reserve(9 << 10).unwrap();
         drop((first, second));
-        assert_eq!((node.unread.bytes(), one.unread.bytes()), (0, 0));
+        assert_eq!((node.unread.in_use(), one.unread.in_use()), (0, 0));
     }
 
     #[test]

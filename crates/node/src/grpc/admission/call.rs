@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +15,8 @@ use tonic::Status;
 
 use super::{
     answer_bytes::{AnswerCharge, STREAM_BYTES},
-    load::{AdmissionLoad, ConnectionLoad, overloaded},
+    load::{AdmissionLoad, ConnectionLoad, Full, overloaded},
+    request_bytes::RequestCharge,
 };
 use crate::grpc::status;
 
@@ -27,50 +28,80 @@ const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(5);
 /// What the answer to one member may take: an error with its details.
 const MEMBER_ANSWER_BYTES: usize = 320;
 
-/// A call. Dropping the last clone releases its permits.
+/// A call. Dropping the last clone releases what it holds.
 #[derive(Clone)]
 pub struct Call {
     /// When the answer must be sent.
     deadline: Instant,
     /// Shared by the clones; released with the last one.
-    permit: Arc<Permit>,
-    /// What its answer counts as.
-    charge: Arc<AnswerCharge>,
+    held: Arc<Held>,
 }
 
-/// The permits of one call: in progress until it parks, parked from then on.
-struct Permit {
+/// What one call holds.
+struct Held {
+    /// The node's counters.
     node: Arc<AdmissionLoad>,
+    /// The connection's.
     connection: Arc<ConnectionLoad>,
-    parked: AtomicBool,
+    /// What its request counts as.
+    request: RequestCharge,
+    /// What its answer counts as.
+    answer: Arc<AnswerCharge>,
+    /// One of the `PERMIT` constants.
+    permit: AtomicU8,
 }
+
+/// The request is being received.
+const PERMIT_NONE: u8 = 0;
+/// The call is in progress.
+const PERMIT_CALL: u8 = 1;
+/// It waits as a long poll.
+const PERMIT_PARKED: u8 = 2;
 
 impl Call {
-    /// Admits a call, or refuses it.
+    /// Admits a call, or refuses it. Its request has not been received yet.
     pub fn admit(
         headers: &HeaderMap,
         node: &Arc<AdmissionLoad>,
         connection: &Arc<ConnectionLoad>,
-        charge: &Arc<AnswerCharge>,
+        answer: &Arc<AnswerCharge>,
     ) -> Result<Self, Refusal> {
         let allowed = timeout(headers).unwrap_or(CALL_TIMEOUT_MAX).min(CALL_TIMEOUT_MAX);
         if allowed < CALL_TIMEOUT_MIN {
             let message = format!("the deadline is less than {CALL_TIMEOUT_MIN:?} away; allow more time");
             return Err(Refusal::new(Reason::DeadlineExceeded, message));
         }
-        charge.reserve(STREAM_BYTES)?;
-        if !connection.calls.try_acquire() {
-            let message = "too many calls are in progress on this connection; retry later";
-            return Err(overloaded("engine.calls_per_connection", message));
+        answer.reserve(STREAM_BYTES)?;
+        let held = Held {
+            node: node.clone(),
+            connection: connection.clone(),
+            request: RequestCharge::new(node.clone(), connection.clone()),
+            answer: answer.clone(),
+            permit: AtomicU8::new(PERMIT_NONE),
+        };
+        Ok(Self { deadline: Instant::now() + allowed, held: Arc::new(held) })
+    }
+
+    /// What its request counts as.
+    pub fn request(&self) -> &RequestCharge {
+        &self.held.request
+    }
+
+    /// The request was received: from now on the call is in progress, or it is refused.
+    pub fn start(&self) -> Result<(), Refusal> {
+        let Held { node, connection, permit, .. } = &*self.held;
+        match node.take(&node.calls, &connection.calls, 1) {
+            Ok(()) => permit.store(PERMIT_CALL, Ordering::Release),
+            Err(Full::Connection) => {
+                let message = "too many calls are in progress on this connection; retry later";
+                return Err(overloaded("engine.calls_per_connection", message));
+            }
+            Err(Full::Node) => {
+                let message = "too many calls are in progress on this node; retry later";
+                return Err(overloaded("engine.calls", message));
+            }
         }
-        if !node.calls.try_acquire() {
-            connection.calls.release();
-            let message = "too many calls are in progress on this node; retry later";
-            return Err(overloaded("engine.calls", message));
-        }
-        let (node, connection) = (node.clone(), connection.clone());
-        let permit = Arc::new(Permit { node, connection, parked: AtomicBool::new(false) });
-        Ok(Self { deadline: Instant::now() + allowed, permit, charge: charge.clone() })
+        Ok(())
     }
 
     /// The call that a request belongs to. The admission layer attached it.
@@ -97,34 +128,40 @@ impl Call {
 
     /// Counts so many bytes of the answer, or refuses the call.
     pub fn reserve_answer(&self, bytes: usize) -> Result<(), Refusal> {
-        self.charge.reserve(bytes)
+        self.held.answer.reserve(bytes)
     }
 
-    /// Exchanges the in-progress permits for a parked one. `false`: too many calls are parked on its
-    /// connection.
+    /// Exchanges the permit of a call in progress for that of a long poll. `false`: too many are parked on
+    /// its connection. What a parked call takes is counted by the engine.
     pub fn park(&self) -> bool {
-        let Permit { node, connection, parked } = &*self.permit;
+        let Held { connection, request, answer, .. } = &*self.held;
         if !connection.parked.try_acquire() {
             return false;
         }
-        if parked.swap(true, Ordering::AcqRel) {
-            connection.parked.release();
-        } else {
-            connection.calls.release();
-            node.calls.release();
-        }
+        self.held.change_permit(PERMIT_PARKED);
+        request.release();
+        answer.release();
         true
     }
 }
 
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if *self.parked.get_mut() {
-            self.connection.parked.release();
-        } else {
-            self.connection.calls.release();
-            self.node.calls.release();
+impl Held {
+    /// Releases the permit. The next one is acquired already.
+    fn change_permit(&self, next: u8) {
+        match self.permit.swap(next, Ordering::AcqRel) {
+            PERMIT_CALL => {
+                self.connection.calls.release();
+                self.node.calls.release();
+            }
+            PERMIT_PARKED => self.connection.parked.release(),
+            _ => {}
         }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.change_permit(PERMIT_NONE);
     }
 }
 
@@ -176,7 +213,9 @@ mod tests {
         node: &Arc<AdmissionLoad>,
         one: &Arc<ConnectionLoad>,
     ) -> Result<Call, Refusal> {
-        Call::admit(headers, node, one, &Arc::new(AnswerCharge::new(node.clone(), one.clone())))
+        let call = Call::admit(headers, node, one, &Arc::new(AnswerCharge::new(node.clone(), one.clone())))?;
+        call.start()?;
+        Ok(call)
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ use std::{
 
 use forebay_types::{Reason, Refusal};
 use http::{Request, Response};
+use http_body_util::Full;
 use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
@@ -17,23 +18,34 @@ use super::{
     answer_bytes::{self, AnswerCharge},
     call::Call,
     load::{AdmissionLoad, ConnectionLoad, overloaded},
-    request_bytes::MeteredBody,
+    message_members,
     side_call::SideCall,
 };
 use crate::grpc::status;
+
+/// What a request may have before it is decoded. The field checks are stricter.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestBounds {
+    /// Encoded bytes.
+    pub bytes: usize,
+    /// Strings and members of the message.
+    pub members: usize,
+}
 
 /// Adds admission control to a service.
 #[derive(Clone)]
 pub struct AdmissionLayer {
     /// The node's counters, shared with the pages and metrics that show them.
     pub load: Arc<AdmissionLoad>,
+    /// What a request may have before it is decoded.
+    pub bounds: RequestBounds,
 }
 
 impl<S> Layer<S> for AdmissionLayer {
     type Service = Admission<S>;
 
     fn layer(&self, inner: S) -> Admission<S> {
-        Admission { inner, load: self.load.clone() }
+        Admission { inner, load: self.load.clone(), bounds: self.bounds }
     }
 }
 
@@ -44,6 +56,8 @@ pub struct Admission<S> {
     inner: S,
     /// The node's counters.
     load: Arc<AdmissionLoad>,
+    /// What a request may have before it is decoded.
+    bounds: RequestBounds,
 }
 
 type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
@@ -62,7 +76,7 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         let Some(connection) = request.extensions().get::<Arc<ConnectionLoad>>().cloned() else {
             let refusal = Refusal::new(Reason::Overloaded, "the call has no connection of this server");
             return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
@@ -81,11 +95,13 @@ where
                 return Box::pin(async move { Ok(answer_bytes::hold(response, charge).await) });
             }
         };
-        request.extensions_mut().insert(call.clone());
-        let request = request.map(|body| Body::new(MeteredBody::new(body, self.load.clone())));
-        let answer = self.inner.call(request);
+        // The service has been asked whether it is ready, so that its clone stays behind.
+        let clone = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, clone);
+        let bounds = self.bounds;
         Box::pin(async move {
-            let response = match timeout_at(call.deadline(), answer).await {
+            let deadline = call.deadline();
+            let response = match timeout_at(deadline, serve(inner, request, call, bounds)).await {
                 Ok(response) => add_details(response?),
                 Err(_) => {
                     let message = "the deadline passed before the call completed";
@@ -95,6 +111,32 @@ where
             record(method, &response, began);
             Ok(answer_bytes::hold(response, charge).await)
         })
+    }
+}
+
+/// Receives the request, then has the call served.
+async fn serve<S>(
+    mut inner: S,
+    request: Request<Body>,
+    call: Call,
+    bounds: RequestBounds,
+) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+{
+    let (mut head, body) = request.into_parts();
+    let received = call.request().receive(body, bounds.bytes).await;
+    let checked = received.and_then(|bytes| {
+        message_members::check(&bytes, bounds.members)?;
+        call.start()?;
+        Ok(bytes)
+    });
+    match checked {
+        Ok(bytes) => {
+            head.extensions.insert(call);
+            inner.call(Request::from_parts(head, Body::new(Full::new(bytes)))).await
+        }
+        Err(refusal) => Ok(status::of_call(&refusal).into_http()),
     }
 }
 

@@ -10,6 +10,8 @@ use std::{
 
 use forebay_types::{Reason, Refusal};
 
+use super::namespace_bytes::NamespaceBytes;
+
 use crate::connections::{ConnectionCap, OpenConnection};
 
 /// Health checks and reflection that one connection may have open.
@@ -51,6 +53,12 @@ pub struct LoadLimits {
     pub parked_per_connection: usize,
     /// Bytes of requests that are being received or handled; bounds the node's memory.
     pub request_bytes: usize,
+    /// The same for one connection.
+    pub request_bytes_per_connection: usize,
+    /// The same for one namespace, once it is known.
+    pub request_bytes_per_namespace: usize,
+    /// How long nothing of a request may arrive.
+    pub body_timeout: Duration,
     /// Bytes of answers that clients have not read yet; beyond it calls are refused.
     pub unread_bytes: usize,
     /// The same for one connection, so that one slow reader cannot block the others.
@@ -66,6 +74,9 @@ impl Default for LoadLimits {
             calls_per_connection: 256,
             parked_per_connection: 768,
             request_bytes: 256 << 20,
+            request_bytes_per_connection: 32 << 20,
+            request_bytes_per_namespace: 64 << 20,
+            body_timeout: Duration::from_secs(5),
             unread_bytes: 256 << 20,
             unread_bytes_per_connection: 32 << 20,
         }
@@ -82,8 +93,10 @@ pub struct AdmissionLoad {
     pub calls: Permits,
     /// Bytes of requests in memory.
     pub request_bytes: Permits,
+    /// The same by namespace.
+    pub namespaces: NamespaceBytes,
     /// Bytes of answers that clients have not read yet.
-    pub unread: UnreadBytes,
+    pub unread: Permits,
 }
 
 impl AdmissionLoad {
@@ -94,9 +107,40 @@ impl AdmissionLoad {
             connections: ConnectionCap::new("grpc", limits.connections),
             calls: Permits::new(limits.calls),
             request_bytes: Permits::new(limits.request_bytes),
-            unread: UnreadBytes::new(limits.unread_bytes),
+            namespaces: NamespaceBytes::new(limits.request_bytes_per_namespace),
+            unread: Permits::new(limits.unread_bytes),
         }
     }
+
+    /// Takes `count` permits of a connection and of the node, or none.
+    ///
+    /// What is alone on its connection is always allowed there. Where the node has no room, a connection may
+    /// still have its part of a quarter of the node's permits, so that those who take much do not shut out
+    /// those who take little.
+    pub fn take(&self, node: &Permits, connection: &Permits, count: usize) -> Result<(), Full> {
+        let on_connection = connection.acquire_anyway(count);
+        if on_connection > 0 && on_connection + count > connection.max {
+            connection.release_many(count);
+            return Err(Full::Connection);
+        }
+        let part = node.max / 4 / self.connections.in_use().max(1);
+        let on_node = node.acquire_anyway(count);
+        if on_node > 0 && on_node + count > node.max && on_connection + count > part {
+            node.release_many(count);
+            connection.release_many(count);
+            return Err(Full::Node);
+        }
+        Ok(())
+    }
+}
+
+/// What has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// The connection.
+    Connection,
+    /// The node.
+    Node,
 }
 
 /// What one connection's calls have taken on.
@@ -107,8 +151,10 @@ pub struct ConnectionLoad {
     pub parked: Permits,
     /// Health checks and reflection.
     pub side_calls: Permits,
+    /// Bytes of requests in memory.
+    pub request_bytes: Permits,
     /// Bytes of answers that the client has not read yet.
-    pub unread: UnreadBytes,
+    pub unread: Permits,
     /// Calls of any kind that have begun.
     begun: AtomicUsize,
     /// Counts the connection while it is open.
@@ -124,7 +170,8 @@ impl ConnectionLoad {
             calls: Permits::new(node.limits.calls_per_connection),
             parked: Permits::new(node.limits.parked_per_connection),
             side_calls: Permits::new(SIDE_CALLS_PER_CONNECTION),
-            unread: UnreadBytes::new(node.limits.unread_bytes_per_connection),
+            request_bytes: Permits::new(node.limits.request_bytes_per_connection),
+            unread: Permits::new(node.limits.unread_bytes_per_connection),
             begun: AtomicUsize::new(0),
             _open: open,
         })
@@ -147,10 +194,13 @@ pub fn overloaded(limit: &'static str, message: &str) -> Refusal {
     Refusal::new(Reason::Overloaded, format!("{message} (the limit is `{limit}`)"))
 }
 
-/// A counter that never exceeds its maximum.
+/// A number of permits.
+#[derive(Debug)]
 pub struct Permits {
     /// Permits that were acquired and not released.
     in_use: AtomicUsize,
+    /// How often the last one was released.
+    emptied: AtomicUsize,
     /// The limit.
     max: usize,
 }
@@ -158,18 +208,18 @@ pub struct Permits {
 impl Permits {
     /// None in use.
     pub fn new(max: usize) -> Self {
-        Self { in_use: AtomicUsize::new(0), max }
+        Self { in_use: AtomicUsize::new(0), emptied: AtomicUsize::new(0), max }
     }
 
     /// Acquires one permit; `false` if none is free.
     pub fn try_acquire(&self) -> bool {
-        self.try_acquire_many(1)
+        let add = |in_use: usize| (in_use < self.max).then_some(in_use + 1);
+        self.in_use.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
     }
 
-    /// Acquires `count` permits, or none and returns `false`.
-    pub fn try_acquire_many(&self, count: usize) -> bool {
-        let add = |in_use: usize| in_use.checked_add(count).filter(|sum| *sum <= self.max);
-        self.in_use.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
+    /// Acquires permits, whether they are free or not. Returns how many were in use before.
+    pub fn acquire_anyway(&self, count: usize) -> usize {
+        self.in_use.fetch_add(count, Ordering::AcqRel)
     }
 
     /// Returns one permit.
@@ -179,60 +229,19 @@ impl Permits {
 
     /// Returns `count` permits.
     pub fn release_many(&self, count: usize) {
-        self.in_use.fetch_sub(count, Ordering::AcqRel);
+        if count > 0 && self.in_use.fetch_sub(count, Ordering::AcqRel) == count {
+            self.emptied.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// How many permits are in use.
     pub fn in_use(&self) -> usize {
         self.in_use.load(Ordering::Acquire)
     }
-}
 
-/// Counts bytes of answers until the client has read them.
-///
-/// The size of an answer is known only after the call took effect, so an answer may exceed the maximum. The
-/// next call is refused then.
-#[derive(Debug)]
-pub struct UnreadBytes {
-    /// Bytes that clients have not read yet.
-    bytes: AtomicUsize,
-    /// How often everything had been read.
-    emptied: AtomicUsize,
-    /// The limit.
-    max: usize,
-}
-
-impl UnreadBytes {
-    /// Nothing unread.
-    pub fn new(max: usize) -> Self {
-        Self { bytes: AtomicUsize::new(0), emptied: AtomicUsize::new(0), max }
-    }
-
-    /// Counts bytes. Returns how many there were before.
-    pub fn add(&self, bytes: usize) -> usize {
-        self.bytes.fetch_add(bytes, Ordering::AcqRel)
-    }
-
-    /// They were read, or their client is gone.
-    pub fn remove(&self, bytes: usize) {
-        if self.bytes.fetch_sub(bytes, Ordering::AcqRel) == bytes {
-            self.emptied.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// How often everything had been read.
+    /// How often the last one was released.
     pub fn emptied(&self) -> usize {
         self.emptied.load(Ordering::Relaxed)
-    }
-
-    /// How many bytes are unread.
-    pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Acquire)
-    }
-
-    /// The limit.
-    pub fn max(&self) -> usize {
-        self.max
     }
 }
 
@@ -241,12 +250,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permits_never_exceed_their_maximum() {
-        let permits = Permits::new(10);
-        assert!(permits.try_acquire_many(9) && permits.try_acquire() && !permits.try_acquire());
+    fn permits_are_counted() {
+        let permits = Permits::new(2);
+        assert!(permits.try_acquire() && permits.try_acquire() && !permits.try_acquire());
+        assert_eq!(permits.acquire_anyway(3), 2);
         permits.release_many(4);
-        assert!(!permits.try_acquire_many(5) && permits.try_acquire_many(4));
-        assert!(!permits.try_acquire_many(usize::MAX));
-        assert_eq!(permits.in_use(), 10);
+        assert_eq!((permits.in_use(), permits.emptied()), (1, 0));
+        permits.release();
+        assert_eq!((permits.in_use(), permits.emptied()), (0, 1));
+    }
+
+    #[test]
+    fn a_full_node_still_has_room_for_those_who_take_little() {
+        let limits = LoadLimits { calls: 100, calls_per_connection: 50, ..Default::default() };
+        let node = AdmissionLoad::new(&limits);
+        let greedy = [ConnectionLoad::open(&node).unwrap(), ConnectionLoad::open(&node).unwrap()];
+        for connection in &greedy {
+            assert_eq!(node.take(&node.calls, &connection.calls, 50), Ok(()));
+            assert_eq!(node.take(&node.calls, &connection.calls, 1), Err(Full::Connection));
+        }
+        let modest = ConnectionLoad::open(&node).unwrap();
+        assert_eq!(node.take(&node.calls, &modest.calls, 9), Err(Full::Node));
+        assert_eq!(node.take(&node.calls, &modest.calls, 8), Ok(()));
+        assert_eq!(node.take(&node.calls, &modest.calls, 1), Err(Full::Node));
+        assert_eq!((node.calls.in_use(), modest.calls.in_use()), (108, 8));
     }
 }

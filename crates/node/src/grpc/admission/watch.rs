@@ -78,7 +78,7 @@ impl Watch {
             self.busy_at = Instant::now();
         }
         // Nothing was read to its end since the last look, and little was read at all.
-        let unread = load.unread.bytes();
+        let unread = load.unread.in_use();
         let emptied = (unread > 0).then(|| load.unread.emptied());
         let stuck = emptied.is_some() && emptied == std::mem::replace(&mut self.emptied, emptied);
         if stuck && std::mem::take(&mut self.sent) < unread / READ_PART {
@@ -137,12 +137,12 @@ mod tests {
     async fn a_client_must_read() {
         let (mut watch, load) = watch();
         watch.received = HANDSHAKE_BYTES;
-        load.unread.add(32_000);
+        load.unread.acquire_anyway(32_000);
         assert_eq!(watch.useless(), None, "it may have been answered a moment ago");
         watch.sent = 1_000;
         assert_eq!(watch.useless(), None, "it reads slowly");
-        load.unread.remove(32_000);
-        load.unread.add(32_000);
+        load.unread.release_many(32_000);
+        load.unread.acquire_anyway(32_000);
         assert_eq!(watch.useless(), None, "it has read everything in between");
         assert_eq!(watch.useless(), Some("unread"));
     }
