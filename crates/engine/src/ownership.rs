@@ -11,7 +11,6 @@ use crate::{
     core::{
         Core,
         slot::{Holding, Slot},
-        topics::TopicPart,
     },
     index::ShardIndex,
     io::reads::Reads,
@@ -20,7 +19,7 @@ use crate::{
         shard::{ShardOrder, TakenOver},
     },
     planted::{Bug, on},
-    shard::{Loaded, NamedTopic, OwnedShard, TIMEOUT_GRACE_MAX},
+    shard::{Loaded, OwnedShard, TIMEOUT_GRACE_MAX},
 };
 
 /// A fence that is further ahead of node time is reported, and raises its own shard's ranks alone.
@@ -32,10 +31,10 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         lost(core, index, true);
     }
     let (now, at) = (core.time.now(), core.time.monotonic());
-    let TakenOver { fence, snapshot, history, reader, batch_bytes, began, outage } = taken_over;
+    let TakenOver { fence, image, history, reader, batch_bytes, began, outage } = taken_over;
     let loaded = Loaded {
         fence,
-        snapshot,
+        image,
         batch_bytes,
         began,
         // Acks that were on their way come before the ends of leases.
@@ -55,10 +54,6 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         core.rank = core.rank.max(fence.marks.rank);
     }
     log_time_ahead(id, fence.marks.time.since(now));
-    for (topic, name) in shard.topics() {
-        core.topics.add_part(name.clone(), TopicPart { shard: index, topic });
-        core.topics.wake(name.clone());
-    }
     let slot = &mut core.slots[index];
     slot.term = term;
     slot.state = ShardState::Owned;
@@ -68,6 +63,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     if core.stopping.is_stopping() {
         let _ = slot.tasks.send(ShardOrder::Release);
     }
+    core.begin_walk(index);
     report_ready(core);
 }
 
@@ -99,7 +95,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     let at = core.time.monotonic();
     let slot = &mut core.slots[index];
     let Some(holding) = slot.holding.take() else { return };
-    let abandoned = holding.shard.abandon();
+    let (abandoned, topics) = holding.shard.abandon();
     log_loss(slot, abandoned.epoch);
     if slot.state == ShardState::Owned {
         slot.state = ShardState::Waiting;
@@ -109,10 +105,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     if !core.slots.iter().any(|slot| slot.server == server && slot.holding.is_some()) {
         core.time.forget(server);
     }
-    for NamedTopic { id: topic, name } in &abandoned.topics {
-        core.topics.remove_part(name, TopicPart { shard: index, topic: *topic });
-        core.active.mark_stale(name);
-    }
+    core.begin_leaving(index, topics);
     core.lookups.drop_home(index);
     answers::abandoned(core, index, abandoned, sent);
     // Enqueues that waited for this shard to record the set of shards are told that it does not answer.

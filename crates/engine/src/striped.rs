@@ -1,7 +1,7 @@
 //! A hash table in many parts, for what may have a million entries.
 //!
 //! One table that grows moves all of its entries at once, and everybody waits for that. Here a part moves
-//! alone.
+//! alone. The parts also make a walk over all entries possible in slices: one part, then the next.
 
 use std::{
     collections::HashMap,
@@ -58,7 +58,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> Striped<K, V, S> {
 
     /// Returns what was there before.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let old = self.stripe_mut(&key).insert(key, value);
+        let old = self.of(&key).insert(key, value);
         self.len += usize::from(old.is_none());
         old
     }
@@ -69,7 +69,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> Striped<K, V, S> {
         V: Default,
     {
         self.len += usize::from(!self.contains_key(&key));
-        self.stripe_mut(&key).entry(key).or_default()
+        self.of(&key).entry(key).or_default()
     }
 
     pub fn remove(&mut self, key: &K) -> Option<V> {
@@ -78,12 +78,24 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> Striped<K, V, S> {
         Some(value)
     }
 
+    /// The entries of one part.
+    pub fn stripe_mut(&mut self, stripe: usize) -> impl Iterator<Item = (&K, &mut V)> {
+        self.stripes.get_mut(stripe).into_iter().flatten()
+    }
+
+    /// Takes the entries of one part.
+    pub fn take_stripe(&mut self, stripe: usize) -> HashMap<K, V, S> {
+        let taken = self.stripes.get_mut(stripe).map(std::mem::take).unwrap_or_default();
+        self.len -= taken.len();
+        taken
+    }
+
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.stripes.iter().flatten()
     }
 
-    fn stripe_mut(&mut self, key: &K) -> &mut HashMap<K, V, S> {
+    fn of(&mut self, key: &K) -> &mut HashMap<K, V, S> {
         if self.stripes.is_empty() {
             self.stripes = (0..STRIPES).map(|_| HashMap::default()).collect();
         }
@@ -111,6 +123,9 @@ mod tests {
         assert_eq!((table.get(&7), table.get(&1_000), table.len()), (Some(&9), Some(&1), 1_001));
         assert_eq!((table.remove(&1_000), table.remove(&1_000), table.len()), (Some(1), None, 1_000));
         assert!(table.stripes.iter().all(|stripe| stripe.len() < 16), "{:?}", table.stripes);
+        let walked: usize = (0..=STRIPES).map(|stripe| table.stripe_mut(stripe).count()).sum();
+        let taken: usize = (0..=STRIPES).map(|stripe| table.take_stripe(stripe).len()).sum();
+        assert_eq!((walked, taken, table.len()), (1_000, 1_000, 0));
     }
 
     #[test]

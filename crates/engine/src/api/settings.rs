@@ -35,6 +35,8 @@ pub struct Settings {
     pub shard_lease: Duration,
     /// How long a topic with nothing in it is kept.
     pub idle_topic: Duration,
+    /// Topics of a shard that one turn of the event loop visits, about, where it has to visit all of them.
+    pub topics_per_turn: usize,
     /// Long polls that may wait.
     pub polls: usize,
     /// Bytes of long polls that may wait; one tenant has at most a quarter.
@@ -56,6 +58,7 @@ impl Default for Settings {
             dedupe_windows: BTreeMap::new(),
             shard_lease: Duration::from_millis(1_500),
             idle_topic: Duration::from_secs(3_600),
+            topics_per_turn: 256,
             polls: 50_000,
             poll_bytes: 256 << 20,
         }

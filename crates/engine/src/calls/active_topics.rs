@@ -85,6 +85,7 @@ pub(crate) fn serve_waiting(core: &mut Core) {
             None => refresh(core, &namespace, &mut work),
         };
         current.insert(namespace.clone(), is_current);
+        let is_current = is_current && !core.listing.is_under_way();
         if is_current && search(core, &mut page, &mut work) {
             answer(page);
         } else if page.until <= at || core.stopping.is_stopping() {
@@ -188,6 +189,7 @@ fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
 fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topic: Topic) {
     let moment = core.time.moment();
     let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
+    core.list(&name);
     let parts = core.topics.parts(&name);
     if prefetch::is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {
         index.set_unread(topic);

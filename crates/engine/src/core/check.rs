@@ -10,7 +10,7 @@ use super::{Core, polls::Polls, slot::Slots, topics::TopicPart};
 impl Core {
     /// Checks that the parts agree with one another. The error says what does not.
     pub fn check(&self) -> Result<(), String> {
-        self.topics.check(&owned_topics(&self.slots))?;
+        self.topics.check(&owned_topics(&self.slots), |shard| self.listing.is_leaving(shard))?;
         if let Some(poll) = self.timers.polls().find(|poll| self.polls.get(*poll).is_none()) {
             return Err(format!("poll {poll} has a timer, and is answered"));
         }

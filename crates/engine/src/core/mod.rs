@@ -6,6 +6,8 @@ pub(crate) mod breaker;
 #[cfg(feature = "planted-bugs")]
 mod check;
 pub(crate) mod health;
+pub(crate) mod listing;
+mod listing_slices;
 pub(crate) mod lookups;
 pub(crate) mod pending_calls;
 pub(crate) mod polls;
@@ -22,8 +24,9 @@ use rand::rngs::StdRng;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use self::{
-    active_index::ActiveIndexes, lookups::Lookups, pending_calls::PendingCalls, polls::Polls,
-    server_loads::ServerLoads, slot::Slots, stopping::Stopping, timers::Timers, topics::TopicDirectory,
+    active_index::ActiveIndexes, listing::Listing, lookups::Lookups, pending_calls::PendingCalls,
+    polls::Polls, server_loads::ServerLoads, slot::Slots, stopping::Stopping, timers::Timers,
+    topics::TopicDirectory,
 };
 use crate::{
     api::{Settings, TurnStatus},
@@ -47,6 +50,8 @@ pub(crate) struct Core {
     pub slots: Slots,
     /// Topics over all shards, and who waits for them.
     pub topics: TopicDirectory,
+    /// Shards whose topics come into the directory, or leave it.
+    pub listing: Listing,
     /// Dequeue calls.
     pub polls: Polls,
     /// Calls whose members are answered one by one.
@@ -107,6 +112,7 @@ impl Core {
             rng,
             slots,
             topics: TopicDirectory::default(),
+            listing: Listing::default(),
             polls: Polls::default(),
             calls: PendingCalls::new(admitted),
             homes,

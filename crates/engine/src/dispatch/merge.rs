@@ -59,6 +59,7 @@ pub(crate) fn pick(
     let moment = core.time.moment();
     let mut picked = Picked::default();
     for (name, demand) in names.iter().zip(&call.demands) {
+        core.list(name);
         if is_outstanding(core, name, at) && !last {
             continue;
         }

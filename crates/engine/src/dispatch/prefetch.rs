@@ -9,16 +9,12 @@ use crate::{
         topics::{Parts, TopicPart},
     },
     index::ShardIndex,
-    invariant::broken,
     shard::prefetch::Fetch,
 };
 
 /// Reads on behind an empty window. Returns whether there is something to read.
 pub(crate) fn fetch_next(slots: &mut Slots, ids: &mut Ids, part: TopicPart, wanted: usize) -> bool {
-    let Some(holding) = &mut slots[part.shard].holding else {
-        broken("a topic has parts in owned shards only");
-        return false;
-    };
+    let Some(holding) = &mut slots[part.shard].holding else { return false };
     let read = ids.next();
     match holding.shard.fetch_next(part.topic, read, wanted) {
         Fetch::Complete => false,
@@ -33,10 +29,7 @@ pub(crate) fn fetch_next(slots: &mut Slots, ids: &mut Ids, part: TopicPart, want
 /// Fills the windows of a topic before they run empty.
 pub(crate) fn top_up(slots: &mut Slots, ids: &mut Ids, parts: Parts) {
     for part in parts {
-        let Some(holding) = &mut slots[part.shard].holding else {
-            broken("a topic has parts in owned shards only");
-            continue;
-        };
+        let Some(holding) = &mut slots[part.shard].holding else { continue };
         let read = ids.next();
         if let Some(request) = holding.shard.top_up(part.topic, read) {
             holding.reads.prefetch(read, request);

@@ -33,6 +33,7 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
         if polls.is_empty() {
             continue;
         }
+        core.list(&name);
         let parts = core.topics.parts(&name);
         let margin = core.settings.limits.members;
         let ready = parts.into_iter().any(|part| may_be_ready(&mut core.slots, part, margin, moment));

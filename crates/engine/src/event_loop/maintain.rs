@@ -14,9 +14,7 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     let Some(holding) = &mut slot.holding else { return };
     let shard = &mut holding.shard;
     // If its items are back, or left out, polls and the order of active topics have to know.
-    if slot.health.tick(at, !shard.is_committing()) {
-        shard.mark_all_changed();
-    }
+    let begins_or_ceases = slot.health.tick(at, !shard.is_committing());
     shard.evict();
     if let Some(request) = shard.begin_scan(read, node) {
         holding.reads.scan(read, request);
@@ -24,6 +22,10 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     if let Some(GenerationChange { live, create, drop }) = shard.begin_generation_change(node) {
         let _ = slot.tasks.send(ShardOrder::Generations { term: slot.term, live, create, drop });
     }
+    if begins_or_ceases {
+        core.begin_walk(index);
+    }
+    core.walk(index);
     drain_changed(core, index);
 }
 
@@ -42,6 +44,9 @@ pub(super) fn next_wake(core: &mut Core, index: ShardIndex, node: Moment) -> Opt
     let deferred = core.loads.is_waiting(index);
     let slot = &mut core.slots[index];
     let shard = &mut slot.holding.as_mut()?.shard;
+    if shard.is_walking() {
+        return Some(Monotonic::default());
+    }
     let breaker = if shard.is_committing() { None } else { slot.health.next_wake() };
     breaker.into_iter().chain(shard.next_wake(node, deferred)).min()
 }

@@ -124,6 +124,7 @@ fn advance(core: &mut Core) {
             Timer::Topic(name) => core.topics.wake(name),
         }
     }
+    core.leave();
     core.slots.mark_due(node.at);
     let mut changed = core.slots.take_changed();
     for index in &changed {
@@ -155,7 +156,11 @@ fn advance(core: &mut Core) {
 
 /// When [`advance`] has something to do without an event.
 fn next_wake(core: &Core) -> Option<Monotonic> {
-    if core.topics.has_woken() || core.loads.has_changed() || core.active.is_busy() {
+    if core.topics.has_woken()
+        || core.loads.has_changed()
+        || core.active.is_busy()
+        || core.listing.has_leaving()
+    {
         return Some(Monotonic::default());
     }
     core.slots.next_wake().into_iter().chain(core.timers.next_wake()).min()

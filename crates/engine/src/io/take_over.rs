@@ -31,6 +31,7 @@ use super::{ShardTask, backoff::Backoff};
 use crate::{
     api::ShardState,
     messages::shard::{ShardEvent, TakenOver},
+    shard::image::ImageBuilder,
 };
 
 /// A shard whose owner's address still answers is taken all the same if nothing moved for so long.
@@ -106,11 +107,16 @@ async fn attempt(
         return Ok(None);
     };
     let snapshot = owned.reader.load().await?;
+    let mut image = ImageBuilder::new(snapshot, task.clock.monotonic());
+    while image.step() {
+        // Others of this thread have their turn.
+        tokio::task::yield_now().await;
+    }
     let (ShardTask { id, server, .. }, epoch) = (&*task, owned.fence.epoch);
     tracing::info!(shard.id = id.0, epoch, "shard {id} ({server}) taken over");
     let taken_over = TakenOver {
         fence: owned.fence,
-        snapshot,
+        image: image.finish(),
         history: seen.topology_history,
         reader: owned.reader.clone(),
         batch_bytes: settings.batch_bytes,

@@ -3,12 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::{
-    Batch, DedupeHit, DueRow, Fence, ItemLocation, Reader, ReadyRow, ShardSnapshot, ShardTopology,
-    StoreError, Sweep,
+    Batch, DedupeHit, DueRow, Fence, ItemLocation, Reader, ReadyRow, ShardTopology, StoreError, Sweep,
 };
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
-use crate::api::ShardState;
+use crate::{api::ShardState, shard::image::ShardImage};
 
 /// A commit that takes longer is slow.
 pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
@@ -172,8 +171,8 @@ pub(crate) struct ScanResult {
 pub(crate) struct TakenOver {
     /// The fence as the take-over left it.
     pub fence: Fence,
-    /// What the shard holds.
-    pub snapshot: ShardSnapshot,
+    /// What the shard holds, as memory holds it.
+    pub image: ShardImage,
     /// The sets of shards that it has recorded.
     pub history: Vec<ShardTopology>,
     /// Reads it.

@@ -15,10 +15,12 @@ mod disk_room;
 mod evict;
 pub(crate) mod fair_queue;
 mod generations;
+pub(crate) mod image;
 pub(crate) mod in_flight;
 mod leases;
 mod locate;
 mod locates;
+mod lost_topics;
 mod next_wake;
 pub(crate) mod prefetch;
 mod prefetches;
@@ -33,11 +35,12 @@ mod tenure;
 mod tests;
 mod topic_state;
 mod topics;
+mod walk;
 pub(crate) mod work;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use forebay_store::{Fence, ShardSnapshot, ShardTopology, Sweep};
+use forebay_store::{Fence, ShardTopology, Sweep};
 use forebay_types::{Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
 use rustc_hash::FxHashSet;
 
@@ -50,14 +53,15 @@ pub(crate) use self::{
     },
     dedupe_keys::Duplicate,
     generations::GenerationChange,
+    lost_topics::LostTopics,
     queues::BodiesRead,
     status::TopicTotals,
     topics::NamedTopic,
 };
 use self::{
     budget::Budget, dedupe_keys::DedupeKeys, disk_room::DiskRoom, fair_queue::FairQueue,
-    generations::Generations, in_flight::InFlight, leases::Leases, locates::Locates, prefetches::Prefetches,
-    sweeper::Sweeps, tenure::Tenure, topics::TopicTable,
+    generations::Generations, image::ShardImage, in_flight::InFlight, leases::Leases, locates::Locates,
+    prefetches::Prefetches, sweeper::Sweeps, tenure::Tenure, topics::TopicTable,
 };
 use crate::{
     api::Settings,
@@ -132,7 +136,7 @@ pub(crate) struct Loaded {
     /// The fence as the take-over left it.
     pub fence: Fence,
     /// What the shard holds.
-    pub snapshot: ShardSnapshot,
+    pub image: ShardImage,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
     /// When the take-over's call began.
@@ -152,20 +156,13 @@ impl OwnedShard {
         loaded: Loaded,
         at: Monotonic,
     ) -> Self {
-        let Loaded { fence, snapshot, batch_bytes, began, timeouts_after, new_topology } = loaded;
+        let Loaded { fence, image, batch_bytes, began, timeouts_after, new_topology } = loaded;
+        let ShardImage { topics, leases, prefetches, checkpoints, generations } = image;
         let checkpoint = |sweep| {
-            let stored = snapshot.checkpoints.iter().find(|stored| stored.sweep == sweep);
+            let stored = checkpoints.iter().find(|stored| stored.sweep == sweep);
             stored.map_or(Timestamp::MIN, |stored| stored.at)
         };
         let sweeps = Sweeps::new(checkpoint(Sweep::Due), checkpoint(Sweep::Expiry));
-        let mut leases = Leases::default();
-        snapshot.leases.into_iter().for_each(|row| leases.insert(row));
-        let mut topics = TopicTable::default();
-        let mut prefetches = Prefetches::default();
-        for row in snapshot.topics {
-            prefetches.add_head(&row);
-            topics.add_loaded(row, at);
-        }
         Self {
             id,
             tenure: Tenure::new(&fence, &settings, began, batch_bytes),
@@ -183,7 +180,7 @@ impl OwnedShard {
             keys: DedupeKeys::default(),
             budget: Budget::default(),
             new_topology,
-            generations: Generations::new(snapshot.generations),
+            generations: Generations::new(generations),
             sweeps,
             prefetches,
             in_flight: None,
@@ -231,11 +228,6 @@ impl OwnedShard {
     /// Names the topics whose head or counts may have changed since the last call.
     pub fn drain_changed(&mut self, each: impl FnMut(&TopicName)) {
         self.topics.drain_changed(each);
-    }
-
-    /// Every topic's head may have changed.
-    pub fn mark_all_changed(&mut self) {
-        self.topics.mark_all_changed();
     }
 
     /// An item changed: scans and reads under way may show its past.

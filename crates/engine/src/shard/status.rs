@@ -3,7 +3,9 @@
 use std::ops::AddAssign;
 
 use forebay_store::TopicCounts;
-use forebay_types::{TopicId, TopicName};
+use forebay_types::TopicId;
+#[cfg(any(test, feature = "planted-bugs"))]
+use forebay_types::TopicName;
 
 use super::OwnedShard;
 use crate::api::{ShardStatus, SweepStatus};
@@ -37,9 +39,10 @@ impl OwnedShard {
         Some(totals(counts, self.leases.of_topic(id)))
     }
 
-    /// Every topic.
+    /// Every topic that is in the node's directory.
+    #[cfg(any(test, feature = "planted-bugs"))]
     pub fn topics(&self) -> impl Iterator<Item = (TopicId, &TopicName)> {
-        self.topics.iter().map(|(id, topic)| (id, &topic.name))
+        self.topics.iter().filter(|(_, topic)| topic.listed).map(|(id, topic)| (id, &topic.name))
     }
 
     /// What the shard itself knows of its status. It costs the same however many topics there are.

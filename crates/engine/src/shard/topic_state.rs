@@ -29,6 +29,8 @@ pub(crate) struct TopicState {
     pub dirty_since: Option<u64>,
     /// Since when it has been empty.
     pub(super) idle_since: Option<Monotonic>,
+    /// Its part is in the node's topic directory.
+    pub(super) listed: bool,
     /// It is in the list of changed topics.
     pub(super) changed: bool,
 }
@@ -45,6 +47,7 @@ impl TopicState {
             fill: FILL_MIN,
             dirty_since: None,
             idle_since: None,
+            listed: true,
             changed: false,
         }
     }

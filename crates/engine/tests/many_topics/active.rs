@@ -9,7 +9,7 @@ use crate::store::{ManyTopics, active, ask, start};
 
 #[tokio::test]
 async fn a_page_with_a_prefix_is_found_among_very_many_topics() {
-    let shards = vec![ManyTopics { id: 1, topics: 50_000, ready: 1, cut_off: false }];
+    let shards = vec![ManyTopics { id: 1, topics: 50_000, ready: 1, ..ManyTopics::default() }];
     let engine = start(Settings::default(), shards).await;
     let page = active(&engine, 3, "orders-1-0000049", 10).await;
     let names: Vec<&str> = page.topics.iter().map(|topic| &*topic.position.topic).collect();
@@ -20,7 +20,7 @@ async fn a_page_with_a_prefix_is_found_among_very_many_topics() {
 
 #[tokio::test]
 async fn who_may_have_lost_a_shard_does_not_say_what_is_active_there() {
-    let shards = vec![ManyTopics { id: 1, topics: 10, ready: 1, cut_off: true }];
+    let shards = vec![ManyTopics { id: 1, topics: 10, ready: 1, cut_off: true, ..ManyTopics::default() }];
     let engine = start(Settings::default(), shards).await;
     assert_eq!(
         active(&engine, 0, "", 1).await.topics.len(),

@@ -5,3 +5,4 @@ mod active;
 mod memory;
 mod status;
 mod store;
+mod take_over;

@@ -26,7 +26,8 @@ async fn a_topic_costs_at_most_a_kibibyte() {
     let count = std::env::var("FOREBAY_TOPICS").map_or(100_000, |count| count.parse::<u64>().unwrap());
     let before = resident();
     let topics = count / u64::from(SHARDS);
-    let shards = (1..=SHARDS).map(|id| ManyTopics { id, topics, ready: 1, cut_off: false }).collect();
+    let shards =
+        (1..=SHARDS).map(|id| ManyTopics { id, topics, ready: 1, ..ManyTopics::default() }).collect();
     // The items' own memory is in `index_bytes`. One item a topic is part of the topic here.
     let settings = Settings { index_bytes: 1 << 30, ..Settings::default() };
     let engine = start(settings, shards).await;

@@ -1,6 +1,12 @@
 //! A store that has as many topics as a test wants, and keeps nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use forebay_engine::*;
@@ -18,7 +24,7 @@ use forebay_types::{
 pub const TENANTS: u64 = 10;
 
 /// A shard with so many topics.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub struct ManyTopics {
     /// Its number.
     pub id: u32,
@@ -28,6 +34,8 @@ pub struct ManyTopics {
     pub ready: i64,
     /// Nothing is heard of its heartbeat, as if the shard could not be reached any more.
     pub cut_off: bool,
+    /// The next renewal of the claim finds another owner, who is gone at once.
+    pub lost: Arc<AtomicBool>,
 }
 
 /// Everything that a node is told of a shard after the take-over: nothing.
@@ -63,9 +71,9 @@ impl Shard for ManyTopics {
         let marks = HighWaterMarks { seq: Seq(self.topics), topic, rank: 0, time: Timestamp::MIN };
         Ok(Some(ShardConnections {
             fence: Fence { epoch: 2, incarnation: Incarnation([1; 16]), batch: 0, marks },
-            writer: Box::new(Connection(*self)),
-            heartbeat: Box::new(Connection(*self)),
-            reader: Arc::new(Connection(*self)),
+            writer: Box::new(Connection(self.clone())),
+            heartbeat: Box::new(Connection(self.clone())),
+            reader: Arc::new(Connection(self.clone())),
         }))
     }
 }
@@ -90,6 +98,9 @@ impl Heartbeat for Connection {
     async fn renew(&mut self) -> Result<Renewal, StoreError> {
         if self.0.cut_off {
             std::future::pending::<()>().await;
+        }
+        if self.0.lost.swap(false, Ordering::Relaxed) {
+            return Ok(Renewal::Lost);
         }
         Ok(Renewal::Renewed { server_time: None })
     }
@@ -170,6 +181,13 @@ pub async fn start(settings: Settings, shards: Vec<ManyTopics>) -> Engine {
     let engine = Engine::start(settings, "here:1".into(), shards.collect(), clock, Arc::new(()), 7);
     engine.ready().await;
     engine
+}
+
+/// Waits until the node's directory has this many topics.
+pub async fn listed(engine: &Engine, topics: u64) {
+    while engine.status().await.unwrap().topic_count as u64 != topics {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// The first topics of a tenant that begin so.

@@ -131,6 +131,9 @@ impl Plan {
             plan.tighten(&mut dice);
         }
         plan.rests = if dice.chance(80) { 12 } else { 0 };
+        if seed % 4 < 2 {
+            plan.settings.topics_per_turn = 1;
+        }
         plan
     }
 

@@ -43,8 +43,8 @@ pub const ENGINE: Table = Table {
         // Never `calls`.
         ("dispatch", &["core", "shard", "messages", "api", "io::reads"]),
         ("core", &["io", "messages", "routing", "shard", "api"]),
-        ("io", &["messages", "shard::work", "api"]),
-        ("messages", &["shard::work", "api"]),
+        ("io", &["messages", "shard::work", "shard::image", "api"]),
+        ("messages", &["shard::work", "shard::image", "api"]),
         ("routing", &["shard::work"]),
         ("shard", &["api"]),
         ("api", &[]),

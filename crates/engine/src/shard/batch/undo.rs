@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use forebay_types::{ItemId, Monotonic, Reason, Refusal, Seq, TopicId, TopicName};
+use forebay_types::{ItemId, Monotonic, Reason, Refusal, Seq, TopicName};
 
 use crate::{
     planted::{Bug, on},
     shard::{
         OwnedShard, budget,
         in_flight::{InFlight, Planned, PlannedPage, PlannedSettle},
-        topics::{NamedTopic, TopicState},
+        lost_topics::LostTopics,
         work::{SettleKind, SettleRequest, ShardEnqueue, ShardLease},
     },
 };
@@ -38,8 +38,6 @@ pub(crate) struct Undone {
 pub(crate) struct Abandoned {
     /// The fence's epoch.
     pub epoch: u64,
-    /// Its topics.
-    pub topics: Vec<NamedTopic>,
     /// What the batch in flight was to do.
     pub in_flight: Vec<Planned>,
     /// Settlements that waited for a batch, or for an item's location.
@@ -220,23 +218,20 @@ impl OwnedShard {
         }
     }
 
-    /// The shard is lost. Returns everything that waited for it.
-    pub fn abandon(mut self) -> Abandoned {
+    /// The shard is lost. Returns everything that waited for it, and its topics, which leave the node's
+    /// directory in slices.
+    pub fn abandon(mut self) -> (Abandoned, LostTopics) {
         let waiting = self.keys.take_waiting();
         let looked_up = self.keys.take_lookups();
-        Abandoned {
+        let abandoned = Abandoned {
             epoch: self.tenure.epoch,
-            topics: self.topics.iter().map(forgotten).collect(),
             in_flight: self.in_flight.take().map(|batch| batch.planned).unwrap_or_default(),
             settles: self.settles.drain().into_iter().chain(self.locates.take()).collect(),
             leases: self.leasing.drain().into_iter().chain(self.awaiting_bodies.into_values()).collect(),
             enqueues: self.enqueues.drain().into_iter().chain(waiting).chain(looked_up).collect(),
-        }
+        };
+        (abandoned, LostTopics::new(self.topics, self.leases))
     }
-}
-
-fn forgotten((id, topic): (TopicId, &TopicState)) -> NamedTopic {
-    NamedTopic { id, name: topic.name.clone() }
 }
 
 /// Items with these numbers are not to be stored.

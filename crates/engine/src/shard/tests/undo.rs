@@ -271,11 +271,10 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     assert_eq!(shard.lease(bodyless, 5).len(), 1);
     shard.pause_for_keys(part(2, items(1)));
     shard.begin_lookup(6, part(3, items(1)));
-    let abandoned = shard.abandon();
-    assert_eq!(
-        (abandoned.epoch, abandoned.topics),
-        (3, vec![NamedTopic { id: T, name: TopicName::new("ns", "t") }])
-    );
+    let (abandoned, mut topics) = shard.abandon();
+    let slice = vec![NamedTopic { id: T, name: TopicName::new("ns", "t") }];
+    assert_eq!((abandoned.epoch, topics.next_slice(9)), (3, Some(slice)));
+    assert_eq!(topics.next_slice(9), None);
     assert_eq!(items_of(&abandoned.in_flight), [(1, 0), (1, 1)]);
     assert_eq!(abandoned.settles.len(), 1);
     assert_eq!(abandoned.leases.iter().map(|part| part.poll).collect::<Vec<_>>(), [1, 2]);

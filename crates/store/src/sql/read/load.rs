@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use forebay_types::{TopicId, TopicName};
+use forebay_types::TopicName;
 
 use crate::{
     error::StoreError,
@@ -23,29 +23,42 @@ pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapsho
     })
 }
 
-/// Adds the deltas of later batches to each topic's own counts.
+/// Topics that are read at once. There may be a million, and a page is in memory twice.
+const TOPICS_PER_PAGE: u32 = 5_000;
+
+/// Adds the deltas of later batches to each topic's own counts. The shard was taken over, so nobody changes
+/// anything between two pages.
 async fn topics(connection: &dyn ReadConnection) -> Result<Vec<TopicRow>, StoreError> {
-    let sql = "SELECT id, namespace, name, ready, scheduled, dead, counted_at FROM topic ORDER BY id";
-    let rows = connection.fetch(Statement::new(sql, vec![])).await?;
     let mut namespaces = HashMap::<String, Arc<str>>::new();
-    let mut topics = Vec::with_capacity(rows.len());
-    let mut positions: HashMap<TopicId, (usize, u64)> = HashMap::with_capacity(rows.len());
-    for row in &rows {
-        let id = row.topic(0)?;
-        let namespace = row.text(1)?;
-        let namespace = namespaces.entry(namespace).or_insert_with_key(|name| Arc::from(name.as_str()));
-        let counts = TopicCounts { ready: row.int(3)?, scheduled: row.int(4)?, dead: row.int(5)? };
-        positions.insert(id, (topics.len(), row.u64(6)?));
-        topics.push(TopicRow { id, name: TopicName::new(namespace.clone(), row.text(2)?), counts });
+    let mut topics: Vec<TopicRow> = Vec::new();
+    // By the topics' positions: up to which batch their counts are.
+    let mut counted_at = Vec::new();
+    loop {
+        let after = topics.last().map_or(0, |topic| topic.id.0);
+        let sql = "SELECT id, namespace, name, ready, scheduled, dead, counted_at FROM topic \
+                   WHERE id > ? ORDER BY id LIMIT ?";
+        let page = vec![after.into(), TOPICS_PER_PAGE.into()];
+        let rows = connection.fetch(Statement::new(sql, page)).await?;
+        for row in &rows {
+            let namespace = row.text(1)?;
+            let namespace = namespaces.entry(namespace).or_insert_with_key(|name| Arc::from(name.as_str()));
+            let counts = TopicCounts { ready: row.int(3)?, scheduled: row.int(4)?, dead: row.int(5)? };
+            counted_at.push(row.u64(6)?);
+            let name = TopicName::new(namespace.clone(), row.text(2)?);
+            topics.push(TopicRow { id: row.topic(0)?, name, counts });
+        }
+        if rows.len() < TOPICS_PER_PAGE as usize {
+            break;
+        }
     }
     let sql = "SELECT batch, deltas FROM count_delta ORDER BY batch";
     for row in connection.fetch(Statement::new(sql, vec![])).await? {
         let batch = row.u64(0)?;
         for (topic, delta) in pack::unpack_deltas(&row.bytes(1)?)? {
             // Older deltas may name a topic that was dropped since.
-            let Some((position, counted_at)) = positions.get(&topic) else { continue };
-            if batch > *counted_at {
-                topics[*position].counts += delta;
+            let Ok(position) = topics.binary_search_by_key(&topic, |row| row.id) else { continue };
+            if batch > counted_at[position] {
+                topics[position].counts += delta;
             }
         }
     }

@@ -1,0 +1,85 @@
+//! Lists the topics of shards that were taken over in the node's directory, and takes those of lost shards
+//! out of it: in slices, because there may be a million.
+//!
+//! A shard is served from the moment at which it is taken over. A topic of it is listed in its turn, or as
+//! soon as somebody asks for it. So to whoever asks, all topics are there.
+
+use forebay_types::TopicName;
+
+use super::{Core, topics::TopicPart};
+use crate::{
+    index::ShardIndex,
+    shard::{LostTopics, NamedTopic},
+};
+
+impl Core {
+    /// All topics of a shard are visited from now on: it was taken over, or takes part in the merge again, or
+    /// no more.
+    pub fn begin_walk(&mut self, index: ShardIndex) {
+        if let Some(shard) = self.slots.owned_mut(index) {
+            shard.begin_walk();
+            self.listing.walking.insert(index);
+        }
+    }
+
+    /// Visits a slice of a shard's topics, if they are being visited: polls that wait for them look again.
+    pub fn walk(&mut self, index: ShardIndex) {
+        if !self.listing.walking.contains(&index) {
+            return;
+        }
+        let Self { slots, topics, active, settings, listing, .. } = self;
+        let Some(shard) = slots.owned_mut(index) else { return };
+        shard.walk(settings.topics_per_turn, |topic, name, is_new| {
+            if is_new {
+                topics.add_part(name.clone(), TopicPart { shard: index, topic });
+            }
+            topics.wake_if_waiting(name);
+            active.mark_stale(name);
+        });
+        if !shard.is_walking() {
+            listing.walking.remove(&index);
+        }
+    }
+
+    /// Somebody asks for a topic: where it is not listed yet, it is from now on.
+    pub fn list(&mut self, name: &TopicName) {
+        let Self { slots, topics, listing, .. } = self;
+        for index in listing.walking.iter().copied() {
+            let Some(shard) = slots.owned_mut(index) else { continue };
+            if let Some(NamedTopic { id: topic, name }) = shard.list(name) {
+                topics.add_part(name, TopicPart { shard: index, topic });
+            }
+        }
+    }
+
+    /// A shard was lost: its topics leave the directory.
+    pub fn begin_leaving(&mut self, index: ShardIndex, topics: LostTopics) {
+        self.listing.walking.remove(&index);
+        self.listing.leaving.push_back((index, topics));
+        self.leave();
+    }
+
+    /// Takes a slice of a lost shard's topics out of the directory.
+    pub fn leave(&mut self) {
+        let most = self.settings.topics_per_turn;
+        let Some((index, lost)) = self.listing.leaving.front_mut() else { return };
+        let index = *index;
+        let Some(slice) = lost.next_slice(most) else {
+            let is_large = lost.is_large();
+            let lost = self.listing.leaving.pop_front();
+            // To let go of so much takes time, and is for nobody to wait for.
+            if is_large {
+                tokio::task::spawn_blocking(move || drop(lost));
+            }
+            return;
+        };
+        for NamedTopic { id: topic, name } in slice {
+            // The shard may have been taken over again, and the topic listed anew.
+            let is_back = self.slots.owned(index).is_some_and(|shard| shard.is_listed(topic));
+            if !is_back {
+                self.topics.remove_part(&name, TopicPart { shard: index, topic });
+                self.active.mark_stale(&name);
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a take-over found, as the shard's memory holds it. It is made in the shard's own task, in slices:
+//! with a million topics it takes a second, for which nobody shall wait.
+
+use std::vec;
+
+use forebay_store::{Checkpoint, LeaseRow, ShardSnapshot, TopicRow};
+use forebay_types::Monotonic;
+
+use super::{leases::Leases, prefetches::Prefetches, topics::TopicTable};
+
+/// Topics, or lease rows, of one slice.
+const SLICE: usize = 500;
+
+/// A shard's memory as of its take-over.
+#[derive(Debug, Default)]
+pub(crate) struct ShardImage {
+    /// Its topics.
+    pub(super) topics: TopicTable,
+    /// Its open deliveries.
+    pub(super) leases: Leases,
+    /// The heads to be read.
+    pub(super) prefetches: Prefetches,
+    /// Where the sweeps continue.
+    pub(super) checkpoints: Vec<Checkpoint>,
+    /// The generations of the dedupe table.
+    pub(super) generations: Vec<u64>,
+}
+
+/// An image under construction.
+#[derive(Debug)]
+pub(crate) struct ImageBuilder {
+    /// The image.
+    image: ShardImage,
+    /// Topics that are not in it yet.
+    topics: vec::IntoIter<TopicRow>,
+    /// Lease rows that are not in it yet.
+    leases: vec::IntoIter<LeaseRow>,
+    /// When the shard was taken over.
+    at: Monotonic,
+}
+
+impl ImageBuilder {
+    /// Of what was loaded. The shard is taken over at `at`.
+    pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
+        let ShardSnapshot { topics, leases, checkpoints, generations } = snapshot;
+        let image = ShardImage { checkpoints, generations, ..ShardImage::default() };
+        Self { image, topics: topics.into_iter(), leases: leases.into_iter(), at }
+    }
+
+    /// Goes on for a slice. Returns whether anything is left.
+    pub fn step(&mut self) -> bool {
+        for row in self.topics.by_ref().take(SLICE) {
+            self.image.prefetches.add_head(&row);
+            self.image.topics.add_loaded(row, self.at);
+        }
+        let mut deliveries = 0;
+        while deliveries < SLICE
+            && let Some(row) = self.leases.next()
+        {
+            deliveries += row.entries.len();
+            self.image.leases.insert(row);
+        }
+        self.topics.len() > 0 || self.leases.len() > 0
+    }
+
+    /// The image. All slices are in it.
+    pub fn finish(self) -> ShardImage {
+        self.image
+    }
+}
