@@ -51,7 +51,8 @@ pub(super) fn add_enqueues(
                 builder.shard.enqueues.unpop(ShardEnqueue { call, namespace, request: None, items });
             }
         } else if part.items.len() > room.rows {
-            rows += part.items.len();
+            // While a bad row is searched it has the batch to itself.
+            rows += if builder.is_bisecting() { 0 } else { part.items.len() };
             long_call = false;
         }
         add(builder, part, topics_of);
