@@ -25,7 +25,8 @@ pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, rows: usize) {
     builder.shard.leasing.begin(rows.saturating_sub(builder.rows));
     while builder.rows < rows {
         let room = rows - builder.rows;
-        let fits = |part: &ShardLease| first || part.items.len() <= room;
+        let long = first && (!builder.is_bisecting() || builder.rows == 0);
+        let fits = |part: &ShardLease| long || part.items.len() <= room;
         let Some(Turn { work: part, .. }) = builder.shard.leasing.pop(fits) else { break };
         first = false;
         let leased: Vec<Leased> = part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();

@@ -78,7 +78,9 @@ impl OwnedShard {
             return Some(self.undone(handoffs_cancelled, Vec::new(), refusal));
         }
         if !alone && !on(Bug::PoisonFailsAll) {
-            self.rows_max = Some(rows / 2);
+            // A batch may be longer than it was to be: what is not cut.
+            let rows = self.rows_max.map_or(rows, |most| most.min(rows));
+            self.rows_max = Some((rows / 2).max(1));
             let handoffs_cancelled = self.requeue(batch);
             return Some(self.undone(handoffs_cancelled, Vec::new(), refusal));
         }

@@ -32,6 +32,26 @@ fn a_batch_that_can_not_be_stored_is_halved_until_a_row_is_alone() {
 }
 
 #[test]
+fn a_settlement_that_can_not_be_stored_stands_alone_beside_a_polls_many_items() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    store(&mut shard, 0, items(5));
+    nack(&mut shard, receipt, NackAction::Release(Duration::ZERO));
+    ask_lease(&mut shard, 5);
+    for tries in 0..9 {
+        let built = build(&mut shard, 0);
+        let planned = &shard.in_flight.as_ref().unwrap().planned;
+        if planned.iter().all(|planned| !matches!(planned, Planned::Settle(_))) {
+            commit(&mut shard, 0);
+        } else if !shard.unstorable("too long", &[]).unwrap().refused.is_empty() {
+            assert_eq!(built.rows, 1, "after {tries} tries");
+            return;
+        }
+    }
+    panic!("it never stood alone");
+}
+
+#[test]
 fn batches_grow_again_with_each_one_that_is_committed() {
     let mut shard = shard_with(|settings| settings.batch_rows = 8);
     put(&mut shard, part(1, items(30)));
