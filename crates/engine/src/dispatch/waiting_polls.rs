@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_types::TopicName;
+use forebay_types::{TopicId, TopicName};
 
 use super::head::head;
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
     shard::{OwnedShard, work::WaitingPolls},
 };
 
+/// Stands for a topic that a shard does not have: its topics are numbered from 1.
+const NEW_TOPIC: TopicId = TopicId(0);
+
 /// The polls that wait for topics of a shard's next enqueues, as long as nothing of these topics is ready. At
 /// most one for each item: it takes one at least.
 pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls {
@@ -21,6 +24,11 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
         return waiting;
     }
     let Some(shard) = core.slots.owned(index) else { return waiting };
+    let margin = core.settings.limits.members;
+    // A topic that is new to the shard has no part there yet. The limits on leases hold all the same.
+    if shard.is_lease_limit_reached(NEW_TOPIC, margin) {
+        return waiting;
+    }
     let items = next_items(shard);
     let moment = core.time.moment();
     for (name, items) in items {
@@ -35,7 +43,6 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
         }
         core.list(&name);
         let parts = core.topics.parts(&name);
-        let margin = core.settings.limits.members;
         let ready = parts.into_iter().any(|part| may_be_ready(&mut core.slots, part, margin, moment));
         if !ready || on(Bug::HandsOffTooEarly) {
             waiting.insert(name, polls);
