@@ -70,7 +70,10 @@ pub(crate) fn locate(core: &mut Core, index: ShardIndex, request: SettleRequest)
     }
     match shard.wait_for_location(request) {
         Ok(()) => read_locations(core, index),
-        Err((request, refusal)) => core.calls.settle_refused(&request, refusal),
+        Err(refused) => {
+            let (request, refusal) = *refused;
+            core.calls.settle_refused(&request, refusal);
+        }
     }
 }
 

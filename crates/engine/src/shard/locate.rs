@@ -6,7 +6,7 @@ use super::{OwnedShard, work::SettleRequest};
 
 impl OwnedShard {
     /// A settlement waits until its item is located. Beyond what may wait it is returned, with why.
-    pub fn wait_for_location(&mut self, request: SettleRequest) -> Result<(), (SettleRequest, Refusal)> {
+    pub fn wait_for_location(&mut self, request: SettleRequest) -> Result<(), Box<(SettleRequest, Refusal)>> {
         self.locates.wait(self.id, request)
     }
 

@@ -28,7 +28,11 @@ pub(super) struct Locates {
 
 impl Locates {
     /// A settlement waits. Beyond what may wait it is returned, with why.
-    pub fn wait(&mut self, id: ShardId, mut request: SettleRequest) -> Result<(), (SettleRequest, Refusal)> {
+    pub fn wait(
+        &mut self,
+        id: ShardId,
+        mut request: SettleRequest,
+    ) -> Result<(), Box<(SettleRequest, Refusal)>> {
         let (mine, all) = (self.waiting.len_of(&request.namespace), self.waiting.sum().rows);
         let (whose, most) = match () {
             () if mine >= WAITING_TENANT_MAX => (" of this namespace", WAITING_TENANT_MAX),
@@ -47,7 +51,7 @@ impl Locates {
             "{most} settlements{whose} of deliveries that are over wait for a look-up in shard {id}, \
              which is the limit"
         );
-        Err((request, Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)))
+        Err(Box::new((request, Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER))))
     }
 
     /// The items that the next read, named `read`, asks for. `None`: one is under way, or nobody waits.
@@ -115,13 +119,13 @@ mod tests {
         let mut shard = shard();
         let most = WAITING_TENANT_MAX as u64;
         (0..most).for_each(|seq| shard.wait_for_location(stale("a", seq)).unwrap());
-        let (_, refusal) = shard.wait_for_location(stale("a", 1)).unwrap_err();
+        let (_, refusal) = *shard.wait_for_location(stale("a", 1)).unwrap_err();
         assert_eq!((refusal.reason, refusal.retry_after), (Reason::Overloaded, Some(RETRY_AFTER)));
         assert!(refusal.message.starts_with("10000 settlements of this namespace"), "{}", refusal.message);
         for tenant in ["b", "c", "d"] {
             (0..most).for_each(|seq| shard.wait_for_location(stale(tenant, seq)).unwrap());
         }
-        let (_, refusal) = shard.wait_for_location(stale("e", 1)).unwrap_err();
+        let (_, refusal) = *shard.wait_for_location(stale("e", 1)).unwrap_err();
         assert!(refusal.message.starts_with("40000 settlements of deliveries"), "{}", refusal.message);
     }
 }

@@ -345,12 +345,12 @@ fn after_an_outage_leases_are_left_alone_for_as_long_as_it_took() {
 fn a_row_that_can_not_be_stored_is_no_outage() {
     let mut shard = shard();
     let receipts = store_leased(&mut shard, 0, items(2));
-    ack(&mut shard, receipts[0]);
-    // The first time only the shard's upkeep is left out.
-    for _ in 0..2 {
-        build(&mut shard, 500);
-        shard.unstorable("too long", &[], at(500)).unwrap();
-    }
+    // A caller waits for it: otherwise it would be left alone, and not refused.
+    let slot = Some(ReplySlot { call: 1, index: 0 });
+    let (namespace, kind) = ("ns".into(), SettleKind::Ack);
+    shard.settle(SettleRequest { namespace, receipt: receipts[0], kind, slot });
+    build(&mut shard, 500);
+    shard.unstorable("too long", &[], at(500)).unwrap();
     shard.timeouts_after = at(9_000);
     ack(&mut shard, receipts[1]);
     run(&mut shard, 8_999);

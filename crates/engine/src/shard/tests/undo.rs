@@ -43,7 +43,7 @@ fn a_settlement_that_can_not_be_stored_stands_alone_beside_a_polls_many_items() 
         let planned = &shard.in_flight.as_ref().unwrap().planned;
         if planned.iter().all(|planned| !matches!(planned, Planned::Settle(_))) {
             commit(&mut shard, 0);
-        } else if !shard.unstorable("too long", &[]).unwrap().refused.is_empty() {
+        } else if !shard.unstorable("too long", &[], at(0)).unwrap().refused.is_empty() {
             assert_eq!(built.rows, 1, "after {tries} tries");
             return;
         }

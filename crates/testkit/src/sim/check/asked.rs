@@ -40,7 +40,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
             What::Extend { extensions, answer } => {
                 for (at, extension) in extensions.iter().enumerate() {
                     if let Some(Ok(end)) = answer.member(at) {
-                        extended(call, extension, *end, items, found);
+                        extended(record, call, extension, *end, items, found);
                     }
                 }
             }
@@ -151,8 +151,16 @@ fn nacked(call: &Call, nack: &NackOf, items: &Items, found: &mut Vec<Finding>) {
     }
 }
 
-/// An extension that was answered OK: the lease ends the asked span after its commit.
-fn extended(call: &Call, asked: &ExtendOf, end: Timestamp, items: &Items, found: &mut Vec<Finding>) {
+/// An extension that was answered OK: the lease ends the asked span after its commit. Of extensions that are
+/// committed together the last one counts, and all are answered with its end.
+fn extended(
+    record: &RunRecord,
+    call: &Call,
+    asked: &ExtendOf,
+    end: Timestamp,
+    items: &Items,
+    found: &mut Vec<Finding>,
+) {
     let receipt = asked.receipt;
     let Some(item) = items.by_id.get(&receipt.item) else { return };
     let Some(span) = asked.lease.or(own_lease(items, item, receipt.nonce)) else { return };
@@ -166,7 +174,19 @@ fn extended(call: &Call, asked: &ExtendOf, end: Timestamp, items: &Items, found:
     };
     // A lease that is not in the log is found elsewhere.
     let mut phases = item.phases.iter().filter(moved).peekable();
-    if phases.peek().is_some() && !phases.any(|phase| counts_from_commit(call.start, phase, end, span)) {
+    if phases.peek().is_none() || phases.any(|phase| counts_from_commit(call.start, phase, end, span)) {
+        return;
+    }
+    let own = own_lease(items, item, receipt.nonce);
+    let asked_too = |other: &Call| {
+        let What::Extend { extensions, .. } = &other.what else { return false };
+        let same = extensions.iter().filter(|extension| extension.receipt == receipt);
+        same.filter_map(|extension| extension.lease.or(own)).any(|span| {
+            let mut phases = item.phases.iter().filter(moved);
+            phases.any(|phase| counts_from_commit(other.start, phase, end, span))
+        })
+    };
+    if !record.calls.iter().any(asked_too) {
         let name = format!("{}.{} in call {}", receipt.item, receipt.delivery, call.start.event);
         found.push((NAME, format!("{name} was extended until {end:?} and not by {span:?}")));
     }
