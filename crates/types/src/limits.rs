@@ -27,6 +27,8 @@ pub struct Limits {
     pub demands: usize,
     /// Leased items of one topic in one shard.
     pub leased_per_topic: usize,
+    /// Leased items of one namespace in one shard.
+    pub leased_per_tenant: usize,
     /// Leased items of one shard.
     pub leased_per_shard: usize,
     /// Topics of one namespace.
@@ -73,6 +75,7 @@ impl Default for Limits {
             request_bytes: 4 << 20,
             demands: 100,
             leased_per_topic: 100_000,
+            leased_per_tenant: 250_000,
             leased_per_shard: 1_000_000,
             topics_per_namespace: 1_000_000,
             span: 366 * DAY,

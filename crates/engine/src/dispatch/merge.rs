@@ -6,7 +6,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
 };
 
-use forebay_types::{Monotonic, TopicName};
+use forebay_types::{Monotonic, Refusal, TopicName};
 
 use super::{
     head::{Head, head},
@@ -28,8 +28,8 @@ pub(crate) enum Pick {
     Found(BTreeMap<ShardIndex, Vec<ReservedItem>>),
     /// Nothing is there, or not known yet.
     Nothing,
-    /// Something is there, but as many items are leased as may be.
-    TooManyLeased,
+    /// Something is there, but a limit allows no more leases.
+    Refused(Refusal),
 }
 
 /// What was picked so far.
@@ -41,8 +41,8 @@ struct Picked {
     count: usize,
     /// Bytes of their bodies.
     bytes: usize,
-    /// Something was left because of the limits on leases.
-    too_many_leased: bool,
+    /// Why something was left in a shard, if so.
+    refusal: Option<Refusal>,
     /// The next item would exceed the call's bytes.
     full: bool,
 }
@@ -71,10 +71,8 @@ pub(crate) fn pick(
     }
     if !picked.items.is_empty() {
         Pick::Found(picked.items)
-    } else if picked.too_many_leased {
-        Pick::TooManyLeased
     } else {
-        Pick::Nothing
+        picked.refusal.map_or(Pick::Nothing, Pick::Refused)
     }
 }
 
@@ -97,9 +95,10 @@ fn pick_topic(
     {
         let Some(holding) = slots.merged_mut(part.shard) else { continue };
         let shard = &mut holding.shard;
-        if shard.is_lease_limit_reached(part.topic, 1) {
-            picked.too_many_leased = true;
-            return;
+        if let Some(refusal) = shard.lease_refusal(part.topic, 1) {
+            // The others may have room.
+            picked.refusal = Some(refusal);
+            continue;
         }
         let bytes = shard.head_bytes(part.topic);
         if picked.count > 0 && picked.bytes + bytes > max_bytes && !on(Bug::MaxBytesIgnored) {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use forebay_types::{Monotonic, Reason, Refusal};
+use forebay_types::Monotonic;
 use rustc_hash::FxHashSet;
 
 use super::{
@@ -10,7 +10,6 @@ use super::{
     merge::{Pick, pick},
 };
 use crate::{
-    api::RETRY_AFTER,
     core::{Core, polls::LeasesUnderWay},
     index::ShardIndex,
     invariant::broken,
@@ -69,9 +68,7 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
     let (call, names) = (poll.call.clone(), poll.names.clone());
     match pick(core, &call, &names, at, last) {
         Pick::Nothing => false,
-        Pick::TooManyLeased => {
-            let message = "the limit of leased items is reached: ack some, or wait for leases to end";
-            let refusal = Refusal::new(Reason::TooManyLeased, message).retry_after(RETRY_AFTER);
+        Pick::Refused(refusal) => {
             answer::refuse(core, id, refusal);
             true
         }

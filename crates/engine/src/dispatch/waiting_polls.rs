@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_types::{TopicId, TopicName};
+use forebay_types::TopicName;
 
 use super::head::head;
 use crate::{
@@ -13,9 +13,6 @@ use crate::{
     shard::{OwnedShard, work::WaitingPolls},
 };
 
-/// Stands for a topic that a shard does not have: its topics are numbered from 1.
-const NEW_TOPIC: TopicId = TopicId(0);
-
 /// The polls that wait for topics of a shard's next enqueues, as long as nothing of these topics is ready. At
 /// most one for each item: it takes one at least.
 pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls {
@@ -25,10 +22,6 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
     }
     let Some(shard) = core.slots.owned(index) else { return waiting };
     let margin = core.settings.limits.members;
-    // A topic that is new to the shard has no part there yet. The limits on leases hold all the same.
-    if shard.is_lease_limit_reached(NEW_TOPIC, margin) {
-        return waiting;
-    }
     let items = next_items(shard);
     let moment = core.time.moment();
     for (name, items) in items {
@@ -38,7 +31,9 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
         if on(Bug::LastWaiterFirst) {
             polls.reverse();
         }
-        if polls.is_empty() {
+        // A topic that is new to the shard has no part there yet. The limits on leases hold all the same.
+        let refused = |shard: &OwnedShard| shard.new_topic_lease_refusal(&name.namespace, margin).is_some();
+        if polls.is_empty() || core.slots.owned(index).is_none_or(refused) {
             continue;
         }
         core.list(&name);
@@ -74,5 +69,5 @@ fn may_be_ready(slots: &mut Slots, part: TopicPart, margin: usize, moment: Momen
     let shard = &holding.shard;
     shard.is_fetching(part.topic)
         || !shard.is_fetched(part.topic)
-        || shard.is_lease_limit_reached(part.topic, margin)
+        || shard.lease_refusal(part.topic, margin).is_some()
 }

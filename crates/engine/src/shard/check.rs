@@ -1,14 +1,15 @@
 //! What must hold in a shard's memory. Debug builds check it when a batch is built and when it is resolved,
 //! so the simulation does too.
 
-use forebay_types::{Seq, TopicId};
+use forebay_types::{Namespace, Seq, TopicId};
 use rustc_hash::FxHashMap;
 
 use super::{
     OwnedShard,
     in_flight::Planned,
+    tenants::Held,
     topics::TopicState,
-    work::{KeyHash, ShardEnqueue},
+    work::{KeyHash, LEASE_BYTES, ShardEnqueue},
 };
 use crate::planted;
 
@@ -68,10 +69,17 @@ impl OwnedShard {
         });
         let leases = self.leasing.iter().chain(self.awaiting_bodies.values()).chain(in_flight);
         let mut per_topic: FxHashMap<TopicId, usize> = FxHashMap::default();
+        let mut held: FxHashMap<Namespace, Held> = FxHashMap::default();
+        for (id, topic) in self.topics.iter().filter(|(id, _)| self.leases.of_topic(*id) > 0) {
+            held.entry(topic.name.namespace.clone()).or_default().leased += self.leases.of_topic(id);
+        }
         let mut out = 0;
         for reserved in leases.flat_map(|lease| &lease.items) {
             out += 1;
             *per_topic.entry(reserved.topic).or_default() += 1;
+            let of_tenant = held.entry(self.namespace_of(reserved.topic)).or_default();
+            of_tenant.reserved += 1;
+            of_tenant.reserved_bytes += reserved.item.bytes as usize + LEASE_BYTES;
             if !self.reserved.contains(&reserved.key.seq) {
                 return Err(format!("{:?} is on its way to a lease and not reserved", reserved.key));
             }
@@ -85,6 +93,7 @@ impl OwnedShard {
                 "{out} items are on their way to a lease; reserved {reserved}, topics {topics}"
             ));
         }
+        self.tenants.check(&held)?;
         let is_out = |seq: Seq| self.leases.get(seq).is_some() || self.reserved.contains(&seq);
         let mut restores = self.restores.iter().map(|restore| &restore.reserved);
         match restores.find(|restored| is_out(restored.key.seq)) {

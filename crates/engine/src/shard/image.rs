@@ -6,7 +6,7 @@ use std::vec;
 use forebay_store::{Checkpoint, LeaseRow, ShardSnapshot, TopicRow};
 use forebay_types::Monotonic;
 
-use super::{leases::Leases, prefetches::Prefetches, topics::TopicTable};
+use super::{leases::Leases, prefetches::Prefetches, tenants::Tenants, topics::TopicTable};
 
 /// Topics, or lease rows, of one slice.
 const SLICE: usize = 500;
@@ -18,6 +18,8 @@ pub(crate) struct ShardImage {
     pub(super) topics: TopicTable,
     /// Its open deliveries.
     pub(super) leases: Leases,
+    /// What each tenant has leased.
+    pub(super) tenants: Tenants,
     /// The heads to be read.
     pub(super) prefetches: Prefetches,
     /// Where the sweeps continue.
@@ -49,16 +51,23 @@ impl ImageBuilder {
 
     /// Goes on for a slice. Returns whether anything is left.
     pub fn step(&mut self) -> bool {
+        // A lease row's tenants are found by its topics: those come first.
         for row in self.topics.by_ref().take(SLICE) {
             self.image.prefetches.add_head(&row);
             self.image.topics.add_loaded(row, self.at);
         }
         let mut deliveries = 0;
-        while deliveries < SLICE
+        while self.topics.len() == 0
+            && deliveries < SLICE
             && let Some(row) = self.leases.next()
         {
             deliveries += row.entries.len();
-            self.image.leases.insert(row);
+            let ShardImage { topics, leases, tenants, .. } = &mut self.image;
+            let open = row.entries.iter().zip(&row.open).filter(|(_, open)| **open);
+            for topic in open.filter_map(|(entry, _)| topics.get(entry.topic)) {
+                tenants.leased(&topic.name.namespace, 1);
+            }
+            leases.insert(row);
         }
         self.topics.len() > 0 || self.leases.len() > 0
     }

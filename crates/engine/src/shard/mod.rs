@@ -30,6 +30,7 @@ mod reserve;
 mod status;
 mod sweep;
 mod sweeper;
+mod tenants;
 mod tenure;
 #[cfg(test)]
 mod tests;
@@ -61,7 +62,7 @@ pub(crate) use self::{
 use self::{
     budget::Budget, dedupe_keys::DedupeKeys, disk_room::DiskRoom, fair_queue::FairQueue,
     generations::Generations, image::ShardImage, in_flight::InFlight, leases::Leases, locates::Locates,
-    prefetches::Prefetches, sweeper::Sweeps, tenure::Tenure, topics::TopicTable,
+    prefetches::Prefetches, sweeper::Sweeps, tenants::Tenants, tenure::Tenure, topics::TopicTable,
 };
 use crate::{
     api::Settings,
@@ -87,6 +88,8 @@ pub(crate) struct OwnedShard {
     leases: Leases,
     /// Items that have left their windows, on their way to a lease.
     reserved: FxHashSet<Seq>,
+    /// What each tenant has leased and reserved.
+    tenants: Tenants,
 
     /// Deliveries to be ended or extended.
     settles: FairQueue<SettleRequest>,
@@ -157,7 +160,7 @@ impl OwnedShard {
         at: Monotonic,
     ) -> Self {
         let Loaded { fence, image, batch_bytes, began, timeouts_after, new_topology } = loaded;
-        let ShardImage { topics, leases, prefetches, checkpoints, generations } = image;
+        let ShardImage { topics, leases, tenants, prefetches, checkpoints, generations } = image;
         let checkpoint = |sweep| {
             let stored = checkpoints.iter().find(|stored| stored.sweep == sweep);
             stored.map_or(Timestamp::MIN, |stored| stored.at)
@@ -172,6 +175,7 @@ impl OwnedShard {
             topics,
             leases,
             reserved: FxHashSet::default(),
+            tenants,
             settles: FairQueue::default(),
             leasing: FairQueue::default(),
             awaiting_bodies: BTreeMap::new(),

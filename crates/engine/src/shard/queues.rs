@@ -143,7 +143,7 @@ impl OwnedShard {
     /// An item of the ready index is not in the store. It is not put back: it would be picked again at once.
     fn has_vanished(&mut self, reserved: &ReservedItem) {
         let item = ItemId { shard: self.id, seq: reserved.key.seq };
-        self.clear_reservation(reserved.topic, reserved.key.seq);
+        self.clear_reservation(reserved.topic, reserved.key.seq, reserved.item.bytes);
         self.vanished += 1;
         metrics::counter!("forebay_vanished_items_total").increment(1);
         tracing::error!(

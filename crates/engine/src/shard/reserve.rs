@@ -1,9 +1,10 @@
 //! Takes items out of the ready index on their way to a lease, and puts them back.
 
-use forebay_types::{Key, Seq, TopicId};
+use forebay_types::{Key, Reason, Refusal, Seq, TopicId};
 
 use super::{OwnedShard, ready::item::ReadyItem, work::ReservedItem};
 use crate::{
+    api::{RETRY_AFTER, Settings},
     clock::Moment,
     planted::{Bug, on},
 };
@@ -29,12 +30,47 @@ impl OwnedShard {
         head.map_or(0, |(_, item)| item.bytes as usize)
     }
 
-    /// As many items are leased as may be, if `more` were leased too.
-    pub fn is_lease_limit_reached(&self, topic: TopicId, more: usize) -> bool {
-        let limits = &self.settings.limits;
-        let reserved = self.topics.get(topic).map_or(0, |topic| topic.reserved);
-        self.leases.of_topic(topic) + reserved + more > limits.leased_per_topic && !on(Bug::NoLeaseLimit)
-            || self.leases.len() + self.reserved.len() + more > limits.leased_per_shard
+    /// Why no `more` items of a topic can be leased, if so: the limits on leased items of the topic, its
+    /// tenant and the shard, and on bytes of items that are on their way to a lease.
+    pub fn lease_refusal(&self, topic: TopicId, more: usize) -> Option<Refusal> {
+        let state = self.topics.get(topic)?;
+        let of_topic = self.leases.of_topic(topic) + state.reserved;
+        self.lease_refusal_of(&state.name.namespace, of_topic, more)
+    }
+
+    /// The same for a topic that is new to the shard.
+    pub fn new_topic_lease_refusal(&self, namespace: &str, more: usize) -> Option<Refusal> {
+        self.lease_refusal_of(namespace, 0, more)
+    }
+
+    /// Of a topic with so many leased and reserved items.
+    fn lease_refusal_of(&self, namespace: &str, of_topic: usize, more: usize) -> Option<Refusal> {
+        let Settings { limits, admit_shard_bytes, .. } = &*self.settings;
+        let tenant = self.tenants.of(namespace);
+        let of_shard = self.leases.len() + self.reserved.len();
+        let leased = [
+            (of_topic, limits.leased_per_topic, "of the topic"),
+            (tenant.leased + tenant.reserved, limits.leased_per_tenant, "of the namespace"),
+            (of_shard, limits.leased_per_shard, "of all namespaces"),
+        ];
+        let reached = leased.into_iter().find(|(held, most, _)| held + more > *most);
+        if let Some((_, most, whose)) = reached.filter(|_| !on(Bug::NoLeaseLimit)) {
+            let message = format!(
+                "{most} items {whose} are leased in shard {}, which is the limit: ack some, or wait",
+                self.id
+            );
+            return Some(Refusal::new(Reason::TooManyLeased, message).retry_after(RETRY_AFTER));
+        }
+        // An answer of the greatest size is always possible.
+        let most = limits.answer_bytes_max.max(*admit_shard_bytes);
+        let bytes = [
+            (tenant.reserved_bytes, most, "of the namespace"),
+            (self.tenants.reserved_bytes(), 2 * most, "of all namespaces"),
+        ];
+        let (_, most, whose) = bytes.into_iter().find(|(held, most, _)| held >= most)?;
+        let message =
+            format!("{most} bytes of items {whose} are about to be delivered from shard {}", self.id);
+        Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER))
     }
 
     /// Reserves the head: it leaves its window.
@@ -45,6 +81,7 @@ impl OwnedShard {
         }
         if let Some(topic) = self.topics.get_mut(topic) {
             topic.reserved += 1;
+            self.tenants.reserved(&topic.name.namespace, item.bytes);
         }
         Some((key, item))
     }
@@ -52,16 +89,18 @@ impl OwnedShard {
     /// Puts reserved items back where they were.
     pub fn unreserve(&mut self, items: Vec<ReservedItem>) {
         for ReservedItem { topic, key, item, .. } in items {
-            self.clear_reservation(topic, key.seq);
+            self.clear_reservation(topic, key.seq, item.bytes);
             self.topics.with_window(topic, |window| window.add(key, item));
         }
     }
 
-    pub(super) fn clear_reservation(&mut self, topic: TopicId, seq: Seq) {
+    /// An item is reserved no more. `bytes`: those of its body.
+    pub(super) fn clear_reservation(&mut self, topic: TopicId, seq: Seq, bytes: u32) {
         if self.reserved.remove(&seq)
             && let Some(topic) = self.topics.get_mut(topic)
         {
             topic.reserved -= 1;
+            self.tenants.unreserved(&topic.name.namespace, bytes);
         }
     }
 }

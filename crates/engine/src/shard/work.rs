@@ -13,7 +13,7 @@ use crate::api::NackAction;
 /// What a settlement that waits takes beside a nack's words and metadata, its answer included.
 const SETTLE_BYTES: usize = 256;
 /// What an item on its way to a lease takes beside its body.
-const LEASE_BYTES: usize = 192;
+pub(super) const LEASE_BYTES: usize = 192;
 
 /// Work that waits for a batch.
 pub(crate) trait Work {

@@ -97,6 +97,7 @@ fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
     set(&mut limits.request_bytes, keys.request_bytes);
     set(&mut limits.demands, keys.demands);
     set(&mut limits.leased_per_topic, keys.leased_per_topic);
+    set(&mut limits.leased_per_tenant, keys.leased_per_tenant);
     set(&mut limits.leased_per_shard, keys.leased_per_shard);
     set(&mut limits.topics_per_namespace, keys.topics_per_namespace);
     set_ms(&mut limits.span, keys.span_ms);
@@ -123,6 +124,7 @@ fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
         (!(1..=10_000).contains(&limits.members), "members must be from 1 to 10000"),
         (!(1..=1_000).contains(&limits.demands), "demands must be from 1 to 1000"),
         (limits.leased_per_topic == 0, "leased_per_topic must not be 0"),
+        (limits.leased_per_tenant == 0, "leased_per_tenant must not be 0"),
         (limits.leased_per_shard == 0, "leased_per_shard must not be 0"),
         (limits.topics_per_namespace == 0, "topics_per_namespace must not be 0"),
         (limits.span.is_zero() || limits.span > days, "span_ms must be from 1 ms to 366 days"),

@@ -98,6 +98,8 @@ pub struct LimitKeys {
     pub demands: Option<usize>,
     /// The most leased items of a topic in a shard.
     pub leased_per_topic: Option<usize>,
+    /// The most leased items of a namespace in a shard.
+    pub leased_per_tenant: Option<usize>,
     /// The most leased items of a shard.
     pub leased_per_shard: Option<usize>,
     /// The most topics of a namespace.

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use forebay_store::Sweep;
-use forebay_types::{Monotonic, State, TopicName};
+use forebay_store::{LeaseEntry, Sweep};
+use forebay_types::{Monotonic, Seq, State, TopicName};
 
 use crate::{
     planted::{Bug, on},
@@ -66,7 +66,7 @@ impl OwnedShard {
         // Deliveries end before others begin: an extended one does both.
         let done = std::mem::take(&mut batch.planned);
         done.iter().for_each(|planned| self.end_delivery(planned));
-        self.leases.begin(batch.number, std::mem::take(&mut batch.leases));
+        self.begin_deliveries(batch.number, std::mem::take(&mut batch.leases));
         let mut duplicates = Vec::new();
         done.iter().for_each(|planned| self.apply(planned, &mut duplicates));
         self.sweeps.apply(&batch);
@@ -86,6 +86,24 @@ impl OwnedShard {
         }
     }
 
+    /// Deliveries begin.
+    pub(in crate::shard) fn begin_deliveries(&mut self, batch: u64, entries: Vec<LeaseEntry>) {
+        for of_topic in entries.chunk_by(|one, other| one.topic == other.topic) {
+            if let Some(topic) = of_topic.first().and_then(|entry| self.topics.get(entry.topic)) {
+                self.tenants.leased(&topic.name.namespace, of_topic.len());
+            }
+        }
+        self.leases.begin(batch, entries);
+    }
+
+    /// A delivery is over, or begins anew in another lease row.
+    fn close_delivery(&mut self, seq: Seq) {
+        if let Some(topic) = self.leases.get(seq).and_then(|entry| self.topics.get(entry.topic)) {
+            self.tenants.ended(&topic.name.namespace);
+        }
+        self.leases.close(seq);
+    }
+
     /// Applies one thing that the batch did, but for ends of deliveries.
     fn apply(&mut self, planned: &Planned, duplicates: &mut Vec<Duplicate>) {
         match planned {
@@ -101,7 +119,7 @@ impl OwnedShard {
             }
             Planned::Lease { part, .. } => {
                 for reserved in &part.items {
-                    self.clear_reservation(reserved.topic, reserved.key.seq);
+                    self.clear_reservation(reserved.topic, reserved.key.seq, reserved.item.bytes);
                     self.invalidate(reserved.topic, reserved.key.seq);
                     self.topics.mark_changed(reserved.topic);
                 }
@@ -121,7 +139,7 @@ impl OwnedShard {
     fn end_delivery(&mut self, planned: &Planned) {
         match planned {
             Planned::Settle(settle) => self.settled(settle),
-            Planned::MoveLease(seq) => self.leases.close(*seq),
+            Planned::MoveLease(seq) => self.close_delivery(*seq),
             Planned::Enqueue { .. }
             | Planned::Lease { .. }
             | Planned::HandOff { .. }
@@ -148,7 +166,7 @@ impl OwnedShard {
     /// A delivery ended, or continues.
     fn settled(&mut self, settle: &PlannedSettle) {
         let (topic, seq) = (settle.lease.topic, settle.lease.seq);
-        self.leases.close(seq);
+        self.close_delivery(seq);
         self.invalidate(topic, seq);
         self.topics.mark_changed(topic);
         if let SettleEffect::Ready(key, item) = &settle.effect {

@@ -1,6 +1,6 @@
 //! Deliveries that begin, the lease log, and items on their way there and back.
 
-use forebay_store::LeaseChange;
+use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
 
 use super::*;
 
@@ -144,10 +144,68 @@ fn no_more_items_are_leased_than_allowed() {
     store(&mut shard, 0, vec![item(0), item(0), item_of("u", 0), item_of("u", 0)]);
     lease(&mut shard, 0, 1);
     ask_lease(&mut shard, 1);
-    assert!(!shard.is_lease_limit_reached(T, 1), "one is leased, one is reserved");
-    assert!(shard.is_lease_limit_reached(T, 2));
-    assert!(!shard.is_lease_limit_reached(TopicId(2), 2));
-    assert!(shard.is_lease_limit_reached(TopicId(2), 3));
+    let refused = |topic, more| shard.lease_refusal(topic, more).map(|refusal| refusal.message);
+    assert_eq!(refused(T, 1), None, "one is leased, one is reserved");
+    assert!(refused(T, 2).unwrap().starts_with("3 items of the topic are leased in shard 1"));
+    assert_eq!(refused(TopicId(2), 2), None);
+    assert!(refused(TopicId(2), 3).unwrap().starts_with("4 items of all namespaces are leased"));
+}
+
+#[test]
+fn no_more_items_of_a_tenant_are_leased_than_its_share() {
+    let mut shard = shard_with(|settings| settings.limits.leased_per_tenant = 3);
+    put(&mut shard, part(1, vec![item(0), item(0), item_of("u", 0), item_of("u", 0)]));
+    put(&mut shard, ShardEnqueue { namespace: "other".into(), ..part(2, items(4)) });
+    run(&mut shard, 0);
+    let receipt = lease(&mut shard, 0, 1)[0];
+    ask_lease(&mut shard, 1);
+    let refused = |shard: &OwnedShard, topic, more| shard.lease_refusal(topic, more).is_some();
+    assert!(!refused(&shard, TopicId(2), 1) && refused(&shard, TopicId(2), 2));
+    assert!(!refused(&shard, TopicId(3), 3), "another tenant has its own share");
+    ack(&mut shard, receipt);
+    run(&mut shard, 0);
+    assert!(!refused(&shard, TopicId(2), 2) && refused(&shard, TopicId(2), 3));
+}
+
+#[test]
+fn bodies_on_their_way_to_a_lease_have_a_bound_for_each_tenant_and_for_the_shard() {
+    let mut shard = shard_with(|settings| {
+        settings.limits.answer_bytes_max = 1_000;
+        settings.admit_shard_bytes = 1_000;
+    });
+    put(&mut shard, part(1, vec![item_of_bytes(900), item_of_bytes(900)]));
+    put(&mut shard, ShardEnqueue { namespace: "other".into(), ..part(2, vec![item_of_bytes(900)]) });
+    put(&mut shard, ShardEnqueue { namespace: "third".into(), ..part(3, vec![item_of_bytes(900)]) });
+    run(&mut shard, 0);
+    ask_lease(&mut shard, 1);
+    let refused = |shard: &OwnedShard, topic| shard.lease_refusal(topic, 1).map(|refusal| refusal.message);
+    assert!(refused(&shard, T).unwrap().starts_with("1000 bytes of items of the namespace are about"));
+    assert_eq!(refused(&shard, TopicId(2)), None);
+    let part = share(2, reserve(&mut shard, TopicId(2), 1));
+    shard.lease(part, 0);
+    assert!(refused(&shard, TopicId(3)).unwrap().starts_with("2000 bytes of items of all namespaces"));
+    run(&mut shard, 0);
+    assert_eq!((refused(&shard, T), refused(&shard, TopicId(3))), (None, None));
+}
+
+#[test]
+fn leases_that_were_taken_over_count_for_their_tenant() {
+    let entry = |seq| LeaseEntry {
+        seq: Seq(seq),
+        topic: T,
+        priority: 0,
+        rank: 0,
+        attributes: attributes(),
+        bytes: 0,
+        nonce: 1,
+        deadline: time(1_000),
+        consumer: String::new(),
+    };
+    let row = LeaseRow { id: 7, entries: vec![entry(1), entry(2)], open: vec![false, true] };
+    let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: TopicCounts::default() }];
+    let snapshot = ShardSnapshot { topics, leases: vec![row], ..ShardSnapshot::default() };
+    let shard = loaded(Settings::default(), snapshot);
+    assert_eq!((shard.tenants.of("ns").leased, shard.check()), (1, Ok(())));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use forebay_types::State;
 
 use super::*;
+use crate::shard::work::ReplySlot;
 
 /// Stores and leases one item that may fail so often.
 fn leased_once(shard: &mut OwnedShard, max_attempts: u32) -> Receipt {
