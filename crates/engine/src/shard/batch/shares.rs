@@ -65,7 +65,7 @@ impl Shares {
             return Self { rows: shares, long_call: true };
         }
         builder.shard.long_calls_owe = long;
-        let rest = rows.saturating_sub(long).max(rows / 4).max(CLASSES);
+        let rest = rows.saturating_sub(long).max(rows / 8).max(CLASSES);
         Self { rows: split(rest, wanted, first), long_call: true }
     }
 
