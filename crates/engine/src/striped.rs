@@ -92,7 +92,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> Striped<K, V, S> {
 
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.stripes.iter().flatten()
+        self.stripes.iter().filter(|stripe| !stripe.is_empty()).flatten()
     }
 
     fn of(&mut self, key: &K) -> &mut HashMap<K, V, S> {
