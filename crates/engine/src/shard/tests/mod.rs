@@ -7,6 +7,7 @@ pub(in crate::shard) mod check;
 mod counts;
 mod enqueue;
 mod handoff;
+mod isolate;
 mod lease;
 mod next_wake;
 mod prefetch;
