@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use forebay_types::Monotonic;
+use forebay_types::{Monotonic, TopicName};
 use rustc_hash::FxHashSet;
 
 use super::{
@@ -20,32 +20,49 @@ use crate::{
 /// The most items that are leased for a poll in one piece.
 const LEASE_ITEMS_MAX: usize = 250;
 
+/// Woken topics of one turn.
+const WOKEN_PER_TURN_MAX: usize = 1_000;
+
 /// Serves the polls of topics that have something new, for so long at most; the rest has the next turn. A
-/// poll that waits for many of them looks at all of its topics at once, and need not do so again.
+/// poll may wait for several of these topics: whoever came first to any of them is first. One that found
+/// nothing looked at all of its topics, and need not do so again.
 pub(crate) fn serve_woken(core: &mut Core, limit: Duration) {
     let at = core.time.monotonic();
     let until = at.plus(limit);
     let mut found_nothing = FxHashSet::default();
-    for _ in 0..core.topics.woken_count() {
-        let Some(name) = core.topics.next_woken() else { return };
-        loop {
-            let first = {
-                let mut waiting = core.topics.waiting(&name);
-                if on(Bug::LastWaiterFirst) { waiting.last() } else { waiting.next() }
-            };
-            let Some(id) = first else { break };
-            if core.time.monotonic() >= until {
-                return core.topics.wake(name);
-            }
-            if found_nothing.contains(&id) {
-                break;
-            }
-            if !find_items(core, id, at) {
-                found_nothing.insert(id);
-                break;
-            }
+    let mut first: BTreeSet<(u64, TopicName)> = BTreeSet::new();
+    for _ in 0..core.topics.woken_count().min(WOKEN_PER_TURN_MAX) {
+        let Some(name) = core.topics.next_woken() else { break };
+        first.extend(first_waiting(core, &name).map(|id| (id, name)));
+    }
+    while let Some((id, name)) = pop(&mut first) {
+        if core.time.monotonic() >= until {
+            core.topics.wake(name);
+            return first.into_iter().for_each(|(_, name)| core.topics.wake(name));
+        }
+        // The poll may have been served for another topic since.
+        if first_waiting(core, &name) == Some(id)
+            && (found_nothing.contains(&id) || !find_items(core, id, at))
+        {
+            found_nothing.insert(id);
+            continue;
+        }
+        match first_waiting(core, &name) {
+            Some(next) if next == id => broken("a poll that was served waits no more"),
+            next => first.extend(next.map(|next| (next, name))),
         }
     }
+}
+
+/// The poll that is to be served first of those that wait for a topic.
+fn first_waiting(core: &Core, name: &TopicName) -> Option<u64> {
+    let mut waiting = core.topics.waiting(name);
+    if on(Bug::LastWaiterFirst) { waiting.last() } else { waiting.next() }
+}
+
+/// The next poll, with the topic that was woken.
+fn pop(first: &mut BTreeSet<(u64, TopicName)>) -> Option<(u64, TopicName)> {
+    if on(Bug::LastWaiterFirst) { first.pop_last() } else { first.pop_first() }
 }
 
 /// Tries to find items for a poll. Returns whether it waits no more: its leases are under way, or it was
