@@ -35,9 +35,10 @@ pub(crate) fn commit_in_turn(core: &mut Core, changed: &[ShardIndex], until: Mon
         update_load(core, *index, node);
     }
     while let Some(index) = core.loads.next(core.settings.batches_per_server) {
-        let sent = commit(core, index);
+        let done = commit(core, index);
         update_load(core, index, node);
-        if !sent && core.loads.is_waiting(index) {
+        // What left the queues without a row may have held up a call that needs a batch to itself.
+        if done == Done::Nothing && core.loads.is_waiting(index) {
             return broken("a shard that wants to commit has something to commit");
         }
         if core.time.monotonic() >= until {
@@ -64,15 +65,26 @@ fn load(shard: &mut OwnedShard, node: Moment) -> ShardLoad {
     ShardLoad { busy: shard.busy_until(node.at).is_some(), takes: shard.turn_takes(), wants: rows.map(size) }
 }
 
-/// Builds a shard's next batch and sends it off. Returns whether there is one.
-fn commit(core: &mut Core, index: ShardIndex) -> bool {
+/// What came of building a shard's next batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    /// A batch was sent off.
+    Sent,
+    /// Only work that needs no row left the queues.
+    Answered,
+    /// Nothing waited.
+    Nothing,
+}
+
+/// Builds a shard's next batch and sends it off.
+fn commit(core: &mut Core, index: ShardIndex) -> Done {
     if core.slots.owned(index).is_none_or(OwnedShard::is_committing) {
-        return false;
+        return Done::Nothing;
     }
     let waiting = waiting_polls(core, index);
     let moment = core.time.moment();
     let Core { slots, topics, rng, settings, .. } = core;
-    let Some(shard) = slots.owned_mut(index) else { return false };
+    let Some(shard) = slots.owned_mut(index) else { return Done::Nothing };
     let topics_of = |namespace: &str| topics.count_of(namespace);
     let topics_left = settings.topics_max().saturating_sub(topics.rows());
     let Built { batch, atomic, rows, stale, nothing_consumed, handed_off } =
@@ -80,7 +92,11 @@ fn commit(core: &mut Core, index: ShardIndex) -> bool {
     if on(Bug::LeaseBeforeCommit) {
         lease_before_commit(core, index);
     }
-    let sent = batch.is_some();
+    let done = match batch.is_some() {
+        true => Done::Sent,
+        false if stale.is_empty() => Done::Nothing,
+        false => Done::Answered,
+    };
     let slot = &core.slots[index];
     if let Some(batch) = batch {
         metrics::histogram!("forebay_batch_rows").record(rows as f64);
@@ -95,7 +111,7 @@ fn commit(core: &mut Core, index: ShardIndex) -> bool {
     for request in stale {
         settle::locate(core, index, request);
     }
-    sent
+    done
 }
 
 /// The planted bug: items are handed out before their lease is committed.

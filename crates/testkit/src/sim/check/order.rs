@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use forebay_engine::Delivered;
-use forebay_types::{DeliveryPolicy, ItemId, TopicName};
+use forebay_types::{DeliveryPolicy, ItemId, Limits, TopicName};
 
 use super::{
     deliveries,
@@ -34,11 +34,16 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
     let takers = deliveries::all(record);
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
+    // Under tiny limits on leases a shard may have no room for more, and is passed over.
+    let (limits, usual) = (&record.settings.limits, Limits::default());
+    let passes_over =
+        limits.leased_per_topic < usual.leased_per_topic || limits.leased_per_shard < usual.leased_per_shard;
     for (call, delivered) in deliveries::all(record) {
         let Some(item) = items.by_id.get(&delivered.id) else { continue };
         let Some(at) = taken(item, delivered) else { continue };
         let key = position(item, at);
-        for other in items.by_id.values().filter(|other| other.topic == item.topic && other.id != item.id) {
+        let others = items.by_id.values().filter(|other| other.topic == item.topic && other.id != item.id);
+        for other in others.filter(|other| !passes_over || other.id.shard == item.id.shard) {
             if let Some(better) = passed_over(other, call, &item.phases[at], key, &takers) {
                 let what = format!(
                     "{} was delivered in call {}, while {} was ready since {} at {:?}, better than {key:?}",
