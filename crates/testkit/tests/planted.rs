@@ -98,7 +98,7 @@ engine! {
     an_expired_item_delivered: ExpiryIgnored in Crashes | TakeOvers | Rollbacks breaks "TIME";
     an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
     a_poisoned_row_that_fails_others: PoisonFailsAll in Rollbacks breaks "BATCH-ATTRIBUTION";
-    an_item_handed_off_that_stays_ready: HandedOffStaysReady in Quiet
+    an_item_handed_off_that_stays_ready: HandedOffStaysReady in Unknown | Crashes
         breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
     a_hasty_stop: StopHasty in Crashes breaks "CLEAN-DRAIN";
     the_newest_item_first: NewestFirst in Quiet breaks "PRIORITY";
@@ -136,7 +136,7 @@ fn a_new_item_before_a_better_one() {
 }
 
 store! {
-    a_fence_that_is_not_checked: FenceNotChecked in TakeOvers | Everything breaks "ONE-OWNER";
+    a_fence_that_is_not_checked: FenceNotChecked in TakeOvers breaks "ONE-OWNER";
     a_commit_that_was_not_done: CommitNotDone in Quiet breaks "NO-LOST-ENQUEUE" | "NO-STALE-OK";
     a_batch_kept_after_its_rollback: RollbackNotDone in Quiet
         breaks "UNKNOWN-STAYS-UNKNOWN" | "IDEMPOTENT-ENQUEUE" | "NO-PHANTOM" | "CONSERVATION";
