@@ -206,35 +206,15 @@ fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topi
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use forebay_types::{ShardId, SystemClock, TopicId};
-    use rand::{SeedableRng, rngs::StdRng};
-    use tokio::sync::{
-        mpsc::unbounded_channel,
-        oneshot::{self, error::TryRecvError},
-        watch,
-    };
+    use forebay_types::TopicId;
+    use tokio::sync::oneshot::{self, error::TryRecvError};
 
     use super::*;
-    use crate::{
-        api::Settings,
-        clock::NodeTime,
-        core::{
-            slot::{Slot, Slots},
-            topics::TopicPart,
-        },
-        index::{ServerIndex, ShardIndex},
-    };
+    use crate::{core::topics::TopicPart, index::ShardIndex};
 
     /// A node that knows so many topics, of a shard that is not merged.
     fn core_with_topics(topics: usize) -> Core {
-        let time = NodeTime::new(Arc::new(SystemClock::default()));
-        let at = time.monotonic();
-        let slots = Slots::new(vec![Slot::new(ShardId(1), ServerIndex(0), unbounded_channel().0, at)]);
-        let rng = StdRng::seed_from_u64(1);
-        let (events, ready) = (unbounded_channel().0, watch::channel(false).0);
-        let mut core = Core::new(Settings::default(), time, rng, slots, events, Arc::default(), ready);
+        let mut core = Core::for_test();
         for id in 0..topics {
             let part = TopicPart { shard: ShardIndex(0), topic: TopicId(id as u32) };
             core.topics.add_part(TopicName::new("ns", format!("t{id:06}")), part);

@@ -15,6 +15,8 @@ pub(crate) mod refusals;
 pub(crate) mod server_loads;
 pub(crate) mod slot;
 pub(crate) mod stopping;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod timers;
 pub(crate) mod topics;
 

@@ -264,32 +264,22 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, sync::Arc, time::Duration};
+    use std::{collections::BTreeSet, time::Duration};
 
-    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, SystemClock, TopicId, TopicName};
-    use rand::{SeedableRng, rngs::StdRng};
-    use tokio::sync::{mpsc::unbounded_channel, oneshot, watch};
+    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, TopicId, TopicName};
+    use tokio::sync::oneshot;
 
     use super::*;
     use crate::{
-        api::{Demand, DequeueCall, Settings},
-        clock::NodeTime,
-        core::{
-            polls::Poll,
-            slot::{Slot, Slots},
-        },
-        index::ServerIndex,
+        api::{Demand, DequeueCall},
+        core::polls::Poll,
         shard::ready::item::ReadyItem,
     };
 
     /// A node with one shard that it does not own, and a poll of two topics that waits for `wait`.
     fn core_with_poll(wait: Duration, leases: Option<LeasesUnderWay>) -> Core {
-        let time = NodeTime::new(Arc::new(SystemClock::default()));
-        let at = time.monotonic();
-        let slots = Slots::new(vec![Slot::new(ShardId(1), ServerIndex(0), unbounded_channel().0, at)]);
-        let rng = StdRng::seed_from_u64(1);
-        let (events, ready) = (unbounded_channel().0, watch::channel(false).0);
-        let mut core = Core::new(Settings::default(), time, rng, slots, events, Arc::default(), ready);
+        let mut core = Core::for_test();
+        let at = core.time.monotonic();
         let (namespace, consumer) = ("ns".into(), String::new());
         let demands = ["t", "u"].map(|topic| Demand { topic: topic.into(), max_items: 1 }).into();
         let call = DequeueCall { namespace, demands, wait, lease: None, consumer, max_bytes: 1 };

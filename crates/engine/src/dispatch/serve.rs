@@ -138,50 +138,19 @@ fn queue(core: &mut Core, shard: ShardIndex, lease: ShardLease) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    };
+    use std::sync::Arc;
 
-    use forebay_types::{Clock, Timestamp, TopicName};
-    use rand::{SeedableRng, rngs::StdRng};
-    use tokio::sync::{mpsc::unbounded_channel, oneshot, watch};
+    use forebay_types::TopicName;
 
     use super::*;
-    use crate::{
-        api::{Demand, DequeueCall, Settings},
-        clock::NodeTime,
-        core::{polls::Poll, slot::Slots},
-    };
-
-    /// Each look at this clock takes a millisecond.
-    #[derive(Default)]
-    struct Slow(AtomicU64);
-
-    impl Clock for Slow {
-        fn wall(&self) -> Timestamp {
-            Timestamp::from_micros(0)
-        }
-
-        fn monotonic(&self) -> Monotonic {
-            Monotonic::from_start(Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed)))
-        }
-    }
+    use crate::core::testing::SlowClock;
 
     #[test]
     fn woken_polls_that_take_long_are_served_in_several_turns() {
-        let (time, rng) = (NodeTime::new(Arc::new(Slow::default())), StdRng::seed_from_u64(1));
-        let (events, ready) = (unbounded_channel().0, watch::channel(false).0);
-        let slots = Slots::new(Vec::new());
-        let mut core = Core::new(Settings::default(), time, rng, slots, events, Arc::default(), ready);
+        let mut core = Core::for_test_with(Arc::new(SlowClock::default()));
         for id in 0..100 {
             let name = TopicName::new("ns", format!("t{id}"));
-            let (wait, consumer) = (Duration::from_secs(60), String::new());
-            let demands = vec![Demand { topic: name.topic.clone(), max_items: 1 }];
-            let namespace = name.namespace.clone();
-            let call = DequeueCall { namespace, demands, wait, lease: None, consumer, max_bytes: 1 };
-            // Its caller is gone, so it is forgotten as soon as it is looked at.
-            core.polls.insert(id, Poll::new(call, oneshot::channel().0, Monotonic::default()));
+            core.add_poll(id, name.topic.clone(), Monotonic::default());
             core.topics.add_waiting(name.clone(), id);
             core.topics.wake(name);
         }

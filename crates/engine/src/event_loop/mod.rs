@@ -117,13 +117,7 @@ fn handle(core: &mut Core, event: Event) {
 /// have changed, and at no other.
 fn advance(core: &mut Core) {
     let node = core.time.moment();
-    while let Some(timer) = core.timers.pop_due(node.at) {
-        match timer {
-            Timer::Poll(id) => delivery::time_out(core, id),
-            Timer::Pages => {}
-            Timer::Topic(name) => core.topics.wake(name),
-        }
-    }
+    time_out(core, node.at);
     core.leave();
     core.slots.mark_due(node.at);
     let mut changed = core.slots.take_changed();
@@ -154,6 +148,21 @@ fn advance(core: &mut Core) {
     }
 }
 
+/// Does what is due by now, or the first of it: thousands of polls may end at one time.
+fn time_out(core: &mut Core, now: Monotonic) {
+    let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
+    while let Some(timer) = core.timers.pop_due(now) {
+        match timer {
+            Timer::Poll(id) => delivery::time_out(core, id),
+            Timer::Pages => {}
+            Timer::Topic(name) => core.topics.wake(name),
+        }
+        if core.time.monotonic() >= until {
+            return;
+        }
+    }
+}
+
 /// When [`advance`] has something to do without an event.
 fn next_wake(core: &Core) -> Option<Monotonic> {
     if core.topics.has_woken()
@@ -164,4 +173,27 @@ fn next_wake(core: &Core) -> Option<Monotonic> {
         return Some(Monotonic::default());
     }
     core.slots.next_wake().into_iter().chain(core.timers.next_wake()).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::core::testing::SlowClock;
+
+    #[test]
+    fn waits_that_end_at_one_time_are_ended_in_several_turns() {
+        let mut core = Core::for_test_with(Arc::new(SlowClock::default()));
+        let now = core.time.monotonic();
+        for id in 0..100 {
+            core.add_poll(id, format!("t{id}").into(), now);
+            core.timers.set(now, Timer::Poll(id));
+        }
+        time_out(&mut core, now);
+        assert!((1..100).contains(&core.polls.len()), "{} polls are left", core.polls.len());
+        assert!(next_wake(&core).is_some_and(|wake| wake <= now), "the next turn comes at once");
+        (0..100).for_each(|_| time_out(&mut core, now));
+        assert!(core.polls.is_empty());
+    }
 }
