@@ -97,6 +97,11 @@ impl<T: Work> FairQueue<T> {
         self.by_name.get(namespace).map_or(0, |at| self.tenants[*at].work.len())
     }
 
+    /// How many bytes of a tenant wait.
+    pub fn bytes_of(&self, namespace: &str) -> usize {
+        self.by_name.get(namespace).map_or(0, |at| self.tenants[*at].bytes)
+    }
+
     /// A batch has room for so many rows. The turns are so short that each tenant has one in it, if there are
     /// enough rows.
     pub fn begin(&mut self, rows: usize) {
@@ -115,7 +120,7 @@ impl<T: Work> FairQueue<T> {
     /// all would have more than `all_max`.
     pub fn full(&self, work: &T, tenant_max: usize, all_max: usize) -> Option<Full> {
         let more = work.cost().bytes;
-        let mine = self.by_name.get(work.namespace()).map_or(0, |at| self.tenants[*at].bytes);
+        let mine = self.bytes_of(work.namespace());
         if mine > 0 && mine + more > tenant_max {
             Some(Full::Tenant)
         } else if self.sum.bytes > 0 && self.sum.bytes + more > all_max {

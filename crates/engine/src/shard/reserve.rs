@@ -31,7 +31,7 @@ impl OwnedShard {
     }
 
     /// Why no `more` items of a topic can be leased, if so: the limits on leased items of the topic, its
-    /// tenant and the shard, and on bytes of items that are on their way to a lease.
+    /// tenant and the shard, and on bytes of items that are on their way to a lease, or back into the store.
     pub fn lease_refusal(&self, topic: TopicId, more: usize) -> Option<Refusal> {
         let state = self.topics.get(topic)?;
         let of_topic = self.leases.of_topic(topic) + state.reserved;
@@ -63,13 +63,17 @@ impl OwnedShard {
         }
         // An answer of the greatest size is always possible.
         let most = limits.answer_bytes_max.max(*admit_shard_bytes);
+        // What nobody received waits for room on the disk, however long that takes. No more comes to it.
+        let returning = (self.restores.bytes_of(namespace), self.restores.sum().bytes);
         let bytes = [
-            (tenant.reserved_bytes, most, "of the namespace"),
-            (self.tenants.reserved_bytes(), 2 * most, "of all namespaces"),
+            (tenant.reserved_bytes + returning.0, most, "of the namespace"),
+            (self.tenants.reserved_bytes() + returning.1, 2 * most, "of all namespaces"),
         ];
         let (_, most, whose) = bytes.into_iter().find(|(held, most, _)| held >= most)?;
-        let message =
-            format!("{most} bytes of items {whose} are about to be delivered from shard {}", self.id);
+        let message = format!(
+            "{most} bytes of items {whose} are about to be delivered from shard {}, or to be stored again",
+            self.id
+        );
         Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER))
     }
 

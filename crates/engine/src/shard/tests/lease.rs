@@ -1,6 +1,7 @@
 //! Deliveries that begin, the lease log, and items on their way there and back.
 
 use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
+use forebay_types::Reason;
 
 use super::*;
 
@@ -186,6 +187,26 @@ fn bodies_on_their_way_to_a_lease_have_a_bound_for_each_tenant_and_for_the_shard
     assert!(refused(&shard, TopicId(3)).unwrap().starts_with("2000 bytes of items of all namespaces"));
     run(&mut shard, 0);
     assert_eq!((refused(&shard, T), refused(&shard, TopicId(3))), (None, None));
+}
+
+#[test]
+fn while_too_much_is_to_be_inserted_again_a_tenant_leases_nothing_more() {
+    let mut shard = shard_with(|settings| {
+        settings.limits.answer_bytes_max = 1_000;
+        settings.admit_shard_bytes = 1_000;
+    });
+    let bytes = item_of_bytes(900).body.bytes() as u32;
+    store(&mut shard, 0, vec![AdmittedItem { attributes: item_once().attributes, ..item_of_bytes(900) }]);
+    let taken = reserve(&mut shard, T, 1);
+    shard.lease(share(1, taken.clone()), 0);
+    run(&mut shard, 0);
+    assert_eq!((taken[0].item.bytes, shard.lease_refusal(T, 1)), (bytes, None));
+    shard.restore(taken[0].clone());
+    let refusal = shard.lease_refusal(T, 1).expect("its item waits for a batch");
+    assert_eq!(refusal.reason, Reason::Overloaded);
+    assert_eq!(shard.new_topic_lease_refusal("other", 1), None, "others may");
+    run(&mut shard, 0);
+    assert_eq!(shard.lease_refusal(T, 1), None);
 }
 
 #[test]
