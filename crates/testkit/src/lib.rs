@@ -1,9 +1,12 @@
-//! What Forebay's tests share: the contract of the stores, a fake store, database servers, the simulation.
+//! What Forebay's tests share: the contract of the stores, a fake store and engines over it, database servers,
+//! the simulation.
 
 pub mod contract;
 pub mod fake;
+mod fake_shards;
 mod program;
 pub mod servers;
 pub mod sim;
 
+pub use fake_shards::{FakeShards, NAMESPACE, dequeue, item};
 pub use program::program;

@@ -4,18 +4,18 @@
 //! waits for others. A commit takes 20 ms and 20 µs a row, and calls come ten a second. That is ten times as
 //! slow as on a server, because the runtime's clock counts whole milliseconds.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use forebay_engine::{
-    ActiveTopicsCall, Delivered, Demand, DequeueCall, Engine, EnqueueCall, ExtendOf, NackAction, NackOf,
-    NewItem, Schedule, Settings,
+    ActiveTopicsCall, Delivered, DequeueCall, Engine, EnqueueCall, ExtendOf, NackAction, NackOf, NewItem,
+    Settings,
 };
-use forebay_store::Shard;
 use forebay_testkit::{
-    fake::{Db, Dice, FakeShard, Faults, Journal, Process},
-    sim::SimClock,
+    FakeShards, dequeue,
+    fake::{Dice, Faults},
+    item,
 };
-use forebay_types::{Body, DeliveryPolicy, ItemId, Receipt, Seq, ShardId, Timestamp};
+use forebay_types::{ItemId, Receipt, Seq, ShardId};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
@@ -54,32 +54,13 @@ struct Tenant {
 
 impl Tenant {
     async fn put(&self, topic: &str, items: usize, request_id: Option<String>) -> bool {
-        let item = NewItem {
-            topic: topic.into(),
-            priority: 0,
-            body: Body::default(),
-            schedule: Schedule::Now,
-            lease: Duration::from_secs(600),
-            ttl: None,
-            policy: DeliveryPolicy::AtLeastOnce,
-            max_attempts: 1_000,
-            dedupe_key: None,
-            shard: None,
-        };
+        let item = NewItem { lease: Duration::from_secs(600), max_attempts: 1_000, ..item(topic) };
         let call = EnqueueCall { namespace: self.name.into(), items: vec![item; items], request_id };
         self.engine.enqueue(call).await.is_ok_and(|results| results.iter().all(Result::is_ok))
     }
 
     async fn get(&self, topics: &[&str], max_items: usize, wait: Duration) -> Vec<Delivered> {
-        let demand = |topic: &&str| Demand { topic: (*topic).into(), max_items };
-        let call = DequeueCall {
-            namespace: self.name.into(),
-            demands: topics.iter().map(demand).collect(),
-            wait,
-            lease: None,
-            consumer: String::new(),
-            max_bytes: 3 << 20,
-        };
+        let call = DequeueCall { namespace: self.name.into(), wait, ..dequeue(topics, max_items) };
         self.engine.dequeue(call).await.unwrap_or_default()
     }
 
@@ -123,17 +104,11 @@ impl Tenant {
 
 /// A node with one shard.
 async fn start() -> Engine {
-    let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
-    let db = Db::new(ShardId(1), journal.clone(), Dice::new(1));
-    let shard = FakeShard::new(db.clone(), Process::new(1));
-    shard.migrate().await.unwrap();
-    let shards: Vec<(ShardId, Arc<dyn Shard>)> = vec![(ShardId(1), Arc::new(shard))];
-    let clock = Arc::new(SimClock::new(journal, 0));
+    let shards = FakeShards::new(1).await;
     // Little memory, so that the checks of a debug build have little to look at.
     let settings = Settings { index_bytes: 1 << 20, ..Settings::default() };
-    let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
-    engine.ready().await;
-    let mut state = db.lock();
+    let engine = shards.start(settings).await;
+    let mut state = shards.dbs[0].lock();
     state.tables.strict = false;
     state.faults = Faults { commit_ms: (20, 20), row_us: 20, read_ms: (10, 10), ..Faults::instant() };
     drop(state);

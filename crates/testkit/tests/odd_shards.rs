@@ -3,58 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{
-    Delivered, Demand, DequeueCall, Engine, EnqueueCall, Enqueued, NackAction, NackOf, NewItem, Schedule,
-    Settings,
+    Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NackAction, NackOf, NewItem, Schedule, Settings,
 };
-use forebay_store::Shard;
-use forebay_testkit::{
-    fake::{Db, Dice, FakeShard, Journal, Process},
-    sim::SimClock,
-};
-use forebay_types::{Body, DeliveryPolicy, Reason, Refusal, ShardId, Timestamp};
+use forebay_testkit::{FakeShards, NAMESPACE, dequeue, item as item_of};
+use forebay_types::{Body, DeliveryPolicy, Reason, Refusal, ShardId};
 use tokio::time::Instant;
 
-const START: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
-
-/// Fake shards, which outlive the engines over them.
-struct Shards {
-    journal: Arc<Journal>,
-    dbs: Vec<Db>,
-}
-
-impl Shards {
-    /// So many empty shards.
-    async fn new(count: u32) -> Self {
-        let journal = Arc::new(Journal::new(START, false));
-        let mut dbs = Vec::new();
-        for id in (1..=count).map(ShardId) {
-            let db = Db::new(id, journal.clone(), Dice::new(1));
-            FakeShard::new(db.clone(), Process::new(0)).migrate().await.unwrap();
-            dbs.push(db);
-        }
-        Self { journal, dbs }
-    }
-
-    /// Starts an engine whose wall clock is `ahead` of the true time.
-    async fn engine(&self, ahead: Duration) -> Queue {
-        self.engine_with(ahead, Settings::default()).await
-    }
-
-    async fn engine_with(&self, ahead: Duration, settings: Settings) -> Queue {
-        let process = Process::new(1);
-        let shards = self.dbs.iter().map(|db| {
-            let shard: Arc<dyn Shard> = Arc::new(FakeShard::new(db.clone(), process.clone()));
-            (db.id, shard)
-        });
-        let clock = Arc::new(SimClock::new(self.journal.clone(), ahead.as_micros() as i64));
-        let shards = shards.collect();
-        let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
-        engine.ready().await;
-        Queue { engine }
-    }
-}
 
 /// A running engine, with calls for one tenant.
 struct Queue {
@@ -62,18 +18,27 @@ struct Queue {
 }
 
 impl Queue {
+    async fn start(shards: &FakeShards) -> Self {
+        Self { engine: shards.start(Settings::default()).await }
+    }
+
+    /// With a wall clock that is `ahead` of the true time.
+    async fn start_ahead(shards: &FakeShards, ahead: Duration) -> Self {
+        Self { engine: shards.start_with(Settings::default(), Arc::new(shards.clock(ahead))).await }
+    }
+
     async fn put(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
         self.try_put(items).await.unwrap()
     }
 
     async fn try_put(&self, items: Vec<NewItem>) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
-        self.engine.enqueue(EnqueueCall { namespace: "ns".into(), items, request_id: None }).await
+        self.engine.enqueue(EnqueueCall { namespace: NAMESPACE.into(), items, request_id: None }).await
     }
 
     /// Enqueues one item under a request id.
     async fn put_once(&self, request_id: usize) -> Result<Enqueued, Refusal> {
         let request_id = Some(request_id.to_string());
-        let call = EnqueueCall { namespace: "ns".into(), items: vec![item()], request_id };
+        let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item()], request_id };
         self.engine.enqueue(call).await.unwrap().remove(0)
     }
 
@@ -91,15 +56,7 @@ impl Queue {
     }
 
     async fn dequeue(&self, wait: Duration, max_items: usize) -> Vec<Delivered> {
-        let call = DequeueCall {
-            namespace: "ns".into(),
-            demands: vec![Demand { topic: "t".into(), max_items }],
-            wait,
-            lease: None,
-            consumer: String::new(),
-            max_bytes: 1 << 20,
-        };
-        self.engine.dequeue(call).await.unwrap()
+        self.engine.dequeue(DequeueCall { wait, ..dequeue(&["t"], max_items) }).await.unwrap()
     }
 
     /// How many items are there `span` later. They are released at once.
@@ -109,32 +66,21 @@ impl Queue {
         let action = NackAction::Release(Duration::ZERO);
         let nacks = items.iter().map(|item| item.receipt.unwrap());
         let nacks = nacks.map(|receipt| NackOf { receipt, action, metadata: None, reason: String::new() });
-        let released = self.engine.nack("ns".into(), nacks.collect()).await.unwrap();
+        let released = self.engine.nack(NAMESPACE.into(), nacks.collect()).await.unwrap();
         assert!(released.iter().all(Result::is_ok), "{released:?}");
         items.len()
     }
 }
 
 fn item() -> NewItem {
-    NewItem {
-        topic: "t".into(),
-        priority: 0,
-        body: Body::default(),
-        schedule: Schedule::Now,
-        lease: Duration::from_secs(30),
-        ttl: None,
-        policy: DeliveryPolicy::AtLeastOnce,
-        max_attempts: 16,
-        dedupe_key: None,
-        shard: None,
-    }
+    item_of("t")
 }
 
 #[tokio::test(start_paused = true)]
 async fn spans_count_in_the_time_of_a_shard_whose_fence_is_an_hour_ahead() {
-    let shards = Shards::new(1).await;
-    shards.dbs[0].lock().tables.fence.marks.time = START.plus(HOUR);
-    let queue = shards.engine(Duration::ZERO).await;
+    let shards = FakeShards::new(1).await;
+    shards.dbs[0].lock().tables.fence.marks.time = FakeShards::START.plus(HOUR);
+    let queue = Queue::start(&shards).await;
     let brief = NewItem { ttl: Some(10 * MINUTE), ..item() };
     assert!(queue.put(vec![brief]).await[0].is_ok());
     // The time of the shard runs at half speed.
@@ -142,7 +88,7 @@ async fn spans_count_in_the_time_of_a_shard_whose_fence_is_an_hour_ahead() {
     assert_eq!(queue.count_after(11 * MINUTE).await, 0, "and not for ever");
 
     let late = NewItem { schedule: Schedule::Delay(10 * MINUTE), ..item() };
-    let named = NewItem { schedule: Schedule::After(START.plus(HOUR)), ..item() };
+    let named = NewItem { schedule: Schedule::After(FakeShards::START.plus(HOUR)), ..item() };
     assert!(queue.put(vec![late, named]).await.iter().all(Result::is_ok));
     assert_eq!(queue.count_after(Duration::from_secs(1)).await, 1, "the shard's time has passed the hour");
     assert_eq!(queue.count_after(9 * MINUTE).await, 1);
@@ -156,16 +102,16 @@ async fn spans_count_in_the_time_of_a_shard_whose_fence_is_an_hour_ahead() {
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_whose_clock_is_right_keeps_the_spans_of_one_whose_clock_was_ahead() {
-    let shards = Shards::new(1).await;
+    let shards = FakeShards::new(1).await;
     // The servers' clocks agree with the first node's.
     shards.dbs[0].lock().clock_offset = HOUR.as_micros() as i64;
-    let wrong = shards.engine(HOUR).await;
+    let wrong = Queue::start_ahead(&shards, HOUR).await;
     let brief = NewItem { ttl: Some(10 * MINUTE), ..item() };
     let late = NewItem { schedule: Schedule::Delay(10 * MINUTE), ..item() };
     assert!(wrong.put(vec![brief, late]).await.iter().all(Result::is_ok));
     wrong.engine.stop().await;
     shards.dbs[0].lock().clock_offset = 0;
-    let right = shards.engine(Duration::ZERO).await;
+    let right = Queue::start(&shards).await;
     assert_eq!(right.count_after(9 * MINUTE).await, 1, "one still lives, and the other is not due");
     let end = right.count_after(12 * MINUTE).await;
     assert_eq!(end, 1, "one has expired, and the other is due");
@@ -176,8 +122,8 @@ async fn an_owner_whose_clock_is_right_keeps_the_spans_of_one_whose_clock_was_ah
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_is_unreachable_at_the_start_holds_up_only_its_own_keys() {
-    let shards = Shards::new(4).await;
-    let first = shards.engine(Duration::ZERO).await;
+    let shards = FakeShards::new(4).await;
+    let first = Queue::start(&shards).await;
     let mut homes = Vec::new();
     for call in 0..40 {
         homes.push(first.put_once(call).await.unwrap().id.shard);
@@ -186,7 +132,7 @@ async fn a_shard_that_is_unreachable_at_the_start_holds_up_only_its_own_keys() {
     tokio::time::sleep(11 * MINUTE).await; // a window is ten
 
     shards.dbs[3].lock().faults.down = true;
-    let second = shards.engine(Duration::ZERO).await;
+    let second = Queue::start(&shards).await;
     let began = Instant::now();
     for (call, home) in homes.iter().enumerate() {
         let stored = second.put_once(call).await;
@@ -206,9 +152,9 @@ async fn a_shard_that_is_unreachable_at_the_start_holds_up_only_its_own_keys() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_whose_earlier_home_may_be_unknown_is_refused_with_the_reason() {
-    let shards = Shards::new(4).await;
+    let shards = FakeShards::new(4).await;
     shards.dbs[3].lock().faults.down = true;
-    let queue = shards.engine(Duration::ZERO).await;
+    let queue = Queue::start(&shards).await;
     for call in 0..20 {
         let refusal = queue.put_once(call).await.unwrap_err();
         assert_eq!(refusal.reason, Reason::ShardUnavailable);
@@ -225,8 +171,8 @@ async fn a_key_whose_earlier_home_may_be_unknown_is_refused_with_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_with_a_full_disk_is_left_out() {
-    let shards = Shards::new(2).await;
-    let queue = shards.engine(Duration::ZERO).await;
+    let shards = FakeShards::new(2).await;
+    let queue = Queue::start(&shards).await;
     shards.dbs[1].lock().faults.disk_full = true;
     let mut refused = 0;
     for topic in 0..200 {
@@ -241,9 +187,9 @@ async fn a_shard_with_a_full_disk_is_left_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_with_too_many_bytes_waiting_is_left_out() {
-    let shards = Shards::new(2).await;
+    let shards = FakeShards::new(2).await;
     let settings = Settings { admit_shard_bytes: 10_000, admit_tenant_bytes: 10_000, ..Settings::default() };
-    let queue = shards.engine_with(Duration::ZERO, settings).await;
+    let queue = Queue { engine: shards.start(settings).await };
     let sized = |bytes: usize, shard: Option<u32>| {
         let body = Body { payload: vec![0; bytes].into(), ..Body::default() };
         NewItem { body, shard: shard.map(ShardId), ..item() }
@@ -271,14 +217,14 @@ async fn a_shard_with_too_many_bytes_waiting_is_left_out() {
 #[tokio::test(start_paused = true)]
 async fn a_shard_whose_head_is_not_known_hides_no_item_of_another() {
     for wait in [Duration::ZERO, Duration::from_millis(30)] {
-        let shards = Shards::new(2).await;
-        let first = shards.engine(Duration::ZERO).await;
+        let shards = FakeShards::new(2).await;
+        let first = Queue::start(&shards).await;
         let pinned = |shard| NewItem { shard: Some(ShardId(shard)), ..item() };
         assert!(first.put(vec![pinned(1), pinned(2)]).await.iter().all(Result::is_ok));
         first.engine.stop().await;
         // The new owner is ready before it has read this shard's heads.
         shards.dbs[0].lock().faults.read_ms = (200, 200);
-        let second = shards.engine(Duration::ZERO).await;
+        let second = Queue::start(&shards).await;
         let began = Instant::now();
         let items = second.get_within(wait).await;
         let took = began.elapsed();
@@ -289,8 +235,8 @@ async fn a_shard_whose_head_is_not_known_hides_no_item_of_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_is_lost_hides_no_item_of_another() {
-    let shards = Shards::new(2).await;
-    let queue = shards.engine(Duration::ZERO).await;
+    let shards = FakeShards::new(2).await;
+    let queue = Queue::start(&shards).await;
     let pinned = |priority, shard| NewItem { priority, shard: Some(ShardId(shard)), ..item() };
     assert!(queue.put(vec![pinned(0, 1), pinned(1, 2)]).await.iter().all(Result::is_ok));
     // Another owner has taken the shard of the better item.
@@ -301,8 +247,8 @@ async fn a_shard_that_is_lost_hides_no_item_of_another() {
 
 #[tokio::test(start_paused = true)]
 async fn an_at_most_once_item_that_expires_before_its_batch_holds_up_no_answer() {
-    let shards = Shards::new(2).await;
-    let queue = shards.engine(Duration::ZERO).await;
+    let shards = FakeShards::new(2).await;
+    let queue = Queue::start(&shards).await;
     let (policy, ttl) = (DeliveryPolicy::AtMostOnce, Some(Duration::from_millis(200)));
     let once = NewItem { policy, ttl, shard: Some(ShardId(1)), ..item() };
     let leased = NewItem { shard: Some(ShardId(2)), ..item() };

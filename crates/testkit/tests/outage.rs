@@ -1,15 +1,15 @@
 //! A database that is away for longer than the leases: acks that wait, or come again, are committed before
 //! any lease ends.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use forebay_engine::{Delivered, Demand, DequeueCall, Engine, EnqueueCall, NewItem, Schedule, Settings};
-use forebay_store::Shard;
+use forebay_engine::{Delivered, Engine, EnqueueCall, NewItem, Settings};
 use forebay_testkit::{
-    fake::{Db, Dice, FakeShard, Faults, Journal, Process},
-    sim::SimClock,
+    FakeShards, NAMESPACE, dequeue,
+    fake::{Db, Faults},
+    item,
 };
-use forebay_types::{Body, DeliveryPolicy, Reason, Receipt, ShardId, Timestamp};
+use forebay_types::{Reason, Receipt};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How many items are leased.
@@ -23,55 +23,26 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A node with one shard.
 async fn start() -> (Engine, Db) {
-    let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
-    let db = Db::new(ShardId(1), journal.clone(), Dice::new(1));
-    db.lock().faults = Faults { commit_ms: (2, 2), read_ms: (1, 1), ..Faults::instant() };
-    let shard = FakeShard::new(db.clone(), Process::new(1));
-    shard.migrate().await.unwrap();
-    let shards: Vec<(ShardId, Arc<dyn Shard>)> = vec![(ShardId(1), Arc::new(shard))];
-    let clock = Arc::new(SimClock::new(journal, 0));
-    let engine = Engine::start(Settings::default(), "here:1".into(), shards, clock, Arc::new(()), 7);
-    engine.ready().await;
-    (engine, db)
+    let mut shards = FakeShards::new(1).await;
+    shards.dbs[0].lock().faults = Faults { commit_ms: (2, 2), read_ms: (1, 1), ..Faults::instant() };
+    (shards.start(Settings::default()).await, shards.dbs.remove(0))
 }
 
 /// Items that become dead letters with their first failure, leased.
 async fn leased(engine: &Engine) -> Vec<Delivered> {
-    let item = NewItem {
-        topic: "t".into(),
-        priority: 0,
-        body: Body::default(),
-        schedule: Schedule::Now,
-        lease: LEASE,
-        ttl: None,
-        policy: DeliveryPolicy::AtLeastOnce,
-        max_attempts: 1,
-        dedupe_key: None,
-        shard: None,
-    };
-    let call = EnqueueCall { namespace: "ns".into(), items: vec![item; ITEMS], request_id: None };
+    let item = NewItem { lease: LEASE, max_attempts: 1, ..item("t") };
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item; ITEMS], request_id: None };
     assert!(engine.enqueue(call).await.unwrap().iter().all(Result::is_ok));
-    let items = engine.dequeue(poll()).await.unwrap();
+    let items = engine.dequeue(dequeue(&["t"], ITEMS)).await.unwrap();
     assert_eq!(items.len(), ITEMS);
     items
-}
-
-fn poll() -> DequeueCall {
-    DequeueCall {
-        namespace: "ns".into(),
-        demands: vec![Demand { topic: "t".into(), max_items: ITEMS }],
-        wait: Duration::ZERO,
-        lease: None,
-        consumer: String::new(),
-        max_bytes: 1 << 20,
-    }
 }
 
 /// Acks one delivery, again and again, until it has an answer other than that the shard is away.
 async fn ack(engine: Engine, receipt: Receipt, from: Instant) {
     sleep_until(from).await;
     loop {
-        let answer = timeout(PATIENCE, engine.ack("ns".into(), vec![receipt])).await;
+        let answer = timeout(PATIENCE, engine.ack(NAMESPACE.into(), vec![receipt])).await;
         match answer.map(|results| results.unwrap().remove(0)) {
             Ok(Ok(())) => return,
             Ok(Err(refusal)) if refusal.reason != Reason::LeaseLost => sleep(PATIENCE / 10).await,
@@ -102,7 +73,7 @@ async fn acks_that_wait_for_a_database_come_before_the_ends_of_their_leases() {
     sleep(Duration::from_secs(10)).await;
     let status = engine.status().await.unwrap();
     assert_eq!((status.shards[0].dead, status.shards[0].ready), (0, 0));
-    assert!(engine.dequeue(poll()).await.unwrap().is_empty());
+    assert!(engine.dequeue(dequeue(&["t"], ITEMS)).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,17 +10,16 @@ use std::{
 };
 
 use forebay_engine::{
-    BreakerPhase, Delivered, Demand, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Schedule, Settings,
-    Settled,
+    BreakerPhase, Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Settings, Settled,
 };
-use forebay_store::{ErrorClass, Shard};
+use forebay_store::ErrorClass;
 use forebay_testkit::{
-    fake::{Db, Dice, FakeShard, Faults, Journal, Process},
+    FakeShards, NAMESPACE, dequeue,
+    fake::{Db, Faults},
+    item as item_of,
     sim::SimClock,
 };
-use forebay_types::{
-    Body, Clock, DeliveryPolicy, ItemId, Monotonic, Reason, Receipt, Refusal, Seq, ShardId, Timestamp,
-};
+use forebay_types::{Body, Clock, ItemId, Monotonic, Reason, Receipt, Refusal, Seq, ShardId, Timestamp};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
@@ -46,19 +45,9 @@ impl Queue {
 
     /// Over so many shards, the first of which may become sick.
     async fn over(shards: u32, settings: Settings, wrap: impl FnOnce(SimClock) -> Arc<dyn Clock>) -> Self {
-        let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
-        let dbs = (1..=shards).map(|id| Db::new(ShardId(id), journal.clone(), Dice::new(1)));
-        let dbs: Vec<Db> = dbs.collect();
-        let mut shards: Vec<(ShardId, Arc<dyn Shard>)> = Vec::new();
-        for db in &dbs {
-            let shard = FakeShard::new(db.clone(), Process::new(1));
-            shard.migrate().await.unwrap();
-            shards.push((db.id, Arc::new(shard)));
-        }
-        let clock = wrap(SimClock::new(journal, 0));
-        let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
-        engine.ready().await;
-        Self { engine, db: dbs[0].clone() }
+        let mut shards = FakeShards::new(shards).await;
+        let clock = wrap(shards.clock(Duration::ZERO));
+        Self { engine: shards.start_with(settings, clock).await, db: shards.dbs.remove(0) }
     }
 
     /// Every batch fails with this error from now on.
@@ -77,7 +66,7 @@ impl Queue {
     }
 
     async fn put_items(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
-        let call = EnqueueCall { namespace: "ns".into(), items, request_id: None };
+        let call = EnqueueCall { namespace: NAMESPACE.into(), items, request_id: None };
         self.engine.enqueue(call).await.unwrap()
     }
 
@@ -102,31 +91,15 @@ impl Queue {
 }
 
 fn item(topic: usize) -> NewItem {
-    NewItem {
-        topic: topic.to_string().into(),
-        priority: 0,
-        body: Body { payload: "payload".into(), ..Body::default() },
-        schedule: Schedule::Now,
-        lease: Duration::from_secs(30),
-        ttl: None,
-        policy: DeliveryPolicy::AtLeastOnce,
-        max_attempts: 16,
-        dedupe_key: None,
-        shard: Some(ShardId(1)),
-    }
+    let body = Body { payload: "payload".into(), ..Body::default() };
+    NewItem { body, shard: Some(ShardId(1)), ..item_of(&topic.to_string()) }
 }
 
 /// Asks for items of so many topics.
 fn call(topics: usize) -> DequeueCall {
-    let demand = |topic: usize| Demand { topic: topic.to_string().into(), max_items: 10 };
-    DequeueCall {
-        namespace: "ns".into(),
-        demands: (1..=topics).map(demand).collect(),
-        wait: SECOND,
-        lease: None,
-        consumer: String::new(),
-        max_bytes: 1 << 20,
-    }
+    let topics: Vec<String> = (1..=topics).map(|topic| topic.to_string()).collect();
+    let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+    DequeueCall { wait: SECOND, ..dequeue(&topics, 10) }
 }
 
 /// An error that does not pass ends the term: callers hear what happened, and the shard is loaded again.
@@ -297,7 +270,7 @@ async fn a_full_disk_leaves_acks_through_and_is_tried_with_pauses() {
             sleep(3 * SECOND / 2).await;
             let acks = vec![taken.pop().unwrap().receipt.unwrap()];
             let began = Instant::now();
-            let settled = queue.engine.ack("ns".into(), acks).await.unwrap();
+            let settled = queue.engine.ack(NAMESPACE.into(), acks).await.unwrap();
             assert!(settled[0].is_ok() && began.elapsed() < SECOND / 10, "{settled:?}");
         }
         let commits = queue.db.lock().commits - before;
@@ -318,7 +291,7 @@ async fn a_disk_without_room_for_acks_is_tried_with_pauses() {
     let acks = vec![queue.get(1).await.pop().unwrap().receipt.unwrap()];
     queue.fail(ErrorClass::DiskFull);
     let before = queue.db.lock().commits;
-    let ack = queue.engine.ack("ns".into(), acks);
+    let ack = queue.engine.ack(NAMESPACE.into(), acks);
     let healing = async {
         sleep(3 * SECOND).await;
         let commits = queue.db.lock().commits - before;

@@ -1,14 +1,10 @@
 //! The shards of one server commit small batches in turn, and wait for nothing else.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use forebay_engine::{Engine, EnqueueCall, NewItem, Schedule, Settings};
-use forebay_store::Shard;
-use forebay_testkit::{
-    fake::{Db, Dice, FakeShard, Faults, Journal, Process},
-    sim::SimClock,
-};
-use forebay_types::{Body, DeliveryPolicy, ShardId, Timestamp};
+use forebay_engine::{Engine, EnqueueCall, NewItem, Settings};
+use forebay_testkit::{FakeShards, NAMESPACE, fake::Faults, item};
+use forebay_types::ShardId;
 use tokio::time::Instant;
 
 /// How long a commit takes in these tests.
@@ -16,7 +12,7 @@ const COMMIT: Duration = Duration::from_millis(10);
 
 struct Queue {
     engine: Engine,
-    dbs: Vec<Db>,
+    shards: FakeShards,
 }
 
 impl Queue {
@@ -27,26 +23,17 @@ impl Queue {
     }
 
     async fn with(servers: &[&str], settings: Settings, commit: Duration) -> Self {
-        let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
-        let mut dbs = Vec::new();
-        let mut shards: Vec<(ShardId, Arc<dyn Shard>)> = Vec::new();
-        for (id, server) in (1..).map(ShardId).zip(servers) {
-            let db = Db::new(id, journal.clone(), Dice::new(1));
+        let shards = FakeShards::new(servers.len() as u32).await;
+        for (db, server) in shards.dbs.iter().zip(servers) {
             db.lock().server = (*server).to_owned();
-            let shard = FakeShard::new(db.clone(), Process::new(1));
-            shard.migrate().await.unwrap();
-            dbs.push(db);
-            shards.push((id, Arc::new(shard)));
         }
-        let clock = Arc::new(SimClock::new(journal, 0));
-        let engine = Engine::start(settings, "here:1".into(), shards, clock, Arc::new(()), 7);
-        engine.ready().await;
-        let queue = Self { engine, dbs };
+        let engine = shards.start(settings).await;
+        let queue = Self { engine, shards };
         // Creates topics and generations before anything is timed.
         for shard in 1..=servers.len() {
             queue.put(shard, 1).await;
         }
-        for db in &queue.dbs {
+        for db in &queue.shards.dbs {
             let millis = commit.as_millis() as u64;
             db.lock().faults = Faults { commit_ms: (millis, millis), ..Faults::instant() };
         }
@@ -55,19 +42,8 @@ impl Queue {
 
     /// Enqueues items to one shard. Returns how long it took.
     async fn put(&self, shard: usize, items: usize) -> Duration {
-        let item = NewItem {
-            topic: "t".into(),
-            priority: 0,
-            body: Body::default(),
-            schedule: Schedule::Now,
-            lease: Duration::from_secs(30),
-            ttl: None,
-            policy: DeliveryPolicy::AtLeastOnce,
-            max_attempts: 16,
-            dedupe_key: None,
-            shard: Some(ShardId(shard as u32)),
-        };
-        let call = EnqueueCall { namespace: "ns".into(), items: vec![item; items], request_id: None };
+        let item = NewItem { shard: Some(ShardId(shard as u32)), ..item("t") };
+        let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item; items], request_id: None };
         let began = Instant::now();
         let results = self.engine.enqueue(call).await.unwrap();
         assert!(results.iter().all(Result::is_ok), "{results:?}");
@@ -137,7 +113,7 @@ async fn a_full_batch_does_not_wait() {
 #[tokio::test(start_paused = true)]
 async fn a_stuck_batch_delays_the_others_once_and_not_for_long() {
     let queue = Queue::start(&["a", "a"]).await;
-    queue.dbs[0].lock().faults.commit_ms = (60_000, 60_000);
+    queue.shards.dbs[0].lock().faults.commit_ms = (60_000, 60_000);
     let others = async {
         let first = queue.put(2, 1).await;
         assert!((Duration::from_millis(50)..Duration::from_millis(150)).contains(&first), "{first:?}");
