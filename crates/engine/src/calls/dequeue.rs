@@ -33,7 +33,9 @@ pub(crate) fn serve(
     let poll = Poll { _charge: charge, ..Poll::new(call, reply, until) };
     let names = poll.names.clone();
     core.polls.insert(id, poll);
-    if find_items(core, id, at) {
+    // Whoever waits already comes first, also for what this turn of the event loop has just made ready.
+    let in_line = waits && names.iter().any(|name| core.topics.waiting_count(name) > 0);
+    if !in_line && find_items(core, id, at) {
         return;
     }
     // A head that has not been read yet counts as outstanding, not as empty: even a call that does not wait
@@ -46,6 +48,9 @@ pub(crate) fn serve(
     core.timers.set(until, Timer::Poll(id));
     for name in names.iter() {
         core.topics.add_waiting(name.clone(), id);
+        if in_line {
+            core.topics.wake(name.clone());
+        }
     }
 }
 
