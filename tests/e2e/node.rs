@@ -54,6 +54,22 @@ impl Node {
         Self::start_command(command, log).await
     }
 
+    /// The same with a file system of so many megabytes in place of a folder, which only the process sees.
+    /// That takes a kernel that lets this user mount one.
+    pub async fn start_on_small_disk(arguments: &[String], log: &Path, folder: &Path, mib: u64) -> Self {
+        let mut command = Command::new("unshare");
+        let mount = format!("mount -t tmpfs -o size={mib}m none \"$0\" && exec \"$@\"");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount]);
+        command.arg(folder).arg(program()).args(arguments);
+        Self::start_command(command, log).await
+    }
+
+    /// Where this process finds a file that the node sees at `path`.
+    pub fn path_of(&self, path: &Path) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.child.id()));
+        root.join(path.strip_prefix("/").expect("an absolute path"))
+    }
+
     async fn start_command(mut command: Command, log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).unwrap();
         // Tests wait for what the status shows.

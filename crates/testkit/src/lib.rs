@@ -1,5 +1,5 @@
-//! What Forebay's tests share: the contract of the stores, a fake store and engines over it, database servers,
-//! the simulation.
+//! What Forebay's tests share: the contract of the stores, a fake store and engines over it, database
+//! servers, the simulation.
 
 pub mod contract;
 pub mod fake;

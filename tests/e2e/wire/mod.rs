@@ -3,6 +3,7 @@
 mod ack;
 mod connections;
 mod dequeue;
+mod disk_full;
 mod enqueue;
 mod extend_lease;
 mod garbage;

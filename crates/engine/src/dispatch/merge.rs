@@ -95,7 +95,7 @@ fn pick_topic(
     {
         let Some(holding) = slots.merged_mut(part.shard) else { continue };
         let shard = &mut holding.shard;
-        if let Some(refusal) = shard.lease_refusal(part.topic, 1) {
+        if let Some(refusal) = shard.lease_refusal(part.topic, 1, moment.at) {
             // The others may have room.
             picked.refusal = Some(refusal);
             continue;

@@ -32,7 +32,8 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
             polls.reverse();
         }
         // A topic that is new to the shard has no part there yet. The limits on leases hold all the same.
-        let refused = |shard: &OwnedShard| shard.new_topic_lease_refusal(&name.namespace, margin).is_some();
+        let refused =
+            |shard: &OwnedShard| shard.new_topic_lease_refusal(&name.namespace, margin, moment.at).is_some();
         if polls.is_empty() || core.slots.owned(index).is_none_or(refused) {
             continue;
         }
@@ -69,5 +70,5 @@ fn may_be_ready(slots: &mut Slots, part: TopicPart, margin: usize, moment: Momen
     let shard = &holding.shard;
     shard.is_fetching(part.topic)
         || !shard.is_fetched(part.topic)
-        || shard.lease_refusal(part.topic, margin).is_some()
+        || shard.lease_refusal(part.topic, margin, moment.at).is_some()
 }

@@ -47,6 +47,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::Resolved { verdict, took } => resolved(core, index, verdict, took),
         ShardEvent::Slow => health.slow(at),
         ShardEvent::Trouble(why) => health.strike(why, at),
+        ShardEvent::NoRoom(why) => health.note(why),
         ShardEvent::ClaimLost => ownership::lost(core, index, false),
         ShardEvent::Renewed { began, server_time } => {
             shard.renewed(began);

@@ -91,8 +91,13 @@ pub(super) async fn commit(
                 (why, false)
             }
         };
-        log_failure(task, batch.number, &why);
-        task.events.send(ShardEvent::Trouble(why.clone()));
+        if disk_full {
+            // Said once for all batches, by the event loop.
+            task.events.send(ShardEvent::NoRoom(why.clone()));
+        } else {
+            log_failure(task, batch.number, &why);
+            task.events.send(ShardEvent::Trouble(why.clone()));
+        }
         match resolve(task, writer, batch.number).await {
             Ok(Outcome::Committed) if on(Bug::ConfirmSkipped) => {
                 return Verdict::Committed { last: batch.number };

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_store::{Heartbeat, Renewal, StoreError};
+use forebay_store::{ErrorClass, Heartbeat, Renewal, StoreError};
 use forebay_types::Clock;
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
@@ -37,6 +37,9 @@ pub(super) async fn renew(renewals: Renewals) {
             Ok(Renewal::Lost) => {
                 let _ = lost.send(());
                 return;
+            }
+            Err(error) if error.class == ErrorClass::DiskFull => {
+                events.send(ShardEvent::NoRoom(error.to_string()));
             }
             Err(error) => events.send(ShardEvent::Trouble(error.to_string())),
         }

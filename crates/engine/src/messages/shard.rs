@@ -70,6 +70,8 @@ pub(crate) enum ShardEvent {
     },
     /// A statement failed, and is repeated.
     Trouble(String),
+    /// A statement found the disk full. What the batches find decides what is held back.
+    NoRoom(String),
     /// A renewal found that another node owns the shard.
     ClaimLost,
     /// The shard was given up as asked.

@@ -1,8 +1,8 @@
 //! Takes items out of the ready index on their way to a lease, and puts them back.
 
-use forebay_types::{Key, Reason, Refusal, Seq, TopicId};
+use forebay_types::{Key, Monotonic, Reason, Refusal, Seq, TopicId};
 
-use super::{OwnedShard, ready::item::ReadyItem, work::ReservedItem};
+use super::{OwnedShard, budget::disk_full, disk_room::Need, ready::item::ReadyItem, work::ReservedItem};
 use crate::{
     api::{RETRY_AFTER, Settings},
     clock::Moment,
@@ -30,21 +30,31 @@ impl OwnedShard {
         head.map_or(0, |(_, item)| item.bytes as usize)
     }
 
-    /// Why no `more` items of a topic can be leased, if so: the limits on leased items of the topic, its
-    /// tenant and the shard, and on bytes of items that are on their way to a lease, or back into the store.
-    pub fn lease_refusal(&self, topic: TopicId, more: usize) -> Option<Refusal> {
+    /// Why no `more` items of a topic can be leased, if so: a full disk, the limits on leased items of the
+    /// topic, its tenant and the shard, and on bytes of items that are on their way to a lease, or back into
+    /// the store.
+    pub fn lease_refusal(&self, topic: TopicId, more: usize, at: Monotonic) -> Option<Refusal> {
         let state = self.topics.get(topic)?;
         let of_topic = self.leases.of_topic(topic) + state.reserved;
-        self.lease_refusal_of(&state.name.namespace, of_topic, more)
+        self.lease_refusal_of(&state.name.namespace, of_topic, more, at)
     }
 
     /// The same for a topic that is new to the shard.
-    pub fn new_topic_lease_refusal(&self, namespace: &str, more: usize) -> Option<Refusal> {
-        self.lease_refusal_of(namespace, 0, more)
+    pub fn new_topic_lease_refusal(&self, namespace: &str, more: usize, at: Monotonic) -> Option<Refusal> {
+        self.lease_refusal_of(namespace, 0, more, at)
     }
 
     /// Of a topic with so many leased and reserved items.
-    fn lease_refusal_of(&self, namespace: &str, of_topic: usize, more: usize) -> Option<Refusal> {
+    fn lease_refusal_of(
+        &self,
+        namespace: &str,
+        of_topic: usize,
+        more: usize,
+        at: Monotonic,
+    ) -> Option<Refusal> {
+        if self.disk.allowed(at) < Some(Need::Rows) {
+            return Some(disk_full(self.id));
+        }
         let Settings { limits, admit_shard_bytes, .. } = &*self.settings;
         let tenant = self.tenants.of(namespace);
         let of_shard = self.leases.len() + self.reserved.len();

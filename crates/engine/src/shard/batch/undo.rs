@@ -9,6 +9,7 @@ use crate::{
     planted::{Bug, on},
     shard::{
         OwnedShard, budget,
+        disk_room::Need,
         in_flight::{InFlight, Planned, PlannedPage, PlannedSettle},
         lost_topics::LostTopics,
         work::{SettleKind, SettleRequest, ShardEnqueue, ShardLease},
@@ -140,7 +141,8 @@ impl OwnedShard {
         );
     }
 
-    /// The disk is full: enqueues are refused, and what needs room is held back for a while.
+    /// The disk is full: enqueues are refused, leases too where not even these have room. The rest of what needs
+    /// room is held back for a while.
     pub fn disk_full(&mut self, at: Monotonic) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
         let (is_new, until) = self.disk.full(batch.need, at);
@@ -153,8 +155,13 @@ impl OwnedShard {
                 "the disk of shard {id} is full; refusing new items, holding back what needs room"
             );
         }
+        let no_leases = batch.need <= Need::Rows;
         let (refused, rest): (Vec<Planned>, Vec<Planned>) =
-            batch.planned.into_iter().partition(|planned| matches!(planned, Planned::Enqueue { .. }));
+            batch.planned.into_iter().partition(|planned| match planned {
+                Planned::Enqueue { .. } => true,
+                Planned::Lease { .. } => no_leases,
+                _ => false,
+            });
         batch.planned = rest;
         let handoffs_cancelled = self.requeue(batch);
         if self.settles.is_empty() {

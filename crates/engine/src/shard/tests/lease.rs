@@ -145,7 +145,7 @@ fn no_more_items_are_leased_than_allowed() {
     store(&mut shard, 0, vec![item(0), item(0), item_of("u", 0), item_of("u", 0)]);
     lease(&mut shard, 0, 1);
     ask_lease(&mut shard, 1);
-    let refused = |topic, more| shard.lease_refusal(topic, more).map(|refusal| refusal.message);
+    let refused = |topic, more| shard.lease_refusal(topic, more, at(0)).map(|refusal| refusal.message);
     assert_eq!(refused(T, 1), None, "one is leased, one is reserved");
     assert!(refused(T, 2).unwrap().starts_with("3 items of the topic are leased in shard 1"));
     assert_eq!(refused(TopicId(2), 2), None);
@@ -160,7 +160,7 @@ fn no_more_items_of_a_tenant_are_leased_than_its_share() {
     run(&mut shard, 0);
     let receipt = lease(&mut shard, 0, 1)[0];
     ask_lease(&mut shard, 1);
-    let refused = |shard: &OwnedShard, topic, more| shard.lease_refusal(topic, more).is_some();
+    let refused = |shard: &OwnedShard, topic, more| shard.lease_refusal(topic, more, at(0)).is_some();
     assert!(!refused(&shard, TopicId(2), 1) && refused(&shard, TopicId(2), 2));
     assert!(!refused(&shard, TopicId(3), 3), "another tenant has its own share");
     ack(&mut shard, receipt);
@@ -179,7 +179,8 @@ fn bodies_on_their_way_to_a_lease_have_a_bound_for_each_tenant_and_for_the_shard
     put(&mut shard, ShardEnqueue { namespace: "third".into(), ..part(3, vec![item_of_bytes(900)]) });
     run(&mut shard, 0);
     ask_lease(&mut shard, 1);
-    let refused = |shard: &OwnedShard, topic| shard.lease_refusal(topic, 1).map(|refusal| refusal.message);
+    let refused =
+        |shard: &OwnedShard, topic| shard.lease_refusal(topic, 1, at(0)).map(|refusal| refusal.message);
     assert!(refused(&shard, T).unwrap().starts_with("1000 bytes of items of the namespace are about"));
     assert_eq!(refused(&shard, TopicId(2)), None);
     let part = share(2, reserve(&mut shard, TopicId(2), 1));
@@ -200,13 +201,13 @@ fn while_too_much_is_to_be_inserted_again_a_tenant_leases_nothing_more() {
     let taken = reserve(&mut shard, T, 1);
     shard.lease(share(1, taken.clone()), 0);
     run(&mut shard, 0);
-    assert_eq!((taken[0].item.bytes, shard.lease_refusal(T, 1)), (bytes, None));
+    assert_eq!((taken[0].item.bytes, shard.lease_refusal(T, 1, at(0))), (bytes, None));
     shard.restore(taken[0].clone());
-    let refusal = shard.lease_refusal(T, 1).expect("its item waits for a batch");
+    let refusal = shard.lease_refusal(T, 1, at(0)).expect("its item waits for a batch");
     assert_eq!(refusal.reason, Reason::Overloaded);
-    assert_eq!(shard.new_topic_lease_refusal("other", 1), None, "others may");
+    assert_eq!(shard.new_topic_lease_refusal("other", 1, at(0)), None, "others may");
     run(&mut shard, 0);
-    assert_eq!(shard.lease_refusal(T, 1), None);
+    assert_eq!(shard.lease_refusal(T, 1, at(0)), None);
 }
 
 #[test]

@@ -183,7 +183,9 @@ fn next_full(shard: &mut OwnedShard, ms: u64) -> Option<[usize; 3]> {
 fn after_a_full_disk_what_needs_less_is_tried_without_the_rest() {
     let mut shard = with_work_of_every_need();
     assert_eq!(next_full(&mut shard, 0), Some([1, 2, 1]));
-    assert_eq!(next_full(&mut shard, 0), Some([1, 2, 0]), "without items");
+    assert_eq!(next_full(&mut shard, 0), Some([1, 2, 0]), "without items: the lease is refused now");
+    assert_eq!(shard.lease_refusal(T, 1, at(99)).unwrap().reason, Reason::DiskFull);
+    assert_eq!(shard.lease_refusal(T, 1, at(100)), None, "one may try");
     assert_eq!(next_full(&mut shard, 0), Some([1, 0, 0]), "acks alone");
     assert_eq!(next_full(&mut shard, 0), None, "nothing is left to try");
     assert_eq!(shard.next_batch_rows(moment(0)), None);
@@ -191,7 +193,7 @@ fn after_a_full_disk_what_needs_less_is_tried_without_the_rest() {
     let (batch, _) = run(&mut shard, 100);
     assert_eq!((batch.deletes.len(), batch.leases.len()), (1, 0), "acks are tried first");
     let (batch, _) = run(&mut shard, 200);
-    assert_eq!((batch.leases.len(), batch.inserts.len()), (2, 0));
+    assert_eq!((batch.leases.len(), batch.inserts.len()), (1, 0), "the extension");
     assert_eq!(build(&mut shard, 399).batch, None);
     assert_eq!(run(&mut shard, 400).0.inserts.len(), 1);
     assert!(build(&mut shard, 401).batch.is_none() && shard.is_idle());
