@@ -1,7 +1,8 @@
-//! Development tasks: `cargo xtask test`, `cargo xtask soak`, `cargo xtask servers`, `cargo xtask tidy`.
+//! Development tasks: `cargo xtask test`, `soak`, `mutants`, `servers`, `tidy`.
 
 mod cargo;
 mod count;
+mod mutants;
 mod servers;
 mod soak;
 mod test;
@@ -20,6 +21,8 @@ enum Task {
     Test(test::Arguments),
     /// Runs the simulation with more seeds and the process tests for more rounds.
     Soak(soak::Arguments),
+    /// Changes the engine and the store in small ways and lists the changes that no test notices.
+    Mutants(mutants::Arguments),
     /// Says which database servers the tests would use, unpacking them if need be.
     Servers,
     /// Checks the rules of the tree that no compiler knows: lengths, comments, who may import whom.
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let done = match Task::parse() {
         Task::Test(arguments) => test::run(&arguments),
         Task::Soak(arguments) => soak::run(&arguments),
+        Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Servers => servers::start().map(|_| true),
         Task::Tidy => tidy::run(&cargo::workspace()),
     };

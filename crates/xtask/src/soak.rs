@@ -24,7 +24,7 @@ pub struct Arguments {
 /// Runs the simulation, then the tests with real processes; says whether all passed.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let mut simulation = cargo();
-    simulation.args(["test", "--release", "--package", "forebay-testkit", "--test", "simulation"]);
+    simulation.args(["test", "--profile", "soak", "--package", "forebay-testkit", "--test", "simulation"]);
     simulation.args(["--", "--nocapture"]);
     match arguments.seed {
         Some(seed) => simulation.env("FOREBAY_SIM_SEED", seed.to_string()),

@@ -1,0 +1,72 @@
+//! `cargo xtask mutants`: changes the engine and the store in small ways, one at a time, and sees which
+//! change no test notices. All of them take days, so a run usually takes one part: `--shard 3/100`.
+//!
+//! `.cargo/mutants.toml` lists the mutations that may survive, each with the reason.
+
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+
+use crate::{cargo::cargo, servers};
+
+/// Which mutations to try.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// One part of them: `k/n` is the one numbered k of n parts, from 0.
+    #[arg(long)]
+    shard: Option<String>,
+    /// Only those in files that match this glob.
+    #[arg(long)]
+    file: Vec<String>,
+    /// Seeds of the simulation that a mutation has to survive.
+    #[arg(long, default_value_t = 400)]
+    seeds: u64,
+    /// List the mutations, and try none.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Packages whose sources are changed.
+const CHANGED: [&str; 2] = ["forebay-engine", "forebay-store"];
+/// Packages whose tests are run.
+const TESTED: [&str; 3] = ["forebay-engine", "forebay-store", "forebay-testkit"];
+/// Their tests beside the unit tests: those that need no server process of Forebay, and end soon.
+const TESTS: [&str; 8] =
+    ["one_node", "contract", "simulation", "fairness", "odd_shards", "outage", "sick_shards", "turns"];
+
+/// Runs cargo-mutants; says whether every mutation was noticed.
+pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    ensure!(
+        cargo().args(["mutants", "--version"]).output()?.status.success(),
+        "cargo-mutants is not installed: cargo install cargo-mutants --locked"
+    );
+    let mut command = cargo();
+    command.args(["mutants", "--output", "target/mutants"]);
+    for package in CHANGED {
+        command.args(["--package", package]);
+    }
+    for glob in &arguments.file {
+        command.args(["--file", glob]);
+    }
+    if let Some(shard) = &arguments.shard {
+        // The parts are a sample each, not a stretch of files.
+        command.args(["--shard", shard, "--sharding", "round-robin"]);
+    }
+    if arguments.list {
+        return succeeds(command.arg("--list"));
+    }
+    let servers = servers::start()?;
+    command.envs(servers.environment.iter().map(|(name, value)| (name, value)));
+    command.env("FOREBAY_SIM_SEEDS", arguments.seeds.to_string());
+    command.args(["--test-package", &TESTED.join(",")]);
+    // An endless loop counts as noticed.
+    command.args(["--minimum-test-timeout", "60", "--no-shuffle", "--", "--lib"]);
+    for test in TESTS {
+        command.args(["--test", test]);
+    }
+    succeeds(&mut command)
+}
+
+fn succeeds(command: &mut Command) -> anyhow::Result<bool> {
+    Ok(command.status().context("cargo mutants")?.success())
+}
