@@ -141,8 +141,8 @@ impl OwnedShard {
         );
     }
 
-    /// The disk is full: enqueues are refused, leases too where not even these have room. The rest of what needs
-    /// room is held back for a while.
+    /// The disk is full: enqueues are refused, leases too where not even these have room. The rest of what
+    /// needs room is held back for a while.
     pub fn disk_full(&mut self, at: Monotonic) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
         let (is_new, until) = self.disk.full(batch.need, at);
