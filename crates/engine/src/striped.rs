@@ -79,8 +79,8 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> Striped<K, V, S> {
     }
 
     /// The entries of one part.
-    pub fn stripe_mut(&mut self, stripe: usize) -> impl Iterator<Item = (&K, &mut V)> {
-        self.stripes.get_mut(stripe).into_iter().flatten()
+    pub fn stripe(&self, stripe: usize) -> impl Iterator<Item = (&K, &V)> {
+        self.stripes.get(stripe).into_iter().flatten()
     }
 
     /// Takes the entries of one part.
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!((table.get(&7), table.get(&1_000), table.len()), (Some(&9), Some(&1), 1_001));
         assert_eq!((table.remove(&1_000), table.remove(&1_000), table.len()), (Some(1), None, 1_000));
         assert!(table.stripes.iter().all(|stripe| stripe.len() < 16), "{:?}", table.stripes);
-        let walked: usize = (0..=STRIPES).map(|stripe| table.stripe_mut(stripe).count()).sum();
+        let walked: usize = (0..=STRIPES).map(|stripe| table.stripe(stripe).count()).sum();
         let taken: usize = (0..=STRIPES).map(|stripe| table.take_stripe(stripe).len()).sum();
         assert_eq!((walked, taken, table.len()), (1_000, 1_000, 0));
     }

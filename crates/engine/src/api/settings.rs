@@ -35,7 +35,7 @@ pub struct Settings {
     pub shard_lease: Duration,
     /// How long a topic with nothing in it is kept.
     pub idle_topic: Duration,
-    /// Topics of a shard that one turn of the event loop visits, about, where it has to visit all of them.
+    /// Topics that one turn of the event loop visits, where it has to visit all of a shard.
     pub topics_per_turn: usize,
     /// Long polls that may wait.
     pub polls: usize,

@@ -65,6 +65,9 @@ pub(crate) fn serve_waiting(core: &mut Core) {
     if !unused.is_empty() {
         tokio::task::spawn_blocking(move || drop(unused));
     }
+    if core.active.len() == 0 {
+        return core.active.set_busy(false);
+    }
     let refused = why_refused(core, at);
     let mut work = Work { heads: HEADS_PER_TURN, positions: POSITIONS_PER_TURN };
     let mut current: BTreeMap<Namespace, bool> = BTreeMap::new();
@@ -189,7 +192,7 @@ fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
 fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topic: Topic) {
     let moment = core.time.moment();
     let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
-    core.list(&name);
+    // What is not listed yet is looked at again once it is, and no page is given before that.
     let parts = core.topics.parts(&name);
     if prefetch::is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {
         index.set_unread(topic);

@@ -55,7 +55,7 @@ pub(crate) fn serve(
 }
 
 /// Why the call is refused, if it is.
-fn refusal(core: &Core, call: &DequeueCall) -> Option<Refusal> {
+fn refusal(core: &mut Core, call: &DequeueCall) -> Option<Refusal> {
     if core.stopping.is_stopping() {
         return Some(draining());
     }
@@ -63,7 +63,7 @@ fn refusal(core: &Core, call: &DequeueCall) -> Option<Refusal> {
         let message = format!("{} long polls already wait at this node", core.polls.len());
         return Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
     }
-    if !core.slots.iter().any(|slot| slot.is_merged()) {
+    if !core.slots.is_any_merged() {
         let message = "no shard of this node is available";
         return Some(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
     }

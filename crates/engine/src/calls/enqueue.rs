@@ -1,7 +1,7 @@
 //! Enqueue: each item gets a rank and a shard, is looked up where a key or a request id makes it repeatable,
 //! and waits for the shard's next batch.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use forebay_types::{ItemAttributes, Refusal, ShardId, Timestamp, Topic};
 
@@ -56,7 +56,7 @@ pub(crate) fn serve(
     let count = items.len();
     let mut parts = ByShard::new();
     let mut refused = Vec::new();
-    let mut candidates = Candidates::new(&core.slots);
+    let mut candidates = Candidates::new(&mut core.slots);
     for (index, item) in items.into_iter().enumerate() {
         core.rank = core.rank.saturating_add(1).max(now.as_micros());
         let item = unplaced(&namespace, index, item, core.rank, now);
@@ -83,7 +83,7 @@ pub(crate) fn serve(
 pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal: &Refusal) {
     let ShardEnqueue { call, namespace, request, items } = part;
     let mut parts = ByShard::new();
-    let mut candidates = Candidates::new(&core.slots);
+    let mut candidates = Candidates::new(&mut core.slots);
     for item in items {
         let index = item.index;
         let fixed = request.is_some() || item.pinned || item.dedupe.is_some();
@@ -134,15 +134,14 @@ fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
 /// The shards that a call's items may go to.
 struct Candidates {
     /// The healthy shards.
-    healthy: Vec<(ShardIndex, ShardId)>,
+    healthy: Arc<Vec<(ShardIndex, ShardId)>>,
     /// The topic of the last item, and how well they suit it. A call's items mostly have the same topic.
     ranked: Option<(Topic, Ranking<ShardIndex>)>,
 }
 
 impl Candidates {
-    fn new(slots: &Slots) -> Self {
-        let healthy = slots.entries().filter(|(_, slot)| slot.is_healthy());
-        Self { healthy: healthy.map(|(index, slot)| (index, slot.id)).collect(), ranked: None }
+    fn new(slots: &mut Slots) -> Self {
+        Self { healthy: slots.healthy(), ranked: None }
     }
 
     fn of_topic(&mut self, namespace: &str, topic: &Topic) -> &mut Ranking<ShardIndex> {

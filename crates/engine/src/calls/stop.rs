@@ -11,10 +11,19 @@ use crate::{
     planted::{Bug, on},
 };
 
+/// Long polls that one turn answers.
+const POLLS_PER_TURN: usize = 500;
+
 /// Begins to stop. Long polls are answered empty.
 pub(crate) fn serve(core: &mut Core, reply: oneshot::Sender<()>) {
-    core.stopping.begin(reply);
-    for id in core.polls.ids() {
+    core.stopping.begin(reply, || core.polls.ids());
+    answer_polls(core);
+}
+
+/// Answers a slice of the polls that waited when the stop began.
+fn answer_polls(core: &mut Core) {
+    for _ in 0..POLLS_PER_TURN {
+        let Some(id) = core.stopping.next_poll() else { return };
         answer::empty(core, id);
     }
 }
@@ -25,6 +34,7 @@ pub(crate) fn advance(core: &mut Core) {
     if !core.stopping.is_stopping() {
         return;
     }
+    answer_polls(core);
     if !core.stopping.is_releasing() {
         let idle = core.slots.iter().all(|slot| slot.owned().is_none_or(|shard| shard.is_idle()));
         // An answer may need no more than a read of the store: where the item of a lost lease is.

@@ -5,16 +5,19 @@ use forebay_types::{ItemId, Reason, Refusal};
 use crate::{
     api::{Enqueued, RETRY_AFTER},
     calls::{dedupe, enqueue},
-    core::{Core, pending_calls::PendingCalls, topics::TopicPart},
+    core::{Core, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
     dispatch::delivery,
     index::ShardIndex,
     planted::{Bug, on},
     shard::{
-        Abandoned, Committed, Duplicate, NamedTopic, Undone,
+        Abandoned, Committed, Duplicate, LostWork, NamedTopic, Undone,
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
         work::{SettleKind, ShardEnqueue},
     },
 };
+
+/// Members of calls that one turn answers because their shard was lost.
+const LOST_MEMBERS_PER_TURN: usize = 500;
 
 /// Counts of one batch, reported at once: a counter lookup costs more than most counted operations.
 #[derive(Default)]
@@ -149,34 +152,81 @@ fn refuse_enqueue(calls: &mut PendingCalls, part: &ShardEnqueue, refusal: &Refus
 /// COMMIT of the batch in flight was sent, so its outcome is unknown.
 pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned, sent: bool) {
     let (id, refusal) = (core.slots[index].id, core.slots[index].refusal());
-    let sent = sent && !on(Bug::UnknownAsFailed);
-    let unknown = Refusal::new(
-        Reason::OutcomeUnknown,
-        format!("shard {id} changed its owner during the commit: the call may or may not have taken effect"),
-    )
-    .retry_after(RETRY_AFTER);
-    for planned in abandoned.in_flight {
-        match planned {
-            Planned::Enqueue { part, .. } if sent => refuse_enqueue(&mut core.calls, &part, &unknown),
-            Planned::Enqueue { part, .. } => enqueue::choose_another_shard(core, part, &refusal),
-            Planned::Lease { part, .. } => delivery::lease_lost(core, index, &part),
-            Planned::Settle(settle) => {
-                let refusal = if sent { &unknown } else { &refusal };
-                for request in settle.requests() {
-                    core.calls.settle_refused(request, refusal.clone());
-                }
+    let unknown = || {
+        let message = format!(
+            "shard {id} changed its owner during the commit: the call may or may not have taken effect"
+        );
+        Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER)
+    };
+    let unknown = (sent && !on(Bug::UnknownAsFailed)).then(unknown);
+    core.lost.push_back(LostShard { index, refusal, unknown, work: abandoned.work });
+    answer_lost(core);
+}
+
+/// Answers a slice of what waited for shards that were lost.
+pub(crate) fn answer_lost(core: &mut Core) {
+    let mut left = LOST_MEMBERS_PER_TURN;
+    while left > 0
+        && let Some(mut lost) = core.lost.pop_front()
+    {
+        let Some(work) = lost.work.next() else { continue };
+        left = left.saturating_sub(work.members());
+        lost_work(core, &lost, work);
+        core.lost.push_front(lost);
+    }
+}
+
+/// Answers one thing that waited for a shard that was lost.
+fn lost_work(core: &mut Core, lost: &LostShard, work: LostWork) {
+    let LostShard { index, refusal, unknown, .. } = lost;
+    match work {
+        LostWork::InFlight(Planned::Enqueue { part, .. }) => match unknown {
+            Some(unknown) => refuse_enqueue(&mut core.calls, &part, unknown),
+            None => enqueue::choose_another_shard(core, part, refusal),
+        },
+        LostWork::Enqueue(part) => enqueue::choose_another_shard(core, part, refusal),
+        LostWork::InFlight(Planned::Settle(settle)) => {
+            for request in settle.requests() {
+                core.calls.settle_refused(request, unknown.as_ref().unwrap_or(refusal).clone());
             }
-            Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
-            Planned::Restore(_) | Planned::MoveLease(_) => {}
         }
+        LostWork::Settle(request) => core.calls.settle_refused(&request, refusal.clone()),
+        LostWork::InFlight(Planned::Lease { part, .. }) | LostWork::Lease(part) => {
+            delivery::lease_lost(core, *index, &part);
+        }
+        LostWork::InFlight(Planned::HandOff { part, .. }) => {
+            delivery::handoff_cancelled(core, *index, part.poll);
+        }
+        LostWork::InFlight(Planned::Restore(_) | Planned::MoveLease(_)) => {}
     }
-    for request in abandoned.settles {
-        core.calls.settle_refused(&request, refusal.clone());
-    }
-    for part in abandoned.leases {
-        delivery::lease_lost(core, index, &part);
-    }
-    for part in abandoned.enqueues {
-        enqueue::choose_another_shard(core, part, &refusal);
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_types::{Receipt, Seq, ShardId};
+    use tokio::sync::oneshot::{self, error::TryRecvError};
+
+    use super::*;
+    use crate::shard::work::{ReplySlot, SettleRequest};
+
+    #[test]
+    fn what_waited_for_a_lost_shard_is_answered_in_slices() {
+        let mut core = Core::for_test();
+        let members = 2 * LOST_MEMBERS_PER_TURN + 1;
+        let (reply, mut answer) = oneshot::channel();
+        core.calls.begin_settle(1, members, reply);
+        let item = ItemId { shard: ShardId(1), seq: Seq(1) };
+        let work = (0..members).map(move |index| {
+            let receipt = Receipt { item, delivery: 1, nonce: 1 };
+            let slot = Some(ReplySlot { call: 1, index });
+            LostWork::Settle(SettleRequest { namespace: "ns".into(), receipt, kind: SettleKind::Ack, slot })
+        });
+        abandoned(&mut core, ShardIndex(0), Abandoned { epoch: 1, work: Box::new(work) }, true);
+        answer_lost(&mut core);
+        assert_eq!((core.lost.len(), answer.try_recv().unwrap_err()), (1, TryRecvError::Empty));
+        answer_lost(&mut core);
+        let answers = answer.try_recv().unwrap().unwrap();
+        assert!(core.lost.is_empty() && answers.len() == members);
+        assert_eq!(answers[0].as_ref().unwrap_err().reason, Reason::ShardUnavailable, "it was not begun");
     }
 }

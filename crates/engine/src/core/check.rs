@@ -13,6 +13,7 @@ const CHECKED_MAX: usize = 2_000;
 impl Core {
     /// Checks that the parts agree with one another. The error says what does not.
     pub fn check(&self) -> Result<(), String> {
+        self.slots.check()?;
         if self.topics.len() > CHECKED_MAX || self.polls.len() > CHECKED_MAX {
             return Ok(());
         }

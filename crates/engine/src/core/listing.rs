@@ -19,11 +19,6 @@ impl Listing {
         !self.walking.is_empty() || !self.leaving.is_empty()
     }
 
-    /// Topics of lost shards have to leave.
-    pub fn has_leaving(&self) -> bool {
-        !self.leaving.is_empty()
-    }
-
     /// Topics of a lost shard are still in the directory.
     #[cfg(feature = "planted-bugs")]
     pub fn is_leaving(&self, shard: ShardIndex) -> bool {

@@ -4,6 +4,8 @@
 //! A shard is served from the moment at which it is taken over. A topic of it is listed in its turn, or as
 //! soon as somebody asks for it. So to whoever asks, all topics are there.
 
+use std::time::Duration;
+
 use forebay_types::TopicName;
 
 use super::{Core, topics::TopicPart};
@@ -11,6 +13,9 @@ use crate::{
     index::ShardIndex,
     shard::{LostTopics, NamedTopic},
 };
+
+/// Topics between two looks at the clock.
+const STEP: usize = 32;
 
 impl Core {
     /// All topics of a shard are visited from now on: it was taken over, or takes part in the merge again, or
@@ -22,22 +27,32 @@ impl Core {
         }
     }
 
-    /// Visits a slice of a shard's topics, if they are being visited: polls that wait for them look again.
-    pub fn walk(&mut self, index: ShardIndex) {
-        if !self.listing.walking.contains(&index) {
-            return;
-        }
-        let Self { slots, topics, active, settings, listing, .. } = self;
-        let Some(shard) = slots.owned_mut(index) else { return };
-        shard.walk(settings.topics_per_turn, |topic, name, is_new| {
-            if is_new {
-                topics.add_part(name.clone(), TopicPart { shard: index, topic });
+    /// Visits a slice of the topics that are being visited, for so long at most, one shard after the other:
+    /// polls that wait for them look again.
+    pub fn walk(&mut self, limit: Duration) {
+        let Self { slots, topics, active, settings, listing, time, .. } = self;
+        let until = time.monotonic().plus(limit);
+        let mut left = settings.topics_per_turn;
+        while left > 0
+            && let Some(index) = listing.walking.first().copied()
+        {
+            let Some(shard) = slots.owned_mut(index) else {
+                listing.walking.remove(&index);
+                continue;
+            };
+            left -= shard.walk(left.min(STEP), |topic, name, is_new| {
+                if is_new {
+                    topics.add_part(name.clone(), TopicPart { shard: index, topic });
+                }
+                topics.wake_if_waiting(name);
+                active.mark_stale(name);
+            });
+            if !shard.is_walking() {
+                listing.walking.remove(&index);
             }
-            topics.wake_if_waiting(name);
-            active.mark_stale(name);
-        });
-        if !shard.is_walking() {
-            listing.walking.remove(&index);
+            if time.monotonic() >= until {
+                return;
+            }
         }
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod health;
 pub(crate) mod listing;
 mod listing_slices;
 pub(crate) mod lookups;
+pub(crate) mod lost_shard;
 pub(crate) mod pending_calls;
 pub(crate) mod polls;
 pub(crate) mod refusals;
@@ -20,15 +21,15 @@ pub(crate) mod testing;
 pub(crate) mod timers;
 pub(crate) mod topics;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use rand::rngs::StdRng;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use self::{
-    active_index::ActiveIndexes, listing::Listing, lookups::Lookups, pending_calls::PendingCalls,
-    polls::Polls, server_loads::ServerLoads, slot::Slots, stopping::Stopping, timers::Timers,
-    topics::TopicDirectory,
+    active_index::ActiveIndexes, listing::Listing, lookups::Lookups, lost_shard::LostShard,
+    pending_calls::PendingCalls, polls::Polls, server_loads::ServerLoads, slot::Slots, stopping::Stopping,
+    timers::Timers, topics::TopicDirectory,
 };
 use crate::{
     api::{Settings, TurnStatus},
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     pub topics: TopicDirectory,
     /// Shards whose topics come into the directory, or leave it.
     pub listing: Listing,
+    /// Shards that were lost, as long as something that waited for them has no answer.
+    pub lost: VecDeque<LostShard>,
     /// Dequeue calls.
     pub polls: Polls,
     /// Calls whose members are answered one by one.
@@ -115,6 +118,7 @@ impl Core {
             slots,
             topics: TopicDirectory::default(),
             listing: Listing::default(),
+            lost: VecDeque::new(),
             polls: Polls::default(),
             calls: PendingCalls::new(admitted),
             homes,

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     ops::{Index, IndexMut},
+    sync::Arc,
 };
 
 use forebay_types::{Monotonic, Reason, Refusal, ShardId};
@@ -45,6 +46,10 @@ pub(crate) struct Slot {
     pub tasks: UnboundedSender<ShardOrder>,
     /// It is in the list of changed shards.
     changed: bool,
+    /// It is in the list of shards whose fitness is to be looked at again.
+    unchecked: bool,
+    /// Its ready items took part in the merge when that was looked at.
+    was_merged: bool,
     /// When time alone makes something due in it.
     wake: Option<Monotonic>,
 }
@@ -61,6 +66,8 @@ impl Slot {
             health: Health::new(at),
             tasks,
             changed: true,
+            unchecked: false,
+            was_merged: false,
             wake: None,
         }
     }
@@ -111,6 +118,12 @@ pub(crate) struct Slots {
     by_id: FxHashMap<ShardId, ShardIndex>,
     /// Shards that may have changed since [`Slots::take_changed`].
     changed: Vec<ShardIndex>,
+    /// Shards that may have changed since it was looked at which are healthy and merged.
+    unchecked: Vec<ShardIndex>,
+    /// Shards that were healthy then, in the order of the configuration.
+    healthy: Arc<Vec<(ShardIndex, ShardId)>>,
+    /// How many shards took part in the merge then.
+    merged: usize,
     /// When time alone makes something due in a shard.
     wakes: BTreeSet<(Monotonic, ShardIndex)>,
 }
@@ -120,7 +133,8 @@ impl Slots {
     pub fn new(slots: Vec<Slot>) -> Self {
         let changed = (0..slots.len()).map(ShardIndex).collect();
         let by_id = slots.iter().enumerate().map(|(index, slot)| (slot.id, ShardIndex(index))).collect();
-        Self { slots, by_id, changed, wakes: BTreeSet::new() }
+        let (unchecked, healthy, wakes) = (Vec::new(), Arc::default(), BTreeSet::new());
+        Self { slots, by_id, changed, unchecked, healthy, merged: 0, wakes }
     }
 
     pub fn len(&self) -> usize {
@@ -186,6 +200,54 @@ impl Slots {
         let slot = &mut self.slots[index.0];
         if !std::mem::replace(&mut slot.changed, true) {
             self.changed.push(index);
+        }
+        if !std::mem::replace(&mut slot.unchecked, true) {
+            self.unchecked.push(index);
+        }
+    }
+
+    /// The shards that may take new items, in the order of the configuration. It looks at those that may have
+    /// changed, and at no other: a node may have hundreds.
+    pub fn healthy(&mut self) -> Arc<Vec<(ShardIndex, ShardId)>> {
+        self.check_fitness();
+        self.healthy.clone()
+    }
+
+    /// Whether the ready items of some shard take part in the merge.
+    pub fn is_any_merged(&mut self) -> bool {
+        self.check_fitness();
+        self.merged > 0
+    }
+
+    /// Whether it is known which shards are healthy and merged, of those that did not change. Checked in the
+    /// simulation.
+    #[cfg(feature = "planted-bugs")]
+    pub fn check(&self) -> Result<(), String> {
+        let known = |index| self.healthy.binary_search_by_key(&index, |(index, _)| *index).is_ok();
+        let agrees = |index, slot: &Slot| {
+            slot.unchecked || slot.is_healthy() == known(index) && slot.is_merged() == slot.was_merged
+        };
+        let merged = self.slots.iter().filter(|slot| slot.was_merged).count();
+        match self.entries().find(|(index, slot)| !agrees(*index, slot)) {
+            Some((_, slot)) => Err(format!("what is known of shard {} is out of date", slot.id)),
+            None if merged == self.merged => Ok(()),
+            None => Err(format!("{merged} shards are merged, counted as {}", self.merged)),
+        }
+    }
+
+    fn check_fitness(&mut self) {
+        while let Some(index) = self.unchecked.pop() {
+            let slot = &mut self.slots[index.0];
+            slot.unchecked = false;
+            let merged = slot.is_merged();
+            let was_merged = std::mem::replace(&mut slot.was_merged, merged);
+            self.merged = self.merged + usize::from(merged) - usize::from(was_merged);
+            let place = self.healthy.binary_search_by_key(&index, |(index, _)| *index);
+            match (place, slot.is_healthy()) {
+                (Ok(place), false) => drop(Arc::make_mut(&mut self.healthy).remove(place)),
+                (Err(place), true) => Arc::make_mut(&mut self.healthy).insert(place, (index, slot.id)),
+                _ => {}
+            }
         }
     }
 

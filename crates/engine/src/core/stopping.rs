@@ -1,5 +1,7 @@
 //! Whether the engine stops, and who waits for that.
 
+use std::vec;
+
 use tokio::sync::oneshot;
 
 /// The state of an orderly stop.
@@ -9,23 +11,38 @@ pub(crate) enum Stopping {
     #[default]
     No,
     /// What was accepted is committed and answered.
-    Draining(Vec<oneshot::Sender<()>>),
+    Draining {
+        /// Who waits for the end.
+        waiting: Vec<oneshot::Sender<()>>,
+        /// Polls that waited when the stop began, and are not answered yet.
+        polls: vec::IntoIter<u64>,
+    },
     /// The shards are given up.
     Releasing(Vec<oneshot::Sender<()>>),
 }
 
 impl Stopping {
-    /// Begins to stop, or waits for the stop that has begun.
-    pub fn begin(&mut self, reply: oneshot::Sender<()>) {
+    /// Begins to stop, or waits for the stop that has begun. `polls`: those that wait now.
+    pub fn begin(&mut self, reply: oneshot::Sender<()>, polls: impl FnOnce() -> Vec<u64>) {
         match self {
-            Self::No => *self = Self::Draining(vec![reply]),
-            Self::Draining(waiting) | Self::Releasing(waiting) => waiting.push(reply),
+            Self::No => *self = Self::Draining { waiting: vec![reply], polls: polls().into_iter() },
+            Self::Draining { waiting, .. } | Self::Releasing(waiting) => waiting.push(reply),
         }
+    }
+
+    /// Takes the next poll that is to be answered.
+    pub fn next_poll(&mut self) -> Option<u64> {
+        if let Self::Draining { polls, .. } = self { polls.next() } else { None }
+    }
+
+    /// Polls are to be answered.
+    pub fn has_polls(&self) -> bool {
+        matches!(self, Self::Draining { polls, .. } if polls.len() > 0)
     }
 
     /// The shards were told to release.
     pub fn begin_releasing(&mut self) {
-        if let Self::Draining(waiting) = self {
+        if let Self::Draining { waiting, .. } = self {
             *self = Self::Releasing(std::mem::take(waiting));
         }
     }
@@ -44,7 +61,7 @@ impl Stopping {
     pub fn take_waiting(&mut self) -> Vec<oneshot::Sender<()>> {
         match self {
             Self::No => Vec::new(),
-            Self::Draining(waiting) | Self::Releasing(waiting) => std::mem::take(waiting),
+            Self::Draining { waiting, .. } | Self::Releasing(waiting) => std::mem::take(waiting),
         }
     }
 }
@@ -60,11 +77,13 @@ mod tests {
         let mut ends = Vec::new();
         let mut begin = |stopping: &mut Stopping| {
             let (reply, end) = oneshot::channel();
-            stopping.begin(reply);
+            stopping.begin(reply, || vec![1, 2]);
             ends.push(end);
         };
         begin(&mut stopping);
+        assert!(stopping.has_polls() && stopping.next_poll().is_some());
         begin(&mut stopping);
+        assert!(stopping.next_poll().is_some() && stopping.next_poll().is_none() && !stopping.has_polls());
         assert!(stopping.is_stopping() && !stopping.is_releasing());
         stopping.begin_releasing();
         stopping.begin_releasing();

@@ -25,7 +25,6 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     if begins_or_ceases {
         core.begin_walk(index);
     }
-    core.walk(index);
     drain_changed(core, index);
 }
 
@@ -44,9 +43,6 @@ pub(super) fn next_wake(core: &mut Core, index: ShardIndex, node: Moment) -> Opt
     let deferred = core.loads.is_waiting(index);
     let slot = &mut core.slots[index];
     let shard = &mut slot.holding.as_mut()?.shard;
-    if shard.is_walking() {
-        return Some(Monotonic::default());
-    }
     let breaker = if shard.is_committing() { None } else { slot.health.next_wake() };
     breaker.into_iter().chain(shard.next_wake(node, deferred)).min()
 }

@@ -18,16 +18,17 @@ use self::inbox::Inbox;
 use crate::invariant::broken;
 use crate::{
     calls::{ack, active_topics, dedupe, dequeue, enqueue, extend_lease, nack, status, stop},
-    commit::scheduler,
+    commit::{answers, scheduler},
     core::{Core, timers::Timer},
     dispatch::{delivery, prefetch, serve, undelivered},
     messages::event::Event,
 };
 
 /// Events taken in at once.
-const RECEIVED_MAX: usize = 4_096;
-/// Once events, polls or batches have taken so long in one turn, the rest waits for the next one.
-const WORK_PER_TURN_MAX: Duration = Duration::from_millis(2);
+const RECEIVED_MAX: usize = 1_024;
+/// Once reports, calls, timers, polls or batches have taken so long in one turn, the rest of them waits for
+/// the next one. Together they take less than 5 ms.
+const WORK_PER_TURN_MAX: Duration = Duration::from_micros(750);
 /// The longest sleep without an event.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
@@ -119,6 +120,7 @@ fn advance(core: &mut Core) {
     let node = core.time.moment();
     time_out(core, node.at);
     core.leave();
+    answers::answer_lost(core);
     core.slots.mark_due(node.at);
     let mut changed = core.slots.take_changed();
     for index in &changed {
@@ -126,6 +128,7 @@ fn advance(core: &mut Core) {
         maintain::maintain(core, *index, node);
         prefetch::fetch_heads(&mut core.slots, &mut core.ids, *index);
     }
+    core.walk(WORK_PER_TURN_MAX);
     // Before anything else changes: all that has changed is noted.
     active_topics::serve_waiting(core);
     serve::serve_woken(core, WORK_PER_TURN_MAX);
@@ -168,7 +171,9 @@ fn next_wake(core: &Core) -> Option<Monotonic> {
     if core.topics.has_woken()
         || core.loads.has_changed()
         || core.active.is_busy()
-        || core.listing.has_leaving()
+        || core.listing.is_under_way()
+        || core.stopping.has_polls()
+        || !core.lost.is_empty()
     {
         return Some(Monotonic::default());
     }

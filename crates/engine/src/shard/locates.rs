@@ -111,7 +111,7 @@ mod tests {
         let asked: Vec<Seq> = shard.end_locate(1).iter().map(|request| request.receipt.item.seq).collect();
         assert_eq!(asked, seqs, "in the order of the read");
         assert_eq!(shard.begin_locate(3).unwrap().len(), KEYS_MAX);
-        assert_eq!(shard.abandon().0.settles.len(), 2_001 - KEYS_MAX, "those that wait or are asked for");
+        assert_eq!(shard.abandon().0.work.count(), 2_001 - KEYS_MAX, "those that wait or are asked for");
     }
 
     #[test]

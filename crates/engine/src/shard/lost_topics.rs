@@ -1,5 +1,7 @@
 //! The topics of a shard that was lost.
 
+use std::collections::hash_map;
+
 use forebay_types::TopicId;
 
 use super::{
@@ -7,41 +9,79 @@ use super::{
     topics::{NamedTopic, TopicState, TopicTable},
 };
 
-/// More topics than these take a while to be let go of.
+/// More topics, or leases, than these take a while to be let go of.
 const LARGE: usize = 2_000;
+
+/// A topic of a lost shard.
+type LostTopic = (TopicId, Box<TopicState>);
 
 /// The topics of a lost shard, which leave the node's directory in slices.
 #[derive(Debug)]
 pub(crate) struct LostTopics {
-    /// Those that are left.
+    /// Parts of the table that are left.
     topics: TopicTable,
-    /// Those that were taken. To let go of them takes time.
-    taken: Vec<(TopicId, Box<TopicState>)>,
+    /// What is left of the part before.
+    part: hash_map::IntoIter<TopicId, Box<TopicState>>,
+    /// Those that were taken, by slice. To let go of them takes time.
+    taken: Vec<Vec<LostTopic>>,
     /// The same holds for what is left of the leases.
-    _leases: Leases,
+    leases: Leases,
+    /// How many topics there were.
+    count: usize,
 }
 
 impl LostTopics {
     pub(super) fn new(mut topics: TopicTable, leases: Leases) -> Self {
+        let count = topics.len();
         topics.begin_walk();
-        Self { topics, taken: Vec::new(), _leases: leases }
+        Self { topics, part: hash_map::IntoIter::default(), taken: Vec::new(), leases, count }
     }
 
-    /// So many were taken that they are not to be let go of at once.
+    /// There is so much that it is not to be let go of at once.
     pub fn is_large(&self) -> bool {
-        self.taken.len() > LARGE
+        self.count > LARGE || self.leases.len() > LARGE
     }
 
-    /// Takes about `most` of the topics. Only those that are in the directory are named. `None` once nothing
+    /// Takes up to `most` of the topics. Only those that are in the directory are named. `None` once nothing
     /// is left: then all of it may be dropped.
     pub fn next_slice(&mut self, most: usize) -> Option<Vec<NamedTopic>> {
-        let slice = self.topics.take_slice(most);
+        let slice: Vec<LostTopic> = std::iter::from_fn(|| self.next()).take(most).collect();
         if slice.is_empty() {
             return None;
         }
         let listed = slice.iter().filter(|(_, topic)| topic.listed);
         let listed = listed.map(|(id, topic)| NamedTopic { id: *id, name: topic.name.clone() }).collect();
-        self.taken.extend(slice);
+        self.taken.push(slice);
         Some(listed)
+    }
+
+    fn next(&mut self) -> Option<LostTopic> {
+        loop {
+            if let Some(topic) = self.part.next() {
+                return Some(topic);
+            }
+            self.part = self.topics.take_part()?.into_iter();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::tests::shard_with_topics;
+
+    #[test]
+    fn the_topics_of_a_lost_shard_are_taken_in_slices() {
+        let mut shard = shard_with_topics(10_000, 1);
+        shard.topics.walk(5_000, |_, _, _| ());
+        let mut lost = LostTopics::new(shard.topics, Leases::default());
+        assert!(lost.is_large());
+        let mut slices = Vec::new();
+        while let Some(listed) = lost.next_slice(7) {
+            slices.push(listed.len());
+        }
+        assert!(slices.iter().all(|slice| *slice <= 7) && slices.len() >= 1_429, "{}", slices.len());
+        let taken: usize = lost.taken.iter().map(Vec::len).sum();
+        assert_eq!((slices.iter().sum::<usize>(), taken), (5_000, 10_000));
     }
 }

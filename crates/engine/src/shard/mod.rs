@@ -5,6 +5,7 @@
 //! resolved. Its parts are private to this folder. It knows no other shard, no caller and no connection, and
 //! takes time as an argument.
 
+mod abandoned;
 mod batch;
 mod budget;
 mod check;
@@ -37,6 +38,7 @@ mod tests;
 mod topic_state;
 mod topics;
 mod walk;
+mod walk_position;
 pub(crate) mod work;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -46,11 +48,12 @@ use forebay_types::{Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicN
 use rustc_hash::FxHashSet;
 
 pub(crate) use self::{
+    abandoned::{Abandoned, LostWork},
     batch::{
         BuildContext, Built,
         apply::{Committed, TIMEOUT_GRACE_MAX},
         decode_answer,
-        undo::{Abandoned, Undone},
+        undo::Undone,
     },
     dedupe_keys::Duplicate,
     generations::GenerationChange,
@@ -78,6 +81,8 @@ pub(crate) struct OwnedShard {
     settings: Arc<Settings>,
     /// Bytes of ready index and cached bodies that it may hold.
     index_budget: usize,
+    /// Windows are still to be cut.
+    evicts_on: bool,
     /// The fence, and how long it may be trusted.
     tenure: Tenure,
     /// Its time, which is never behind the fence's.
@@ -171,6 +176,7 @@ impl OwnedShard {
             tenure: Tenure::new(&fence, &settings, began, batch_bytes),
             settings,
             index_budget,
+            evicts_on: false,
             time: ShardTime::new(fence.marks.time, at),
             topics,
             leases,

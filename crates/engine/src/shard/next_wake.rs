@@ -52,7 +52,7 @@ impl OwnedShard {
     /// comes with an event or when a server's batch stalls.
     pub fn next_wake(&mut self, node: Moment, deferred: bool) -> Option<Monotonic> {
         let moment = self.time.moment(node);
-        if self.keys.has_resumed() {
+        if self.keys.has_resumed() || self.evicts_on {
             return Some(moment.at);
         }
         let batch = match &self.in_flight {

@@ -8,8 +8,8 @@ use std::{
 use forebay_store::{ReadyRow, TopicCounts, TopicRow};
 use forebay_types::{Key, Monotonic, Namespace, Seq, TopicId, TopicName};
 
-use super::ready::window::Window;
 pub(crate) use super::topic_state::TopicState;
+use super::{ready::window::Window, walk_position::WalkPosition};
 use crate::striped::Striped;
 
 /// A topic of the shard, by number and name.
@@ -36,8 +36,8 @@ pub(super) struct TopicTable {
     index_bytes: usize,
     /// Topics whose window has something that memory can do without, by the size class of the window.
     by_size: BTreeSet<(u32, TopicId)>,
-    /// The part of `by_id` that the walk over all topics visits next.
-    pub(super) walk: Option<usize>,
+    /// The walk over all topics.
+    pub(super) walk: WalkPosition,
     /// Topics whose window is being read.
     reading: BTreeSet<TopicId>,
     /// Topics whose head or counts may have changed since the node looked.
@@ -91,7 +91,7 @@ impl TopicTable {
             topic.listed = false;
         }
         self.dirty.push_back(id);
-        self.walk = Some(0);
+        self.walk.begin();
     }
 
     /// A topic that a batch created.

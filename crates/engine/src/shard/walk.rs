@@ -1,12 +1,14 @@
 //! The walk over all topics of a shard, a slice at a time, and which topics the node's directory lists.
 
+use std::collections::HashMap;
+
 use forebay_types::{TopicId, TopicName};
+use rustc_hash::FxBuildHasher;
 
 use super::{
     OwnedShard,
     topics::{NamedTopic, TopicState, TopicTable},
 };
-use crate::striped::STRIPES;
 
 impl OwnedShard {
     /// Every topic's head may have changed: all of them are to be visited.
@@ -20,8 +22,8 @@ impl OwnedShard {
     }
 
     /// Visits a slice of the topics; see [`TopicTable::walk`].
-    pub fn walk(&mut self, most: usize, visit: impl FnMut(TopicId, &TopicName, bool)) {
-        self.topics.walk(most, visit);
+    pub fn walk(&mut self, most: usize, visit: impl FnMut(TopicId, &TopicName, bool)) -> usize {
+        self.topics.walk(most, visit)
     }
 
     /// A topic is in the node's directory.
@@ -38,26 +40,37 @@ impl OwnedShard {
 impl TopicTable {
     /// Every topic's head may have changed: all of them are to be visited.
     pub fn begin_walk(&mut self) {
-        self.walk = Some(0);
+        self.walk.begin();
     }
 
     /// Some topics have not been visited yet.
     pub fn is_walking(&self) -> bool {
-        self.walk.is_some()
+        !self.walk.is_over()
     }
 
-    /// Visits a slice of the topics: about `most`, or one part of the table. Each of them is listed from now
-    /// on. Tells which were not before.
-    pub fn walk(&mut self, most: usize, mut visit: impl FnMut(TopicId, &TopicName, bool)) {
+    /// Visits up to so many of the topics. Each of them is listed from now on. Tells which were not before.
+    /// Returns how many were visited.
+    pub fn walk(&mut self, most: usize, mut visit: impl FnMut(TopicId, &TopicName, bool)) -> usize {
         let mut visited = 0;
         while visited < most
-            && let Some(stripe) = self.walk
+            && let Some(id) = self.next_in_walk()
         {
-            for (id, topic) in self.by_id.stripe_mut(stripe) {
+            // It may have been dropped since its part was noted.
+            if let Some(topic) = self.by_id.get_mut(&id) {
                 visited += 1;
-                visit(*id, &topic.name, !std::mem::replace(&mut topic.listed, true));
+                visit(id, &topic.name, !std::mem::replace(&mut topic.listed, true));
             }
-            self.walk = (stripe + 1 < STRIPES).then_some(stripe + 1);
+        }
+        visited
+    }
+
+    fn next_in_walk(&mut self) -> Option<TopicId> {
+        loop {
+            if let Some(id) = self.walk.next_noted() {
+                return Some(id);
+            }
+            let part = self.walk.next_part()?;
+            self.walk.note(self.by_id.stripe(part).map(|(id, _)| *id).collect());
         }
     }
 
@@ -69,22 +82,17 @@ impl TopicTable {
         (!was_listed).then(|| NamedTopic { id, name: topic.name.clone() })
     }
 
-    /// Takes a slice of the topics, as [`TopicTable::walk`] visits them. The rest of the table is not kept
-    /// up: the shard is lost. Nothing is left once it is empty.
-    pub fn take_slice(&mut self, most: usize) -> Vec<(TopicId, Box<TopicState>)> {
-        let mut slice = Vec::new();
-        while slice.len() < most
-            && let Some(stripe) = self.walk
-        {
-            slice.extend(self.by_id.take_stripe(stripe));
-            self.walk = (stripe + 1 < STRIPES).then_some(stripe + 1);
-        }
-        slice
+    /// Takes a part of the topics, as [`TopicTable::walk`] visits them. The rest of the table is not kept up:
+    /// the shard is lost. `None` once all parts were taken.
+    pub fn take_part(&mut self) -> Option<HashMap<TopicId, Box<TopicState>, FxBuildHasher>> {
+        self.walk.next_part().map(|part| self.by_id.take_stripe(part))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::shard::tests::shard_with_topics;
 
@@ -103,26 +111,25 @@ mod tests {
                 all += 1;
                 new += usize::from(is_new);
             });
-            assert!(all - before < 120, "{} in one slice", all - before);
+            assert!(all - before <= 100, "{} in one slice", all - before);
             slices += 1;
         }
         assert_eq!((new, all), (999, 1_000));
-        assert!(slices >= 9, "{slices}");
+        assert!(slices >= 10, "{slices}");
         shard.topics.begin_walk();
         shard.topics.walk(usize::MAX, |_, _, is_new| assert!(!is_new));
         assert!(!shard.topics.is_walking());
     }
 
     #[test]
-    fn the_topics_of_a_lost_shard_are_taken_in_slices() {
-        let mut table = shard_with_topics(1_000, 1).topics;
-        table.begin_walk();
-        let slices: Vec<usize> = std::iter::from_fn(|| {
-            let slice = table.take_slice(100).len();
-            (slice > 0).then_some(slice)
-        })
-        .collect();
-        assert_eq!((slices.iter().sum::<usize>(), table.len()), (1_000, 0));
-        assert!(slices.iter().all(|slice| *slice < 120), "{slices:?}");
+    fn a_part_of_the_table_may_be_longer_than_a_slice() {
+        let mut shard = shard_with_topics(10_000, 1);
+        let mut visited = HashSet::new();
+        while shard.topics.is_walking() {
+            let slice = shard.topics.walk(7, |id, _, _| assert!(visited.insert(id)));
+            assert!(slice <= 7);
+            shard.topics.remove(TopicId(9_999));
+        }
+        assert!((9_999..=10_000).contains(&visited.len()), "{}", visited.len());
     }
 }

@@ -1,5 +1,4 @@
-//! Undoes a batch that did not happen: what was in it waits again, or is refused. And what is left of a
-//! shard that is lost.
+//! Undoes a batch that did not happen: what was in it waits again, or is refused.
 
 use std::time::Duration;
 
@@ -11,8 +10,7 @@ use crate::{
         OwnedShard, budget,
         disk_room::Need,
         in_flight::{InFlight, Planned, PlannedPage, PlannedSettle},
-        lost_topics::LostTopics,
-        work::{SettleKind, SettleRequest, ShardEnqueue, ShardLease},
+        work::{SettleKind, ShardEnqueue},
     },
 };
 
@@ -33,20 +31,6 @@ pub(crate) struct Undone {
     pub refusal: Refusal,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
-}
-
-/// What is left of a shard that was lost.
-pub(crate) struct Abandoned {
-    /// The fence's epoch.
-    pub epoch: u64,
-    /// What the batch in flight was to do.
-    pub in_flight: Vec<Planned>,
-    /// Settlements that waited for a batch, or for an item's location.
-    pub settles: Vec<SettleRequest>,
-    /// Leases that waited.
-    pub leases: Vec<ShardLease>,
-    /// Enqueues that waited.
-    pub enqueues: Vec<ShardEnqueue>,
 }
 
 impl OwnedShard {
@@ -225,21 +209,6 @@ impl OwnedShard {
         if let Some(PlannedPage { page, .. }) = page {
             self.sweeps.put_back(page);
         }
-    }
-
-    /// The shard is lost. Returns everything that waited for it, and its topics, which leave the node's
-    /// directory in slices.
-    pub fn abandon(mut self) -> (Abandoned, LostTopics) {
-        let waiting = self.keys.take_waiting();
-        let looked_up = self.keys.take_lookups();
-        let abandoned = Abandoned {
-            epoch: self.tenure.epoch,
-            in_flight: self.in_flight.take().map(|batch| batch.planned).unwrap_or_default(),
-            settles: self.settles.drain().into_iter().chain(self.locates.take()).collect(),
-            leases: self.leasing.drain().into_iter().chain(self.awaiting_bodies.into_values()).collect(),
-            enqueues: self.enqueues.drain().into_iter().chain(waiting).chain(looked_up).collect(),
-        };
-        (abandoned, LostTopics::new(self.topics, self.leases))
     }
 }
 

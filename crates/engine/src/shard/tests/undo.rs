@@ -4,7 +4,7 @@ use forebay_store::DueRow;
 use forebay_types::Reason;
 
 use super::*;
-use crate::shard::NamedTopic;
+use crate::shard::{LostWork, NamedTopic};
 
 /// Items of calls, by call and position.
 fn items_of(planned: &[Planned]) -> Vec<(u64, usize)> {
@@ -297,8 +297,16 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     let slice = vec![NamedTopic { id: T, name: TopicName::new("ns", "t") }];
     assert_eq!((abandoned.epoch, topics.next_slice(9)), (3, Some(slice)));
     assert_eq!(topics.next_slice(9), None);
-    assert_eq!(items_of(&abandoned.in_flight), [(1, 0), (1, 1)]);
-    assert_eq!(abandoned.settles.len(), 1);
-    assert_eq!(abandoned.leases.iter().map(|part| part.poll).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(abandoned.enqueues.iter().map(|part| part.call).collect::<Vec<_>>(), [1, 2, 3]);
+    let (mut in_flight, mut others) = (Vec::new(), Vec::new());
+    for work in abandoned.work {
+        match work {
+            LostWork::InFlight(planned) => in_flight.push(planned),
+            LostWork::Settle(request) => others.push(("settle", request.receipt.item.seq.0)),
+            LostWork::Lease(part) => others.push(("lease", part.poll)),
+            LostWork::Enqueue(part) => others.push(("enqueue", part.call)),
+        }
+    }
+    assert_eq!(items_of(&in_flight), [(1, 0), (1, 1)]);
+    assert_eq!(others[..3], [("settle", receipts[0].item.seq.0), ("lease", 1), ("lease", 2)]);
+    assert_eq!(others[3..], [("enqueue", 1), ("enqueue", 2), ("enqueue", 3)]);
 }
