@@ -225,6 +225,8 @@ pub struct DedupeHit {
 pub struct ShardSnapshot {
     /// Every topic, with its counts as of the last batch.
     pub topics: Vec<TopicRow>,
+    /// Topics that have deltas beyond the counts of their own rows.
+    pub unfolded: Vec<TopicId>,
     /// Every lease row with open deliveries.
     pub leases: Vec<LeaseRow>,
     /// Where each sweep continues. A sweep without a checkpoint starts at [`Timestamp::MIN`].

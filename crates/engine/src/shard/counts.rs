@@ -23,7 +23,7 @@ impl TopicTable {
     pub fn fold(&self, batch: &mut Batch, deltas: &BTreeMap<TopicId, TopicCounts>) -> Vec<TopicId> {
         let since = |id: &TopicId| self.get(*id).and_then(|topic| topic.dirty_since);
         let oldest = self.dirty.iter().find_map(&since).unwrap_or(batch.number);
-        // Topics that were loaded have `dirty_since` 0: they are folded once, without haste.
+        // Topics that were loaded with deltas have `dirty_since` 0: they are folded once, without haste.
         let behind = if oldest == 0 { FOLD_AFTER } else { batch.number - oldest };
         if behind < FOLD_AFTER {
             return Vec::new();

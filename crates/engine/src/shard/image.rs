@@ -4,7 +4,8 @@
 use std::vec;
 
 use forebay_store::{Checkpoint, LeaseRow, ShardSnapshot, TopicRow};
-use forebay_types::Monotonic;
+use forebay_types::{Monotonic, TopicId};
+use rustc_hash::FxHashSet;
 
 use super::{leases::Leases, prefetches::Prefetches, tenants::Tenants, topics::TopicTable};
 
@@ -35,6 +36,8 @@ pub(crate) struct ImageBuilder {
     image: ShardImage,
     /// Topics that are not in it yet.
     topics: vec::IntoIter<TopicRow>,
+    /// Topics whose counts are to be folded.
+    unfolded: FxHashSet<TopicId>,
     /// Lease rows that are not in it yet.
     leases: vec::IntoIter<LeaseRow>,
     /// When the shard was taken over.
@@ -44,9 +47,10 @@ pub(crate) struct ImageBuilder {
 impl ImageBuilder {
     /// Of what was loaded. The shard is taken over at `at`.
     pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
-        let ShardSnapshot { topics, leases, checkpoints, generations } = snapshot;
+        let ShardSnapshot { topics, unfolded, leases, checkpoints, generations } = snapshot;
         let image = ShardImage { checkpoints, generations, ..ShardImage::default() };
-        Self { image, topics: topics.into_iter(), leases: leases.into_iter(), at }
+        let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
+        Self { image, topics, unfolded, leases: leases.into_iter(), at }
     }
 
     /// Goes on for a slice. Returns whether anything is left.
@@ -54,7 +58,8 @@ impl ImageBuilder {
         // A lease row's tenants are found by its topics: those come first.
         for row in self.topics.by_ref().take(SLICE) {
             self.image.prefetches.add_head(&row);
-            self.image.topics.add_loaded(row, self.at);
+            let unfolded = self.unfolded.contains(&row.id);
+            self.image.topics.add_loaded(row, unfolded, self.at);
         }
         let mut deliveries = 0;
         while self.topics.len() == 0

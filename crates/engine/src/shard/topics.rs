@@ -81,16 +81,17 @@ impl TopicTable {
     }
 
     /// A topic that the store had when the shard was taken over. What is ready in it has to be read first.
-    pub fn add_loaded(&mut self, row: TopicRow, at: Monotonic) {
+    /// `unfolded`: it has deltas beyond the counts of its row.
+    pub fn add_loaded(&mut self, row: TopicRow, unfolded: bool, at: Monotonic) {
         let TopicRow { id, name, counts } = row;
         let window = if counts.ready > 0 { Window::unread() } else { Window::complete() };
         self.add(id, TopicState::new(name, counts, window), at);
-        // The deltas that the load added up are still rows: they may go once the topic was folded.
         if let Some(topic) = self.get_mut(id) {
-            topic.dirty_since = Some(0);
+            topic.dirty_since = unfolded.then_some(0);
             topic.listed = false;
         }
-        self.dirty.push_back(id);
+        // The deltas that the load added up are still rows: they may go once the topic was folded.
+        self.dirty.extend(unfolded.then_some(id));
         self.walk.begin();
     }
 

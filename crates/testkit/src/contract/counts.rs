@@ -32,7 +32,8 @@ pub async fn deltas_add_up(subject: Subject) {
     assert_eq!(bench.owner.load().await.topics, [with(1, counts(3, 0, 7)), with(2, counts(0, 0, 1))]);
 }
 
-/// A fold includes the deltas up to its batch, deleted or not. Later deltas are added.
+/// A fold includes the deltas up to its batch, deleted or not. Later deltas are added, and their topics are
+/// named.
 pub async fn a_fold_replaces_the_deltas(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench
@@ -50,7 +51,9 @@ pub async fn a_fold_replaces_the_deltas(subject: Subject) {
             batch.count_folds.push((TopicId(1), counts(6, 0, 0)));
         })
         .await;
-    assert_eq!(bench.owner.load().await.topics, [with(1, counts(6, 0, 0)), with(2, counts(7, 0, 0))]);
+    let loaded = bench.owner.load().await;
+    assert_eq!(loaded.topics, [with(1, counts(6, 0, 0)), with(2, counts(7, 0, 0))]);
+    assert_eq!(loaded.unfolded, [TopicId(2)]);
     bench
         .owner
         .commit(|batch| {
@@ -59,7 +62,9 @@ pub async fn a_fold_replaces_the_deltas(subject: Subject) {
             batch.deltas_before = Some(3);
         })
         .await;
-    assert_eq!(bench.owner.load().await.topics, [with(1, counts(0, 3, 0)), with(2, counts(7, 0, 0))]);
+    let loaded = bench.owner.load().await;
+    assert_eq!(loaded.topics, [with(1, counts(0, 3, 0)), with(2, counts(7, 0, 0))]);
+    assert_eq!(loaded.unfolded, [TopicId(1)]);
 }
 
 /// The deltas of a dropped topic are ignored.

@@ -103,6 +103,13 @@ impl Tables {
         sum
     }
 
+    /// Whether a topic has deltas beyond the counts of its row.
+    fn is_unfolded(&self, topic: TopicId) -> bool {
+        let Some(entry) = self.topics.get(&topic) else { return false };
+        let mut later = self.deltas.range(entry.folded + 1..).flat_map(|(_, changes)| changes);
+        later.any(|(changed, _)| *changed == topic)
+    }
+
     /// What a new owner loads.
     pub fn snapshot(&self) -> ShardSnapshot {
         let topics = self.topics.iter().map(|(id, entry)| TopicRow {
@@ -112,6 +119,7 @@ impl Tables {
         });
         ShardSnapshot {
             topics: topics.collect(),
+            unfolded: self.topics.keys().copied().filter(|id| self.is_unfolded(*id)).collect(),
             leases: self.leases.values().cloned().collect(),
             checkpoints: self
                 .checkpoints

@@ -83,6 +83,20 @@ fn the_topics_of_a_take_over_are_folded_a_few_at_a_time() {
     assert_eq!((batch.count_folds.len(), batch.deltas_before), (36, Some(2)));
 }
 
+#[test]
+fn a_topic_without_deltas_is_not_folded_after_a_take_over() {
+    let row =
+        |id| TopicRow { id: TopicId(id), name: TopicName::new("ns", format!("t{id}")), counts: ready(5) };
+    let (topics, unfolded) = ((1..=3).map(row).collect(), vec![TopicId(2)]);
+    let mut shard =
+        loaded(Settings::default(), ShardSnapshot { topics, unfolded, ..ShardSnapshot::default() });
+    put(&mut shard, part(1, vec![item_of("t1", 0)]));
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!((batch.count_folds, batch.deltas_before), (vec![(TopicId(2), ready(5))], Some(1)));
+    put(&mut shard, part(2, vec![item_of("t1", 0)]));
+    assert!(run(&mut shard, 0).0.count_folds.is_empty());
+}
+
 /// A shard with one topic, which has been empty since the test began.
 fn shard_with_idle_topic() -> OwnedShard {
     let mut shard = shard_with(|settings| settings.idle_topic = Duration::from_secs(1));

@@ -99,8 +99,9 @@ pub(super) fn shard_with_topics(topics: u32, ready: i64) -> OwnedShard {
         name: TopicName::new("ns", format!("t{id}")),
         counts: TopicCounts { ready, ..TopicCounts::default() },
     };
+    let unfolded = (1..=topics).map(TopicId).collect();
     let topics = (1..=topics).map(row).collect();
-    loaded(Settings::default(), ShardSnapshot { topics, ..ShardSnapshot::default() })
+    loaded(Settings::default(), ShardSnapshot { topics, unfolded, ..ShardSnapshot::default() })
 }
 
 pub(super) fn attributes() -> ItemAttributes {

@@ -1,8 +1,11 @@
 //! Reads what a new owner needs. The items themselves are not read.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
-use forebay_types::TopicName;
+use forebay_types::{TopicId, TopicName};
 
 use crate::{
     error::StoreError,
@@ -15,8 +18,10 @@ use crate::{
 };
 
 pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapshot, StoreError> {
+    let (topics, unfolded) = topics(connection).await?;
     Ok(ShardSnapshot {
-        topics: topics(connection).await?,
+        topics,
+        unfolded,
         leases: leases(connection).await?,
         checkpoints: checkpoints(connection).await?,
         generations: generations(connection).await?,
@@ -26,9 +31,9 @@ pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapsho
 /// Topics that are read at once. There may be a million, and a page is in memory twice.
 const TOPICS_PER_PAGE: u32 = 5_000;
 
-/// Adds the deltas of later batches to each topic's own counts. The shard was taken over, so nobody changes
-/// anything between two pages.
-async fn topics(connection: &dyn ReadConnection) -> Result<Vec<TopicRow>, StoreError> {
+/// Adds the deltas of later batches to each topic's own counts, and tells which topics had some. The shard
+/// was taken over, so nobody changes anything between two pages.
+async fn topics(connection: &dyn ReadConnection) -> Result<(Vec<TopicRow>, Vec<TopicId>), StoreError> {
     let mut namespaces = HashMap::<String, Arc<str>>::new();
     let mut topics: Vec<TopicRow> = Vec::new();
     // By the topics' positions: up to which batch their counts are.
@@ -51,6 +56,7 @@ async fn topics(connection: &dyn ReadConnection) -> Result<Vec<TopicRow>, StoreE
             break;
         }
     }
+    let mut unfolded = BTreeSet::new();
     let sql = "SELECT batch, deltas FROM count_delta ORDER BY batch";
     for row in connection.fetch(Statement::new(sql, vec![])).await? {
         let batch = row.u64(0)?;
@@ -59,10 +65,11 @@ async fn topics(connection: &dyn ReadConnection) -> Result<Vec<TopicRow>, StoreE
             let Ok(position) = topics.binary_search_by_key(&topic, |row| row.id) else { continue };
             if batch > counted_at[position] {
                 topics[position].counts += delta;
+                unfolded.insert(topic);
             }
         }
     }
-    Ok(topics)
+    Ok((topics, unfolded.into_iter().collect()))
 }
 
 async fn leases(connection: &dyn ReadConnection) -> Result<Vec<LeaseRow>, StoreError> {
