@@ -1,237 +1,123 @@
 //! What a turn of the engine's event loop costs, over a store that does nothing: against the numbers of
-//! shards, topics, waiting polls, queued enqueues and open leases. One axis is varied at a time.
+//! shards, topics, waiting polls, queued enqueues and open leases. One axis is varied at a time, and one
+//! node has much of everything.
+//!
+//! The clock is the CPU time of the measuring thread. A point that misses a target is measured again, and
+//! of each figure the lowest counts: what the engine does at a point, it does in every round. So other
+//! processes of the machine, and pages that the kernel has to find, do not count as the engine's.
 
+mod clock;
+mod load;
+mod measure;
+mod memory;
 mod store;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use forebay_engine::{
-    ActiveTopicsCall, Demand, DequeueCall, Engine, EnqueueCall, NewItem, Schedule, Settings, TurnStatus,
-};
-use forebay_store::Shard;
-use forebay_types::{Body, DeliveryPolicy, ShardId, SystemClock};
-use tokio::time::{Instant, sleep};
 
-use self::store::NullShard;
+use self::measure::{Measured, STEPS, Setup, measure};
 
-/// Single enqueues of one measurement.
-const ENQUEUES: u32 = 20_000;
 /// A turn that takes longer keeps others waiting.
 const LONGEST_MAX: Duration = Duration::from_millis(5);
-/// The namespace of what a measurement enqueues.
-const NAMESPACE: &str = "probe";
+/// Along an axis an enqueue costs at most so many times what it costs where it is cheapest.
+const FLAT_FACTOR: u32 = 2;
+/// How often a point is measured that misses a target.
+const ROUNDS_MAX: usize = 3;
 
-/// What a node holds while single items are enqueued.
-#[derive(Debug, Clone, Copy)]
-struct Setup {
-    shards: u32,
-    /// Over all shards.
-    topics: u32,
-    polls: usize,
-    queued: usize,
-    /// Over all shards.
-    leases: u64,
-}
+/// What is varied, and its points with their names.
+type Axis = (&'static str, Vec<(String, Setup)>);
 
-impl Default for Setup {
-    fn default() -> Self {
-        Self { shards: 4, topics: 10, polls: 0, queued: 0, leases: 0 }
-    }
-}
-
-/// What is varied: its name, the points, and the value at a point.
-type Axis = (&'static str, Vec<Setup>, fn(&Setup) -> u64);
-
-/// What was measured.
-struct Measured {
-    /// Time in turns for each enqueue.
-    per_enqueue: Duration,
-    /// The longest turn meanwhile.
-    longest: Duration,
-    /// The longest turn while the shards were taken over, and what they hold was put in place.
-    starting: Duration,
-    /// The longest turn while active topics were listed and the status was read.
-    looking: Duration,
-}
-
-/// Measures along each axis, and prints a line for each point. Fails if a turn took too long.
-pub async fn run() -> anyhow::Result<()> {
-    println!("{:>24} {:>14} {:>12} {:>12} {:>12}", "", "µs/enqueue", "longest ms", "start ms", "look ms");
+/// The points that are measured.
+fn axes() -> Vec<Axis> {
     let base = Setup::default();
-    let mut too_long = Vec::new();
-    let axes: [Axis; 5] = [
-        ("shards", [1, 4, 16, 64, 256].map(|shards| Setup { shards, ..base }).into(), |it| it.shards.into()),
-        ("topics", [10, 1_000, 100_000, 1_000_000].map(|topics| Setup { topics, ..base }).into(), |it| {
-            it.topics.into()
-        }),
-        ("waiting polls", [0, 100, 10_000, 40_000].map(|polls| Setup { polls, ..base }).into(), |it| {
-            it.polls as u64
-        }),
-        ("queued enqueues", [0, 1_000, 50_000].map(|queued| Setup { queued, ..base }).into(), |it| {
-            it.queued as u64
-        }),
-        ("open leases", [0, 1_000, 100_000, 1_000_000].map(|leases| Setup { leases, ..base }).into(), |it| {
-            it.leases
-        }),
-    ];
-    for (axis, setups, value) in axes {
-        for setup in setups {
-            let measured = measure(setup).await?;
-            let name = format!("{} {axis}", value(&setup));
-            println!("{}", line(&name, &measured));
-            if measured.longest.max(measured.starting).max(measured.looking) > LONGEST_MAX {
-                too_long.push(name);
+    let named = |setups: Vec<(usize, Setup)>| -> Vec<(String, Setup)> {
+        setups.into_iter().map(|(value, setup)| (value.to_string(), setup)).collect()
+    };
+    let shards = [1, 4, 16, 64, 256].map(|shards| (shards as usize, Setup { shards, ..base }));
+    let topics = [10, 1_000, 100_000, 1_000_000].map(|topics| (topics as usize, Setup { topics, ..base }));
+    let polls = [0, 100, 10_000, 40_000].map(|polls| (polls, Setup { polls, ..base }));
+    let handed_off =
+        [16, 100, 10_000, 40_000].map(|polls| (polls, Setup { polls, handed_off: true, ..base }));
+    let queued = [0, 1_000, 50_000].map(|queued| (queued, Setup { queued, ..base }));
+    let leases = [0, 1_000, 100_000, 1_000_000].map(|leases| (leases as usize, Setup { leases, ..base }));
+    let one_shard = Setup { shards: 1, topics: 1_000_000, leases: 1_000_000, ..base };
+    let two_slow = Setup { shards: 2, queued: 100_000, all_slow: true, ..base };
+    let large = Setup { shards: 64, topics: 1_000_000, polls: 10_000, leases: 1_000_000, ..base };
+    vec![
+        ("shards", named(shards.into())),
+        ("topics", named(topics.into())),
+        ("waiting polls", named(polls.into())),
+        ("polls of the item's topic", named(handed_off.into())),
+        ("queued enqueues", named(queued.into())),
+        ("open leases", named(leases.into())),
+        ("one shard of 1M topics and 1M leases", vec![(String::new(), one_shard)]),
+        ("two slow shards, 100,000 queued enqueues", vec![(String::new(), two_slow)]),
+        ("64 shards, 1M topics, 10,000 polls, 1M leases", vec![(String::new(), large)]),
+    ]
+}
+
+/// A point, and what was measured there.
+struct Point {
+    name: String,
+    setup: Setup,
+    measured: Measured,
+}
+
+/// Measures along each axis, and prints a line for each point. Fails if a target was missed.
+pub async fn run() -> anyhow::Result<()> {
+    memory::keep()?;
+    let steps = STEPS.map(|step| format!("{step:>9}")).concat();
+    println!("{:>46} {:>11}{steps}", "", "µs/enqueue");
+    let mut missed = Vec::new();
+    for (axis, points) in axes() {
+        let points = measure_axis(axis, points).await?;
+        points.iter().for_each(|point| println!("{}", line(point)));
+        let cheapest = cheapest(&points);
+        for Point { name, measured, .. } in &points {
+            if measured.longest() > LONGEST_MAX {
+                missed.push(format!("{name}: a turn took {:?}", measured.longest()));
+            }
+            if measured.per_enqueue > cheapest * FLAT_FACTOR {
+                missed.push(format!(
+                    "{name}: an enqueue took {:?}, elsewhere {cheapest:?}",
+                    measured.per_enqueue
+                ));
             }
         }
     }
-    ensure!(too_long.is_empty(), "a turn took longer than {LONGEST_MAX:?} with: {}", too_long.join(", "));
+    ensure!(missed.is_empty(), "targets were missed:\n{}", missed.join("\n"));
+    println!(
+        "no turn took longer than {LONGEST_MAX:?}, and every axis is flat within a factor of {FLAT_FACTOR}"
+    );
     Ok(())
 }
 
-fn line(name: &str, measured: &Measured) -> String {
-    let millis = |time: Duration| time.as_secs_f64() * 1e3;
-    format!(
-        "{name:>24} {:>14.1} {:>12.2} {:>12.2} {:>12.2}",
-        measured.per_enqueue.as_secs_f64() * 1e6,
-        millis(measured.longest),
-        millis(measured.starting),
-        millis(measured.looking),
-    )
-}
-
-async fn measure(setup: Setup) -> anyhow::Result<Measured> {
-    let engine = start(setup).await?;
-    let polls = park(&engine, setup.polls).await?;
-    let queued = queue(&engine, setup.queued);
-    let starting = turns(&engine).await?.longest();
-    let before = turns(&engine).await?;
-    let probe = if setup.polls > 0 { "waited-for" } else { "probe" };
-    let count = if setup.queued > 0 { ENQUEUES / 20 } else { ENQUEUES };
-    for _ in 0..count {
-        enqueue(&engine, probe, 1, Some(ShardId(1))).await?;
+/// Measures the points of an axis: those that miss a target again, and the lower figures count.
+async fn measure_axis(axis: &str, setups: Vec<(String, Setup)>) -> anyhow::Result<Vec<Point>> {
+    let mut points = Vec::new();
+    for (value, setup) in setups {
+        let name = format!("{value} {axis}").trim().to_owned();
+        let measured = measure(setup).await.with_context(|| name.clone())?;
+        points.push(Point { name, setup, measured });
     }
-    let after = turns(&engine).await?;
-    let looking = look(&engine).await?;
-    queued.abort();
-    polls.into_iter().for_each(|poll| poll.abort());
-    engine.stop().await;
-    let per_enqueue = (after.busy() - before.busy()) / count;
-    Ok(Measured { per_enqueue, longest: after.longest(), starting, looking })
-}
-
-/// Starts an engine, and waits until it has taken its shards over and has read the heads of their topics.
-async fn start(setup: Setup) -> anyhow::Result<Engine> {
-    let shard = |number: u32| {
-        let share = |whole: u32| whole / setup.shards + u32::from(number <= whole % setup.shards);
-        // The last shard is slow, so that enqueues queue up there.
-        let slow = setup.queued > 0 && number == setup.shards;
-        let shard: Arc<dyn Shard> = Arc::new(NullShard {
-            id: ShardId(number),
-            topics: share(setup.topics).max(1),
-            leases: setup.leases / u64::from(setup.shards),
-            commit: if slow { Duration::from_millis(20) } else { Duration::ZERO },
-        });
-        (ShardId(number), shard)
-    };
-    let shards: Vec<_> = (1..=setup.shards).map(shard).collect();
-    let settings = Settings::default();
-    let clock = Arc::new(SystemClock::default());
-    let engine = Engine::start(settings, "bench:1".to_owned(), shards, clock, Arc::new(()), 1);
-    engine.ready().await;
-    let until = Instant::now() + Duration::from_secs(60);
-    loop {
-        let status = engine.status().await.context("the engine has stopped")?;
-        let heads = u64::from(setup.topics.max(setup.shards));
-        let bytes: usize = status.shards.iter().map(|shard| shard.index_bytes).sum();
-        if bytes as u64 >= heads * 64 || Instant::now() > until {
-            return Ok(engine);
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// So many consumers wait for items of one topic, and wait again when they have one.
-async fn park(engine: &Engine, polls: usize) -> anyhow::Result<Vec<tokio::task::JoinHandle<()>>> {
-    let consumer = |_| {
-        let engine = engine.clone();
-        tokio::spawn(async move {
-            let call = DequeueCall {
-                namespace: NAMESPACE.into(),
-                demands: vec![Demand { topic: "waited-for".into(), max_items: 1 }],
-                wait: Duration::from_secs(3_600),
-                lease: None,
-                consumer: String::new(),
-                max_bytes: 1 << 20,
-            };
-            while let Ok(items) = engine.dequeue(call.clone()).await {
-                let receipts = items.iter().filter_map(|item| item.receipt).collect();
-                let _ = engine.ack(NAMESPACE.into(), receipts).await;
+    for _ in 1..ROUNDS_MAX {
+        let cheapest = cheapest(&points);
+        for Point { name, setup, measured } in &mut points {
+            if measured.longest() > LONGEST_MAX || measured.per_enqueue > cheapest * FLAT_FACTOR {
+                *measured = measured.min(measure(*setup).await.with_context(|| name.clone())?);
             }
-        })
-    };
-    let consumers = (0..polls).map(consumer).collect();
-    while engine.status().await.context("the engine has stopped")?.polls < polls {
-        sleep(Duration::from_millis(1)).await;
-    }
-    Ok(consumers)
-}
-
-/// Keeps so many items queued at the last shard.
-fn queue(engine: &Engine, items: usize) -> tokio::task::JoinHandle<()> {
-    let engine = engine.clone();
-    tokio::spawn(async move {
-        let producer = |_| {
-            let engine = engine.clone();
-            async move { while enqueue(&engine, "queued", 1_000, Some(ShardId(4))).await.is_ok() {} }
-        };
-        futures_util::future::join_all((0..items / 1_000).map(producer)).await;
-    })
-}
-
-/// Lists active topics and reads the status. Returns the longest turn meanwhile.
-async fn look(engine: &Engine) -> anyhow::Result<Duration> {
-    turns(engine).await?;
-    let call = ActiveTopicsCall {
-        namespace: NullShard::NAMESPACE.into(),
-        prefix: String::new(),
-        after: None,
-        limit: 1_000,
-    };
-    let mut longest = Duration::ZERO;
-    for _ in 0..5 {
-        // The first pages may have to wait until every head is known.
-        let _ = engine.active_topics(call.clone()).await;
-        longest = longest.max(turns(engine).await?.longest());
-    }
-    Ok(longest.max(turns(engine).await?.longest()))
-}
-
-async fn turns(engine: &Engine) -> anyhow::Result<TurnStatus> {
-    Ok(engine.status().await.context("the engine has stopped")?.turns)
-}
-
-async fn enqueue(engine: &Engine, topic: &str, items: usize, shard: Option<ShardId>) -> anyhow::Result<()> {
-    let item = NewItem {
-        topic: topic.into(),
-        priority: 0,
-        body: Body::default(),
-        schedule: Schedule::Now,
-        lease: Duration::from_secs(30),
-        ttl: None,
-        policy: DeliveryPolicy::AtLeastOnce,
-        max_attempts: 16,
-        dedupe_key: None,
-        shard,
-    };
-    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item; items], request_id: None };
-    match engine.enqueue(call).await {
-        Ok(_) => Ok(()),
-        // A tenant's share is full: that is what a queue of many items means.
-        Err(_) if items > 1 => {
-            sleep(Duration::from_millis(5)).await;
-            Ok(())
         }
-        Err(refusal) => Err(anyhow::anyhow!("{}", refusal.message)),
     }
+    Ok(points)
+}
+
+/// What an enqueue costs where it is cheapest.
+fn cheapest(points: &[Point]) -> Duration {
+    points.iter().map(|point| point.measured.per_enqueue).min().unwrap_or_default()
+}
+
+fn line(Point { name, measured, .. }: &Point) -> String {
+    let steps = measured.longest.map(|time| format!("{:>9.2}", time.as_secs_f64() * 1e3)).concat();
+    format!("{name:>46} {:>11.1}{steps}", measured.per_enqueue.as_secs_f64() * 1e6)
 }

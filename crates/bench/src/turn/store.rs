@@ -1,9 +1,16 @@
 //! A store that does nothing: every commit succeeds at once, and the shard holds what the measurement says.
 //! So what is left is the engine.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation, LeaseEntry,
     LeaseRow, MigrateError, Observation, Outcome, Reader, ReadyRow, Renewal, Settings, Shard,
@@ -30,6 +37,15 @@ pub struct NullShard {
     pub leases: u64,
     /// How long a commit takes.
     pub commit: Duration,
+    /// Another node takes the shard before the next renewal, and leaves it at once.
+    pub lost: Arc<AtomicBool>,
+    /// How often the shard was taken over.
+    pub taken_over: Arc<AtomicU32>,
+}
+
+/// The body of an item that it holds.
+fn body() -> Body {
+    Body { payload: Bytes::from_static(&[0; 200]), ..Body::default() }
 }
 
 fn attributes() -> ItemAttributes {
@@ -49,12 +65,12 @@ impl NullShard {
     pub const NAMESPACE: &str = "held";
 
     fn topic_rows(&self) -> Vec<TopicRow> {
-        let namespace = Namespace::from(Self::NAMESPACE);
+        let (namespace, shard) = (Namespace::from(Self::NAMESPACE), self.id.0);
         let rows = (1..=self.topics).map(|number| {
             let leased = if number == 1 { self.leases as i64 } else { 0 };
             TopicRow {
                 id: TopicId(number),
-                name: TopicName { namespace: namespace.clone(), topic: format!("topic-{number:07}").into() },
+                name: TopicName::new(namespace.clone(), format!("topic-{shard:03}-{number:07}")),
                 counts: TopicCounts { ready: 1 + leased, scheduled: 0, dead: 0 },
             }
         });
@@ -120,6 +136,7 @@ impl Shard for NullShard {
         };
         let Claim { incarnation, .. } = claim;
         let incarnation: Incarnation = *incarnation;
+        self.taken_over.fetch_add(1, Ordering::Relaxed);
         Ok(Some(ShardConnections {
             fence: Fence { epoch: 1, incarnation, batch: 1 << 20, marks },
             writer: Box::new(NullConnection(self.clone())),
@@ -155,7 +172,10 @@ impl Writer for NullConnection {
 #[async_trait]
 impl Heartbeat for NullConnection {
     async fn renew(&mut self) -> Result<Renewal, StoreError> {
-        Ok(Renewal::Renewed { server_time: None })
+        match self.0.lost.swap(false, Ordering::Relaxed) {
+            true => Ok(Renewal::Lost),
+            false => Ok(Renewal::Renewed { server_time: None }),
+        }
     }
 
     async fn create_generation(&mut self, _number: u64) -> Result<(), StoreError> {
@@ -182,12 +202,12 @@ impl Reader for NullConnection {
         _max_bytes: usize,
     ) -> Result<Vec<ReadyRow>, StoreError> {
         let key = Key { priority: 0, rank: 1, seq: Seq(u64::from(topic.0)) };
-        let row = ReadyRow { key, attributes: attributes(), bytes: 0, body: Some(Body::default()) };
+        let row = ReadyRow { key, attributes: attributes(), bytes: 0, body: Some(body()) };
         Ok(if key > after { vec![row] } else { Vec::new() })
     }
 
     async fn bodies(&self, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {
-        Ok(seqs.iter().map(|seq| (*seq, Body::default())).collect())
+        Ok(seqs.iter().map(|seq| (*seq, body())).collect())
     }
 
     async fn due(

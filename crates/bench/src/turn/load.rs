@@ -1,0 +1,98 @@
+//! What a node holds while a turn is measured: polls that wait, and enqueues that are queued.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use forebay_engine::{Demand, DequeueCall, Engine, EnqueueCall, NewItem, Schedule};
+use forebay_types::{Body, DeliveryPolicy, Namespace, ShardId};
+use tokio::{task::JoinHandle, time::sleep};
+
+/// Tenants of the polls and of the queued enqueues. One tenant alone may not have so many.
+const TENANTS: usize = 16;
+/// What an enqueue is charged with while it waits.
+const ADMITTED_BYTES: usize = 256;
+/// The topic for which polls wait, of each tenant.
+pub const WAITED_FOR: &str = "waited-for";
+
+/// A tenant of what waits.
+pub fn tenant(number: usize) -> Namespace {
+    format!("tenant-{:02}", number % TENANTS).as_str().into()
+}
+
+/// So many consumers wait for items, and wait again when they have one.
+pub async fn park(engine: &Engine, polls: usize) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let consumer = |number| {
+        let (engine, namespace) = (engine.clone(), tenant(number));
+        tokio::spawn(async move {
+            let call = DequeueCall {
+                namespace: namespace.clone(),
+                demands: vec![Demand { topic: WAITED_FOR.into(), max_items: 1 }],
+                wait: Duration::from_secs(3_600),
+                lease: None,
+                consumer: String::new(),
+                max_bytes: 1 << 20,
+            };
+            while let Ok(items) = engine.dequeue(call.clone()).await
+                && !items.is_empty()
+            {
+                let receipts = items.iter().filter_map(|item| item.receipt).collect();
+                let _ = engine.ack(namespace.clone(), receipts).await;
+            }
+        })
+    };
+    let consumers: Vec<_> = (0..polls).map(consumer).collect();
+    while engine.status().await.context("the engine has stopped")?.polls < polls {
+        let refused = consumers.iter().any(JoinHandle::is_finished);
+        anyhow::ensure!(!refused, "a poll was refused");
+        sleep(Duration::from_millis(1)).await;
+    }
+    Ok(consumers)
+}
+
+/// So many single enqueues wait for their commits: at `shard`, or wherever the engine puts them.
+pub async fn queue(
+    engine: &Engine,
+    enqueues: usize,
+    shard: Option<ShardId>,
+) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let producer = |number: usize| {
+        let (engine, namespace) = (engine.clone(), tenant(number));
+        tokio::spawn(async move {
+            // It is refused if its shard is lost.
+            let _ = engine.enqueue(call(namespace, "queued", shard)).await;
+        })
+    };
+    let producers: Vec<_> = (0..enqueues).map(producer).collect();
+    // Some may be stored already.
+    let least = enqueues * 9 / 10 * ADMITTED_BYTES;
+    while engine.status().await.context("the engine has stopped")?.admitted_bytes < least {
+        sleep(Duration::from_millis(1)).await;
+    }
+    Ok(producers)
+}
+
+/// Stores one item.
+pub async fn enqueue(engine: &Engine, namespace: Namespace, topic: &str) -> anyhow::Result<()> {
+    let answers = engine.enqueue(call(namespace, topic, None)).await;
+    let answers = answers.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
+    for answer in answers {
+        answer.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
+    }
+    Ok(())
+}
+
+fn call(namespace: Namespace, topic: &str, shard: Option<ShardId>) -> EnqueueCall {
+    let item = NewItem {
+        topic: topic.into(),
+        priority: 0,
+        body: Body::default(),
+        schedule: Schedule::Now,
+        lease: Duration::from_secs(30),
+        ttl: None,
+        policy: DeliveryPolicy::AtLeastOnce,
+        max_attempts: 16,
+        dedupe_key: None,
+        shard,
+    };
+    EnqueueCall { namespace, items: vec![item], request_id: None }
+}

@@ -1,0 +1,224 @@
+//! One measurement: a node is filled, and every kind of event happens to it.
+
+use std::{
+    future::Future,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use anyhow::{Context as _, ensure};
+use forebay_engine::{ActiveTopicsCall, Engine, Settings, Status};
+use forebay_store::Shard;
+use forebay_types::ShardId;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    clock::CpuClock,
+    load::{WAITED_FOR, enqueue, park, queue, tenant},
+    store::NullShard,
+};
+
+/// Single enqueues of one measurement.
+const ENQUEUES: u32 = 20_000;
+/// How long a commit of a slow shard takes: no longer than what the engine takes for an outage.
+const SLOW_COMMIT: Duration = Duration::from_millis(900);
+/// A node that is not at rest by then never will be.
+const REST_MAX: Duration = Duration::from_secs(180);
+/// A node is at rest if its event loop is busy for less than this in [`LOOK_EVERY`].
+const BUSY_AT_REST: Duration = Duration::from_millis(2);
+/// How often a node is looked at until it is at rest.
+const LOOK_EVERY: Duration = Duration::from_millis(30);
+
+/// What a node holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    /// Shards, each on a server of its own.
+    pub shards: u32,
+    /// Topics over all shards, with a ready item each.
+    pub topics: u32,
+    /// Polls that wait.
+    pub polls: usize,
+    /// The single enqueues are handed to these polls.
+    pub handed_off: bool,
+    /// Enqueues that wait for a commit of the last shard, which is slow.
+    pub queued: usize,
+    /// All shards are slow, and the queued enqueues name none. Then no single enqueue is measured.
+    pub all_slow: bool,
+    /// Open leases over all shards.
+    pub leases: u64,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { shards: 4, topics: 10, polls: 0, handed_off: false, queued: 0, all_slow: false, leases: 0 }
+    }
+}
+
+/// What was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// Time in turns for each enqueue; zero where none was measured.
+    pub per_enqueue: Duration,
+    /// The longest turn of each step, see [`STEPS`].
+    pub longest: [Duration; STEPS.len()],
+}
+
+/// The steps of a measurement: shards are taken over and what they hold is put in place; polls and enqueues
+/// come; single items are enqueued; active topics are listed; the last shard is lost and taken over again;
+/// the engine stops.
+pub const STEPS: [&str; 6] = ["start", "fill", "enqueue", "list", "lose", "stop"];
+
+impl Measured {
+    /// The better of two measurements of one setup: what is the engine's own is in both.
+    pub fn min(self, other: Self) -> Self {
+        let longest = std::array::from_fn(|step| self.longest[step].min(other.longest[step]));
+        Self { per_enqueue: self.per_enqueue.min(other.per_enqueue), longest }
+    }
+
+    /// The longest turn of all steps.
+    pub fn longest(&self) -> Duration {
+        self.longest.into_iter().max().unwrap_or_default()
+    }
+}
+
+/// Measures on a thread of its own, whose CPU time is the clock.
+pub async fn measure(setup: Setup) -> anyhow::Result<Measured> {
+    let measuring = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(run(setup))
+    });
+    measuring.await.context("the measurement panicked")?
+}
+
+async fn run(setup: Setup) -> anyhow::Result<Measured> {
+    let shards: Vec<Arc<NullShard>> =
+        (1..=setup.shards).map(|number| Arc::new(shard(setup, number))).collect();
+    let named = shards.iter().map(|shard| (shard.id, shard.clone() as Arc<dyn Shard>)).collect();
+    let clock = Arc::new(CpuClock);
+    let engine = Engine::start(Settings::default(), "bench:1".to_owned(), named, clock, Arc::new(()), 1);
+    let mut turns = Turns { engine, longest: Duration::ZERO };
+    turns.rest(|status| status.topic_count >= setup.topics as usize).await.context("start")?;
+    let start = turns.step();
+
+    let polls = turns.during(|engine| async move { park(&engine, setup.polls).await }).await?;
+    let last = (!setup.all_slow).then_some(ShardId(setup.shards));
+    let queued = turns.during(|engine| async move { queue(&engine, setup.queued, last).await }).await?;
+    let fill = turns.step();
+
+    let count = if setup.all_slow { 0 } else { ENQUEUES };
+    let (namespace, topic) =
+        if setup.handed_off { (tenant(0), WAITED_FOR) } else { ("probe".into(), "probe") };
+    let before = turns.look().await?.turns.busy();
+    for _ in 0..count {
+        enqueue(&turns.engine, namespace.clone(), topic).await?;
+    }
+    let per_enqueue = (turns.look().await?.turns.busy() - before).checked_div(count).unwrap_or_default();
+    let enqueued = turns.step();
+
+    list(&mut turns).await?;
+    let listed = turns.step();
+    lose(&mut turns, &shards).await.context("lose")?;
+    let lost = turns.step();
+    let stopping = turns.engine.clone();
+    let stopping = tokio::spawn(async move { stopping.stop().await });
+    while turns.look().await.is_ok() {}
+    stopping.await?;
+    for waiting in polls.into_iter().chain(queued) {
+        waiting.await?;
+    }
+    Ok(Measured { per_enqueue, longest: [start, fill, enqueued, listed, lost, turns.step()] })
+}
+
+/// One of the shards.
+fn shard(setup: Setup, number: u32) -> NullShard {
+    let share = |whole: u32| whole / setup.shards + u32::from(number <= whole % setup.shards);
+    let slow = setup.queued > 0 && (setup.all_slow || number == setup.shards);
+    NullShard {
+        id: ShardId(number),
+        topics: share(setup.topics),
+        leases: setup.leases / u64::from(setup.shards),
+        commit: if slow { SLOW_COMMIT } else { Duration::ZERO },
+        lost: Arc::default(),
+        taken_over: Arc::default(),
+    }
+}
+
+/// Lists active topics. The first pages may have to wait until every head is known.
+async fn list(turns: &mut Turns) -> anyhow::Result<()> {
+    for _ in 0..5 {
+        let call = ActiveTopicsCall {
+            namespace: NullShard::NAMESPACE.into(),
+            prefix: String::new(),
+            after: None,
+            limit: 1_000,
+        };
+        let page = |engine: Engine| async move { Ok(engine.active_topics(call).await) };
+        let _ = turns.during(page).await?;
+    }
+    Ok(())
+}
+
+/// The last shard is lost, and taken over again. What waited for it is answered.
+async fn lose(turns: &mut Turns, shards: &[Arc<NullShard>]) -> anyhow::Result<()> {
+    let shard = shards.last().context("there is a shard")?;
+    let topics = turns.look().await?.topic_count;
+    let before = shard.taken_over.load(Ordering::Relaxed);
+    shard.lost.store(true, Ordering::Relaxed);
+    let is_back = |status: &Status| {
+        // A topic of new items is not in the rows that the shard is taken over with.
+        shard.taken_over.load(Ordering::Relaxed) > before && status.topic_count + 100 >= topics
+    };
+    turns.rest(is_back).await
+}
+
+/// The turns of an engine.
+struct Turns {
+    engine: Engine,
+    /// The longest since the last [`Turns::step`].
+    longest: Duration,
+}
+
+impl Turns {
+    async fn look(&mut self) -> anyhow::Result<Status> {
+        let status = self.engine.status().await.context("the engine has stopped")?;
+        self.longest = self.longest.max(status.turns.longest());
+        Ok(status)
+    }
+
+    /// The longest turn since the last call.
+    fn step(&mut self) -> Duration {
+        std::mem::take(&mut self.longest)
+    }
+
+    /// Does something, and looks at the turns meanwhile.
+    async fn during<T, F: Future<Output = anyhow::Result<T>>>(
+        &mut self,
+        what: impl FnOnce(Engine) -> F,
+    ) -> anyhow::Result<T> {
+        let what = what(self.engine.clone());
+        tokio::pin!(what);
+        let done = loop {
+            tokio::select! {
+                done = &mut what => break done,
+                () = sleep(LOOK_EVERY) => { self.look().await?; }
+            }
+        };
+        self.look().await?;
+        done
+    }
+
+    /// Waits until the node is as it should be, and at rest.
+    async fn rest(&mut self, is_ready: impl Fn(&Status) -> bool) -> anyhow::Result<()> {
+        let until = Instant::now() + REST_MAX;
+        let mut busy = self.look().await?.turns.busy();
+        loop {
+            sleep(LOOK_EVERY).await;
+            let status = self.look().await?;
+            let more = status.turns.busy() - std::mem::replace(&mut busy, status.turns.busy());
+            if is_ready(&status) && more < BUSY_AT_REST {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "the engine is still busy after {REST_MAX:?}");
+        }
+    }
+}
