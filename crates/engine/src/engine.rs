@@ -16,7 +16,7 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, Extended,
-        NackOf, Peers, RETRY_AFTER, Settings, Settled, Status,
+        NackOf, Peers, RETRY_AFTER, Settings, Settled, Status, TaskName, Tasks,
     },
     clock::NodeTime,
     core::{
@@ -88,6 +88,19 @@ impl Engine {
         peers: Arc<dyn Peers>,
         seed: u64,
     ) -> Self {
+        Self::start_on(Arc::new(()), settings, address, shards, clock, peers, seed)
+    }
+
+    /// The same, with its tasks on `tasks`.
+    pub fn start_on(
+        tasks: Arc<dyn Tasks>,
+        settings: Settings,
+        address: String,
+        shards: Vec<(ShardId, Arc<dyn Shard>)>,
+        clock: Arc<dyn Clock>,
+        peers: Arc<dyn Peers>,
+        seed: u64,
+    ) -> Self {
         let (events, inbox) = unbounded_channel();
         let (ready_sender, ready) = watch::channel(false);
         let admitted = TenantBudget::new(settings.admit_bytes);
@@ -97,7 +110,7 @@ impl Engine {
         let mut slots = Vec::with_capacity(shards.len());
         let servers = servers_of(&shards);
         for ((index, (id, shard)), server) in shards.into_iter().enumerate().zip(servers) {
-            let (tasks, orders) = unbounded_channel();
+            let (shard_orders, orders) = unbounded_channel();
             let shard_task = ShardTask {
                 id,
                 server: shard.server(),
@@ -105,16 +118,17 @@ impl Engine {
                 address: address.clone(),
                 peers: peers.clone(),
                 clock: clock.clone(),
+                tasks: tasks.clone(),
                 shard_lease: settings.shard_lease,
                 rng: backoff::generator(rng.random(), id),
                 events: ShardEvents { shard: ShardIndex(index), term: 0, events: events.clone() },
             };
-            tokio::spawn(task::run(shard_task, orders));
-            slots.push(Slot::new(id, server, tasks, time.monotonic()));
+            tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, orders)));
+            slots.push(Slot::new(id, server, shard_orders, time.monotonic()));
         }
         let slots = Slots::new(slots);
         let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), ready_sender);
-        tokio::spawn(event_loop::run(core, inbox));
+        tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox)));
         Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), ready }
     }
 

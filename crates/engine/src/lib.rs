@@ -26,6 +26,7 @@ mod striped;
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, EnqueueCall,
     Enqueued, ExtendOf, Extended, NackAction, NackOf, NewItem, Peers, Schedule, Settings, Settled,
-    ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, TopicPosition, TopicStatus, TurnStatus,
+    ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicPosition,
+    TopicStatus, TurnStatus,
 };
 pub use engine::Engine;

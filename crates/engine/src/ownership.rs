@@ -31,7 +31,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         lost(core, index, true);
     }
     let (now, at) = (core.time.now(), core.time.monotonic());
-    let TakenOver { fence, image, history, reader, batch_bytes, began, outage } = taken_over;
+    let TakenOver { fence, image, history, reader, tasks, batch_bytes, began, outage } = taken_over;
     let loaded = Loaded {
         fence,
         image,
@@ -59,7 +59,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     slot.state = ShardState::Owned;
     slot.health.taken_over(at);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
-    slot.holding = Some(Box::new(Holding { shard, reads: Reads { reader, events } }));
+    slot.holding = Some(Box::new(Holding { shard, reads: Reads { reader, events, tasks } }));
     if core.stopping.is_stopping() {
         let _ = slot.tasks.send(ShardOrder::Release);
     }

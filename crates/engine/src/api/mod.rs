@@ -7,6 +7,7 @@ mod peers;
 mod settings;
 mod settle;
 mod status;
+mod tasks;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use dequeue::{Delivered, Demand, DequeueCall};
@@ -15,6 +16,7 @@ pub use peers::Peers;
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
 pub use status::{BreakerPhase, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus};
+pub use tasks::{Task, TaskName, Tasks};
 
 /// When a refused caller should try again.
 pub(crate) const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(500);

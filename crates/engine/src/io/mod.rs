@@ -15,7 +15,10 @@ use forebay_store::Shard;
 use forebay_types::{Clock, ShardId};
 use rand::rngs::StdRng;
 
-use crate::{api::Peers, messages::event::ShardEvents};
+use crate::{
+    api::{Peers, Tasks},
+    messages::event::ShardEvents,
+};
 
 /// All that a shard's task works with.
 pub(crate) struct ShardTask {
@@ -31,6 +34,8 @@ pub(crate) struct ShardTask {
     pub peers: Arc<dyn Peers>,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Runs the tasks beside this one.
+    pub tasks: Arc<dyn Tasks>,
     /// How long a shard stays its owner's without a renewal.
     pub shard_lease: Duration,
     /// Random numbers for incarnations and jitter.

@@ -119,6 +119,7 @@ async fn attempt(
         image: image.finish(),
         history: seen.topology_history,
         reader: owned.reader.clone(),
+        tasks: task.tasks.clone(),
         batch_bytes: settings.batch_bytes,
         began,
         outage,

@@ -2,9 +2,12 @@
 //! release it.
 
 use forebay_store::{Batch, ShardConnections, Writer};
-use tokio::sync::{
-    mpsc::{UnboundedReceiver, unbounded_channel},
-    oneshot,
+use tokio::{
+    sync::{
+        mpsc::{UnboundedReceiver, unbounded_channel},
+        oneshot,
+    },
+    task::AbortHandle,
 };
 
 use super::{
@@ -13,7 +16,10 @@ use super::{
     heartbeat::{Renewals, renew},
     take_over::acquire,
 };
-use crate::messages::shard::{SLOW_COMMIT, ShardEvent, ShardOrder, Verdict};
+use crate::{
+    api::TaskName,
+    messages::shard::{SLOW_COMMIT, ShardEvent, ShardOrder, Verdict},
+};
 
 /// Why a shard is no longer served.
 enum End {
@@ -21,6 +27,15 @@ enum End {
     Released,
     /// Another node owns it, or it is taken over anew.
     Lost,
+}
+
+/// Ends a task with its owner, wherever that one ends.
+struct EndedOnDrop(AbortHandle);
+
+impl Drop for EndedOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Runs the task until the shard is released.
@@ -79,14 +94,15 @@ async fn serve(
         orders: generation_orders,
         lost,
     };
-    let renewals = tokio::spawn(renew(renewals));
-    let end = loop {
+    let name = TaskName::Renewals(task.id);
+    let _renewals = EndedOnDrop(task.tasks.start(name, Box::pin(renew(renewals))));
+    loop {
         let order = tokio::select! {
             biased;
             order = orders.recv() => order,
             _ = &mut claim_lost => {
                 task.events.send(ShardEvent::ClaimLost);
-                break End::Lost;
+                return End::Lost;
             }
         };
         match order {
@@ -103,7 +119,7 @@ async fn serve(
                 let lost = matches!(verdict, Verdict::Foreign { .. } | Verdict::GivenUp { .. });
                 task.events.send(ShardEvent::Resolved { verdict, took });
                 if lost {
-                    break End::Lost;
+                    return End::Lost;
                 }
             }
             Some(order @ ShardOrder::Generations { .. }) => {
@@ -111,7 +127,7 @@ async fn serve(
             }
             Some(ShardOrder::TakeAnew { .. }) => {
                 task.events.send(ShardEvent::ClaimLost);
-                break End::Lost;
+                return End::Lost;
             }
             Some(ShardOrder::Release) => {
                 if let Err(error) = writer.release().await {
@@ -122,11 +138,9 @@ async fn serve(
                         "cannot release shard {id} ({server}); it can be taken over in {shard_lease:?}"
                     );
                 }
-                break End::Released;
+                return End::Released;
             }
-            None => break End::Released,
+            None => return End::Released,
         }
-    };
-    renewals.abort();
-    end
+    }
 }

@@ -7,7 +7,10 @@ use forebay_store::{
 };
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
-use crate::{api::ShardState, shard::image::ShardImage};
+use crate::{
+    api::{ShardState, Tasks},
+    shard::image::ShardImage,
+};
 
 /// A commit that takes longer is slow.
 pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
@@ -179,6 +182,8 @@ pub(crate) struct TakenOver {
     pub history: Vec<ShardTopology>,
     /// Reads it.
     pub reader: Arc<dyn Reader>,
+    /// Runs the reads.
+    pub tasks: Arc<dyn Tasks>,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
     /// When the take-over's call began.

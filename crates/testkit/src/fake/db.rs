@@ -87,6 +87,10 @@ pub struct StoreCoverage {
     pub replayed: u64,
     /// Commits that the server lost in a restart, after a read-back had seen them.
     pub forgotten: u64,
+    /// Batches on their way when the process that had sent them died.
+    pub dropped_commits: u64,
+    /// Other operations that were under way when their process died.
+    pub dropped_operations: u64,
 }
 
 /// A batch whose COMMIT hangs.
@@ -244,7 +248,9 @@ impl Db {
             let span = state.faults.pause(&mut state.dice, state.faults.read_ms);
             (span, state.faults.down || state.dice.chance(fails(&state.faults)))
         };
+        let dropped = process.watch(|| self.lock().coverage.dropped_operations += 1);
         self.pass(process, span).await;
+        dropped.over();
         if failed {
             self.note(process, format_args!("{name} failed"));
             return Err(StoreError::new(ErrorClass::Disconnected, format!("{name}: connection lost")));

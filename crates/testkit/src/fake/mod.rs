@@ -15,6 +15,7 @@ mod leases;
 mod process;
 mod reader;
 mod restart;
+mod session;
 mod shard;
 mod store_bug;
 mod tables;

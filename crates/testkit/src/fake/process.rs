@@ -14,7 +14,7 @@ pub enum Life {
     Running,
     /// It cannot reach its stores. What it already sent takes effect.
     CutOff,
-    /// It was killed. Its later steps have no effect, and it sends no answer.
+    /// It was killed. Its tasks are gone, and it sends no answer.
     Dead,
 }
 
@@ -60,22 +60,57 @@ impl Process {
 
     /// Returns when the process can reach its stores. For a dead process that is never.
     pub async fn gate(&self) {
-        self.wait(Life::Running).await;
+        self.wait(|life| life == Life::Running).await;
     }
 
     /// Returns when the process is dead.
     pub async fn died(&self) {
-        self.wait(Life::Dead).await;
+        self.wait(|life| life == Life::Dead).await;
     }
 
-    async fn wait(&self, life: Life) {
+    /// Returns when the process can reach its stores, or is dead.
+    pub async fn reached_or_died(&self) {
+        self.wait(|life| life != Life::CutOff).await;
+    }
+
+    /// Counts an operation that the process does not end, because it dies in the midst of it.
+    pub(super) fn watch<F: FnMut()>(&self, dropped: F) -> Watch<F> {
+        Watch { process: self.clone(), dropped: Some(dropped) }
+    }
+
+    async fn wait(&self, until: impl Fn(Life) -> bool) {
         loop {
             let mut changed = pin!(self.state.1.notified());
             changed.as_mut().enable();
-            if self.life() == life {
+            if until(self.life()) {
                 return;
             }
             changed.await;
+        }
+    }
+}
+
+/// An operation of a process.
+pub(super) struct Watch<F: FnMut()> {
+    /// The process.
+    process: Process,
+    /// Is called if the process dies before the end.
+    dropped: Option<F>,
+}
+
+impl<F: FnMut()> Watch<F> {
+    /// The operation is over.
+    pub fn over(mut self) {
+        self.dropped = None;
+    }
+}
+
+impl<F: FnMut()> Drop for Watch<F> {
+    fn drop(&mut self) {
+        if let Some(dropped) = &mut self.dropped
+            && self.process.life() == Life::Dead
+        {
+            dropped();
         }
     }
 }

@@ -12,6 +12,7 @@ use super::{
     heartbeat::FakeHeartbeat,
     process::Process,
     reader::FakeReader,
+    session::Session,
     writer::FakeWriter,
 };
 
@@ -109,9 +110,10 @@ impl Shard for FakeShard {
         };
         let (db, process) = (self.db.clone(), self.process.clone());
         let author = Author { process: process.number, epoch: fence.epoch, incarnation: fence.incarnation };
+        let session = Session { db: db.clone(), process: process.clone(), author, connection };
         Ok(Some(ShardConnections {
             fence,
-            writer: Box::new(FakeWriter { db: db.clone(), process: process.clone(), author, connection }),
+            writer: Box::new(FakeWriter { session }),
             heartbeat: Box::new(FakeHeartbeat { db: db.clone(), process: process.clone(), author }),
             reader: Arc::new(FakeReader { db, process }),
         }))

@@ -68,6 +68,8 @@ impl Coverage {
         sum.raced += shards.raced;
         sum.replayed += shards.replayed;
         sum.forgotten += shards.forgotten;
+        sum.dropped_commits += shards.dropped_commits;
+        sum.dropped_operations += shards.dropped_operations;
     }
 
     /// The situations that a set of runs must cover and did not.
@@ -92,6 +94,8 @@ impl Coverage {
             ("a direct hand-off", self.handed_off),
             ("a page of active topics", self.pages),
             ("a commit that a restart undid", self.shards.forgotten),
+            ("a death with a batch on its way", self.shards.dropped_commits),
+            ("a death in the midst of another operation", self.shards.dropped_operations),
         ];
         all.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect()
     }

@@ -14,6 +14,7 @@ mod node;
 mod payload;
 mod plan;
 mod run;
+mod tasks;
 mod world;
 
 pub mod check;

@@ -14,6 +14,7 @@ use super::{
     clock::SimClock,
     history::{Call, Sent},
     plan::Plan,
+    tasks::ProcessTasks,
 };
 use crate::fake::{Db, Dice, FakeShard, Journal, Life, Moment, Process};
 
@@ -27,6 +28,8 @@ pub struct Node {
     pub process: Process,
     /// The engine.
     pub engine: Engine,
+    /// The engine's tasks.
+    tasks: ProcessTasks,
     /// Its clocks.
     pub clock: Arc<SimClock>,
     /// Its `host:port`.
@@ -116,7 +119,9 @@ impl World {
             (db.id, shard)
         });
         self.journal.note(format_args!("process {number} starts"));
-        let engine = Engine::start(
+        let tasks = ProcessTasks::default();
+        let engine = Engine::start_on(
+            Arc::new(tasks.clone()),
             self.plan.settings.clone(),
             address.clone(),
             shards.collect(),
@@ -124,16 +129,17 @@ impl World {
             Arc::new(SimPeers(self.nodes.clone())),
             seed,
         );
-        let node = Node { process, engine, clock, address };
+        let node = Node { process, engine, tasks, clock, address };
         self.nodes().push(node.clone());
         node
     }
 
-    /// Kills a process, as a power failure would.
+    /// Kills a process, as a power failure would: its tasks end wherever they are.
     pub fn kill(&self, node: &Node) {
         let moment = self.journal.note(format_args!("process {} dies", node.process.number));
         self.deaths.lock().unwrap_or_else(PoisonError::into_inner).push((node.process.number, moment));
         node.process.set(Life::Dead);
+        node.tasks.end();
     }
 
     /// Every process so far.
