@@ -8,7 +8,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use forebay_types::{Clock, Monotonic, Timestamp};
 
-use crate::index::ServerIndex;
+use crate::{
+    index::ServerIndex,
+    planted::{Bug, on},
+};
 
 /// One part in so many is how fast node time approaches its median.
 const SLEW: i64 = 10;
@@ -40,9 +43,15 @@ impl NodeTime {
         self.clock.monotonic()
     }
 
-    /// A server's clock was read.
-    pub fn vote(&mut self, server: ServerIndex, time: Timestamp) {
-        self.votes.insert(server, time.as_micros() - micros(self.clock.monotonic()));
+    /// A server's clock was read, at some time since `began`: nobody knows when, and the answer may have been
+    /// on its way for long. As long as the vote before agrees with that, it stands; the first one is as near
+    /// to the wall clock as it can be.
+    pub fn vote(&mut self, server: ServerIndex, time: Timestamp, began: Monotonic) {
+        let (now, wall) = (micros(self.clock.monotonic()), self.clock.wall().as_micros());
+        let began = if on(Bug::OldReadingTakenForNew) { now } else { micros(began).min(now) };
+        let (lowest, highest) = (time.as_micros() - now, time.as_micros() - began);
+        let vote = self.votes.entry(server).or_insert(wall - now);
+        *vote = (*vote).clamp(lowest, highest);
         self.sort();
     }
 
@@ -167,6 +176,28 @@ mod tests {
     }
 
     #[test]
+    fn a_reading_that_took_long_says_no_more_than_it_can() {
+        let hands = Arc::new(Hands::default());
+        hands.set(50_000_000, 20_000_000);
+        let mut time = NodeTime::new(hands.clone());
+        let vote = |time: &mut NodeTime, read, began| {
+            let began = Monotonic::from_start(Duration::from_micros(began));
+            time.vote(ServerIndex(0), Timestamp::from_micros(read), began);
+            time.votes[&ServerIndex(0)]
+        };
+        // Read 15 s ago, when the wall clock showed the same.
+        assert_eq!(vote(&mut time, 35_000_000, 5_000_000), 30_000_000);
+        // The server's clock is 2 s ahead at least, and 17 s at most.
+        assert_eq!(vote(&mut time, 52_000_000, 5_000_000), 32_000_000);
+        assert_eq!(vote(&mut time, 52_500_000, 19_000_000), 32_500_000);
+        // What agrees with that changes nothing, nor does the wall clock.
+        hands.set(60_000_000, 20_000_000);
+        assert_eq!(vote(&mut time, 52_100_000, 19_000_000), 32_500_000);
+        // It is behind.
+        assert_eq!(vote(&mut time, 40_000_000, 19_000_000), 21_000_000);
+    }
+
+    #[test]
     fn a_step_of_the_wall_clock_is_approached_slowly_and_never_backwards() {
         let hands = Arc::new(Hands::default());
         hands.set(1_000_000, 0);
@@ -182,8 +213,8 @@ mod tests {
         let hands = Arc::new(Hands::default());
         hands.set(1_000_000, 0);
         let mut time = NodeTime::new(hands.clone());
-        time.vote(ServerIndex(0), Timestamp::from_micros(1_000_000));
-        time.vote(ServerIndex(1), Timestamp::from_micros(1_000_000));
+        time.vote(ServerIndex(0), Timestamp::from_micros(1_000_000), time.monotonic());
+        time.vote(ServerIndex(1), Timestamp::from_micros(1_000_000), time.monotonic());
         hands.set(9_001_000, 1_000);
         assert_eq!(time.now().as_micros(), 1_001_000);
     }
@@ -233,7 +264,7 @@ mod tests {
         let mut time = NodeTime::new(hands.clone());
         let at = hands.monotonic();
         for (server, vote) in [700, 300, 900, 100, 500, 300].into_iter().enumerate() {
-            time.vote(ServerIndex(server), Timestamp::from_micros(vote));
+            time.vote(ServerIndex(server), Timestamp::from_micros(vote), time.monotonic());
             for wall in (0..=1_000).step_by(50) {
                 hands.set(wall, 500);
                 let mut clocks: Vec<i64> = time.votes.values().map(|vote| vote + 500).collect();

@@ -84,6 +84,8 @@ pub enum Bug {
     NoLeaseLimit,
     /// Long polls have no limit.
     NoPollLimit,
+    /// What a server's clock showed long ago is taken for what it shows now.
+    OldReadingTakenForNew,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -52,7 +52,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::Renewed { began, server_time } => {
             shard.renewed(began);
             if let Some(server_time) = server_time {
-                vote(&mut core.time, *id, *server, health, server_time);
+                vote(&mut core.time, *id, *server, health, (server_time, began));
             }
         }
         ShardEvent::Prefetched { topic, read, rows } => {
@@ -146,9 +146,15 @@ fn or_strike<T>(result: Result<T, StoreError>, health: &mut Health, at: Monotoni
     result.map_err(|error| health.read_failed(&error, at)).ok()
 }
 
-/// A server's clock was read.
-fn vote(time: &mut NodeTime, id: ShardId, server: ServerIndex, health: &mut Health, server_time: Timestamp) {
-    time.vote(server, server_time);
+/// A server's clock was read, since a time.
+fn vote(
+    time: &mut NodeTime,
+    id: ShardId,
+    server: ServerIndex,
+    health: &mut Health,
+    (server_time, began): (Timestamp, Monotonic),
+) {
+    time.vote(server, server_time, began);
     let offset = time.offset(server).unwrap_or(0);
     if health.set_clock_off(offset.unsigned_abs() > CLOCK_OFFSET_MICROS_MAX) {
         let millis = offset / 1_000;

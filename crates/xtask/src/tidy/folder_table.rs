@@ -50,7 +50,7 @@ pub const ENGINE: Table = Table {
         ("api", &[]),
     ],
     leaves: &[
-        ("clock", &["index"]),
+        ("clock", &["index", "planted"]),
         ("index", &[]),
         ("invariant", &["planted"]),
         ("planted", &[]),
