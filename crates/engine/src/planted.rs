@@ -86,6 +86,10 @@ pub enum Bug {
     NoPollLimit,
     /// What a server's clock showed long ago is taken for what it shows now.
     OldReadingTakenForNew,
+    /// The homes that keys had under an earlier set of shards are not asked.
+    EarlierHomesForgotten,
+    /// A sweep takes a full page for all there is.
+    FullPageTakenForAll,
 }
 
 #[cfg(feature = "planted-bugs")]

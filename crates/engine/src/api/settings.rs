@@ -25,6 +25,8 @@ pub struct Settings {
     pub admit_tenant_bytes: usize,
     /// Rows of one batch.
     pub batch_rows: usize,
+    /// Rows of one page of a sweep.
+    pub sweep_rows: usize,
     /// Batches in flight at one server while small ones of its other shards wait for their turn.
     pub batches_per_server: usize,
     /// How long keys and request ids are remembered, where a namespace has no window of its own.
@@ -53,6 +55,7 @@ impl Default for Settings {
             admit_shard_bytes: 32 << 20,
             admit_tenant_bytes: 8 << 20,
             batch_rows: 1_000,
+            sweep_rows: 250,
             batches_per_server: 4,
             dedupe_window: Duration::from_secs(600),
             dedupe_windows: BTreeMap::new(),

@@ -13,7 +13,12 @@ use std::{
 use forebay_store::ShardTopology;
 use forebay_types::{Monotonic, ShardId, Timestamp};
 
-use crate::{index::ShardIndex, routing::rendezvous::best, shard::work::KeyHash};
+use crate::{
+    index::ShardIndex,
+    planted::{Bug, on},
+    routing::rendezvous::best,
+    shard::work::KeyHash,
+};
 
 /// What the node knows of the sets of shards among which keys have, or had, their homes.
 pub(crate) struct KeyHomes {
@@ -109,7 +114,8 @@ impl KeyHomes {
 
     /// The shards to be asked for these keys before their home shard is.
     pub fn earlier_homes(&self, keys: &[KeyHash], now: Timestamp) -> BTreeSet<ShardId> {
-        let sets = self.earlier.iter().filter(|(_, until)| **until > now);
+        let matters = |until: &Timestamp| *until > now && !on(Bug::EarlierHomesForgotten);
+        let sets = self.earlier.iter().filter(|(_, until)| matters(until));
         let homes = sets.flat_map(|(shards, _)| {
             keys.iter().filter_map(move |key| {
                 best(key, shards).filter(|earlier| best(key, &self.current) != Some(*earlier))

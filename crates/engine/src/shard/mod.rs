@@ -170,7 +170,7 @@ impl OwnedShard {
             let stored = checkpoints.iter().find(|stored| stored.sweep == sweep);
             stored.map_or(Timestamp::MIN, |stored| stored.at)
         };
-        let sweeps = Sweeps::new(checkpoint(Sweep::Due), checkpoint(Sweep::Expiry));
+        let sweeps = Sweeps::new(checkpoint(Sweep::Due), checkpoint(Sweep::Expiry), settings.sweep_rows);
         Self {
             id,
             tenure: Tenure::new(&fence, &settings, began, batch_bytes),

@@ -16,8 +16,6 @@ use crate::{
     planted::{Bug, on},
 };
 
-/// Rows of one page.
-const PAGE_ROWS_MAX: usize = 250;
 /// How long a sweep waits after it had to leave a row for later.
 const LEFT_OVER_PAUSE: Duration = Duration::from_millis(20);
 /// How long a sweep waits after a scan failed.
@@ -73,7 +71,13 @@ impl Sweeper {
 
     /// Begins a scan if one is due. `in_flight_min`: the earliest time of a row that the batch in flight
     /// adds, which a scan must not pass.
-    fn begin(&mut self, id: u64, moment: Moment, in_flight_min: Timestamp) -> Option<ScanRequest> {
+    fn begin(
+        &mut self,
+        id: u64,
+        moment: Moment,
+        in_flight_min: Timestamp,
+        limit: usize,
+    ) -> Option<ScanRequest> {
         let Moment { now, at } = moment;
         let now = if on(Bug::DueEarly) { now.plus(Duration::from_secs(1)) } else { now };
         let open = if on(Bug::ScanPastOpenBatch) { Timestamp::MAX } else { in_flight_min };
@@ -82,7 +86,7 @@ impl Sweeper {
             return None;
         }
         self.scan = Some(Scan { id, to, invalidated: FxHashSet::default(), low: Timestamp::MAX });
-        Some(ScanRequest { sweep: self.sweep, from: self.cursor, to, limit: PAGE_ROWS_MAX })
+        Some(ScanRequest { sweep: self.sweep, from: self.cursor, to, limit })
     }
 
     /// A row was committed.
@@ -121,7 +125,7 @@ impl Sweeper {
     /// The checkpoint once a page is committed, given the earliest row that was left alone.
     pub fn target(&self, page: &SweepPage, left: Timestamp) -> Timestamp {
         let end = match page.rows.last() {
-            Some(last) if page.full => last.at,
+            Some(last) if page.full && !on(Bug::FullPageTakenForAll) => last.at,
             _ => page.to,
         };
         let low = self.scan.as_ref().map_or(Timestamp::MAX, |scan| scan.low);
@@ -168,12 +172,15 @@ pub(super) struct Sweeps {
     pub expiry: Sweeper,
     /// The page that waits for a batch.
     page: Option<SweepPage>,
+    /// Rows of one page.
+    page_rows_max: usize,
 }
 
 impl Sweeps {
     /// Each continues at its checkpoint.
-    pub fn new(due: Timestamp, expiry: Timestamp) -> Self {
-        Self { due: Sweeper::new(Sweep::Due, due), expiry: Sweeper::new(Sweep::Expiry, expiry), page: None }
+    pub fn new(due: Timestamp, expiry: Timestamp, page_rows_max: usize) -> Self {
+        let (due, expiry) = (Sweeper::new(Sweep::Due, due), Sweeper::new(Sweep::Expiry, expiry));
+        Self { due, expiry, page: None, page_rows_max }
     }
 
     pub fn get(&self, sweep: Sweep) -> &Sweeper {
@@ -203,7 +210,8 @@ impl Sweeps {
         } else {
             [(&mut self.expiry, expiry), (&mut self.due, due)]
         };
-        sweepers.into_iter().find_map(|(sweeper, min)| sweeper.begin(id, moment, min))
+        let limit = self.page_rows_max;
+        sweepers.into_iter().find_map(|(sweeper, min)| sweeper.begin(id, moment, min, limit))
     }
 
     fn is_scanning(&self) -> bool {
@@ -218,7 +226,7 @@ impl Sweeps {
             sweeper.nothing(next);
             return;
         }
-        let full = rows.len() >= PAGE_ROWS_MAX;
+        let full = rows.len() >= self.page_rows_max;
         self.page = Some(SweepPage { sweep, rows, full, to });
     }
 

@@ -12,6 +12,7 @@ use forebay_types::{Incarnation, ShardId, Timestamp, TopicId};
 
 use super::{
     change::{Change, Violation},
+    coverage::StoreCoverage,
     dice::Dice,
     faults::Faults,
     journal::{Journal, Moment},
@@ -66,31 +67,6 @@ pub struct TakenOver {
     pub incarnation: Incarnation,
     /// The last owner had given the shard up, so nobody's acks were held up.
     pub released: bool,
-}
-
-/// How often a shard met the situations that a simulation must cover.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StoreCoverage {
-    /// Commits whose answer was lost.
-    pub unknown: u64,
-    /// Those of them that took effect.
-    pub unknown_done: u64,
-    /// Take-overs while a batch of the old owner was in flight.
-    pub take_over_in_flight: u64,
-    /// Batches with a row that cannot be stored.
-    pub poisoned: u64,
-    /// Batches that the fence refused.
-    pub fenced: u64,
-    /// Reads of ready items during which a batch was committed.
-    pub raced: u64,
-    /// Batches that a fault rolled back.
-    pub replayed: u64,
-    /// Commits that the server lost in a restart, after a read-back had seen them.
-    pub forgotten: u64,
-    /// Batches on their way when the process that had sent them died.
-    pub dropped_commits: u64,
-    /// Other operations that were under way when their process died.
-    pub dropped_operations: u64,
 }
 
 /// A batch whose COMMIT hangs.
@@ -167,6 +143,8 @@ pub struct State {
     pub(super) hanging: Option<Hanging>,
     /// What a restart of the server brings back: some commits are not on disk yet.
     pub(super) on_disk: Option<OnDisk>,
+    /// Rows of the last batch that had one that cannot be stored, and who wrote it.
+    pub(super) unsplit: Option<(Author, u64)>,
     /// The connection whose batch is in flight.
     pub(super) in_flight: Option<u64>,
     /// The number of the last connection.
@@ -209,6 +187,7 @@ impl Db {
             migrated: false,
             hanging: None,
             on_disk: None,
+            unsplit: None,
             in_flight: None,
             next_connection: 1,
             live: BTreeSet::new(),
@@ -233,6 +212,15 @@ impl Db {
             tokio::time::sleep(span).await;
         }
         process.gate().await;
+    }
+
+    /// Takes the time that an answer is on its way.
+    pub(super) async fn answer(&self, process: &Process) {
+        let span = {
+            let state = &mut *self.lock();
+            state.dice.millis(state.faults.reply_ms)
+        };
+        self.pass(process, span).await;
     }
 
     /// Takes the time of an operation other than a commit, and fails by chance.
@@ -265,6 +253,11 @@ impl Db {
 }
 
 impl State {
+    /// Whether a batch is on its way.
+    pub fn is_committing(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
     /// Opens a connection.
     pub(super) fn connect(&mut self) -> u64 {
         self.next_connection += 1;

@@ -15,6 +15,8 @@ pub struct Faults {
     pub row_us: u64,
     /// Milliseconds until its answer arrives.
     pub answer_ms: (u64, u64),
+    /// Milliseconds until the answer of a read, or of any other operation, arrives.
+    pub reply_ms: (u64, u64),
     /// Milliseconds of a read and of every other operation.
     pub read_ms: (u64, u64),
     /// How often an operation is slow.
@@ -49,6 +51,8 @@ pub struct Faults {
     pub disk_full: bool,
     /// The disk is so full that leases are refused too.
     pub disk_full_for_leases: bool,
+    /// All connections for reading are in use.
+    pub readers_busy: bool,
     /// Everything fails.
     pub down: bool,
 }
@@ -60,6 +64,7 @@ impl Faults {
             commit_ms: (1, 4),
             row_us: 0,
             answer_ms: (0, 1),
+            reply_ms: (0, 0),
             read_ms: (1, 4),
             slow: 0,
             slow_ms: (0, 0),
@@ -77,6 +82,7 @@ impl Faults {
             unkilled: 0,
             disk_full: false,
             disk_full_for_leases: false,
+            readers_busy: false,
             down: false,
         }
     }

@@ -31,8 +31,9 @@ impl Heartbeat for FakeHeartbeat {
             state.flush();
             ours
         };
-        let renewal = || Renewal::Renewed { server_time: Some(self.db.server_clock()) };
-        Ok(if renewed { renewal() } else { Renewal::Lost })
+        let server_time = Some(self.db.server_clock());
+        self.db.answer(&self.process).await;
+        Ok(if renewed { Renewal::Renewed { server_time } } else { Renewal::Lost })
     }
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {

@@ -6,6 +6,7 @@
 mod apply;
 mod audit;
 mod change;
+mod coverage;
 mod db;
 mod dice;
 mod faults;
@@ -22,7 +23,8 @@ mod tables;
 mod writer;
 
 pub use change::{Change, Violation};
-pub use db::{Committed, Db, POISON, State, StoreCoverage, TakenOver};
+pub use coverage::StoreCoverage;
+pub use db::{Committed, Db, POISON, State, TakenOver};
 pub use dice::Dice;
 pub use faults::Faults;
 pub use journal::{Journal, Moment};

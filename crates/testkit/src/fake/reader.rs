@@ -3,10 +3,17 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_store::{DedupeHit, DueRow, ItemLocation, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep};
+use forebay_store::{
+    DedupeHit, DueRow, ErrorClass, ItemLocation, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep,
+};
 use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
 
 use super::{db::Db, process::Process, store_bug::StoreBug, tables::Tables};
+
+/// So long a read waits for a free connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often it looks for one.
+const CONNECTION_POLL: Duration = Duration::from_millis(50);
 
 /// Reads a shard.
 pub(super) struct FakeReader {
@@ -24,8 +31,26 @@ impl FakeReader {
             let early = state.dice.chance(500);
             early.then(|| look(&state.tables))
         };
+        self.connect(name).await?;
         self.db.operate(&self.process, name, |faults| faults.read_fails).await?;
-        Ok(early.unwrap_or_else(|| look(&self.db.lock().tables)))
+        let seen = early.unwrap_or_else(|| look(&self.db.lock().tables));
+        self.db.answer(&self.process).await;
+        Ok(seen)
+    }
+
+    /// Waits for a free connection, for a while.
+    async fn connect(&self, name: &str) -> Result<(), StoreError> {
+        let mut waited = Duration::ZERO;
+        while self.db.lock().faults.readers_busy {
+            if waited >= CONNECTION_TIMEOUT {
+                self.db.lock().coverage.without_connection += 1;
+                self.db.note(&self.process, format_args!("{name}: no free connection"));
+                return Err(StoreError::new(ErrorClass::NoConnection, "all connections are in use"));
+            }
+            self.db.pass(&self.process, CONNECTION_POLL).await;
+            waited += CONNECTION_POLL;
+        }
+        Ok(())
     }
 
     /// Whether a planted bug strikes.
@@ -102,7 +127,9 @@ impl Reader for FakeReader {
     ) -> Result<Vec<DueRow>, StoreError> {
         let to =
             if self.has_bug(StoreBug::DueTooEarly, 1_000) { to.plus(Duration::from_secs(3)) } else { to };
-        self.see("read of due items", |tables| tables.due(sweep, from, to, limit)).await
+        let rows = self.see("read of due items", |tables| tables.due(sweep, from, to, limit)).await?;
+        self.db.lock().coverage.full_pages += u64::from(rows.len() == limit);
+        Ok(rows)
     }
 
     async fn next_due(&self, sweep: Sweep, from: Timestamp) -> Result<Option<Timestamp>, StoreError> {

@@ -71,6 +71,8 @@ impl Session {
                 }
                 state.apply(&self.db.journal, batch, asked, self.author);
                 state.flush();
+                let whole = state.unsplit.take().filter(|(author, _)| *author == self.author);
+                state.coverage.split += u64::from(whole.is_some_and(|(_, whole)| rows(batch) < whole));
                 Ok(())
             }
             CommitOutcome::LostBefore => {
@@ -117,10 +119,12 @@ impl Session {
         let full = state.faults.disk_full && !batch.inserts.is_empty()
             || state.faults.disk_full_for_leases && !batch.leases.is_empty();
         if full {
+            state.coverage.leases_refused += u64::from(batch.inserts.is_empty());
             return rolled_back(ErrorClass::DiskFull, "the disk is full");
         }
         if is_poisoned(batch) {
             state.coverage.poisoned += 1;
+            state.unsplit = Some((self.author, rows(batch)));
             return rolled_back(ErrorClass::Poison, "a row cannot be stored");
         }
         let stored = |row: &&ItemRow| state.tables.items.contains_key(&row.key.seq);
@@ -219,4 +223,11 @@ fn is_poisoned(batch: &Batch) -> bool {
     let marked = rows.clone().any(|row| row.body.payload.starts_with(POISON));
     let mut all = metadata.chain(letters).chain(rows.map(|row| row.body.metadata.as_ref()));
     marked || all.any(|bytes| bytes.starts_with(POISON) || bytes.len() > METADATA_BYTES_MAX)
+}
+
+/// Rows that a batch changes.
+pub(super) fn rows(batch: &Batch) -> u64 {
+    let Batch { inserts, promotes, requeues, deletes, dead_letters, leases, .. } = batch;
+    let items = inserts.len() + promotes.len() + requeues.len() + deletes.len();
+    (items + dead_letters.len() + leases.len()) as u64
 }

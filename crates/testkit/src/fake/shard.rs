@@ -110,6 +110,7 @@ impl Shard for FakeShard {
         };
         let (db, process) = (self.db.clone(), self.process.clone());
         let author = Author { process: process.number, epoch: fence.epoch, incarnation: fence.incarnation };
+        self.db.answer(&self.process).await;
         let session = Session { db: db.clone(), process: process.clone(), author, connection };
         Ok(Some(ShardConnections {
             fence,

@@ -7,7 +7,7 @@ use forebay_store::{Batch, CommitError, Outcome, StoreError, Writer};
 
 use super::{
     db::{Db, State},
-    session::{Session, unknown},
+    session::{Session, rows, unknown},
     store_bug::StoreBug,
 };
 
@@ -92,11 +92,4 @@ fn restart_soon(db: &Db, state: &mut State) {
         tokio::time::sleep(span).await;
         db.lock().restart(&db.journal);
     });
-}
-
-/// Rows that a batch changes.
-fn rows(batch: &Batch) -> u64 {
-    let Batch { inserts, promotes, requeues, deletes, dead_letters, leases, .. } = batch;
-    let items = inserts.len() + promotes.len() + requeues.len() + deletes.len();
-    (items + dead_letters.len() + leases.len()) as u64
 }

@@ -2,14 +2,20 @@
 
 use std::{sync::PoisonError, time::Duration};
 
+use forebay_engine::TaskName;
+
 use super::{
     plan::Kind,
+    tasks::Still,
     world::{Node, World},
 };
 use crate::fake::{Dice, Faults, Life};
 
 /// An hour, in microseconds.
 const HOUR: u64 = 3_600_000_000;
+
+/// How long a fault waits for a batch that it may meet.
+const MEET_COMMIT_MS: u64 = 300;
 
 /// Causes faults until its task is aborted.
 pub async fn run_faults(world: &World, mut dice: Dice) {
@@ -23,11 +29,15 @@ pub async fn run_faults(world: &World, mut dice: Dice) {
             Kind::Crashes => crash(world, &mut dice).await,
             Kind::TakeOvers => take_over(world, &mut dice).await,
             Kind::Clocks => step_clock(world, &mut dice).await,
-            Kind::Everything => match dice.below(5) {
+            Kind::Stalls => stall(world, &mut dice).await,
+            Kind::Reshards => reshard(world, &mut dice).await,
+            Kind::Everything => match dice.below(7) {
                 0 => shard_trouble(world, &mut dice).await,
                 1 => unknown_trouble(world, &mut dice).await,
                 2 => crash(world, &mut dice).await,
                 3 => take_over(world, &mut dice).await,
+                4 => stall(world, &mut dice).await,
+                5 => reshard(world, &mut dice).await,
                 _ => step_clock(world, &mut dice).await,
             },
         }
@@ -53,13 +63,14 @@ pub fn heal(world: &World) {
     for node in world.alive() {
         node.process.set(Life::Running);
         node.clock.set_offset(0);
+        world.go_on(&node);
     }
 }
 
-/// Makes a shard slow, unavailable or full for a while.
+/// Makes a shard slow, unavailable, full or short of connections for a while.
 async fn shard_trouble(world: &World, dice: &mut Dice) {
     let db = dice.pick(&world.dbs).clone();
-    let what = dice.below(3);
+    let what = dice.below(5);
     let before = db.lock().faults.clone();
     world.journal.note(format_args!("shard {} has fault {what}", db.id));
     {
@@ -67,6 +78,8 @@ async fn shard_trouble(world: &World, dice: &mut Dice) {
         match what {
             0 => faults.disk_full = true,
             1 => faults.down = true,
+            2 => (faults.disk_full, faults.disk_full_for_leases) = (true, true),
+            3 => faults.readers_busy = true,
             _ => (faults.slow, faults.slow_ms) = (900, (1_000, 3_000)),
         }
     }
@@ -95,6 +108,7 @@ async fn crash(world: &World, dice: &mut Dice) {
     if dice.chance(250) {
         stop(world, &node).await;
     } else {
+        meet_commit(world, dice).await;
         world.kill(&node);
     }
     let span = dice.millis((0, 1_500));
@@ -105,9 +119,22 @@ async fn crash(world: &World, dice: &mut Dice) {
     tokio::time::sleep(span).await;
 }
 
+/// Mostly waits until a batch is on its way, for a moment: what happens then is what is most in doubt.
+async fn meet_commit(world: &World, dice: &mut Dice) {
+    if dice.chance(900) {
+        for _ in 0..MEET_COMMIT_MS {
+            if world.dbs.iter().any(|db| db.lock().is_committing()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
 /// Cuts a process off from its shards, lets another take them over, and reconnects the first.
 async fn take_over(world: &World, dice: &mut Dice) {
     let Some(node) = world.alive().last().cloned() else { return };
+    meet_commit(world, dice).await;
     world.journal.note(format_args!("process {} is disconnected from its shards", node.process.number));
     node.process.set(Life::CutOff);
     let span = dice.millis((0, 1_000));
@@ -116,7 +143,8 @@ async fn take_over(world: &World, dice: &mut Dice) {
     if second {
         world.start(dice.next(), 0);
     }
-    let span = dice.millis((500, 8_000));
+    let range = if dice.chance(200) { (500, 2_500) } else { (2_500, 9_000) };
+    let span = dice.millis(range);
     tokio::time::sleep(span).await;
     world.journal.note(format_args!("process {} is reconnected to its shards", node.process.number));
     node.process.set(Life::Running);
@@ -125,6 +153,65 @@ async fn take_over(world: &World, dice: &mut Dice) {
     if dice.chance(500) {
         world.kill(&node);
     }
+}
+
+/// Lets a process, or tasks of one shard, stand still. Another process may take its shards over meanwhile.
+async fn stall(world: &World, dice: &mut Dice) {
+    let alive = world.alive();
+    if alive.is_empty() {
+        return;
+    }
+    let node = dice.pick(&alive).clone();
+    let shard = *dice.pick(&node.shards);
+    let (commits, renewals) = (Still::Task(TaskName::Shard(shard)), Still::Task(TaskName::Renewals(shard)));
+    let what = match dice.below(6) {
+        0..3 => vec![Still::Process],
+        3 => vec![commits],
+        4 => vec![renewals],
+        _ => vec![commits, renewals],
+    };
+    meet_commit(world, dice).await;
+    world.stand_still(&node, &what);
+    if alive.len() < 2 && dice.chance(800) {
+        let span = dice.millis((0, 500));
+        tokio::time::sleep(span).await;
+        world.start(dice.next(), 0);
+    }
+    // A process that answers health checks keeps its shards for 10 s.
+    let range = *dice.pick(&[(100, 1_500), (1_500, 11_000), (2_500, 20_000), (11_000, 20_000)]);
+    let span = dice.millis(range);
+    tokio::time::sleep(span).await;
+    world.go_on(&node);
+    let span = dice.millis((500, 3_000));
+    tokio::time::sleep(span).await;
+    if dice.chance(400) {
+        world.kill(&node);
+    }
+}
+
+/// Restarts all processes with another set of shards: some are added, some are missing until later.
+async fn reshard(world: &World, dice: &mut Dice) {
+    let before = world.configured();
+    let mut after = Vec::new();
+    // A set that keeps none of the last one's shards could not be recognised as a change.
+    let kept = *dice.pick(&before);
+    for db in &world.dbs {
+        if db.id == kept || dice.chance(600) {
+            after.push(db.id);
+        }
+    }
+    world.configure(after);
+    for node in world.alive() {
+        if dice.chance(500) {
+            stop(world, &node).await;
+        } else {
+            world.kill(&node);
+        }
+    }
+    let offset = first_offset(world, dice);
+    world.start(dice.next(), offset);
+    let span = dice.millis((1_000, 8_000));
+    tokio::time::sleep(span).await;
 }
 
 /// How far a clock that steps is off, in microseconds.

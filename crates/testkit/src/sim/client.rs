@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, Schedule};
-use forebay_types::{DeliveryPolicy, Receipt, ShardId, Topic};
+use forebay_types::{DeliveryPolicy, Receipt, Topic};
 
 use super::{
     history::Sent,
@@ -78,10 +78,10 @@ async fn enqueue(port: &mut Port<'_>, node: &Node, tenant: usize) {
     let dice = &mut port.dice;
     let count = if dice.chance(500) { 1 } else { dice.within(2, 12) };
     let request_id = dice.chance(250).then(|| format!("request-{}", dice.next()));
-    let keyed = request_id.is_none() && dice.chance(250);
+    let keyed = request_id.is_none() && dice.chance(port.world.plan.keys);
     let mut items = Vec::new();
     for _ in 0..count {
-        let mut sent = item(port);
+        let mut sent = item(port, node);
         let dice = &mut port.dice;
         if request_id.is_some() {
             sent.shard = None;
@@ -90,7 +90,7 @@ async fn enqueue(port: &mut Port<'_>, node: &Node, tenant: usize) {
             let mut receipts = port.world.receipts();
             let used: Vec<String> =
                 receipts.keys.iter().filter(|(by, _)| *by == tenant).map(|(_, key)| key.clone()).collect();
-            let again = !used.is_empty() && dice.chance(300);
+            let again = !used.is_empty() && dice.chance(port.world.plan.keys.max(300));
             let key = if again { dice.pick(&used).clone() } else { format!("key-{}", sent.tag) };
             receipts.keys.push((tenant, key.clone()));
             sent.dedupe_key = Some(key);
@@ -100,7 +100,7 @@ async fn enqueue(port: &mut Port<'_>, node: &Node, tenant: usize) {
     port.enqueue(node, tenant, items, request_id).await;
 }
 
-fn item(port: &mut Port<'_>) -> Sent {
+fn item(port: &mut Port<'_>, node: &Node) -> Sent {
     let tag = port.next_tag();
     let (world, dice) = (port.world, &mut port.dice);
     let plan = &world.plan;
@@ -128,7 +128,7 @@ fn item(port: &mut Port<'_>) -> Sent {
         policy: if dice.chance(100) { DeliveryPolicy::AtMostOnce } else { DeliveryPolicy::AtLeastOnce },
         max_attempts: dice.within(1, 5) as u32,
         dedupe_key: None,
-        shard: dice.chance(80).then(|| ShardId(dice.within(1, plan.shards as u64) as u32)),
+        shard: dice.chance(80).then(|| *dice.pick(&node.shards)),
         poison: dice.chance(plan.poison),
     }
 }
@@ -262,7 +262,7 @@ async fn read_overview(port: &mut Port<'_>, node: &Node, tenant: usize) {
 
 fn bounded(world: &World, status: &forebay_engine::Status) {
     let settings = &world.plan.settings;
-    let budget = settings.index_bytes / world.plan.shards;
+    let budget = settings.index_bytes / status.shards.len().max(1);
     for shard in &status.shards {
         // Whatever the budget, a head of each topic stays, without its body.
         let heads = shard.topics * HEAD_BYTES_MAX;

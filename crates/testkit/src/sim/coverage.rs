@@ -1,14 +1,14 @@
 //! Which situations the runs met.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use forebay_types::DeliveryPolicy;
+use forebay_types::{DeliveryPolicy, Refusal};
 
 use super::{
     check::RunRecord,
     history::{Answer, Known, What},
 };
-use crate::fake::{Change, StoreCoverage};
+use crate::fake::{Change, StoreCoverage, TakenOver};
 
 /// How often runs met the situations that they must cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +41,16 @@ pub struct Coverage {
     pub handed_off: u64,
     /// Pages of active topics.
     pub pages: u64,
+    /// Processes that stood still and went on.
+    pub stalls: u64,
+    /// Shards that another process took over meanwhile.
+    pub lost_in_stall: u64,
+    /// Times for which tasks of one shard stood still.
+    pub task_stalls: u64,
+    /// Processes that began with another set of shards than the one before.
+    pub reshards: u64,
+    /// Enqueues answered as duplicates of what a process with another set of shards had stored.
+    pub repeated_across: u64,
 }
 
 impl Coverage {
@@ -59,58 +69,64 @@ impl Coverage {
         self.at_most_once += other.at_most_once;
         self.handed_off += other.handed_off;
         self.pages += other.pages;
-        let (sum, shards) = (&mut self.shards, &other.shards);
-        sum.unknown += shards.unknown;
-        sum.unknown_done += shards.unknown_done;
-        sum.take_over_in_flight += shards.take_over_in_flight;
-        sum.poisoned += shards.poisoned;
-        sum.fenced += shards.fenced;
-        sum.raced += shards.raced;
-        sum.replayed += shards.replayed;
-        sum.forgotten += shards.forgotten;
-        sum.dropped_commits += shards.dropped_commits;
-        sum.dropped_operations += shards.dropped_operations;
+        self.stalls += other.stalls;
+        self.lost_in_stall += other.lost_in_stall;
+        self.task_stalls += other.task_stalls;
+        self.reshards += other.reshards;
+        self.repeated_across += other.repeated_across;
+        self.shards.add(&other.shards);
     }
 
-    /// The situations that a set of runs must cover and did not.
-    pub fn missing(&self) -> Vec<&'static str> {
+    /// The situations that 2,000 runs must meet so often, and these did not.
+    pub fn missing(&self) -> Vec<String> {
+        let Self { shards, .. } = self;
         let all = [
-            ("a take-over with a batch in flight", self.shards.take_over_in_flight),
-            ("an unknown commit that was done", self.shards.unknown_done),
-            ("an unknown commit that was not done", self.shards.unknown - self.shards.unknown_done),
-            ("a batch refused by the fence", self.shards.fenced),
-            ("a batch with a row that cannot be stored", self.shards.poisoned),
-            ("a batch rolled back", self.shards.replayed),
-            ("a prefetch that raced a commit", self.shards.raced),
-            ("an expired lease", self.ran_out),
-            ("a stale receipt", self.lease_lost),
-            ("a dead letter", self.dead_letters),
-            ("an expired item", self.expired),
-            ("a duplicate", self.duplicates),
-            ("an unknown outcome", self.told_unknown),
-            ("a lost call", self.lost),
-            ("an extension", self.extended),
-            ("a delivery at most once", self.at_most_once),
-            ("a direct hand-off", self.handed_off),
-            ("a page of active topics", self.pages),
-            ("a commit that a restart undid", self.shards.forgotten),
-            ("a death with a batch on its way", self.shards.dropped_commits),
-            ("a death in the midst of another operation", self.shards.dropped_operations),
+            ("a take-over with a batch in flight", shards.take_over_in_flight, 100),
+            ("an unknown commit that was done", shards.unknown_done, 1_000),
+            ("an unknown commit that was not done", shards.unknown - shards.unknown_done, 1_000),
+            ("a batch refused by the fence", shards.fenced, 100),
+            ("a batch with a row that cannot be stored", shards.poisoned, 1_000),
+            ("a batch split because of such a row", shards.split, 300),
+            ("a batch rolled back", shards.replayed, 1_000),
+            ("a prefetch that raced a commit", shards.raced, 1_000),
+            ("a commit that a restart undid after a read-back had seen it", shards.forgotten, 300),
+            ("a death with a batch on its way", shards.dropped_commits, 150),
+            ("a death in the midst of another operation", shards.dropped_operations, 100),
+            ("a batch of leases for which the disk had no room", shards.leases_refused, 150),
+            ("a read that found no free connection", shards.without_connection, 50),
+            ("a full page of a sweep", shards.full_pages, 1000),
+            ("a process that stood still", self.stalls, 120),
+            ("a process that lost a shard while it stood still", self.lost_in_stall, 80),
+            ("a task that stood still", self.task_stalls, 100),
+            ("a changed set of shards", self.reshards, 200),
+            ("a key repeated after a change of the set of shards", self.repeated_across, 150),
+            ("an expired lease", self.ran_out, 1_000),
+            ("a stale receipt", self.lease_lost, 1_000),
+            ("a dead letter", self.dead_letters, 1_000),
+            ("an expired item", self.expired, 1_000),
+            ("a duplicate", self.duplicates, 1_000),
+            ("an unknown outcome", self.told_unknown, 300),
+            ("a lost call", self.lost, 1_000),
+            ("an extension", self.extended, 1_000),
+            ("a delivery at most once", self.at_most_once, 1_000),
+            ("a direct hand-off", self.handed_off, 500),
+            ("a page of active topics", self.pages, 500),
         ];
-        all.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect()
+        let missing = all.into_iter().filter(|(_, count, least)| count < least);
+        missing.map(|(name, count, least)| format!("{name}: {count} of {least}")).collect()
     }
 
     /// Counts the situations of a run.
     pub(super) fn measure(&mut self, record: &RunRecord) {
+        self.measure_processes(record);
         for call in &record.calls {
             self.calls += 1;
             match &call.what {
                 What::Enqueue { items, answer, .. } => {
+                    self.told_unknown += told_unknown(answer);
                     for at in 0..items.len() {
                         let result = answer.member(at);
                         self.duplicates += u64::from(matches!(result, Some(Ok(done)) if done.duplicate));
-                        let unknown = matches!(result, Some(Err(_))) && answer.known(at) == Known::Maybe;
-                        self.told_unknown += u64::from(unknown);
                     }
                     self.lost += u64::from(matches!(answer, Answer::Lost));
                 }
@@ -124,6 +140,7 @@ impl Coverage {
                 }
                 What::Dequeue { .. } => self.lost += 1,
                 What::Ack { answer, .. } | What::Nack { answer, .. } => {
+                    self.told_unknown += told_unknown(answer);
                     if let Answer::Done(results) = answer {
                         let lost = |result: &&forebay_engine::Settled| {
                             result.as_ref().err().is_some_and(|refusal| refusal.fate.is_some())
@@ -132,6 +149,7 @@ impl Coverage {
                     }
                 }
                 What::Extend { answer, .. } => {
+                    self.told_unknown += told_unknown(answer);
                     if let Answer::Done(results) = answer {
                         self.extended += results.iter().filter(|result| result.is_ok()).count() as u64;
                     }
@@ -155,4 +173,60 @@ impl Coverage {
             }
         }
     }
+    /// Counts what happened to processes.
+    fn measure_processes(&mut self, record: &RunRecord) {
+        for stall in &record.stalls {
+            let Some(end) = stall.end else { continue };
+            if !stall.whole {
+                self.task_stalls += 1;
+                continue;
+            }
+            self.stalls += 1;
+            let lost = |owners: &[TakenOver]| {
+                let before = owners.iter().rfind(|owner| owner.done.event < stall.begin.event);
+                let after = owners.iter().find(|owner| owner.done.event > stall.begin.event);
+                before.is_some_and(|owner| owner.process == stall.process)
+                    && after.is_some_and(|owner| owner.done.event < end.event)
+            };
+            self.lost_in_stall += record.shards.iter().filter(|shard| lost(&shard.owners)).count() as u64;
+        }
+        let changes = record.configured.windows(2).filter(|pair| pair[0] != pair[1]);
+        self.reshards += changes.count() as u64;
+        self.repeated_across += repeated_across(record);
+    }
+}
+
+/// Members of a call that were told that nobody knows their outcome.
+fn told_unknown<T>(answer: &Answer<Vec<Result<T, Refusal>>>) -> u64 {
+    let members = match answer {
+        Answer::Done(results) => results.len(),
+        Answer::Refused(_) => 1,
+        Answer::Lost => 0,
+    };
+    (0..members).filter(|at| answer.known(*at) == Known::Maybe).count() as u64
+}
+
+/// How many enqueues were answered as duplicates of what a process with another set of shards had stored.
+fn repeated_across(record: &RunRecord) -> u64 {
+    let mut stored_by = HashMap::new();
+    for (shard, batch) in
+        record.shards.iter().flat_map(|shard| shard.log.iter().map(move |batch| (shard, batch)))
+    {
+        for change in &batch.changes {
+            if let Change::Inserted(row) = change {
+                stored_by.entry((shard.id, row.key.seq)).or_insert(batch.process);
+            }
+        }
+    }
+    let configured = |process: usize| record.configured.get(process.wrapping_sub(1));
+    let mut count = 0;
+    for call in &record.calls {
+        let What::Enqueue { items, answer, .. } = &call.what else { continue };
+        for at in 0..items.len() {
+            let Some(Ok(done)) = answer.member(at) else { continue };
+            let by = stored_by.get(&(done.id.shard, done.id.seq));
+            count += u64::from(by.is_some_and(|by| configured(*by) != configured(call.process)));
+        }
+    }
+    count
 }

@@ -30,8 +30,9 @@ pub async fn drain(world: &World, mut dice: Dice) {
         .iter()
         .filter(|node| told.iter().any(|(number, _)| *number == node.process.number))
         .for_each(|node| world.kill(node));
+    world.configure(world.dbs.iter().map(|db| db.id).collect());
     let mut alive = world.alive();
-    let node = match alive.pop() {
+    let node = match alive.pop_if(|node| node.shards.len() == world.dbs.len()) {
         Some(node) => node,
         None => world.start(dice.next(), 0),
     };

@@ -9,6 +9,19 @@ use std::time::Duration;
 
 use crate::fake::Moment;
 
+/// A time for which a process, or a task of it, stood still.
+#[derive(Debug, Clone, Copy)]
+pub struct Stall {
+    /// The process.
+    pub process: usize,
+    /// Whether all of it stood still.
+    pub whole: bool,
+    /// When that began.
+    pub begin: Moment,
+    /// When it went on. `None`: it died before.
+    pub end: Option<Moment>,
+}
+
 /// How a call ended.
 #[derive(Debug, Clone)]
 pub enum Answer<T> {

@@ -22,7 +22,7 @@ pub mod check;
 pub use caller_bug::CallerBug;
 pub use clock::SimClock;
 pub use coverage::Coverage;
-pub use history::{Answer, Call, Known, Sent, What};
+pub use history::{Answer, Call, Known, Sent, Stall, What};
 pub use payload::{payload, tag_of};
 pub use plan::{Kind, Plan};
 pub use run::{Report, run};

@@ -162,7 +162,7 @@ impl Port<'_> {
         tokio::select! {
             biased;
             () = node.process.died() => Answer::Lost,
-            answer = call => match answer {
+            answer = node.tasks.serve(call) => match answer {
                 Ok(answer) => Answer::Done(answer),
                 Err(refusal) => Answer::Refused(refusal),
             },

@@ -25,13 +25,17 @@ pub enum Kind {
     TakeOvers,
     /// Clocks step by up to an hour.
     Clocks,
+    /// A process, or one task of it, stands still for up to 20 s, and then goes on.
+    Stalls,
+    /// Processes start with other sets of shards than those before.
+    Reshards,
     /// All of these faults.
     Everything,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Quiet,
         Self::Tight,
         Self::Rollbacks,
@@ -39,6 +43,8 @@ impl Kind {
         Self::Crashes,
         Self::TakeOvers,
         Self::Clocks,
+        Self::Stalls,
+        Self::Reshards,
         Self::Everything,
     ];
 }
@@ -72,6 +78,8 @@ pub struct Plan {
     pub caller_bug: Option<CallerBug>,
     /// The most bytes of new items that a batch of a shard may carry.
     pub batch_bytes: usize,
+    /// Enqueues with dedupe keys, per mille.
+    pub keys: u32,
     /// Calls after which a client rests for more than a minute, per mille.
     pub rests: u32,
     /// Whether the trace is kept.
@@ -120,6 +128,7 @@ impl Plan {
             store_bug: None,
             caller_bug: None,
             batch_bytes: 4 << 20,
+            keys: 250,
             rests: 0,
             trace: false,
             one_server: false,
@@ -131,6 +140,10 @@ impl Plan {
             plan.tighten(&mut dice);
         }
         plan.rests = if dice.chance(80) { 12 } else { 0 };
+        if kind == Kind::Reshards {
+            plan.shards = dice.within(3, 4) as usize;
+            plan.keys = 600;
+        }
         if seed % 4 < 2 {
             plan.settings.topics_per_turn = 1;
         }
@@ -153,6 +166,7 @@ impl Plan {
         tiny(&mut settings.polls, (1, 4));
         tiny(&mut settings.index_bytes, (2_000, 12_000));
         tiny(&mut self.batch_bytes, (1_500, 12_000));
+        tiny(&mut settings.sweep_rows, (1, 5));
     }
 
     /// Whether no clock steps.
@@ -204,6 +218,13 @@ impl Plan {
             faults.resolve_fails = 400;
             faults.forgets = 200;
             faults.commit_ms = (1, dice.within(2, 200));
+        }
+        if matches!(self.kind, Kind::Stalls | Kind::Everything) {
+            faults.lost_before = faults.lost_before.max(10 * much);
+            faults.lost_after = faults.lost_after.max(15 * much);
+            faults.hangs = faults.hangs.max(15 * much);
+            faults.answer_ms = (0, dice.within(1, 40));
+            faults.reply_ms = (0, dice.within(1, 120));
         }
         if matches!(self.kind, Kind::Crashes) {
             faults.commit_ms = (1, dice.within(2, 40));

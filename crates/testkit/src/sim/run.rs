@@ -113,11 +113,14 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
     let deaths = std::mem::take(&mut *world.deaths.lock().unwrap_or_else(PoisonError::into_inner));
     let stops = std::mem::take(&mut *world.stops.lock().unwrap_or_else(PoisonError::into_inner));
     let told = std::mem::take(&mut *world.told.lock().unwrap_or_else(PoisonError::into_inner));
+    let stalls = std::mem::take(&mut *world.stalls.lock().unwrap_or_else(PoisonError::into_inner));
+    let configured = world.nodes().iter().map(|node| node.shards.clone()).collect();
     let record = RunRecord {
         exact_time: world.plan.exact_time(),
         strict: world.plan.strict_order(),
         healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
-        stalls: false,
+        stalls,
+        configured,
         settings: world.plan.settings.clone(),
         calls,
         shards,

@@ -1,9 +1,11 @@
-//! The tasks of a simulated process. They end with it, at whatever they await.
+//! The tasks of a simulated process. They end with it, at whatever they await, and may stand still for a
+//! while, as under SIGSTOP.
 
 use std::{
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    task::{Context, Poll},
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, Waker},
 };
 
 use forebay_engine::{Task, TaskName, Tasks};
@@ -11,6 +13,15 @@ use tokio::task::AbortHandle;
 
 /// Where a task is kept, until it has ended.
 type Place = Mutex<Option<Task>>;
+
+/// What stands still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Still {
+    /// The whole process, with the calls in progress.
+    Process,
+    /// One task.
+    Task(TaskName),
+}
 
 /// The tasks of one process. Clones are the same.
 #[derive(Clone, Default)]
@@ -23,6 +34,10 @@ struct Running {
     places: Vec<(Weak<Place>, AbortHandle)>,
     /// How many places are kept before those that are gone are looked for.
     looked_for_at: usize,
+    /// What stands still.
+    still: Vec<Still>,
+    /// What is to run again once nothing does.
+    held: Vec<Waker>,
 }
 
 impl ProcessTasks {
@@ -30,22 +45,68 @@ impl ProcessTasks {
     pub fn end(&self) {
         let places = std::mem::take(&mut self.lock().places);
         for (place, handle) in places {
-            let task = place.upgrade().and_then(|place| take(&place));
+            let task =
+                place.upgrade().and_then(|place| place.lock().unwrap_or_else(PoisonError::into_inner).take());
             // Without the lock: what a task drops may start, end or wake others.
             drop(task);
             handle.abort();
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Running> {
+    /// Lets something stand still.
+    pub fn stand_still(&self, what: Still) {
+        self.lock().still.push(what);
+    }
+
+    /// Lets everything go on.
+    pub fn go_on(&self) {
+        let held = {
+            let running = &mut *self.lock();
+            running.still.clear();
+            std::mem::take(&mut running.held)
+        };
+        held.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the whole process stands still.
+    pub fn is_still(&self) -> bool {
+        self.lock().still.contains(&Still::Process)
+    }
+
+    /// Does a part of a call that belongs to the process.
+    pub async fn serve<T>(&self, call: impl Future<Output = T>) -> T {
+        let mut call = pin!(call);
+        poll_fn(|context| match self.holds(None, context) {
+            true => Poll::Pending,
+            false => call.as_mut().poll(context),
+        })
+        .await
+    }
+
+    /// Whether it must not run now. Then it is woken later.
+    fn holds(&self, task: Option<TaskName>, context: &Context<'_>) -> bool {
+        let running = &mut *self.lock();
+        let stands = |still: &Still| match still {
+            Still::Process => true,
+            Still::Task(name) => task == Some(*name),
+        };
+        let holds = running.still.iter().any(stands);
+        if holds {
+            running.held.push(context.waker().clone());
+        }
+        holds
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Running> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Tasks for ProcessTasks {
-    fn start(&self, _name: TaskName, task: Task) -> AbortHandle {
+    fn start(&self, name: TaskName, task: Task) -> AbortHandle {
         let place = Arc::new(Mutex::new(Some(task)));
-        let handle = tokio::spawn(Placed(place.clone())).abort_handle();
+        let placed = Placed { tasks: self.clone(), name, place: place.clone() };
+        let handle = tokio::spawn(placed).abort_handle();
         let running = &mut *self.lock();
         if running.places.len() >= running.looked_for_at {
             running.places.retain(|(place, _)| place.strong_count() > 0);
@@ -57,24 +118,33 @@ impl Tasks for ProcessTasks {
 }
 
 /// A task in its place.
-struct Placed(Arc<Place>);
+struct Placed {
+    /// All tasks of its process.
+    tasks: ProcessTasks,
+    /// Which one it is.
+    name: TaskName,
+    /// Where it is kept.
+    place: Arc<Place>,
+}
 
 impl Future for Placed {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.tasks.holds(Some(self.name), context) {
+            return Poll::Pending;
+        }
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         place.as_mut().map_or(Poll::Ready(()), |task| task.as_mut().poll(context))
     }
 }
 
-fn take(place: &Place) -> Option<Task> {
-    place.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
 #[cfg(test)]
 mod tests {
-    use tokio::sync::oneshot;
+    use std::time::Duration;
+
+    use forebay_types::ShardId;
+    use tokio::sync::{mpsc, oneshot};
 
     use super::*;
 
@@ -97,5 +167,33 @@ mod tests {
         for mut end in ends {
             assert_eq!(end.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_stands_still_goes_on_where_it_was() {
+        let tasks = ProcessTasks::default();
+        let (sender, mut ticks) = mpsc::unbounded_channel();
+        for shard in [1, 2] {
+            let sender = sender.clone();
+            let ticks = async move {
+                for tick in 0..3 {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    let _ = sender.send((shard, tick));
+                }
+            };
+            tasks.start(TaskName::Shard(ShardId(shard)), Box::pin(ticks));
+        }
+        drop(sender);
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        tasks.stand_still(Still::Task(TaskName::Shard(ShardId(1))));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        tasks.stand_still(Still::Process);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        tasks.go_on();
+        let mut seen = Vec::new();
+        while let Some(tick) = ticks.recv().await {
+            seen.push(tick);
+        }
+        assert_eq!(seen, [(1, 0), (2, 0), (2, 1), (1, 1), (2, 2), (1, 2)]);
     }
 }

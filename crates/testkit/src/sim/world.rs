@@ -12,9 +12,9 @@ use forebay_types::{Clock, Receipt, ShardId, Timestamp};
 
 use super::{
     clock::SimClock,
-    history::{Call, Sent},
+    history::{Call, Sent, Stall},
     plan::Plan,
-    tasks::ProcessTasks,
+    tasks::{ProcessTasks, Still},
 };
 use crate::fake::{Db, Dice, FakeShard, Journal, Life, Moment, Process};
 
@@ -29,7 +29,9 @@ pub struct Node {
     /// The engine.
     pub engine: Engine,
     /// The engine's tasks.
-    tasks: ProcessTasks,
+    pub tasks: ProcessTasks,
+    /// The shards that it was configured with.
+    pub shards: Vec<ShardId>,
     /// Its clocks.
     pub clock: Arc<SimClock>,
     /// Its `host:port`.
@@ -69,10 +71,14 @@ pub struct World {
     pub stops: Mutex<Vec<(usize, Moment, Moment)>>,
     /// Processes that were told to stop, and when.
     pub told: Mutex<Vec<(usize, Moment)>>,
+    /// What stood still, and for how long.
+    pub stalls: Mutex<Vec<Stall>>,
     /// Violations that the run itself noticed.
     pub violations: Mutex<Vec<(&'static str, String)>>,
     /// Every process so far.
     nodes: Arc<Mutex<Vec<Node>>>,
+    /// The shards with which a new process is configured.
+    configured: Mutex<Vec<ShardId>>,
 }
 
 impl World {
@@ -94,6 +100,7 @@ impl World {
                 state.server = "memory".to_owned();
             }
         }
+        let configured = Mutex::new(dbs.iter().map(|db| db.id).collect());
         Self {
             plan,
             journal,
@@ -103,8 +110,10 @@ impl World {
             deaths: Mutex::default(),
             stops: Mutex::default(),
             told: Mutex::default(),
+            stalls: Mutex::default(),
             violations: Mutex::default(),
             nodes: Arc::default(),
+            configured,
         }
     }
 
@@ -114,11 +123,12 @@ impl World {
         let process = Process::new(number);
         let address = format!("node{number}:7420");
         let clock = Arc::new(SimClock::new(self.journal.clone(), clock_offset));
-        let shards = self.dbs.iter().map(|db| {
+        let configured = self.configured();
+        let shards = self.dbs.iter().filter(|db| configured.contains(&db.id)).map(|db| {
             let shard: Arc<dyn Shard> = Arc::new(FakeShard::new(db.clone(), process.clone()));
             (db.id, shard)
         });
-        self.journal.note(format_args!("process {number} starts"));
+        self.journal.note(format_args!("process {number} starts with shards {configured:?}"));
         let tasks = ProcessTasks::default();
         let engine = Engine::start_on(
             Arc::new(tasks.clone()),
@@ -129,7 +139,7 @@ impl World {
             Arc::new(SimPeers(self.nodes.clone())),
             seed,
         );
-        let node = Node { process, engine, tasks, clock, address };
+        let node = Node { process, engine, tasks, shards: configured, clock, address };
         self.nodes().push(node.clone());
         node
     }
@@ -140,6 +150,35 @@ impl World {
         self.deaths.lock().unwrap_or_else(PoisonError::into_inner).push((node.process.number, moment));
         node.process.set(Life::Dead);
         node.tasks.end();
+    }
+
+    /// The shards with which a new process is configured.
+    pub fn configured(&self) -> Vec<ShardId> {
+        self.configured.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on, new processes are configured with these shards.
+    pub fn configure(&self, shards: Vec<ShardId>) {
+        *self.configured.lock().unwrap_or_else(PoisonError::into_inner) = shards;
+    }
+
+    /// Lets parts of a process stand still.
+    pub fn stand_still(&self, node: &Node, what: &[Still]) {
+        let process = node.process.number;
+        let begin = self.journal.note(format_args!("process {process}: {what:?} stand still"));
+        what.iter().for_each(|still| node.tasks.stand_still(*still));
+        let stall = Stall { process, whole: what.contains(&Still::Process), begin, end: None };
+        self.stalls.lock().unwrap_or_else(PoisonError::into_inner).push(stall);
+    }
+
+    /// Lets a process go on.
+    pub fn go_on(&self, node: &Node) {
+        let process = node.process.number;
+        let end = self.journal.note(format_args!("process {process} goes on"));
+        let stalls = &mut *self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = stalls.iter_mut().filter(|stall| stall.process == process && stall.end.is_none());
+        open.for_each(|stall| stall.end = Some(end));
+        node.tasks.go_on();
     }
 
     /// Every process so far.
@@ -188,7 +227,8 @@ impl Peers for SimPeers {
     async fn answers(&self, address: &str) -> bool {
         let answers = {
             let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            nodes.iter().any(|node| node.address == address && node.process.life() == Life::Running)
+            let runs = |node: &Node| node.process.life() == Life::Running && !node.tasks.is_still();
+            nodes.iter().any(|node| node.address == address && runs(node))
         };
         let span = if answers { 1 } else { 500 };
         tokio::time::sleep(Duration::from_millis(span)).await;

@@ -44,7 +44,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
             found.push(("LEASE-EXCLUSIVE", format!("{name} was delivered twice")));
         }
         match items.by_id.get(&id) {
-            Some(item) => before(call, delivered, item, items, &name, found),
+            Some(item) => before(record, call, delivered, item, items, &name, found),
             None => found.push(("NO-PHANTOM", format!("{name} was never stored"))),
         }
     }
@@ -111,6 +111,7 @@ fn phantom(
 
 /// A delivery's lease or removal is committed during the call, and the lease is still open at its end.
 fn before(
+    record: &RunRecord,
     call: &Call,
     delivered: &Delivered,
     item: &Item,
@@ -142,7 +143,8 @@ fn before(
     if told != (lease.entry.delivery(), lease.entry.delivery(), Some(lease.entry.deadline)) {
         found.push(("LEASE-EXCLUSIVE", format!("{name} reports {told:?}, its lease is {:?}", lease.entry)));
     }
-    if lease.closed.is_some_and(|closed| item.phases[closed].done.event < call.end.event) {
+    let over = lease.closed.is_some_and(|closed| item.phases[closed].done.event < call.end.event);
+    if over && !record.stood_still(call) {
         found.push(("LEASE-EXCLUSIVE", format!("{name} was delivered after the end of its lease")));
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
     for call in &record.calls {
         let What::Dequeue { call: asked, answer: Answer::Done(delivered) } = &call.what else { continue };
-        if !delivered.is_empty() {
+        if !delivered.is_empty() || beside_lost(record, call) {
             continue;
         }
         for item in items.by_id.values() {
@@ -78,6 +78,15 @@ pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
             }
         }
     }
+}
+
+/// Whether a poll was under way whose process died: it may have reserved the items.
+fn beside_lost(record: &RunRecord, call: &Call) -> bool {
+    record.calls.iter().any(|other| {
+        let lost = matches!(&other.what, What::Dequeue { answer: Answer::Lost, .. });
+        let beside = other.start.event < call.end.event && other.end.event > call.start.event;
+        lost && beside && other.process == call.process && other.namespace == call.namespace
+    })
 }
 
 /// Whether the node had owned the item's shard long enough to have read its items.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     fake::Moment,
-    sim::history::{Call, What},
+    sim::history::{Call, Sent, What},
 };
 
 /// Items of one topic and priority in one shard are in order, whoever owned it.
@@ -28,12 +28,21 @@ struct Enqueued {
 
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
     let mut queues: HashMap<Queue<'_>, Vec<Enqueued>> = HashMap::new();
+    let first_sent = first_sent(record);
     for call in &record.calls {
-        let What::Enqueue { items: sent, answer, .. } = &call.what else { continue };
-        for (index, sent) in sent.iter().enumerate() {
+        let What::Enqueue { items: members, answer, .. } = &call.what else { continue };
+        for (index, sent) in members.iter().enumerate() {
+            // Ranks of a shard that is ahead are raised in the order of its batches, and an item waits for
+            // one with its key that comes before it.
+            if !record.exact_time && waits_for_key(&members[..index], sent) {
+                continue;
+            }
             let Some(Ok(done)) = answer.member(index) else { continue };
             let Some(item) = items.by_id.get(&done.id) else { continue };
-            if done.duplicate || sent.schedule != Schedule::Now || !stored_during(item, call) {
+            // What an earlier call had sent too may be stored by that one, while this one waits for it.
+            let repeated = first_sent.get(&sent.tag) != Some(&call.start.event);
+            let due_now = sent.schedule == Schedule::Now && stored_during(item, call);
+            if done.duplicate || repeated || !due_now {
                 continue;
             }
             let Some(first) = item.phases.first().filter(|first| first.location == Location::Ready) else {
@@ -56,6 +65,24 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
         queue.sort_unstable_by_key(|item| (item.start.event, item.index));
         in_order(queue, found);
     }
+}
+
+/// The call that was the first to send each item.
+fn first_sent(record: &RunRecord) -> HashMap<u64, u64> {
+    let mut first = HashMap::new();
+    for call in &record.calls {
+        let What::Enqueue { items, .. } = &call.what else { continue };
+        for sent in items {
+            let start = first.entry(sent.tag).or_insert(u64::MAX);
+            *start = call.start.event.min(*start);
+        }
+    }
+    first
+}
+
+/// Whether an earlier item of the call has the same key.
+fn waits_for_key(before: &[Sent], sent: &Sent) -> bool {
+    sent.dedupe_key.is_some() && before.iter().any(|other| other.dedupe_key == sent.dedupe_key)
 }
 
 /// A repeated call is answered with what an earlier one stored.

@@ -5,7 +5,7 @@ use forebay_types::ShardId;
 
 use crate::{
     fake::{Committed, Moment, TakenOver},
-    sim::history::Call,
+    sim::history::{Call, Stall},
 };
 
 /// A broken invariant: its name and a sentence.
@@ -31,8 +31,10 @@ pub struct RunRecord {
     pub strict: bool,
     /// No shard failed or was slow. Processes may have died.
     pub healthy: bool,
-    /// Tasks of an engine stood still for a while.
-    pub stalls: bool,
+    /// Tasks that stood still for a while.
+    pub stalls: Vec<Stall>,
+    /// The shards with which each process was configured, from the first process on.
+    pub configured: Vec<Vec<ShardId>>,
     /// The engines' settings.
     pub settings: Settings,
     /// Every call.
@@ -45,4 +47,15 @@ pub struct RunRecord {
     pub stops: Vec<(usize, Moment, Moment)>,
     /// Processes that were told to stop, and when.
     pub told: Vec<(usize, Moment)>,
+}
+
+impl RunRecord {
+    /// Whether the process of a call stood still during it. Then its answer may have been late for long.
+    pub fn stood_still(&self, call: &Call) -> bool {
+        self.stalls.iter().any(|stall| {
+            let ended = stall.end.is_some_and(|end| end.event < call.start.event);
+            let begun = stall.begin.event < call.end.event;
+            stall.whole && stall.process == call.process && begun && !ended
+        })
+    }
 }

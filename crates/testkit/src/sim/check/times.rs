@@ -40,7 +40,8 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
     for (call, delivered) in deliveries::all(record) {
         let What::Dequeue { call: asked, .. } = &call.what else { continue };
-        if delivered.expires_at.is_some_and(|end| end <= call.end.at) {
+        let over = delivered.expires_at.is_some_and(|end| end <= call.end.at);
+        if over && !record.stood_still(call) {
             found.push(("TIME", format!("{} was delivered after its end", delivered.id)));
         }
         let Some(end) = delivered.lease_expires_at else { continue };
