@@ -11,6 +11,7 @@ use std::{
 
 use forebay_engine::{
     BreakerPhase, Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Settings, Settled,
+    ShardState,
 };
 use forebay_store::ErrorClass;
 use forebay_testkit::{
@@ -84,9 +85,14 @@ impl Queue {
 
     /// Waits until the shard was taken over so many times.
     async fn wait_for_owners(&self, count: usize) {
-        while self.db.lock().owners.len() < count {
+        while self.db.lock().owners.len() < count || !self.owns().await {
             sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// Whether the engine knows that it owns the shard.
+    async fn owns(&self) -> bool {
+        self.engine.status().await.unwrap().shards[0].state == ShardState::Owned
     }
 }
 

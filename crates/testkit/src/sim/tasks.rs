@@ -9,10 +9,13 @@ use std::{
 };
 
 use forebay_engine::{Task, TaskName, Tasks};
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::Instant};
 
 /// Where a task is kept, until it has ended.
 type Place = Mutex<Option<Task>>;
+
+/// So often the tasks of a process may run while no time passes.
+const RUNS_AT_ONCE_MAX: u32 = 200_000;
 
 /// What stands still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,8 @@ struct Running {
     still: Vec<Still>,
     /// What is to run again once nothing does.
     held: Vec<Waker>,
+    /// How often tasks ran at one time, and at which.
+    runs: Option<(Instant, u32)>,
 }
 
 impl ProcessTasks {
@@ -91,6 +96,13 @@ impl ProcessTasks {
             Still::Task(name) => task == Some(*name),
         };
         let holds = running.still.iter().any(stands);
+        if task.is_some() {
+            let now = Instant::now();
+            let runs = running.runs.filter(|(at, _)| *at == now).map_or(1, |(_, runs)| runs + 1);
+            running.runs = Some((now, runs));
+            // Otherwise the run would never end.
+            assert!(runs < RUNS_AT_ONCE_MAX, "the tasks of a process run without end, and no time passes");
+        }
         if holds {
             running.held.push(context.waker().clone());
         }
