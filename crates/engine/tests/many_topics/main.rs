@@ -2,7 +2,6 @@
 //! them.
 
 mod active;
-mod memory;
 mod status;
 mod store;
 mod take_over;

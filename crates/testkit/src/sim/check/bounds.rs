@@ -163,9 +163,10 @@ fn justified(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
         return;
     }
     let same_verb = |other: &&Call| std::mem::discriminant(&other.what) == std::mem::discriminant(&call.what);
-    // The last answers of an instant may be on their way.
+    // Of things that happen in one instant nobody knows the order, and its last answers may be on their way.
     let others = record.calls.iter().filter(|other| {
-        other.start.event < call.start.event
+        other.start.event != call.start.event
+            && other.start.at <= call.start.at
             && other.end.at >= call.start.at
             && other.what.refusal().is_none()
     });

@@ -62,7 +62,7 @@ pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     let takers: Takers = takers.map(|(call, one)| ((one.id, one.attempt), call.start.event)).collect();
     for call in &record.calls {
         let What::Dequeue { call: asked, answer: Answer::Done(delivered) } = &call.what else { continue };
-        if !delivered.is_empty() || beside_lost(record, call) {
+        if !delivered.is_empty() || beside_lost(record, call) || was_stopping(record, call) {
             continue;
         }
         for item in items.by_id.values() {
@@ -87,6 +87,11 @@ fn beside_lost(record: &RunRecord, call: &Call) -> bool {
         let beside = other.start.event < call.end.event && other.end.event > call.start.event;
         lost && beside && other.process == call.process && other.namespace == call.namespace
     })
+}
+
+/// Whether the process had been told to stop: it answers polls empty then, also while it still reads heads.
+fn was_stopping(record: &RunRecord, call: &Call) -> bool {
+    record.told.iter().any(|(process, told)| *process == call.process && told.event < call.end.event)
 }
 
 /// Whether the node had owned the item's shard long enough to have read its items.
