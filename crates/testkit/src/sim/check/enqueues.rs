@@ -108,14 +108,15 @@ fn told_as_failed(members: &[Member<'_>], items: &Items, found: &mut Vec<Finding
     }
 }
 
-/// A dedupe key or a request stores one item within its window. Without either, a call stores one item.
+/// A dedupe key or a request stores one item within its window, which counts from the time of the batch: that
+/// may be committed much later. Without either, a call stores one item.
 fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut Vec<Finding>) {
     // Clocks may run slightly slow or fast, and windows end at whole seconds.
     let window = (record.settings.dedupe_window * 8 / 10).saturating_sub(Duration::from_secs(2));
     for (tag, ids) in &items.by_tag {
         let mut times: Vec<Timestamp> = Vec::new();
         for id in ids {
-            times.extend(items.by_id[id].inserted().map(|moment| moment.at));
+            times.extend(items.by_id[id].phases.first().map(|phase| phase.time));
         }
         close_together(&format!("#{tag} ({ids:?})"), times, window, found);
     }
@@ -131,7 +132,7 @@ fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut V
         }
     }
     for ((_, key), ids) in &keys {
-        let times = ids.iter().filter_map(|id| items.by_id[id].inserted()).map(|moment| moment.at);
+        let times = ids.iter().filter_map(|id| items.by_id[id].phases.first()).map(|phase| phase.time);
         close_together(&format!("key {key} ({ids:?})"), times.collect(), window, found);
     }
     for member in members.iter().filter(|member| member.duplicate) {

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use forebay_types::State;
+
 use super::{
     items::{Items, Phase},
     record::{Finding, RunRecord},
@@ -30,7 +32,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-/// Whether the batch ended a delivery because its lease ran out. Such an item is due since the lease's end.
+/// Whether the batch ended a delivery because its lease ran out. Such an item is ready since the lease's end.
 fn timed_out(phase: &Phase) -> bool {
     let mut closed = phase.changes.iter().filter_map(|change| match change {
         Change::Closed(entry) => Some(entry.deadline),
@@ -38,7 +40,9 @@ fn timed_out(phase: &Phase) -> bool {
     });
     closed.any(|deadline| {
         phase.changes.iter().any(|change| match change {
-            Change::Requeued(requeue) => requeue.rank == deadline.as_micros(),
+            Change::Requeued(requeue) => {
+                requeue.state == State::Ready && requeue.rank == deadline.as_micros()
+            }
             Change::DeadLettered(letter) => letter.reason == "lease ended",
             _ => false,
         })
