@@ -18,12 +18,14 @@ pub(crate) struct Head {
     pub item: ItemId,
     /// Where it is.
     pub part: TopicPart,
+    /// Bytes of its body.
+    pub bytes: usize,
 }
 
 /// The best deliverable item of a topic in one shard that takes part in the merge.
 pub(crate) fn head(slots: &mut Slots, part: TopicPart, moment: Moment) -> Option<Head> {
     let id = slots[part.shard].id;
-    let key = slots.merged_mut(part.shard)?.shard.head(part.topic, moment)?;
+    let (key, bytes) = slots.merged_mut(part.shard)?.shard.head(part.topic, moment)?;
     let item = ItemId { shard: id, seq: key.seq };
-    Some(Head { priority: key.priority, rank: key.rank, item, part })
+    Some(Head { priority: key.priority, rank: key.rank, item, part, bytes })
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use forebay_types::{Monotonic, Refusal, TopicName};
+use rustc_hash::FxHashMap;
 
 use super::{
     head::{Head, head},
@@ -90,17 +91,23 @@ fn pick_topic(
     let mut heads: BinaryHeap<Reverse<Head>> =
         parts.into_iter().filter_map(|part| head(slots, part, moment)).map(Reverse).collect();
     let mut wanted = demand.max_items;
+    // Of each shard, how many items may be leased before that is to be asked again.
+    let mut rooms: FxHashMap<ShardIndex, usize> = FxHashMap::default();
     while wanted > 0
-        && let Some(Reverse(Head { part, .. })) = heads.pop()
+        && let Some(Reverse(Head { part, bytes, .. })) = heads.pop()
     {
         let Some(holding) = slots.merged_mut(part.shard) else { continue };
         let shard = &mut holding.shard;
-        if let Some(refusal) = shard.lease_refusal(part.topic, 1, moment.at) {
-            // The others may have room.
-            picked.refusal = Some(refusal);
-            continue;
+        let room = rooms.entry(part.shard).or_default();
+        if *room == 0 {
+            if let Some(refusal) = shard.lease_refusal(part.topic, 1, moment.at) {
+                // The others may have room.
+                picked.refusal = Some(refusal);
+                continue;
+            }
+            *room = shard.lease_room(part.topic).max(1);
         }
-        let bytes = shard.head_bytes(part.topic);
+        *room -= 1;
         if picked.count > 0 && picked.bytes + bytes > max_bytes && !on(Bug::MaxBytesIgnored) {
             picked.full = true;
             return;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use forebay_types::Namespace;
 use rustc_hash::FxHashMap;
 
-use super::work::{Cost, Work};
+use super::work::{Cost, Full, Work};
 
 /// Rows that the credit of one turn pays, at most: what is cut at the end of a turn should not be in crumbs.
 const TURN_ROWS_MAX: usize = 32;
@@ -51,15 +51,6 @@ pub(crate) struct FairQueue<T> {
     quantum: i64,
 }
 
-/// Why no more work of a tenant may wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Full {
-    /// The tenant has its share.
-    Tenant,
-    /// All tenants together have as much as may be.
-    All,
-}
-
 /// Work that was taken out.
 pub(crate) struct Turn<T> {
     /// The work.
@@ -90,6 +81,11 @@ impl<T: Work> FairQueue<T> {
 
     pub fn is_empty(&self) -> bool {
         self.active == 0
+    }
+
+    /// How many tenants have something waiting.
+    pub fn tenants(&self) -> usize {
+        self.active
     }
 
     /// How much work of a tenant waits.

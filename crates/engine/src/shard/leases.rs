@@ -74,13 +74,15 @@ impl Leases {
         self.rows.insert(row.id, Row { row, open });
     }
 
-    /// A delivery ended; the end is committed.
-    pub fn close(&mut self, seq: Seq) {
+    /// A delivery ended; the end is committed. Returns its topic.
+    pub fn close(&mut self, seq: Seq) -> Option<TopicId> {
         let Some(LeasePosition { row: id, position }) = self.positions.remove(&seq) else {
-            return broken("a delivery that ends is open");
+            broken("a delivery that ends is open");
+            return None;
         };
         let Some(row) = self.rows.get_mut(&id) else {
-            return broken("an open delivery has its row");
+            broken("an open delivery has its row");
+            return None;
         };
         row.row.open[position] = false;
         row.open -= 1;
@@ -98,6 +100,7 @@ impl Leases {
                 self.per_topic.remove(&topic);
             }
         }
+        Some(topic)
     }
 
     /// The end of a delivery can't be stored: it is tried again after `deadline`. The store has the old one.

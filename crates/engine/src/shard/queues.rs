@@ -7,9 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::{
     OwnedShard,
-    fair_queue::Full,
     in_flight::{InFlight, Leased, Planned},
-    work::{ReservedItem, Restore, SettleKind, SettleRequest, ShardEnqueue, ShardLease},
+    work::{Full, ReservedItem, Restore, SettleKind, SettleRequest, ShardEnqueue, ShardLease},
 };
 use crate::api::{NackAction, RETRY_AFTER, Settings};
 

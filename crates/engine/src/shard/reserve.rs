@@ -2,7 +2,13 @@
 
 use forebay_types::{Key, Monotonic, Reason, Refusal, Seq, TopicId};
 
-use super::{OwnedShard, budget::disk_full, disk_room::Need, ready::item::ReadyItem, work::ReservedItem};
+use super::{
+    OwnedShard,
+    budget::disk_full,
+    disk_room::Need,
+    ready::item::ReadyItem,
+    work::{LEASE_BYTES, ReservedItem},
+};
 use crate::{
     api::{RETRY_AFTER, Settings},
     clock::Moment,
@@ -10,24 +16,17 @@ use crate::{
 };
 
 impl OwnedShard {
-    /// The best deliverable item of a topic, as far as it is known. Expired items leave the window; the
-    /// expiry sweep takes them out of the store.
-    pub fn head(&mut self, topic: TopicId, node: Moment) -> Option<Key> {
+    /// The best deliverable item of a topic, as far as it is known, and the bytes of its body. Expired items
+    /// leave the window; the expiry sweep takes them out of the store.
+    pub fn head(&mut self, topic: TopicId, node: Moment) -> Option<(Key, usize)> {
         let now = self.time.moment(node).now;
         loop {
-            let (key, expired) =
-                self.topics.get(topic)?.window().first().map(|(key, item)| (key, item.is_expired(now)))?;
-            if !expired {
-                return Some(key);
+            let (key, item) = self.topics.get(topic)?.window().first()?;
+            if !item.is_expired(now) {
+                return Some((key, item.bytes as usize));
             }
             self.topics.with_window(topic, |window| window.pop());
         }
-    }
-
-    /// Bytes of the head's body.
-    pub fn head_bytes(&self, topic: TopicId) -> usize {
-        let head = self.topics.get(topic).and_then(|topic| topic.window().first());
-        head.map_or(0, |(_, item)| item.bytes as usize)
     }
 
     /// Why no `more` items of a topic can be leased, if so: a full disk, the limits on leased items of the
@@ -42,6 +41,25 @@ impl OwnedShard {
     /// The same for a topic that is new to the shard.
     pub fn new_topic_lease_refusal(&self, namespace: &str, more: usize, at: Monotonic) -> Option<Refusal> {
         self.lease_refusal_of(namespace, 0, more, at)
+    }
+
+    /// How many items of a topic can be leased at least, once [`OwnedShard::lease_refusal`] allows one. To
+    /// ask for each item would cost more than to lease it.
+    pub fn lease_room(&self, topic: TopicId) -> usize {
+        let Some(state) = self.topics.get(topic) else { return 0 };
+        let Settings { limits, admit_shard_bytes, .. } = &*self.settings;
+        let (namespace, tenant) = (&state.name.namespace, self.tenants.of(&state.name.namespace));
+        let most = limits.answer_bytes_max.max(*admit_shard_bytes);
+        let of_tenant = tenant.reserved_bytes + self.restores.bytes_of(namespace);
+        let of_all = self.tenants.reserved_bytes() + self.restores.sum().bytes;
+        let free = most.saturating_sub(of_tenant).min((2 * most).saturating_sub(of_all));
+        let rooms = [
+            limits.leased_per_topic.saturating_sub(self.leases.of_topic(topic) + state.reserved),
+            limits.leased_per_tenant.saturating_sub(tenant.leased + tenant.reserved),
+            limits.leased_per_shard.saturating_sub(self.leases.len() + self.reserved.len()),
+            free / (limits.body_bytes() + LEASE_BYTES),
+        ];
+        rooms.into_iter().min().unwrap_or_default()
     }
 
     /// Of a topic with so many leased and reserved items.
@@ -74,7 +92,10 @@ impl OwnedShard {
         // An answer of the greatest size is always possible.
         let most = limits.answer_bytes_max.max(*admit_shard_bytes);
         // What nobody received waits for room on the disk, however long that takes. No more comes to it.
-        let returning = (self.restores.bytes_of(namespace), self.restores.sum().bytes);
+        let returning = match self.restores.is_empty() {
+            true => (0, 0),
+            false => (self.restores.bytes_of(namespace), self.restores.sum().bytes),
+        };
         let bytes = [
             (tenant.reserved_bytes + returning.0, most, "of the namespace"),
             (self.tenants.reserved_bytes() + returning.1, 2 * most, "of all namespaces"),

@@ -66,7 +66,10 @@ impl Tenants {
     }
 
     fn entry(&mut self, namespace: &Namespace) -> &mut Held {
-        self.by_name.entry(namespace.clone()).or_default()
+        if !self.by_name.contains_key(namespace) {
+            self.by_name.insert(namespace.clone(), Held::default());
+        }
+        self.by_name.get_mut(namespace).expect("it was just looked for")
     }
 
     /// A tenant holds less. One that holds nothing is forgotten.

@@ -15,6 +15,15 @@ const SETTLE_BYTES: usize = 256;
 /// What an item on its way to a lease takes beside its body.
 pub(super) const LEASE_BYTES: usize = 192;
 
+/// Why no more work of a tenant may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The tenant has its share.
+    Tenant,
+    /// All tenants together have as much as may be.
+    All,
+}
+
 /// Work that waits for a batch.
 pub(crate) trait Work {
     /// The tenant.

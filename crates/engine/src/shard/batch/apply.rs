@@ -98,10 +98,9 @@ impl OwnedShard {
 
     /// A delivery is over, or begins anew in another lease row.
     fn close_delivery(&mut self, seq: Seq) {
-        if let Some(topic) = self.leases.get(seq).and_then(|entry| self.topics.get(entry.topic)) {
+        if let Some(topic) = self.leases.close(seq).and_then(|topic| self.topics.get(topic)) {
             self.tenants.ended(&topic.name.namespace);
         }
-        self.leases.close(seq);
     }
 
     /// Applies one thing that the batch did, but for ends of deliveries.

@@ -32,7 +32,8 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, rows: usize) {
     builder.shard.settles.begin(rows.saturating_sub(builder.rows));
     while builder.rows < rows {
         let Some(Turn { work: request, .. }) = builder.shard.settles.pop(|_| true) else { break };
-        let held_back = builder.shard.need_of(&request, builder.moment.now) > builder.allowed;
+        let held_back = builder.allowed < Need::Items
+            && builder.shard.need_of(&request, builder.moment.now) > builder.allowed;
         if held_back {
             deferred.push(request);
         } else if builder.claims.contains(request.receipt.item.seq) {

@@ -25,6 +25,11 @@ pub(super) enum Class {
 
 /// How many classes there are, with the page.
 const CLASSES: usize = 6;
+/// How the classes share the rows where several tenants enqueue: evenly.
+const EVEN: [usize; CLASSES] = [1; CLASSES];
+/// And where one does. What empties the queue comes before what fills it: as long as consumers keep up, new
+/// items meet polls that wait, and take one commit instead of two.
+const DRAINING: [usize; CLASSES] = [2, 2, 2, 2, 1, 2];
 
 /// How many rows of the batch are for each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +55,8 @@ impl Shares {
         // Where not every class has a row, they take turns from batch to batch.
         let first = (builder.batch.number % CLASSES as u64) as usize;
         let rows = builder.rows_max.saturating_sub(builder.rows);
-        let shares = split(rows, wanted, first);
+        let weights = if shard.enqueues.tenants() > 1 { EVEN } else { DRAINING };
+        let shares = split(rows, wanted, weights, first);
         let mine = shares[Class::Enqueue as usize];
         let OwnedShard { enqueues, long_calls_owe, .. } = &mut *builder.shard;
         enqueues.begin(mine);
@@ -66,7 +72,7 @@ impl Shares {
         }
         builder.shard.long_calls_owe = long;
         let rest = rows.saturating_sub(long).max(rows / 8).max(CLASSES);
-        Self { rows: split(rest, wanted, first), long_call: true }
+        Self { rows: split(rest, wanted, weights, first), long_call: true }
     }
 
     /// How many rows the batch may have once this class is added: the shares up to here. So what an earlier
@@ -76,19 +82,21 @@ impl Shares {
     }
 }
 
-/// Splits rows among those who want some: as evenly as can be, and all of them if there are enough. `first`
-/// comes first where some remain.
-fn split(rows: usize, wanted: [usize; CLASSES], first: usize) -> [usize; CLASSES] {
+/// Splits rows among those who want some: by weight, and all of them if there are enough. `first` comes first
+/// where some remain.
+fn split(rows: usize, wanted: [usize; CLASSES], weights: [usize; CLASSES], first: usize) -> [usize; CLASSES] {
     let mut shares = [0; CLASSES];
     let mut left = rows;
     while left > 0 {
-        let open = (0..CLASSES).filter(|class| shares[*class] < wanted[*class]).count();
-        if open == 0 {
+        let open = (0..CLASSES).filter(|class| shares[*class] < wanted[*class]);
+        let weight: usize = open.map(|class| weights[class]).sum();
+        if weight == 0 {
             break;
         }
-        let each = (left / open).max(1);
+        let unit = left / weight;
         for class in (first..CLASSES).chain(0..first) {
-            let more = each.min(wanted[class] - shares[class]).min(left);
+            let mine = (unit * weights[class]).max(1);
+            let more = mine.min(wanted[class] - shares[class]).min(left);
             shares[class] += more;
             left -= more;
         }
@@ -102,18 +110,20 @@ mod tests {
 
     #[test]
     fn one_class_alone_has_the_whole_batch() {
-        assert_eq!(split(1_000, [5_000, 0, 0, 0, 0, 0], 3), [1_000, 0, 0, 0, 0, 0]);
+        assert_eq!(split(1_000, [5_000, 0, 0, 0, 0, 0], EVEN, 3), [1_000, 0, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn who_wants_little_has_it_and_the_rest_is_split_evenly() {
-        assert_eq!(split(1_000, [5_000, 250, 1, 90_000, 2_000, 0], 0), [250, 250, 1, 250, 249, 0]);
-        assert_eq!(split(100, [10, 20, 0, 0, 30, 5], 0), [10, 20, 0, 0, 30, 5]);
+    fn who_wants_little_has_it_and_the_rest_is_split_by_weight() {
+        let wanted = [5_000, 250, 1, 90_000, 2_000, 0];
+        assert_eq!(split(1_000, wanted, EVEN, 0), [250, 250, 1, 250, 249, 0]);
+        assert_eq!(split(1_000, wanted, DRAINING, 0), [300, 250, 1, 299, 150, 0]);
+        assert_eq!(split(100, [10, 20, 0, 0, 30, 5], EVEN, 0), [10, 20, 0, 0, 30, 5]);
     }
 
     #[test]
     fn where_rows_are_few_the_classes_take_turns() {
-        let first = |first| split(1, [9, 0, 0, 9, 9, 0], first).iter().position(|share| *share == 1);
+        let first = |first| split(1, [9, 0, 0, 9, 9, 0], EVEN, first).iter().position(|share| *share == 1);
         assert_eq!([0, 1, 3, 4, 5].map(first), [0, 3, 3, 4, 0].map(Some));
     }
 }
