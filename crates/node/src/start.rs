@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, sync::Arc};
 use forebay_engine::Engine;
 use forebay_types::{Clock, SystemClock};
 use rand::{TryRng as _, rngs::SysRng};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
 
 use crate::{
     config::Config,
@@ -17,6 +17,10 @@ use crate::{
     peers::GrpcPeers,
     shards::{self, DurabilityChecked, UnfitShard},
 };
+
+/// Connections that may wait to be accepted. Where they are too many for that, clients try again only after
+/// seconds, and think meanwhile that they are connected. `net.core.somaxconn` bounds it too.
+const BACKLOG: u32 = 4_096;
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -108,9 +112,27 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
 /// Binds an address; returns the real one too, since the configured port may be 0.
 async fn listen(address: &str, flag: &'static str) -> Result<(TcpListener, SocketAddr), StartError> {
     let failed = |error| StartError::Bind { address: address.to_owned(), flag, error };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     Ok((listener, bound))
+}
+
+/// Listens at the first address of a name that can be bound.
+async fn bind(address: &str) -> io::Result<TcpListener> {
+    let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+    for address in lookup_host(address).await? {
+        let listen = || {
+            let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            socket.listen(BACKLOG)
+        };
+        match listen() {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// The default of `node.advertise`: the bound address, or the host's name if every address is bound.
