@@ -15,6 +15,23 @@ use crate::{
     planted::{Bug, on},
 };
 
+/// A limit on leases.
+struct Limit {
+    /// What counts against it.
+    held: usize,
+    /// The most that may.
+    most: usize,
+    /// Whose limit it is.
+    whose: &'static str,
+}
+
+impl Limit {
+    /// How much more it allows.
+    fn room(&self) -> usize {
+        self.most.saturating_sub(self.held)
+    }
+}
+
 impl OwnedShard {
     /// The best deliverable item of a topic, as far as it is known, and the bytes of its body. Expired items
     /// leave the window; the expiry sweep takes them out of the store.
@@ -47,19 +64,12 @@ impl OwnedShard {
     /// ask for each item would cost more than to lease it.
     pub fn lease_room(&self, topic: TopicId) -> usize {
         let Some(state) = self.topics.get(topic) else { return 0 };
-        let Settings { limits, admit_shard_bytes, .. } = &*self.settings;
-        let (namespace, tenant) = (&state.name.namespace, self.tenants.of(&state.name.namespace));
-        let most = limits.answer_bytes_max.max(*admit_shard_bytes);
-        let of_tenant = tenant.reserved_bytes + self.restores.bytes_of(namespace);
-        let of_all = self.tenants.reserved_bytes() + self.restores.sum().bytes;
-        let free = most.saturating_sub(of_tenant).min((2 * most).saturating_sub(of_all));
-        let rooms = [
-            limits.leased_per_topic.saturating_sub(self.leases.of_topic(topic) + state.reserved),
-            limits.leased_per_tenant.saturating_sub(tenant.leased + tenant.reserved),
-            limits.leased_per_shard.saturating_sub(self.leases.len() + self.reserved.len()),
-            free / (limits.body_bytes() + LEASE_BYTES),
-        ];
-        rooms.into_iter().min().unwrap_or_default()
+        let of_topic = self.leases.of_topic(topic) + state.reserved;
+        let (items, bytes) = self.lease_limits(&state.name.namespace, of_topic);
+        let most_bytes = self.settings.limits.body_bytes() + LEASE_BYTES;
+        let items = items.iter().map(Limit::room);
+        let bytes = bytes.iter().map(|limit| limit.room() / most_bytes);
+        items.chain(bytes).min().unwrap_or_default()
     }
 
     /// Of a topic with so many leased and reserved items.
@@ -73,39 +83,45 @@ impl OwnedShard {
         if self.disk.allowed(at) < Some(Need::Rows) {
             return Some(disk_full(self.id));
         }
-        let Settings { limits, admit_shard_bytes, .. } = &*self.settings;
-        let tenant = self.tenants.of(namespace);
-        let of_shard = self.leases.len() + self.reserved.len();
-        let leased = [
-            (of_topic, limits.leased_per_topic, "of the topic"),
-            (tenant.leased + tenant.reserved, limits.leased_per_tenant, "of the namespace"),
-            (of_shard, limits.leased_per_shard, "of all namespaces"),
-        ];
-        let reached = leased.into_iter().find(|(held, most, _)| held + more > *most);
-        if let Some((_, most, whose)) = reached.filter(|_| !on(Bug::NoLeaseLimit)) {
+        let (items, bytes) = self.lease_limits(namespace, of_topic);
+        let reached = items.into_iter().find(|limit| limit.held + more > limit.most);
+        if let Some(Limit { most, whose, .. }) = reached.filter(|_| !on(Bug::NoLeaseLimit)) {
             let message = format!(
                 "{most} items {whose} are leased in shard {}, which is the limit: ack some, or wait",
                 self.id
             );
             return Some(Refusal::new(Reason::TooManyLeased, message).retry_after(RETRY_AFTER));
         }
-        // An answer of the greatest size is always possible.
-        let most = limits.answer_bytes_max.max(*admit_shard_bytes);
-        // What nobody received waits for room on the disk, however long that takes. No more comes to it.
-        let returning = match self.restores.is_empty() {
-            true => (0, 0),
-            false => (self.restores.bytes_of(namespace), self.restores.sum().bytes),
-        };
-        let bytes = [
-            (tenant.reserved_bytes + returning.0, most, "of the namespace"),
-            (self.tenants.reserved_bytes() + returning.1, 2 * most, "of all namespaces"),
-        ];
-        let (_, most, whose) = bytes.into_iter().find(|(held, most, _)| held >= most)?;
+        let Limit { most, whose, .. } = bytes.into_iter().find(|limit| limit.held >= limit.most)?;
         let message = format!(
             "{most} bytes of items {whose} are about to be delivered from shard {}, or to be stored again",
             self.id
         );
         Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER))
+    }
+
+    /// The limits on items that are leased or reserved, of a topic with so many of them, and those on bytes
+    /// of items that are on their way to a lease, or back into the store.
+    fn lease_limits(&self, namespace: &str, of_topic: usize) -> ([Limit; 3], [Limit; 2]) {
+        let Settings { limits, admit_shard_bytes, .. } = &*self.settings;
+        let tenant = self.tenants.of(namespace);
+        let of_tenant = tenant.leased + tenant.reserved;
+        let of_shard = self.leases.len() + self.reserved.len();
+        let items = [
+            Limit { held: of_topic, most: limits.leased_per_topic, whose: "of the topic" },
+            Limit { held: of_tenant, most: limits.leased_per_tenant, whose: "of the namespace" },
+            Limit { held: of_shard, most: limits.leased_per_shard, whose: "of all namespaces" },
+        ];
+        // An answer of the greatest size is always possible.
+        let most = limits.answer_bytes_max.max(*admit_shard_bytes);
+        // What nobody received waits for room on the disk, however long that takes. No more comes to it.
+        let of_tenant = tenant.reserved_bytes + self.restores.bytes_of(namespace);
+        let of_shard = self.tenants.reserved_bytes() + self.restores.sum().bytes;
+        let bytes = [
+            Limit { held: of_tenant, most, whose: "of the namespace" },
+            Limit { held: of_shard, most: 2 * most, whose: "of all namespaces" },
+        ];
+        (items, bytes)
     }
 
     /// Reserves the head: it leaves its window.
