@@ -16,7 +16,7 @@ INSERT IGNORE INTO fence VALUES (1, 0, REPEAT(X'00', 16), 0, 0, 0, 0, 0);
 
 CREATE TABLE IF NOT EXISTS topology_history (
     id TINYINT NOT NULL COMMENT 'always 1',
-    topologies MEDIUMBLOB NOT NULL COMMENT 'packed: past and present shard sets used to route dedupe keys, with their start times; empty at first',
+    topologies MEDIUMBLOB NOT NULL COMMENT 'packed: past and present shard sets used to route dedupe keys; empty at first',
     PRIMARY KEY (id)
 ) ENGINE=InnoDB COMMENT='one row, changed by batches: which shards existed, and since when';
 INSERT IGNORE INTO topology_history VALUES (1, '');

@@ -31,7 +31,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         lost(core, index, true);
     }
     let (now, at) = (core.time.now(), core.time.monotonic());
-    let TakenOver { fence, image, history, reader, tasks, batch_bytes, began, outage } = taken_over;
+    let TakenOver { fence, image, reader, tasks, batch_bytes, began, outage } = taken_over;
     let loaded = Loaded {
         fence,
         image,
@@ -43,7 +43,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         } else {
             outage.min(TIMEOUT_GRACE_MAX)
         }),
-        new_topology: core.homes.record(&history, fence.batch + 1, now),
+        new_topology: core.homes.to_record(index, now),
     };
     let id = core.slots[index].id;
     let mut shard = OwnedShard::new(id, core.settings.clone(), core.index_budget(), loaded, at);
@@ -65,6 +65,17 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     }
     core.begin_walk(index);
     report_ready(core);
+}
+
+/// A set of shards became known that every shard has to record.
+pub(crate) fn record_topology(core: &mut Core) {
+    let now = core.time.now();
+    for index in core.slots.indexes() {
+        let Some(topology) = core.homes.to_record(index, now) else { continue };
+        if let Some(shard) = core.slots.owned_mut(index) {
+            shard.set_new_topology(topology);
+        }
+    }
 }
 
 /// A shard's task can't take the shard for now.

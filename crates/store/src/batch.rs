@@ -49,7 +49,7 @@ pub struct Batch {
     /// Deletes the `count_delta` rows of earlier batches: every topic in them was folded since.
     pub deltas_before: Option<u64>,
     /// Replaces the recorded topologies. It holds all that are still needed.
-    pub topology_history: Option<Vec<ShardTopology>>,
+    pub topology_history: Option<ShardTopology>,
     /// New checkpoints of the sweeps. They may move forwards or backwards.
     pub checkpoints: Vec<Checkpoint>,
 }

@@ -1,6 +1,9 @@
 //! What a shard's tables contain, as the engine sees it.
 
-use std::ops::{AddAssign, SubAssign};
+use std::{
+    collections::BTreeMap,
+    ops::{AddAssign, SubAssign},
+};
 
 use forebay_types::{Body, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName};
 use serde::{Deserialize, Serialize};
@@ -31,15 +34,15 @@ pub struct HighWaterMarks {
     pub time: Timestamp,
 }
 
-/// The set of shards that routed dedupe keys, and since when.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The sets of shards among which dedupe keys have, or had, their home shards, as one shard recorded them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardTopology {
-    /// The first batch under this topology.
-    pub batch: u64,
-    /// That batch's time.
-    pub since: Timestamp,
-    /// The shards, in order.
+    /// The present set, in order. Empty before the first owner's first batch.
     pub shards: Vec<ShardId>,
+    /// When this shard recorded it first.
+    pub since: Timestamp,
+    /// Earlier sets, and when each ended at the latest.
+    pub earlier: BTreeMap<Vec<ShardId>, Timestamp>,
 }
 
 /// What any process can see of a shard's owner. If two observations are equal, the owner did nothing visible
@@ -55,7 +58,7 @@ pub struct Observation {
     /// The owner's `host:port`. Empty before the first owner and after a release.
     pub address: String,
     /// The topologies that this shard has recorded, oldest first.
-    pub topology_history: Vec<ShardTopology>,
+    pub topology_history: ShardTopology,
     /// The store itself knows that no owner is alive, so nobody needs to wait for its lease to end. In SQLite
     /// this means that the file's lock is free.
     pub orphaned: bool,

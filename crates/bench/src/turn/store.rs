@@ -118,7 +118,7 @@ impl Shard for NullShard {
             batch: LEASES_PER_ROW,
             renewals: 0,
             address: String::new(),
-            topology_history: Vec::new(),
+            topology_history: Default::default(),
             orphaned: true,
         })
     }

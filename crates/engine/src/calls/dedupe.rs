@@ -17,7 +17,7 @@ use crate::{
     index::ShardIndex,
     invariant::broken,
     shard::{
-        decode_answer,
+        OwnedShard, decode_answer,
         work::{AdmittedItem, KeyHash, ShardEnqueue},
     },
 };
@@ -26,7 +26,7 @@ use crate::{
 enum LookupPlan {
     /// These shards, in turn.
     Ask(VecDeque<ShardIndex>),
-    /// One of them is just recording the current set of shards.
+    /// A shard is just recording the current set of shards.
     Wait,
     /// One of them does not answer, as this says.
     Unavailable(Refusal),
@@ -98,7 +98,7 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue, has_w
 fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
     let (now, at) = (core.time.now(), core.time.monotonic());
     if !core.homes.is_complete(now, at) {
-        return LookupPlan::Unavailable(unread(core));
+        return until_recorded(core, now);
     }
     let now = core.slots.owned(home).map_or(now, |shard| shard.key_time(now));
     let mut to_ask = VecDeque::new();
@@ -238,11 +238,18 @@ fn answer_request(
     }
 }
 
-/// A shard that was not read since the node began may name an earlier home of the keys.
-fn unread(core: &Core) -> Refusal {
-    let unread = core.slots.entries().find(|(index, _)| !core.homes.is_read(*index));
-    let shard = unread.map_or_else(String::new, |(_, slot)| format!(" {}", slot.id));
-    unavailable(format!("shard{shard} may know of earlier homes of the key, and has not been read yet"))
+/// Some shards have not recorded the current set of shards. Those that are served do it at once.
+fn until_recorded(core: &Core, now: Timestamp) -> LookupPlan {
+    let at_once =
+        |slot: &Slot| slot.is_healthy() && slot.owned().is_some_and(OwnedShard::is_recording_topology);
+    let mut missing = core.slots.entries().filter(|(index, _)| !core.homes.has_recorded(*index, now));
+    let Some((index, Slot { id, .. })) = missing.find(|(_, slot)| !at_once(slot)) else {
+        return LookupPlan::Wait;
+    };
+    LookupPlan::Unavailable(unavailable(match core.homes.is_read(index) {
+        false => format!("shard {id} may know of earlier homes of the key, and has not been read yet"),
+        true => format!("shard {id} has not recorded yet which shards are configured"),
+    }))
 }
 
 /// An earlier home of the keys is not configured any more.

@@ -61,8 +61,10 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
         let id = ItemId { shard, seq };
         core.calls.enqueue_done(call, index, Ok(Enqueued { id, duplicate: true }));
     }
-    if committed.topology_recorded {
-        // Keys whose earlier home this shard is have waited for that.
+    if let Some(topology) = committed.topology {
+        let now = core.time.now();
+        core.homes.recorded(index, topology, now);
+        // Keys have waited for that.
         dedupe::resume_everywhere(core);
     }
 }

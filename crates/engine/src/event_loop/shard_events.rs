@@ -28,7 +28,7 @@ pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: Shard
     match event {
         // These begin a term, or end one.
         ShardEvent::NotOwned { state, why } => ownership::not_owned(core, index, term, state, why),
-        ShardEvent::Observed { history } => observed(core, index, &history),
+        ShardEvent::Observed { topology } => observed(core, index, topology),
         ShardEvent::TakenOver(taken_over) => ownership::taken_over(core, index, term, *taken_over),
         ShardEvent::Released => ownership::on_released(core, index),
         event if core.slots[index].is_current(term) => current(core, index, event),
@@ -117,9 +117,11 @@ fn resolved(core: &mut Core, index: ShardIndex, verdict: Verdict, took: Duration
     }
 }
 
-fn observed(core: &mut Core, index: ShardIndex, history: &[ShardTopology]) {
+fn observed(core: &mut Core, index: ShardIndex, topology: ShardTopology) {
     let now = core.time.now();
-    core.homes.record_read(index, history, now);
+    if core.homes.recorded(index, topology, now) {
+        ownership::record_topology(core);
+    }
 }
 
 /// The batch in flight is committed.

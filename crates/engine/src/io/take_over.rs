@@ -88,7 +88,7 @@ async fn attempt(
 ) -> Result<Option<ShardConnections>, StoreError> {
     let settings = task.shard.check().await?;
     let seen = task.shard.observe().await?;
-    task.events.send(ShardEvent::Observed { history: seen.topology_history.clone() });
+    task.events.send(ShardEvent::Observed { topology: seen.topology_history.clone() });
     let now = task.clock.monotonic();
     let outage = match watch {
         Some(watch) if watch.seen == seen => now.since(watch.since),
@@ -117,7 +117,6 @@ async fn attempt(
     let taken_over = TakenOver {
         fence: owned.fence,
         image: image.finish(),
-        history: seen.topology_history,
         reader: owned.reader.clone(),
         tasks: task.tasks.clone(),
         batch_bytes: settings.batch_bytes,

@@ -57,8 +57,8 @@ pub(crate) enum ShardEvent {
     },
     /// Which sets of shards this one has recorded.
     Observed {
-        /// Oldest first.
-        history: Vec<ShardTopology>,
+        /// The present one, and earlier ones.
+        topology: ShardTopology,
     },
     /// The shard was taken over.
     TakenOver(Box<TakenOver>),
@@ -178,8 +178,6 @@ pub(crate) struct TakenOver {
     pub fence: Fence,
     /// What the shard holds, as memory holds it.
     pub image: ShardImage,
-    /// The sets of shards that it has recorded.
-    pub history: Vec<ShardTopology>,
     /// Reads it.
     pub reader: Arc<dyn Reader>,
     /// Runs the reads.

@@ -2,8 +2,10 @@
 //! *all* configured shards, whether they answer or not. When the configuration names other shards than
 //! before, some keys get a new home; until the longest window has passed their old home is asked first.
 //!
-//! Every shard records, under its fence, the history it has been part of. [`KeyHomes::is_complete`] says when
-//! a node knows all of it that matters.
+//! Every shard records, under its fence, the sets that its owners knew of. Keys are stored once all shards
+//! have recorded the current set, and all earlier ones that matter. So whoever is configured later with any
+//! of these shards knows of all these sets. [`KeyHomes::is_complete`] says when it is so, and what it leaves
+//! out where a shard does not answer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,11 +26,12 @@ use crate::{
 pub(crate) struct KeyHomes {
     /// The configured shards, in order.
     current: Vec<ShardId>,
-    /// Earlier sets, and until when a key that was stored under them counts.
+    /// Earlier sets, and when each ended.
     earlier: BTreeMap<Vec<ShardId>, Timestamp>,
-    /// Shards whose records have been read, and since when the last set of each is the current one; `None` if
-    /// it is another.
-    seen: BTreeMap<ShardIndex, Option<Timestamp>>,
+    /// What shards have recorded, of those that were read.
+    records: BTreeMap<ShardIndex, ShardTopology>,
+    /// Every shard has recorded every set that matters.
+    all_recorded: bool,
     /// From then on no earlier set matters any more, whether its record was read or not.
     complete_at: Monotonic,
     /// The longest dedupe window.
@@ -43,68 +46,84 @@ impl KeyHomes {
         Self {
             current,
             earlier: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            records: BTreeMap::new(),
+            all_recorded: false,
             complete_at: at.plus(window),
             window,
         }
     }
 
-    /// A shard's records were read, at `now`.
-    pub fn record_read(&mut self, shard: ShardIndex, history: &[ShardTopology], now: Timestamp) {
-        let last = history.last().filter(|last| last.shards == self.current);
-        self.seen.insert(shard, last.map(|last| last.since));
-        for (number, topology) in history.iter().enumerate() {
-            // A set ended when the next one began, or ends now.
-            let ended = history.get(number + 1).map_or(now, |next| next.since);
-            let until = ended.plus(self.window);
-            if topology.shards != self.current && until > now {
-                let known = self.earlier.entry(topology.shards.clone()).or_insert(until);
-                *known = until.max(*known);
-            }
+    /// A shard's record was read at `now`, or this node wrote it. Returns whether it names an earlier set
+    /// that was not known, or one that ended later than was known: other shards have to record that too.
+    pub fn recorded(&mut self, shard: ShardIndex, record: ShardTopology, now: Timestamp) -> bool {
+        // Until this node has recorded the current set, the shard's own may still be in use.
+        let own = (!record.shards.is_empty()).then_some((&record.shards, now));
+        let ended = record.earlier.iter().map(|(shards, ended)| (shards, *ended)).chain(own);
+        let mut is_new = false;
+        for (shards, ended) in ended.filter(|(shards, _)| **shards != self.current) {
+            let known = self.earlier.entry(shards.clone()).or_insert(Timestamp::MIN);
+            is_new |= ended > *known;
+            *known = ended.max(*known);
         }
+        self.records.insert(shard, record);
+        let mut records = self.records.values();
+        self.all_recorded =
+            self.records.len() == self.current.len() && records.all(|record| self.is_whole(record, now));
+        is_new
     }
 
-    /// What a shard should record, if it does not yet: the sets that some window still reaches, then the
-    /// current one.
-    pub fn record(
-        &self,
-        history: &[ShardTopology],
-        batch: u64,
-        now: Timestamp,
-    ) -> Option<Vec<ShardTopology>> {
-        if history.last().is_some_and(|last| last.shards == self.current) {
-            return None;
-        }
-        let ends = history.iter().skip(1).map(|next| next.since).chain([now]);
-        let kept = history.iter().zip(ends).filter(|(_, end)| end.plus(self.window) > now);
-        let mut record: Vec<ShardTopology> = kept.map(|(topology, _)| topology.clone()).collect();
-        record.push(ShardTopology { batch, since: now, shards: self.current.clone() });
-        Some(record)
+    /// What a shard that was read should record, if it has not yet.
+    pub fn to_record(&self, shard: ShardIndex, now: Timestamp) -> Option<ShardTopology> {
+        let record = self.records.get(&shard).filter(|record| !self.is_whole(record, now))?;
+        let since = if record.shards == self.current { record.since } else { now };
+        let earlier = self.earlier_sets(now).map(|(shards, ended)| (shards.clone(), ended)).collect();
+        Some(ShardTopology { shards: self.current.clone(), since, earlier })
     }
 
-    /// Whether a shard's records were read.
+    /// Whether a record names all the sets that matter.
+    fn is_whole(&self, record: &ShardTopology, now: Timestamp) -> bool {
+        let names = |(shards, ended)| record.earlier.get(shards).is_some_and(|known| *known >= ended);
+        record.shards == self.current && self.earlier_sets(now).all(names)
+    }
+
+    /// The earlier sets under which a key may have been stored whose window is not over, and when they ended.
+    fn earlier_sets(&self, now: Timestamp) -> impl Iterator<Item = (&Vec<ShardId>, Timestamp)> {
+        let sets = self.earlier.iter().map(|(shards, ended)| (shards, *ended));
+        sets.filter(move |(_, ended)| ended.plus(self.window) > now)
+    }
+
+    /// Whether a shard's record was read.
     pub fn is_read(&self, shard: ShardIndex) -> bool {
-        self.seen.contains_key(&shard)
+        self.records.contains_key(&shard)
     }
 
-    /// Whether every earlier set that matters is known. It is in each of these cases:
+    /// Whether a shard was read, and has recorded the current set and all earlier ones that matter.
+    pub fn has_recorded(&self, shard: ShardIndex, now: Timestamp) -> bool {
+        self.records.get(&shard).is_some_and(|record| self.is_whole(record, now))
+    }
+
+    /// Whether keys can be stored: every earlier set that matters is known, and whoever comes later will know
+    /// of this one. It is so in each of these cases:
     ///
-    /// - The record of every configured shard was read.
+    /// - Every configured shard has recorded every set that matters.
     /// - The node has run for the longest window. An earlier set ended before the node began, so every window
     ///   under it has passed.
-    /// - At least half of the shards were read, and all of these recorded the current set as their last one,
-    ///   longer ago than the longest window. A shard records a set with the first batch under it, which its
-    ///   owner commits as soon as it has the shard. So under a later set that has one of these shards, that
-    ///   shard would name the later set. And any earlier set ended when the current one was recorded: every
-    ///   window under it has passed, whatever the shards record that were not read.
+    /// - At least half of the shards were read, and all of these recorded the current set longer ago than the
+    ///   longest window. A shard records a set with the first batch under it, which its owner commits as soon
+    ///   as it has the shard. So under a later set that has one of these shards, that shard would name the
+    ///   later set. And any earlier set ended when the current one was recorded: every window under it has
+    ///   passed, whatever the shards record that were not read.
     ///
-    /// What the last case cannot see: a set without any shard that was read, so with less than half of the
-    /// current ones, that came and went within the window.
+    /// What the last two cases cannot see: shards that never recorded the current set, while the others were
+    /// used, and are later configured without any of these within the window. What the last one cannot see
+    /// either: a set without any shard that was read, so with less than half of the current ones, that came
+    /// and went within the window.
     pub fn is_complete(&self, now: Timestamp, at: Monotonic) -> bool {
-        let long_ago = |since: &Option<Timestamp>| since.is_some_and(|since| since.plus(self.window) <= now);
-        self.seen.len() == self.current.len()
+        let long_ago =
+            |record: &ShardTopology| record.shards == self.current && record.since.plus(self.window) <= now;
+        self.all_recorded
             || at >= self.complete_at
-            || 2 * self.seen.len() >= self.current.len() && self.seen.values().all(long_ago)
+            || 2 * self.records.len() >= self.current.len() && self.records.values().all(long_ago)
     }
 
     /// The home shard of a key.
@@ -114,8 +133,7 @@ impl KeyHomes {
 
     /// The shards to be asked for these keys before their home shard is.
     pub fn earlier_homes(&self, keys: &[KeyHash], now: Timestamp) -> BTreeSet<ShardId> {
-        let matters = |until: &Timestamp| *until > now && !on(Bug::EarlierHomesForgotten);
-        let sets = self.earlier.iter().filter(|(_, until)| matters(until));
+        let sets = self.earlier_sets(now).filter(|_| !on(Bug::EarlierHomesForgotten));
         let homes = sets.flat_map(|(shards, _)| {
             keys.iter().filter_map(move |key| {
                 best(key, shards).filter(|earlier| best(key, &self.current) != Some(*earlier))
@@ -129,74 +147,128 @@ impl KeyHomes {
 mod tests {
     use super::*;
 
-    fn list(batch: u64, second: i64, shards: &[u32]) -> ShardTopology {
-        let since = Timestamp::from_micros(second * 1_000_000);
-        ShardTopology { batch, since, shards: shards.iter().copied().map(ShardId).collect() }
+    const WINDOW: Duration = Duration::from_secs(600);
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_micros(second * 1_000_000)
+    }
+
+    fn ids(shards: &[u32]) -> Vec<ShardId> {
+        shards.iter().copied().map(ShardId).collect()
+    }
+
+    fn record(shards: &[u32], since: i64, earlier: &[(&[u32], i64)]) -> ShardTopology {
+        let earlier = earlier.iter().map(|(shards, ended)| (ids(shards), second(*ended))).collect();
+        ShardTopology { shards: ids(shards), since: second(since), earlier }
     }
 
     fn homes(shards: &[u32]) -> KeyHomes {
-        let shards = shards.iter().copied().map(ShardId);
-        KeyHomes::new(shards, Duration::from_secs(600), Monotonic::default())
+        KeyHomes::new(ids(shards).into_iter(), WINDOW, Monotonic::default())
+    }
+
+    /// A node takes over all shards one after the other, and each records what is known then.
+    fn take_over(homes: &mut KeyHomes, records: &mut BTreeMap<u32, ShardTopology>, now: Timestamp) {
+        for (index, id) in homes.current.clone().into_iter().enumerate() {
+            let index = ShardIndex(index);
+            homes.recorded(index, records.get(&id.0).cloned().unwrap_or_default(), now);
+            // Those taken over before may have to record more.
+            for (index, id) in homes.current.clone().into_iter().enumerate() {
+                let index = ShardIndex(index);
+                if let Some(new) = homes.to_record(index, now) {
+                    records.insert(id.0, new.clone());
+                    homes.recorded(index, new, now);
+                }
+            }
+        }
     }
 
     #[test]
-    fn a_changed_list_sends_moved_keys_to_their_old_home_until_the_window_ends() {
+    fn a_changed_set_sends_moved_keys_to_their_old_home_until_the_window_ends() {
         let mut homes = homes(&[1, 2, 3]);
-        let now = Timestamp::from_micros(1_000_000_000);
-        homes.record_read(ShardIndex(0), &[list(1, 10, &[1, 2])], now);
+        let now = second(1_000);
+        homes.recorded(ShardIndex(0), record(&[1, 2], 10, &[]), now);
         let keys: Vec<KeyHash> = (0..100_u8).map(|key| [key; 16]).collect();
         let moved = keys.iter().filter(|key| !homes.earlier_homes(&[**key], now).is_empty()).count();
         assert!((15..55).contains(&moved), "{moved}: about a third of the keys moves to the new shard");
-        assert!(homes.earlier_homes(&keys, now.plus(Duration::from_secs(600))).is_empty());
+        assert!(homes.earlier_homes(&keys, now.plus(WINDOW)).is_empty());
     }
 
     #[test]
-    fn a_list_that_ended_long_ago_matters_no_more() {
+    fn a_set_that_ended_long_ago_matters_no_more() {
         let mut homes = homes(&[1, 2, 3]);
-        let now = Timestamp::from_micros(1_000_000_000);
-        homes.record_read(ShardIndex(0), &[list(1, 10, &[1, 2]), list(9, 300, &[1, 2, 3])], now);
-        assert!(homes.earlier.is_empty());
-        assert_eq!(homes.record(&[list(9, 300, &[1, 2, 3])], 10, now), None);
+        let now = second(1_000);
+        homes.recorded(ShardIndex(0), record(&[1, 2, 3], 300, &[(&[1, 2], 300)]), now);
+        let keys: Vec<KeyHash> = (0..100_u8).map(|key| [key; 16]).collect();
+        assert!(homes.earlier_homes(&keys, now).is_empty());
+        assert_eq!(homes.to_record(ShardIndex(0), now), None);
+        homes.recorded(ShardIndex(1), ShardTopology::default(), now);
+        assert_eq!(homes.to_record(ShardIndex(1), now), Some(record(&[1, 2, 3], 1_000, &[])));
     }
 
     #[test]
-    fn it_knows_enough_once_every_shard_was_seen_or_the_window_has_passed() {
+    fn every_set_of_two_changes_within_a_window_is_known_to_shards_of_the_last_one_alone() {
+        let mut records = BTreeMap::new();
+        for (now, shards) in [(100, &[1, 2][..]), (200, &[1, 2, 3, 4]), (300, &[3, 4])] {
+            let mut homes = homes(shards);
+            take_over(&mut homes, &mut records, second(now));
+            assert!(homes.is_complete(second(now), Monotonic::default()));
+        }
+        let earlier: &[(&[u32], i64)] = &[(&[1, 2], 200), (&[1, 2, 3, 4], 300)];
+        assert_eq!(records[&3], record(&[3, 4], 300, earlier));
+        assert_eq!(records[&4], records[&3]);
+    }
+
+    #[test]
+    fn a_set_that_is_seen_to_last_is_recorded_anew() {
         let mut homes = homes(&[1, 2]);
-        let (now, at) = (Timestamp::MIN, Monotonic::default());
+        homes.recorded(ShardIndex(1), ShardTopology::default(), second(100));
+        assert!(homes.recorded(ShardIndex(0), record(&[1], 10, &[]), second(100)));
+        assert!(!homes.recorded(ShardIndex(0), record(&[1], 10, &[]), second(100)));
+        let recorded = homes.to_record(ShardIndex(1), second(100)).unwrap();
+        assert_eq!(recorded, record(&[1, 2], 100, &[(&[1], 100)]));
+        homes.recorded(ShardIndex(1), recorded, second(100));
+        assert_eq!(homes.to_record(ShardIndex(1), second(100)), None);
+        assert!(homes.recorded(ShardIndex(0), record(&[1], 10, &[]), second(101)), "its owner still lives");
+        let recorded = homes.to_record(ShardIndex(1), second(101)).unwrap();
+        assert_eq!(recorded, record(&[1, 2], 100, &[(&[1], 101)]));
+    }
+
+    #[test]
+    fn keys_are_taken_once_every_shard_has_recorded_the_set_or_the_window_has_passed() {
+        let mut homes = homes(&[1, 2]);
+        let (now, at) = (second(100), Monotonic::default());
         assert!(!homes.is_complete(now, at));
-        assert!(homes.is_complete(now, at.plus(Duration::from_secs(600))));
-        homes.record_read(ShardIndex(0), &[], now);
-        assert!(!homes.is_complete(now, at));
-        homes.record_read(ShardIndex(1), &[], now);
+        assert!(homes.is_complete(now, at.plus(WINDOW)));
+        let mine = record(&[1, 2], 100, &[]);
+        homes.recorded(ShardIndex(0), mine.clone(), now);
+        assert!(!homes.is_complete(now, at), "one was not read");
+        homes.recorded(ShardIndex(1), ShardTopology::default(), now);
+        assert!(
+            !homes.is_complete(now, at),
+            "who is configured with shard 2 alone would not know of shard 1"
+        );
+        assert!(homes.has_recorded(ShardIndex(0), now) && !homes.has_recorded(ShardIndex(1), now));
+        homes.recorded(ShardIndex(1), mine, now);
         assert!(homes.is_complete(now, at));
     }
 
     #[test]
     fn it_knows_enough_if_half_of_the_shards_have_recorded_the_current_set_for_long() {
-        let second = |second: i64| Timestamp::from_micros(second * 1_000_000);
-        let complete = |records: &[&[ShardTopology]], now| {
+        let complete = |records: &[&ShardTopology], now| {
             let mut homes = homes(&[1, 2, 3, 4]);
-            let indexes = (0..).map(ShardIndex);
-            indexes.zip(records).for_each(|(index, record)| homes.record_read(index, record, now));
+            for (index, record) in records.iter().enumerate() {
+                homes.recorded(ShardIndex(index), (*record).clone(), now);
+            }
             homes.is_complete(now, Monotonic::default())
         };
-        let long_ago: &[_] = &[list(1, 100, &[1, 2]), list(9, 300, &[1, 2, 3, 4])];
+        let long_ago = &record(&[1, 2, 3, 4], 300, &[(&[1, 2], 300)]);
         assert!(complete(&[long_ago, long_ago], second(900)));
         assert!(!complete(&[long_ago, long_ago], second(899)), "a window may still reach the set before");
         assert!(!complete(&[long_ago], second(900)), "too few were seen");
-        let recent: &[_] = &[list(9, 600, &[1, 2, 3, 4])];
-        let other: &[_] = &[list(9, 100, &[1, 2, 3, 4]), list(10, 200, &[1, 2, 3])];
-        for record in [recent, other, &[]] {
-            assert!(!complete(&[long_ago, long_ago, record], second(900)), "{record:?}");
+        let recent = record(&[1, 2, 3, 4], 600, &[]);
+        let other = record(&[1, 2, 3], 200, &[(&[1, 2, 3, 4], 200)]);
+        for record in [recent, other, ShardTopology::default()] {
+            assert!(!complete(&[long_ago, long_ago, &record], second(900)), "{record:?}");
         }
-    }
-
-    #[test]
-    fn the_current_list_is_recorded_once() {
-        let homes = homes(&[2, 1]);
-        let now = Timestamp::from_micros(1_000_000_000);
-        let record = homes.record(&[list(1, 10, &[1])], 5, now).unwrap();
-        assert_eq!(record, [list(1, 10, &[1]), list(5, 1_000, &[1, 2])]);
-        assert_eq!(homes.record(&record, 6, now), None);
     }
 }

@@ -1,6 +1,7 @@
 //! What a shard knows of dedupe keys and request ids: which are in flight, and in which tables they are
 //! stored.
 
+use forebay_store::ShardTopology;
 use forebay_types::{Monotonic, Seq, Timestamp};
 
 use super::{
@@ -75,6 +76,11 @@ impl OwnedShard {
     /// The enqueue whose lookup ended.
     pub fn end_lookup(&mut self, read: u64) -> Option<ShardEnqueue> {
         self.keys.end_lookup(read)
+    }
+
+    /// The sets of shards that the next batch is to record.
+    pub fn set_new_topology(&mut self, topology: ShardTopology) {
+        self.new_topology = Some(topology);
     }
 
     /// The configured set of shards is about to be recorded. Until that is committed, keys whose earlier home

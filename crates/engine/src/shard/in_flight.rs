@@ -1,6 +1,6 @@
 //! The batch on its way to the store, and what it will change in memory once it is committed.
 
-use forebay_store::{Checkpoint, HighWaterMarks, LeaseEntry, TopicCounts, TopicRow};
+use forebay_store::{Checkpoint, HighWaterMarks, LeaseEntry, ShardTopology, TopicCounts, TopicRow};
 use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
 use rustc_hash::FxHashMap;
@@ -25,8 +25,8 @@ pub(crate) struct InFlight {
     pub rows: usize,
     /// How much room on the disk it needs.
     pub need: Need,
-    /// It records the set of shards.
-    pub records_topology: bool,
+    /// The sets of shards that it records.
+    pub topology: Option<ShardTopology>,
     /// The highest values given out, this batch included.
     pub marks: HighWaterMarks,
     /// Topics that it creates.
@@ -66,7 +66,7 @@ impl InFlight {
     pub fn does_upkeep(&self) -> bool {
         let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
         let rows = self.folds.len() + self.dropped.len();
-        rows > 0 || self.records_topology || self.planned.iter().any(moves)
+        rows > 0 || self.topology.is_some() || self.planned.iter().any(moves)
     }
 
     /// It does upkeep and nothing else.

@@ -111,7 +111,7 @@ pub(crate) struct OwnedShard {
     /// Bytes of enqueues that wait.
     budget: Budget,
     /// The sets of shards as they are to be recorded. The next batch does that.
-    new_topology: Option<Vec<ShardTopology>>,
+    new_topology: Option<ShardTopology>,
     /// The generations of the dedupe table.
     generations: Generations,
     /// The sweeps, and the page that waits.
@@ -152,7 +152,7 @@ pub(crate) struct Loaded {
     /// Leases are not timed out before.
     pub timeouts_after: Monotonic,
     /// The sets of shards to be recorded, if they are not.
-    pub new_topology: Option<Vec<ShardTopology>>,
+    pub new_topology: Option<ShardTopology>,
 }
 
 impl OwnedShard {

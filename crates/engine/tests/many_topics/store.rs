@@ -61,7 +61,7 @@ impl Shard for ManyTopics {
             batch: 0,
             renewals: 0,
             address: String::new(),
-            topology_history: Vec::new(),
+            topology_history: Default::default(),
             orphaned: true,
         })
     }

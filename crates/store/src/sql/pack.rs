@@ -29,14 +29,14 @@ pub(crate) fn unpack_deltas(bytes: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>,
 }
 
 /// Packs the topology history.
-pub(crate) fn topologies(history: &[ShardTopology]) -> Result<Value, StoreError> {
+pub(crate) fn topologies(history: &ShardTopology) -> Result<Value, StoreError> {
     pack(history)
 }
 
 /// Unpacks what [`topologies`] packed. The column is empty before the first owner.
-pub(crate) fn unpack_topologies(bytes: &[u8]) -> Result<Vec<ShardTopology>, StoreError> {
+pub(crate) fn unpack_topologies(bytes: &[u8]) -> Result<ShardTopology, StoreError> {
     if bytes.is_empty() {
-        return Ok(Vec::new());
+        return Ok(ShardTopology::default());
     }
     postcard::from_bytes(bytes).map_err(|error| corrupt(format!("topology history: {error}")))
 }

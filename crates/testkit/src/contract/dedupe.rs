@@ -1,5 +1,7 @@
 //! Dedupe keys and request ids.
 
+use std::collections::BTreeMap;
+
 use forebay_store::{DedupeEntry, DedupeHit, HighWaterMarks, ShardTopology};
 use forebay_types::ShardId;
 
@@ -101,17 +103,14 @@ pub async fn many_keys_are_asked(subject: Subject) {
 /// The last batch with a topology history replaces all earlier ones.
 pub async fn the_topology_history_is_kept(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    assert_eq!(bench.observe().await.topology_history, []);
-    let list = |batch, shards: &[u32]| ShardTopology {
-        batch,
-        since: at(i64::try_from(batch).expect("small")),
-        shards: shards.iter().copied().map(ShardId).collect(),
-    };
-    bench.owner.commit(|batch| batch.topology_history = Some(vec![list(1, &[1, 2])])).await;
-    bench
-        .owner
-        .commit(|batch| batch.topology_history = Some(vec![list(1, &[1, 2]), list(2, &[1, 2, 3])]))
-        .await;
+    assert_eq!(bench.observe().await.topology_history, ShardTopology::default());
+    let shards = |shards: &[u32]| shards.iter().copied().map(ShardId).collect::<Vec<_>>();
+    let first = ShardTopology { shards: shards(&[1, 2]), since: at(1), earlier: BTreeMap::new() };
+    let earlier = BTreeMap::from([(shards(&[1, 2]), at(5))]);
+    let second = ShardTopology { shards: shards(&[1, 2, 3]), since: at(5), earlier };
+    for topology in [first, second.clone()] {
+        bench.owner.commit(|batch| batch.topology_history = Some(topology)).await;
+    }
     bench.owner.commit(|batch| batch.topology_history = None).await;
-    assert_eq!(bench.observe().await.topology_history, [list(1, &[1, 2]), list(2, &[1, 2, 3])]);
+    assert_eq!(bench.observe().await.topology_history, second);
 }

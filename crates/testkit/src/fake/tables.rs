@@ -54,7 +54,7 @@ pub struct Tables {
     /// Dedupe keys by generation.
     pub generations: BTreeMap<u64, Keys>,
     /// Past and present sets of shards.
-    pub topology_history: Vec<ShardTopology>,
+    pub topology_history: ShardTopology,
     /// Where sweeps continue.
     pub checkpoints: BTreeMap<Sweep, Timestamp>,
 }
@@ -86,7 +86,7 @@ impl Tables {
             leases: BTreeMap::new(),
             dead: BTreeMap::new(),
             generations: BTreeMap::new(),
-            topology_history: Vec::new(),
+            topology_history: ShardTopology::default(),
             checkpoints: BTreeMap::new(),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{LeaseEntry, Sweep};
+use forebay_store::{LeaseEntry, ShardTopology, Sweep};
 use forebay_types::{Monotonic, Seq, State, TopicName};
 
 use crate::{
@@ -39,8 +39,8 @@ pub(crate) struct Committed {
     pub fetched: Vec<TopicName>,
     /// Items that waited for a key which the batch stored.
     pub duplicates: Vec<Duplicate>,
-    /// The set of shards was recorded: keys on every shard may have waited for that.
-    pub topology_recorded: bool,
+    /// The sets of shards that it recorded: keys on every shard may have waited for that.
+    pub topology: Option<ShardTopology>,
 }
 
 impl OwnedShard {
@@ -50,7 +50,9 @@ impl OwnedShard {
         let mut batch = self.in_flight.take()?;
         self.tenure.committed(&self.settings, &batch, last, took);
         self.recovered(at);
-        let topology_recorded = batch.records_topology && self.new_topology.take().is_some();
+        let topology = batch.topology.take();
+        // Another set may have become known since.
+        self.new_topology.take_if(|new| Some(&*new) == topology.as_ref());
         if self.disk.went_through(batch.need) {
             let id = self.id;
             tracing::info!(shard.id = id.0, "the disk of shard {id} has room again");
@@ -74,7 +76,7 @@ impl OwnedShard {
         self.evict();
         let fetched = self.apply_prefetches();
         self.debug_check();
-        Some(Committed { took, new_topics, dropped, done, expired, fetched, duplicates, topology_recorded })
+        Some(Committed { took, new_topics, dropped, done, expired, fetched, duplicates, topology })
     }
 
     /// Batches are committed again. After an outage leases are left alone for as long as it took, at most

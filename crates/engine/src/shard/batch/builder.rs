@@ -248,7 +248,7 @@ impl<'a> BatchBuilder<'a> {
             sent_at: self.moment.at,
             rows: self.rows,
             need: Need::of(&self.batch),
-            records_topology: self.batch.topology_history.is_some(),
+            topology: self.batch.topology_history.clone(),
             marks: self.marks,
             new_topics: self.batch.new_topics.clone(),
             dropped: self.batch.drop_topics.clone(),

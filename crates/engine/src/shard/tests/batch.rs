@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use forebay_store::ShardTopology;
+
 use super::*;
 
 /// What a batch does, in a word each.
@@ -185,10 +187,28 @@ fn what_had_to_wait_goes_before_what_came_later() {
 #[test]
 fn the_first_batch_of_an_owner_records_another_set_of_shards() {
     let mut shard = shard();
-    shard.new_topology = Some(Vec::new());
+    let topology = ShardTopology { shards: vec![ShardId(1)], ..ShardTopology::default() };
+    shard.set_new_topology(topology.clone());
     let built = build(&mut shard, 0);
-    assert_eq!((built.rows, built.batch.unwrap().topology_history), (1, Some(Vec::new())));
+    assert_eq!((built.rows, built.batch.unwrap().topology_history), (1, Some(topology.clone())));
     assert!(shard.is_recording_topology(), "until that is committed");
-    assert!(commit(&mut shard, 0).topology_recorded);
+    assert_eq!(commit(&mut shard, 0).topology, Some(topology));
+    assert!(!shard.is_recording_topology());
+}
+
+#[test]
+fn a_set_of_shards_that_became_known_during_a_commit_is_recorded_by_the_next_batch() {
+    let mut shard = shard();
+    let of = |shards: &[u32]| {
+        let shards = shards.iter().copied().map(ShardId).collect();
+        ShardTopology { shards, ..ShardTopology::default() }
+    };
+    shard.set_new_topology(of(&[1]));
+    build(&mut shard, 0);
+    shard.set_new_topology(of(&[1, 2]));
+    assert_eq!(commit(&mut shard, 0).topology, Some(of(&[1])));
+    assert!(shard.is_recording_topology());
+    build(&mut shard, 1);
+    assert_eq!(commit(&mut shard, 1).topology, Some(of(&[1, 2])));
     assert!(!shard.is_recording_topology());
 }

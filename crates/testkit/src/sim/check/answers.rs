@@ -93,7 +93,8 @@ fn refused<T>(record: &RunRecord, call: &Call, answer: &Answer<T>, found: &mut V
 /// A node that stops answers all accepted calls, with a known outcome.
 fn stopped(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
     let accepted = |(process, told, done): &&(usize, Moment, Moment)| {
-        *process == call.process && call.start.event < told.event && call.end.event > told.event
+        // What happens in one instant has no order.
+        *process == call.process && call.start.at < told.at && call.end.event > told.event
             // The caller may have disconnected before.
             && (call.end.event > done.event || !call.what.is_lost())
     };
