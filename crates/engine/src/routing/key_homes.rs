@@ -22,6 +22,10 @@ use crate::{
     shard::work::KeyHash,
 };
 
+/// The time at which a set ended is rounded up to such a part of the longest window. While a shard's former
+/// owner still lives, the others then record that anew a few times in a window, and not with each look at it.
+const ENDED_PARTS: u32 = 8;
+
 /// What the node knows of the sets of shards among which keys have, or had, their homes.
 pub(crate) struct KeyHomes {
     /// The configured shards, in order.
@@ -57,7 +61,7 @@ impl KeyHomes {
     /// that was not known, or one that ended later than was known: other shards have to record that too.
     pub fn recorded(&mut self, shard: ShardIndex, record: ShardTopology, now: Timestamp) -> bool {
         // Until this node has recorded the current set, the shard's own may still be in use.
-        let own = (!record.shards.is_empty()).then_some((&record.shards, now));
+        let own = (!record.shards.is_empty()).then(|| (&record.shards, self.rounded_up(now)));
         let ended = record.earlier.iter().map(|(shards, ended)| (shards, *ended)).chain(own);
         let mut is_new = false;
         for (shards, ended) in ended.filter(|(shards, _)| **shards != self.current) {
@@ -70,6 +74,12 @@ impl KeyHomes {
         self.all_recorded =
             self.records.len() == self.current.len() && records.all(|record| self.is_whole(record, now));
         is_new
+    }
+
+    fn rounded_up(&self, time: Timestamp) -> Timestamp {
+        let part = i64::try_from((self.window / ENDED_PARTS).as_micros()).unwrap_or(i64::MAX).max(1);
+        let micros = time.as_micros();
+        Timestamp::from_micros(micros.saturating_add(part - micros.rem_euclid(part)))
     }
 
     /// What a shard that was read should record, if it has not yet.
@@ -147,7 +157,7 @@ impl KeyHomes {
 mod tests {
     use super::*;
 
-    const WINDOW: Duration = Duration::from_secs(600);
+    const WINDOW: Duration = Duration::from_secs(800);
 
     fn second(second: i64) -> Timestamp {
         Timestamp::from_micros(second * 1_000_000)
@@ -190,19 +200,20 @@ mod tests {
         let keys: Vec<KeyHash> = (0..100_u8).map(|key| [key; 16]).collect();
         let moved = keys.iter().filter(|key| !homes.earlier_homes(&[**key], now).is_empty()).count();
         assert!((15..55).contains(&moved), "{moved}: about a third of the keys moves to the new shard");
-        assert!(homes.earlier_homes(&keys, now.plus(WINDOW)).is_empty());
+        assert!(!homes.earlier_homes(&keys, now.plus(WINDOW)).is_empty());
+        assert!(homes.earlier_homes(&keys, now.plus(WINDOW + WINDOW / ENDED_PARTS)).is_empty());
     }
 
     #[test]
     fn a_set_that_ended_long_ago_matters_no_more() {
         let mut homes = homes(&[1, 2, 3]);
-        let now = second(1_000);
+        let now = second(1_100);
         homes.recorded(ShardIndex(0), record(&[1, 2, 3], 300, &[(&[1, 2], 300)]), now);
         let keys: Vec<KeyHash> = (0..100_u8).map(|key| [key; 16]).collect();
         assert!(homes.earlier_homes(&keys, now).is_empty());
         assert_eq!(homes.to_record(ShardIndex(0), now), None);
         homes.recorded(ShardIndex(1), ShardTopology::default(), now);
-        assert_eq!(homes.to_record(ShardIndex(1), now), Some(record(&[1, 2, 3], 1_000, &[])));
+        assert_eq!(homes.to_record(ShardIndex(1), now), Some(record(&[1, 2, 3], 1_100, &[])));
     }
 
     #[test]
@@ -213,24 +224,24 @@ mod tests {
             take_over(&mut homes, &mut records, second(now));
             assert!(homes.is_complete(second(now), Monotonic::default()));
         }
-        let earlier: &[(&[u32], i64)] = &[(&[1, 2], 200), (&[1, 2, 3, 4], 300)];
+        let earlier: &[(&[u32], i64)] = &[(&[1, 2], 300), (&[1, 2, 3, 4], 400)];
         assert_eq!(records[&3], record(&[3, 4], 300, earlier));
         assert_eq!(records[&4], records[&3]);
     }
 
     #[test]
-    fn a_set_that_is_seen_to_last_is_recorded_anew() {
+    fn a_set_that_is_seen_to_last_is_recorded_anew_a_few_times_in_a_window() {
         let mut homes = homes(&[1, 2]);
         homes.recorded(ShardIndex(1), ShardTopology::default(), second(100));
         assert!(homes.recorded(ShardIndex(0), record(&[1], 10, &[]), second(100)));
-        assert!(!homes.recorded(ShardIndex(0), record(&[1], 10, &[]), second(100)));
         let recorded = homes.to_record(ShardIndex(1), second(100)).unwrap();
-        assert_eq!(recorded, record(&[1, 2], 100, &[(&[1], 100)]));
+        assert_eq!(recorded, record(&[1, 2], 100, &[(&[1], 200)]));
         homes.recorded(ShardIndex(1), recorded, second(100));
-        assert_eq!(homes.to_record(ShardIndex(1), second(100)), None);
-        assert!(homes.recorded(ShardIndex(0), record(&[1], 10, &[]), second(101)), "its owner still lives");
-        let recorded = homes.to_record(ShardIndex(1), second(101)).unwrap();
-        assert_eq!(recorded, record(&[1, 2], 100, &[(&[1], 101)]));
+        assert!(!homes.recorded(ShardIndex(0), record(&[1], 10, &[]), second(199)));
+        assert_eq!(homes.to_record(ShardIndex(1), second(199)), None);
+        assert!(homes.recorded(ShardIndex(0), record(&[1], 10, &[]), second(200)), "its owner still lives");
+        let recorded = homes.to_record(ShardIndex(1), second(201)).unwrap();
+        assert_eq!(recorded, record(&[1, 2], 100, &[(&[1], 300)]));
     }
 
     #[test]
@@ -262,13 +273,13 @@ mod tests {
             homes.is_complete(now, Monotonic::default())
         };
         let long_ago = &record(&[1, 2, 3, 4], 300, &[(&[1, 2], 300)]);
-        assert!(complete(&[long_ago, long_ago], second(900)));
-        assert!(!complete(&[long_ago, long_ago], second(899)), "a window may still reach the set before");
-        assert!(!complete(&[long_ago], second(900)), "too few were seen");
+        assert!(complete(&[long_ago, long_ago], second(1_100)));
+        assert!(!complete(&[long_ago, long_ago], second(1_099)), "a window may still reach the set before");
+        assert!(!complete(&[long_ago], second(1_100)), "too few were seen");
         let recent = record(&[1, 2, 3, 4], 600, &[]);
         let other = record(&[1, 2, 3], 200, &[(&[1, 2, 3, 4], 200)]);
         for record in [recent, other, ShardTopology::default()] {
-            assert!(!complete(&[long_ago, long_ago, &record], second(900)), "{record:?}");
+            assert!(!complete(&[long_ago, long_ago, &record], second(1_100)), "{record:?}");
         }
     }
 }

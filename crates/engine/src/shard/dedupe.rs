@@ -78,7 +78,7 @@ impl OwnedShard {
         self.keys.end_lookup(read)
     }
 
-    /// The sets of shards that the next batch is to record.
+    /// The sets of shards that a batch of their own is to record.
     pub fn set_new_topology(&mut self, topology: ShardTopology) {
         self.new_topology = Some(topology);
     }

@@ -137,6 +137,8 @@ pub(crate) struct OwnedShard {
     disk: DiskRoom,
     /// Batches do no upkeep before: the database refused it.
     upkeep_after: Monotonic,
+    /// The sets of shards are not recorded before.
+    topology_after: Monotonic,
 }
 
 /// What a take-over found.
@@ -202,6 +204,7 @@ impl OwnedShard {
             locates: Locates::default(),
             disk: DiskRoom::default(),
             upkeep_after: Monotonic::default(),
+            topology_after: Monotonic::default(),
         }
     }
 

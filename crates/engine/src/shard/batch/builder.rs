@@ -160,20 +160,22 @@ impl<'a> BatchBuilder<'a> {
         if self.is_bisecting() { self.rows_max } else { usize::MAX }
     }
 
-    /// Whether it may do upkeep beside what waits: record the set of shards, fold counts, rewrite a lease
-    /// row, drop topics. While a bad row is searched, upkeep stands alone.
+    /// Whether it may do upkeep beside what waits: fold counts, rewrite a lease row, drop topics. While a bad
+    /// row is searched, upkeep stands alone.
     pub fn may_do_upkeep(&self) -> bool {
         let alone = self.rows == 0 && self.page.is_none();
         self.moment.at >= self.shard.upkeep_after && (alone || !self.is_bisecting())
     }
 
-    /// The first batch of an owner with another set of shards records it.
-    pub fn record_topology(&mut self) {
-        if self.allowed < Need::Rows || !self.may_do_upkeep() {
-            return;
+    /// Records the sets of shards, if they have changed. Keys wait for that, so it comes first, and alone:
+    /// nothing else can make it fail.
+    pub fn record_topology(&mut self) -> bool {
+        if self.allowed < Need::Rows || self.moment.at < self.shard.topology_after {
+            return false;
         }
         self.batch.topology_history = self.shard.new_topology.clone();
         self.rows += usize::from(self.batch.topology_history.is_some());
+        self.batch.topology_history.is_some()
     }
 
     /// A row of the last batch can't be stored, so this one is short.

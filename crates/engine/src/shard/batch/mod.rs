@@ -16,6 +16,8 @@ mod sweep_due;
 mod sweep_expiry;
 pub(crate) mod undo;
 
+use std::collections::BTreeSet;
+
 use rand::rngs::StdRng;
 
 pub(crate) use self::builder::Built;
@@ -53,6 +55,9 @@ impl OwnedShard {
             return Built::nothing();
         };
         let mut builder = BatchBuilder::new(self, moment, allowed, rng, topics_left);
+        if builder.record_topology() {
+            return builder.finish(BTreeSet::new());
+        }
         let (before, shares) = (builder.rows, Shares::of(&mut builder));
         let rows = |class| before + shares.up_to(class);
         settle::add_requests(&mut builder, rows(Class::Settlement));
@@ -64,7 +69,6 @@ impl OwnedShard {
         settle::add_requests(&mut builder, rows(Class::Enqueue));
         sweep::add_page(&mut builder);
         let handed_off = handoff::add_handoffs(&mut builder, waiting);
-        builder.record_topology();
         lease::compact(&mut builder);
         sweep::drop_idle_topics(&mut builder);
         let built = builder.finish(handed_off);

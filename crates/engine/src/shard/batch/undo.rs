@@ -79,7 +79,10 @@ impl OwnedShard {
 
     /// A batch with upkeep can't be stored. What waits is not held up by that.
     fn leave_out_upkeep(&mut self, batch: &InFlight, why: &str, at: Monotonic) {
-        self.upkeep_after = at.plus(UPKEEP_PAUSE);
+        match batch.topology {
+            Some(_) => self.topology_after = at.plus(UPKEEP_PAUSE),
+            None => self.upkeep_after = at.plus(UPKEEP_PAUSE),
+        }
         if batch.is_upkeep() {
             let id = self.id;
             tracing::error!(
