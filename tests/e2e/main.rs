@@ -17,4 +17,5 @@ mod wire;
 mod kill_database;
 mod kill_node;
 mod pause_node;
+mod planned_switch;
 mod stop_node;

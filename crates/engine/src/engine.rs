@@ -112,6 +112,7 @@ impl Engine {
         for ((index, (id, shard)), server) in shards.into_iter().enumerate().zip(servers) {
             let (shard_orders, orders) = unbounded_channel();
             let shard_task = ShardTask {
+                served_last: None,
                 id,
                 server: shard.server(),
                 shard,

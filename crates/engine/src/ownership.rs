@@ -59,7 +59,8 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     slot.state = ShardState::Owned;
     slot.health.taken_over(at);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
-    slot.holding = Some(Box::new(Holding { shard, reads: Reads { reader, events, tasks } }));
+    slot.holding =
+        Some(Box::new(Holding { shard, reads: Reads { reader, own: events.clone(), events, tasks } }));
     if core.stopping.is_stopping() {
         let _ = slot.tasks.send(ShardOrder::Release);
     }

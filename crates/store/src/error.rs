@@ -15,9 +15,12 @@ pub enum ErrorClass {
     /// The schema is missing, has an unsupported version, or holds rows that this program never writes. At
     /// startup the shard is refused.
     Schema,
-    /// The server is overloaded, read-only or shutting down. The statement had no effect, and the session
-    /// keeps its connection. Try again later.
+    /// The server is overloaded or shutting down. The statement had no effect, and the session keeps its
+    /// connection. Try again later.
     Unavailable,
+    /// The server takes no writes, or another server answers at the address. It will not pass on these
+    /// connections: the shard is taken over anew, through new ones.
+    NotPrimary,
     /// There is no connection. Connect again.
     Disconnected,
     /// All connections of this process for reading the shard are in use. That says nothing of the database.
@@ -30,7 +33,7 @@ pub enum ErrorClass {
 impl ErrorClass {
     /// Whether the connection can't be used any more.
     pub(crate) fn breaks_connection(self) -> bool {
-        matches!(self, Self::Disconnected | Self::Unrecognized)
+        matches!(self, Self::Disconnected | Self::NotPrimary | Self::Unrecognized)
     }
 }
 

@@ -48,6 +48,9 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::Slow => health.slow(at),
         ShardEvent::Trouble(why) => health.strike(why, at),
         ShardEvent::NoRoom(why) => health.note(why),
+        ShardEvent::NotPrimary => {
+            let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
+        }
         ShardEvent::ClaimLost => ownership::lost(core, index, false),
         ShardEvent::Renewed { began, server_time } => {
             shard.renewed(began);

@@ -82,6 +82,9 @@ pub(super) async fn commit(
                 tries.backoff.pause(&mut task.rng).await;
                 continue;
             }
+            Failure::Resolve(error) if error.class == ErrorClass::NotPrimary => {
+                return unresolved(task, batch.number, error, sent);
+            }
             Failure::Resolve(error) => {
                 tries.count(error.class);
                 (error.message, error.class == ErrorClass::DiskFull)
@@ -120,7 +123,7 @@ pub(super) async fn commit(
                 tries.backoff.pause(&mut task.rng).await;
             }
             Ok(Outcome::Foreign) => return Verdict::Foreign { sent },
-            Err(why) => return give_up(task, batch.number, why, sent),
+            Err(error) => return unresolved(task, batch.number, error, sent),
         }
     }
 }
@@ -158,6 +161,7 @@ async fn failure(
             Failure::Repeat { why: error.message }
         }
         ErrorClass::Unavailable
+        | ErrorClass::NotPrimary
         | ErrorClass::Disconnected
         | ErrorClass::Schema
         | ErrorClass::NoConnection
@@ -167,7 +171,7 @@ async fn failure(
 
 /// Asks until the store knows a batch's outcome. Fails where the store answers, and with errors that waiting
 /// does not end.
-async fn resolve(task: &mut ShardTask, writer: &mut dyn Writer, number: u64) -> Result<Outcome, String> {
+async fn resolve(task: &mut ShardTask, writer: &mut dyn Writer, number: u64) -> Result<Outcome, StoreError> {
     let mut tries = Tries::new();
     loop {
         match writer.resolve(number).await {
@@ -178,8 +182,8 @@ async fn resolve(task: &mut ShardTask, writer: &mut dyn Writer, number: u64) -> 
                 if error.class != ErrorClass::Unavailable {
                     tries.count(error.class);
                 }
-                if tries.are_used_up() {
-                    return Err(error.message);
+                if tries.are_used_up() || error.class == ErrorClass::NotPrimary {
+                    return Err(error);
                 }
                 tries.backoff.pause(&mut task.rng).await;
             }
@@ -197,6 +201,17 @@ fn give_up(task: &ShardTask, batch: u64, why: String, sent: bool) -> Verdict {
         error = why,
         "batch {batch} of shard {id} ({server}) fails again and again; taking the shard over anew"
     );
+    Verdict::GivenUp { why, sent }
+}
+
+/// The store can't be asked for the outcome any more. Where the server takes no writes, or another one
+/// answers, that is no failure of the batch: the shard is taken over anew through new connections.
+fn unresolved(task: &ShardTask, batch: u64, error: StoreError, sent: bool) -> Verdict {
+    if error.class != ErrorClass::NotPrimary {
+        return give_up(task, batch, error.message, sent);
+    }
+    let (ShardTask { id, server, .. }, why) = (task, error.message);
+    tracing::warn!(shard.id = id.0, why, "shard {id} ({server}) is lost: {why}; taking it over anew");
     Verdict::GivenUp { why, sent }
 }
 
@@ -257,10 +272,10 @@ async fn confirm(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Batch) -
                 }
                 Ok(Outcome::NotCommitted) => empty.number -= 1,
                 Ok(Outcome::Foreign) => return Verdict::Foreign { sent: true },
-                Err(why) => return give_up(task, batch.number, why, true),
+                Err(error) => return unresolved(task, batch.number, error, true),
             },
             Ok(Outcome::Foreign) => return Verdict::Foreign { sent: true },
-            Err(why) => return give_up(task, batch.number, why, true),
+            Err(error) => return unresolved(task, batch.number, error, true),
         }
         tries.backoff.pause(&mut task.rng).await;
     }

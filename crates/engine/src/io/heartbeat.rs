@@ -23,8 +23,8 @@ pub(super) struct Renewals {
     pub every: Duration,
     /// Generations to be created and dropped.
     pub orders: UnboundedReceiver<ShardOrder>,
-    /// Receives a message once another node owns the shard.
-    pub lost: oneshot::Sender<()>,
+    /// Receives why the shard is lost, once it is.
+    pub lost: oneshot::Sender<String>,
 }
 
 /// Renews until the shard is lost, or its task ends.
@@ -35,11 +35,16 @@ pub(super) async fn renew(renewals: Renewals) {
         match heartbeat.renew().await {
             Ok(Renewal::Renewed { server_time }) => events.send(ShardEvent::Renewed { began, server_time }),
             Ok(Renewal::Lost) => {
-                let _ = lost.send(());
+                let _ = lost.send("another node owns the shard".to_owned());
                 return;
             }
             Err(error) if error.class == ErrorClass::DiskFull => {
                 events.send(ShardEvent::NoRoom(error.to_string()));
+            }
+            Err(error) if error.class == ErrorClass::NotPrimary => {
+                events.send(ShardEvent::Trouble(error.to_string()));
+                let _ = lost.send(error.to_string());
+                return;
             }
             Err(error) => events.send(ShardEvent::Trouble(error.to_string())),
         }

@@ -38,6 +38,8 @@ pub(crate) struct ShardTask {
     pub tasks: Arc<dyn Tasks>,
     /// How long a shard stays its owner's without a renewal.
     pub shard_lease: Duration,
+    /// The epoch in which this task served the shard last.
+    pub served_last: Option<u64>,
     /// Random numbers for incarnations and jitter.
     pub rng: StdRng,
     /// Where events go.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_store::Reader;
+use forebay_store::{ErrorClass, Reader, StoreError};
 use forebay_types::Seq;
 
 use crate::{
@@ -21,6 +21,8 @@ pub(crate) struct Reads {
     pub reader: Arc<dyn Reader>,
     /// Where results go.
     pub events: ShardEvents,
+    /// Where it is said that the shard has to be taken anew.
+    pub own: ShardEvents,
     /// Runs the reads.
     pub tasks: Arc<dyn Tasks>,
 }
@@ -33,57 +35,68 @@ impl Reads {
 
     /// Reads a topic's next ready items.
     pub fn prefetch(&self, read: u64, request: PrefetchRequest) {
-        self.start(move |reader| async move {
-            let PrefetchRequest { topic, after, limit, max_bytes } = request;
-            let rows = reader.ready(topic, after, limit, max_bytes).await;
-            ShardEvent::Prefetched { topic, read, rows }
-        });
+        let PrefetchRequest { topic, after, limit, max_bytes } = request;
+        self.start(
+            move |reader| async move { reader.ready(topic, after, limit, max_bytes).await },
+            move |rows| ShardEvent::Prefetched { topic, read, rows },
+        );
     }
 
     /// Reads the bodies of items.
     pub fn bodies(&self, read: u64, seqs: Vec<Seq>) {
-        self.start(move |reader| async move {
-            let bodies = reader.bodies(&seqs).await;
-            ShardEvent::Bodies { read, bodies }
-        });
+        self.start(
+            move |reader| async move { reader.bodies(&seqs).await },
+            move |bodies| ShardEvent::Bodies { read, bodies },
+        );
     }
 
     /// Scans for a sweep.
     pub fn scan(&self, read: u64, request: ScanRequest) {
-        self.start(move |reader| async move {
-            let ScanRequest { sweep, from, to, limit } = request;
-            let found = async {
+        let ScanRequest { sweep, from, to, limit } = request;
+        self.start(
+            move |reader| async move {
                 let rows = reader.due(sweep, from, to, limit).await?;
                 let next = if rows.is_empty() { reader.next_due(sweep, to).await? } else { None };
                 Ok(ScanResult { rows, next })
-            };
-            let found = found.await;
-            ShardEvent::Scanned { sweep, read, found }
-        });
+            },
+            move |found| ShardEvent::Scanned { sweep, read, found },
+        );
     }
 
     /// Looks dedupe keys up.
     pub fn dedupe(&self, read: u64, generations: Vec<u64>, hashes: Vec<KeyHash>) {
-        self.start(move |reader| async move {
-            let hits = reader.dedupe(&generations, &hashes).await;
-            ShardEvent::DedupeHits { read, hits }
-        });
+        self.start(
+            move |reader| async move { reader.dedupe(&generations, &hashes).await },
+            move |hits| ShardEvent::DedupeHits { read, hits },
+        );
     }
 
     /// Finds out where items are whose deliveries are over.
     pub fn locate(&self, read: u64, seqs: Vec<Seq>) {
-        self.start(move |reader| async move {
-            let locations = reader.locate(&seqs).await;
-            ShardEvent::ItemsLocated { read, locations }
-        });
+        self.start(
+            move |reader| async move { reader.locate(&seqs).await },
+            move |locations| ShardEvent::ItemsLocated { read, locations },
+        );
     }
 
     /// Starts a read. What it returns is reported.
-    fn start<F>(&self, read: impl FnOnce(Arc<dyn Reader>) -> F)
-    where
-        F: Future<Output = ShardEvent> + Send + 'static,
+    fn start<T, F>(
+        &self,
+        read: impl FnOnce(Arc<dyn Reader>) -> F,
+        event: impl FnOnce(Result<T, StoreError>) -> ShardEvent + Send + 'static,
+    ) where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let (events, read) = (self.events.clone(), read(self.reader.clone()));
-        self.tasks.start(TaskName::Read, Box::pin(async move { events.send(read.await) }));
+        let (events, own, read) = (self.events.clone(), self.own.clone(), read(self.reader.clone()));
+        let reading = async move {
+            let result = read.await;
+            let not_primary = result.as_ref().is_err_and(|error| error.class == ErrorClass::NotPrimary);
+            events.send(event(result));
+            if not_primary {
+                own.send(ShardEvent::NotPrimary);
+            }
+        };
+        self.tasks.start(TaskName::Read, Box::pin(reading));
     }
 }

@@ -97,9 +97,13 @@ async fn attempt(
             Duration::ZERO
         }
     };
-    if !has_lapsed(task, &seen, outage).await {
-        return Ok(None);
-    }
+    // Nobody has owned it since this task did, and its connections of then are gone.
+    let outage = match task.served_last {
+        // How long acks found nobody is not known here: since the last commit, and that may be long ago.
+        Some(epoch) if epoch == seen.epoch => task.shard_lease,
+        _ if has_lapsed(task, &seen, outage).await => outage,
+        _ => return Ok(None),
+    };
     let claim = Claim { incarnation: Incarnation(task.rng.random()), address: task.address.clone() };
     let began = task.clock.monotonic();
     let Some(owned) = task.shard.take_over(&claim, &seen).await? else {

@@ -47,9 +47,11 @@ pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<Shard
             owned = acquire(&mut task) => owned,
             () = wait_for_release(&mut orders) => break,
         };
+        let epoch = owned.fence.epoch;
         if let End::Released = serve(&mut task, owned, &mut orders).await {
             break;
         }
+        task.served_last = Some(epoch);
     }
     task.events.send(ShardEvent::Released);
 }
@@ -100,7 +102,9 @@ async fn serve(
         let order = tokio::select! {
             biased;
             order = orders.recv() => order,
-            _ = &mut claim_lost => {
+            why = &mut claim_lost => {
+                let (ShardTask { id, server, .. }, why) = (&*task, why.unwrap_or_default());
+                tracing::warn!(shard.id = id.0, why, "shard {id} ({server}) is lost: {why}");
                 task.events.send(ShardEvent::ClaimLost);
                 return End::Lost;
             }

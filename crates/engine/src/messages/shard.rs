@@ -75,8 +75,10 @@ pub(crate) enum ShardEvent {
     Trouble(String),
     /// A statement found the disk full. What the batches find decides what is held back.
     NoRoom(String),
-    /// A renewal found that another node owns the shard.
+    /// The shard is lost: another node owns it, or it is taken over anew.
     ClaimLost,
+    /// A read found that its server does not hold the shard any more.
+    NotPrimary,
     /// The shard was given up as asked.
     Released,
     /// The claim was renewed.

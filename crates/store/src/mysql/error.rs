@@ -1,8 +1,33 @@
 //! Maps the server's error numbers to error classes.
 
+use std::fmt;
+
 use sqlx::mysql::MySqlDatabaseError;
 
 use crate::error::{ErrorClass, StoreError};
+
+/// Another server answers at the shard's address.
+#[derive(Debug)]
+pub(super) struct OtherServer {
+    /// The one that held the shard when it was taken over.
+    pub(super) expected: String,
+    /// The one that answers.
+    pub(super) found: String,
+}
+
+impl fmt::Display for OtherServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { expected, found } = self;
+        write!(f, "another database server answers at the address ({found}); it was {expected}")
+    }
+}
+
+impl std::error::Error for OtherServer {}
+
+/// Whether an error says that another server answers.
+pub(super) fn is_other_server(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Configuration(source) if source.is::<OtherServer>())
+}
 
 /// Converts a driver's error.
 pub(super) fn classify(error: sqlx::Error) -> StoreError {
@@ -11,6 +36,7 @@ pub(super) fn classify(error: sqlx::Error) -> StoreError {
             Some(error) => class(error.number(), error.message()),
             None => ErrorClass::Unrecognized,
         },
+        error if is_other_server(error) => ErrorClass::NotPrimary,
         sqlx::Error::PoolTimedOut => ErrorClass::NoConnection,
         // I/O, TLS and protocol errors, and all that the driver reports about a connection's state.
         _ => ErrorClass::Disconnected,
@@ -26,8 +52,11 @@ fn class(number: u16, message: &str) -> ErrorClass {
         1213 | 1205 | 1020 | 3572 | 1317 | 3024 | 1969 | 1615 | 1094 => ErrorClass::Replay,
         // Too many connections (three kinds), transactions or threads; out of memory (three kinds).
         1040 | 1203 | 1226 | 1637 | 1135 | 1037 | 1038 | 1041 => ErrorClass::Unavailable,
-        // Read-only (three kinds), shutting down, aborting, refused by group replication.
-        1290 | 1836 | 1792 | 1053 | 3168 | 3100 => ErrorClass::Unavailable,
+        // Shutting down, aborting.
+        1053 | 3168 => ErrorClass::Unavailable,
+        // Read-only (three kinds), refused by group replication. 1290 names the option that prevents it.
+        1290 if message.contains("read-only") || message.contains("read_only") => ErrorClass::NotPrimary,
+        1836 | 1792 | 3100 => ErrorClass::NotPrimary,
         // Too long, wrong characters, packet too large, too many placeholders, duplicate key, out of range,
         // NULL, row too large, a CHECK (twice).
         1406 | 1366 | 1153 | 1390 | 1062 | 1264 | 1048 | 1118 | 3819 | 4025 => ErrorClass::Poison,
@@ -50,7 +79,8 @@ mod tests {
     fn numbers_have_classes() {
         assert_eq!(class(1213, "Deadlock found"), ErrorClass::Replay);
         assert_eq!(class(1040, "Too many connections"), ErrorClass::Unavailable);
-        assert_eq!(class(1290, "running with the --read-only option"), ErrorClass::Unavailable);
+        assert_eq!(class(1290, "running with the --read-only option"), ErrorClass::NotPrimary);
+        assert_eq!(class(1290, "running with the --secure-file-priv option"), ErrorClass::Unrecognized);
         assert_eq!(class(1159, "Got timeout reading communication packets"), ErrorClass::Disconnected);
         assert_eq!(class(1406, "Data too long for column"), ErrorClass::Poison);
         assert_eq!(class(1114, "The table is full"), ErrorClass::DiskFull);

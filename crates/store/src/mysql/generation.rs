@@ -1,13 +1,11 @@
 //! Creates and drops generations of the dedupe table. DDL commits any open transaction, so it has connections
 //! of its own.
 
-use sqlx::mysql::MySqlConnectOptions;
-
-use super::connect::{Role, connect};
+use super::{connect::Role, server::Server};
 use crate::error::StoreError;
 
 /// Creates a generation, unless it exists.
-pub(super) async fn create(options: &MySqlConnectOptions, number: u64) -> Result<(), StoreError> {
+pub(super) async fn create(server: &Server, number: u64) -> Result<(), StoreError> {
     let sql = format!(
         "CREATE TABLE IF NOT EXISTS dedupe_{number} (\
          hash BINARY(16) NOT NULL COMMENT '128-bit hash of namespace and key', \
@@ -16,14 +14,14 @@ pub(super) async fn create(options: &MySqlConnectOptions, number: u64) -> Result
          PRIMARY KEY (hash)\
          ) ENGINE=InnoDB COMMENT='dedupe keys and request ids of one time span; dropped as a whole'"
     );
-    run(options, sql).await
+    run(server, sql).await
 }
 
 /// Drops a generation, if it exists.
-pub(super) async fn drop(options: &MySqlConnectOptions, number: u64) -> Result<(), StoreError> {
-    run(options, format!("DROP TABLE IF EXISTS dedupe_{number}")).await
+pub(super) async fn drop(server: &Server, number: u64) -> Result<(), StoreError> {
+    run(server, format!("DROP TABLE IF EXISTS dedupe_{number}")).await
 }
 
-async fn run(options: &MySqlConnectOptions, sql: String) -> Result<(), StoreError> {
-    connect(options, Role::Ddl).await?.run(sql).await
+async fn run(server: &Server, sql: String) -> Result<(), StoreError> {
+    server.connect(Role::Ddl).await?.run(sql).await
 }

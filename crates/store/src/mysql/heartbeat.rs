@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use forebay_types::Timestamp;
-use sqlx::mysql::MySqlConnectOptions;
 
 use super::{
-    connect::{Role, connect},
+    connect::Role,
     generation,
     lock::{self, LockNames},
+    server::Server,
     session::MySqlSession,
 };
 use crate::{
@@ -18,8 +18,8 @@ use crate::{
 
 /// The connection that renews a claim.
 pub(super) struct MySqlHeartbeat {
-    /// How to connect.
-    pub(super) options: MySqlConnectOptions,
+    /// The server that holds the shard.
+    pub(super) server: Server,
     /// The owner whose claim it renews.
     pub(super) owner: fence::Owner,
     /// The connection.
@@ -36,7 +36,7 @@ impl MySqlHeartbeat {
     /// Replaces a lost connection. The new one is usable only after its lock name is in the heartbeat row.
     /// Returns `false` if the shard has another owner.
     async fn reconnect(&mut self) -> Result<bool, StoreError> {
-        let mut session = connect(&self.options, Role::Single).await?;
+        let mut session = self.server.connect(Role::Single).await?;
         lock::kill_holder(&mut session, &self.name).await?;
         let name = self.names.next();
         lock::acquire(&mut session, &name).await?;
@@ -79,10 +79,10 @@ impl Heartbeat for MySqlHeartbeat {
     }
 
     async fn create_generation(&mut self, number: u64) -> Result<(), StoreError> {
-        generation::create(&self.options, number).await
+        generation::create(&self.server, number).await
     }
 
     async fn drop_generation(&mut self, number: u64) -> Result<(), StoreError> {
-        generation::drop(&self.options, number).await
+        generation::drop(&self.server, number).await
     }
 }

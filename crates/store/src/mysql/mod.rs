@@ -8,6 +8,7 @@ mod lock;
 mod migrate;
 mod options;
 mod reader;
+mod server;
 mod session;
 mod settings;
 mod shard;

@@ -1,17 +1,16 @@
 //! A small pool of connections that only read.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
-use sqlx::{
-    MySqlPool,
-    mysql::{MySqlConnectOptions, MySqlPoolOptions},
-};
+use sqlx::{MySql, MySqlPool, mysql::MySqlPoolOptions, pool::PoolConnection};
+use tokio::sync::watch;
 
 use super::{
     connect,
-    error::classify,
+    error::{classify, is_other_server},
+    server::Server,
     session::{STATEMENT_TIMEOUT, bind, decode},
 };
 use crate::{
@@ -25,19 +24,57 @@ pub(super) struct MySqlReadPool {
     pool: MySqlPool,
     /// The schema's address, for messages.
     address: String,
+    /// Why no new connection can be had, once another server answers at the address. The pool itself only
+    /// tries again.
+    other_server: watch::Receiver<Option<StoreError>>,
 }
 
 impl MySqlReadPool {
     /// Creates the pool. It connects when first used. Each query is a transaction of its own, so a connection
     /// returns to the pool without one.
-    pub(super) fn new(options: &MySqlConnectOptions) -> Self {
+    pub(super) fn new(server: &Server) -> Self {
+        let (report, other_server) = watch::channel(None);
+        let (report, checked) = (Arc::new(report), server.clone());
         let pool = MySqlPoolOptions::new()
             .max_connections(4)
             .acquire_timeout(Duration::from_secs(2))
             .idle_timeout(Duration::from_secs(5 * 60))
             .max_lifetime(Duration::from_secs(30 * 60))
-            .after_connect(|connection, _| Box::pin(connect::prepare_reader(connection)));
-        Self { pool: pool.connect_lazy_with(options.clone()), address: connect::address(options) }
+            .after_connect(move |connection, _| {
+                let (report, server) = (report.clone(), checked.clone());
+                Box::pin(async move {
+                    server.check(connection).await.inspect_err(|error| report_other(&report, error))?;
+                    connect::prepare_reader(connection).await
+                })
+            });
+        let options = &server.options;
+        Self {
+            pool: pool.connect_lazy_with(options.clone()),
+            address: connect::address(options),
+            other_server,
+        }
+    }
+
+    async fn acquire(&self) -> Result<PoolConnection<MySql>, StoreError> {
+        let mut other_server = self.other_server.clone();
+        let other = async {
+            match other_server.wait_for(Option::is_some).await {
+                Ok(error) => error.clone(),
+                Err(_) => None,
+            }
+        };
+        tokio::select! {
+            biased;
+            acquired = self.pool.acquire() => acquired.map_err(classify),
+            Some(error) = other => Err(error),
+        }
+    }
+}
+
+fn report_other(report: &watch::Sender<Option<StoreError>>, error: &sqlx::Error) {
+    let message = error.to_string();
+    if is_other_server(error) {
+        report.send_replace(Some(StoreError::new(ErrorClass::NotPrimary, message)));
     }
 }
 
@@ -49,7 +86,7 @@ impl ReadConnection for MySqlReadPool {
 
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let (sql, arguments) = bind(statement)?;
-        let mut connection = self.pool.acquire().await.map_err(classify)?;
+        let mut connection = self.acquire().await?;
         let query = async {
             // Row by row, so that no row is in memory twice.
             let mut answer = sqlx::query_with(sql, arguments).fetch(&mut *connection);

@@ -1,9 +1,11 @@
 //! A shard in one schema.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use forebay_types::ShardId;
 use sqlx::mysql::MySqlConnectOptions;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     connect::{Role, connect},
@@ -25,9 +27,12 @@ pub struct MySqlShard {
     id: ShardId,
     /// How to connect.
     options: MySqlConnectOptions,
-    /// Keeps its connection: a candidate observes a shard many times a second.
-    observer: Mutex<Option<MySqlSession>>,
+    /// Keeps its connection for a moment: a candidate observes a shard many times a second.
+    observer: Mutex<Option<(MySqlSession, Instant)>>,
 }
+
+/// So soon a connection that observes is replaced: the address may lead to another server.
+const OBSERVER_AGE_MAX: Duration = Duration::from_secs(1);
 
 impl std::fmt::Debug for MySqlShard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,6 +46,32 @@ impl MySqlShard {
     /// explains what is wrong with the URL and never repeats a password.
     pub fn new(id: ShardId, url: &str, options: &MySqlOptions) -> Result<Self, StoreError> {
         Ok(Self { id, options: options::parse(url, options)?, observer: Mutex::new(None) })
+    }
+
+    async fn connect(&self) -> Result<MySqlSession, StoreError> {
+        connect(&self.options, Role::Single).await.map_err(|error| match error.class {
+            ErrorClass::Schema => {
+                let message = format!("the schema is missing: run `forebay migrate` ({})", error.message);
+                StoreError::new(ErrorClass::Schema, message)
+            }
+            _ => error,
+        })
+    }
+
+    /// Lets a young connection observe.
+    async fn with_observer<T>(
+        &self,
+        observe: impl AsyncFnOnce(&mut MySqlSession) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut observer = self.observer.lock().await;
+        let kept = observer.take().filter(|(_, opened)| opened.elapsed() < OBSERVER_AGE_MAX);
+        let (mut session, opened) = match kept {
+            Some(kept) => kept,
+            None => (self.connect().await?, Instant::now()),
+        };
+        let observed = observe(&mut session).await?;
+        *observer = Some((session, opened));
+        Ok(observed)
     }
 }
 
@@ -63,29 +94,15 @@ impl Shard for MySqlShard {
     }
 
     async fn check(&self) -> Result<Settings, StoreError> {
-        let session = connect(&self.options, Role::Single).await;
-        let mut session = session.map_err(|error| match error.class {
-            ErrorClass::Schema => {
-                let message = format!("the schema is missing: run `forebay migrate` ({})", error.message);
-                StoreError::new(ErrorClass::Schema, message)
-            }
-            _ => error,
-        })?;
-        version::check(&mut session, migrate::VERSION).await?;
-        settings::read(&mut session).await
+        self.with_observer(async |session| {
+            version::check(session, migrate::VERSION).await?;
+            settings::read(session).await
+        })
+        .await
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
-        let mut observer = self.observer.lock().await;
-        if let Some(session) = observer.as_mut()
-            && let Ok(rows) = session.fetch(fence::observe()).await
-        {
-            return fence::decode_observation(rows);
-        }
-        // The server closes a connection that is idle for 15 s, so a failure is no surprise.
-        let mut session = connect(&self.options, Role::Single).await?;
-        let rows = session.fetch(fence::observe()).await?;
-        *observer = Some(session);
+        let rows = self.with_observer(async |session| session.fetch(fence::observe()).await).await?;
         fence::decode_observation(rows)
     }
 

@@ -10,6 +10,7 @@ use super::{
     heartbeat::MySqlHeartbeat,
     lock::{self, LockNames},
     reader::MySqlReadPool,
+    server::Server,
     session::MySqlSession,
     writer::MySqlWriter,
 };
@@ -30,13 +31,14 @@ pub(super) async fn take_over(
     seen: &Observation,
 ) -> Result<Option<ShardConnections>, StoreError> {
     let mut session = connect(options, Role::Writer).await?;
+    let server = Server::of(options, &mut session).await?;
     // A candidate that has already lost must not kill: the lock names would be the winner's.
     let Some(old) = owner_lock_names(&mut session, seen).await? else { return Ok(None) };
     let mut writer_names = LockNames::new(claim.incarnation, 'w');
     let mut heartbeat_names = LockNames::new(claim.incarnation, 'h');
     let (writer_name, heartbeat_name) = (writer_names.next(), heartbeat_names.next());
     lock::acquire(&mut session, &writer_name).await?;
-    let mut renewing = connect(options, Role::Single).await?;
+    let mut renewing = server.connect(Role::Single).await?;
     lock::acquire(&mut renewing, &heartbeat_name).await?;
     for name in &old {
         lock::kill_holder(&mut session, name).await?;
@@ -54,7 +56,7 @@ pub(super) async fn take_over(
     let Some(fence) = commit::take_over(&mut session, claim, seen, locks).await? else { return Ok(None) };
     let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
     let writer = MySqlWriter {
-        options: options.clone(),
+        server: server.clone(),
         owner,
         session,
         names: writer_names,
@@ -63,13 +65,13 @@ pub(super) async fn take_over(
         statement_bytes,
     };
     let heartbeat = MySqlHeartbeat {
-        options: options.clone(),
+        server: server.clone(),
         owner,
         session: renewing,
         names: heartbeat_names,
         name: heartbeat_name,
     };
-    let reader = Arc::new(SqlReader(MySqlReadPool::new(options)));
+    let reader = Arc::new(SqlReader(MySqlReadPool::new(&server)));
     Ok(Some(ShardConnections { fence, writer: Box::new(writer), heartbeat: Box::new(heartbeat), reader }))
 }
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::mysql::MySqlConnectOptions;
 use tokio::time::Instant;
 
 use super::{
-    connect::{Role, connect},
+    connect::Role,
     lock::{self, LockNames},
+    server::Server,
     session::MySqlSession,
 };
 use crate::{
@@ -27,8 +27,8 @@ const FENCE_ATTEMPTS_MAX: u32 = 3;
 
 /// The connection that writes batches.
 pub(super) struct MySqlWriter {
-    /// How to connect.
-    pub(super) options: MySqlConnectOptions,
+    /// The server that holds the shard.
+    pub(super) server: Server,
     /// The owner whose batches it writes.
     pub(super) owner: fence::Owner,
     /// The connection.
@@ -47,7 +47,7 @@ impl MySqlWriter {
     /// Kills what is left of earlier connections and opens a new one. The new one is usable only after its
     /// lock name is in the heartbeat row.
     async fn reconnect(&mut self) -> Result<(), StoreError> {
-        let mut session = connect(&self.options, Role::Writer).await?;
+        let mut session = self.server.connect(Role::Writer).await?;
         for name in &self.held {
             lock::kill_holder(&mut session, name).await?;
         }

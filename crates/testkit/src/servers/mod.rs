@@ -6,8 +6,10 @@
 
 mod database;
 mod private;
+mod replicated;
 mod shared;
 
 pub use forebay_servers::{Kind, free_port};
 pub use private::Private;
+pub use replicated::Replicated;
 pub use shared::{Server, mariadb, mysql, shared};

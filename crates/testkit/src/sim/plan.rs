@@ -191,6 +191,7 @@ impl Plan {
             faults.classes = vec![
                 ErrorClass::Replay,
                 ErrorClass::Replay,
+                ErrorClass::NotPrimary,
                 ErrorClass::Unavailable,
                 ErrorClass::Disconnected,
                 ErrorClass::Unavailable,

@@ -1,0 +1,61 @@
+//! The server that holds a shard since it was taken over. A shard's address may lead to another server later:
+//! after a planned switch, or while old connections are still open. No two connections of an owner lead to
+//! two servers.
+
+use sqlx::{
+    mysql::{MySqlConnectOptions, MySqlConnection},
+    query_scalar,
+};
+
+use super::{
+    connect::{self, Role},
+    error::OtherServer,
+    session::MySqlSession,
+};
+use crate::error::StoreError;
+
+/// MySQL names itself with a random id that it keeps. MariaDB has none in all versions, so it is known by
+/// where it runs; replicas of one server have different `server_id`s.
+const IDENTITY: &str = "SELECT CONCAT_WS(' ' /*!80000 , @@server_uuid */ \
+                        /*M! , @@hostname, @@port, @@server_id, @@datadir */)";
+
+/// How to connect to the server that holds a shard.
+#[derive(Clone)]
+pub(super) struct Server {
+    /// The address and the credentials.
+    pub(super) options: MySqlConnectOptions,
+    /// What the server answers to [`IDENTITY`].
+    identity: String,
+}
+
+impl Server {
+    /// The server at the other end of a connection.
+    pub(super) async fn of(
+        options: &MySqlConnectOptions,
+        session: &mut MySqlSession,
+    ) -> Result<Self, StoreError> {
+        let identity = session.with_timeout(async |connection| identity(connection).await).await?;
+        Ok(Self { options: options.clone(), identity })
+    }
+
+    /// Opens another connection to it. Fails with `NotPrimary` if another server answers.
+    pub(super) async fn connect(&self, role: Role) -> Result<MySqlSession, StoreError> {
+        let mut session = connect::connect(&self.options, role).await?;
+        session.with_timeout(async |connection| self.check(connection).await).await?;
+        Ok(session)
+    }
+
+    /// Fails if a connection leads to another server.
+    pub(super) async fn check(&self, connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+        let found = identity(connection).await?;
+        if found == self.identity {
+            return Ok(());
+        }
+        let expected = self.identity.clone();
+        Err(sqlx::Error::Configuration(Box::new(OtherServer { expected, found })))
+    }
+}
+
+async fn identity(connection: &mut MySqlConnection) -> Result<String, sqlx::Error> {
+    query_scalar(IDENTITY).fetch_one(connection).await
+}
