@@ -14,6 +14,13 @@ CREATE TABLE IF NOT EXISTS fence (
 ) ENGINE=InnoDB COMMENT='one row; the last statement of every batch advances it by compare-and-set';
 INSERT IGNORE INTO fence VALUES (1, 0, REPEAT(X'00', 16), 0, 0, 0, 0, 0);
 
+CREATE TABLE IF NOT EXISTS identity (
+    id TINYINT NOT NULL COMMENT 'always 1',
+    shard INT UNSIGNED NOT NULL COMMENT 'the number of this shard in the configuration',
+    cluster BINARY(16) NOT NULL COMMENT 'random, the same in all shards of one queue',
+    PRIMARY KEY (id)
+) ENGINE=InnoDB COMMENT='one row, written by the first migration: which shard this is';
+
 CREATE TABLE IF NOT EXISTS topology_history (
     id TINYINT NOT NULL COMMENT 'always 1',
     topologies MEDIUMBLOB NOT NULL COMMENT 'packed: past and present shard sets used to route dedupe keys; empty at first',

@@ -12,6 +12,12 @@ CREATE TABLE fence (
 );
 INSERT INTO fence VALUES (1, 0, zeroblob(16), 0, 0, 0, 0, 0);
 
+CREATE TABLE identity (
+    id INTEGER PRIMARY KEY,
+    shard INTEGER NOT NULL,
+    cluster BLOB NOT NULL
+);
+
 CREATE TABLE topology_history (
     id INTEGER PRIMARY KEY,
     topologies BLOB NOT NULL

@@ -19,3 +19,4 @@ mod kill_node;
 mod pause_node;
 mod planned_switch;
 mod stop_node;
+mod wrong_shards;

@@ -103,6 +103,16 @@ impl Node {
         assert!(output.status.success(), "forebay {arguments:?}: {}\n{stderr}", output.status);
     }
 
+    /// Runs a verb of `forebay` that is refused. Returns its stderr.
+    pub async fn refused(arguments: &[String]) -> String {
+        let mut command = Command::new(program());
+        command.args(arguments).stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = tokio::time::timeout(EXIT_TIMEOUT, output).await.unwrap().unwrap().unwrap();
+        assert!(!output.status.success(), "forebay {arguments:?} was not refused");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     /// A connection that is opened on first use, and reopened after it broke.
     pub fn channel(&self) -> Channel {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.grpc)).unwrap();

@@ -1,14 +1,18 @@
 //! The shards of the configuration, and the checks that one must pass before it is served.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use forebay_store::{
     Claim, ErrorClass, MigrateError, MySqlOptions, MySqlShard, Observation, Settings, Shard,
-    ShardConnections, SqliteShard, StoreError,
+    ShardConnections, ShardIdentity, SqliteShard, StoreError,
 };
-use forebay_types::ShardId;
+use forebay_types::{ClusterId, ShardId};
 use futures_util::future::join_all;
+use rand::{Rng as _, rngs::StdRng};
 
 use crate::config::{Config, ShardConfig, ShardUrl};
 
@@ -54,6 +58,28 @@ pub enum UnfitShard {
         /// What is wrong.
         error: StoreError,
     },
+    /// It belongs to another queue than the shards before it.
+    #[error(
+        "shard {shard} is of cluster {found}, and shard {first} of cluster {expected}: is its URL right?"
+    )]
+    OtherCluster {
+        /// The shard.
+        shard: ShardId,
+        /// Its cluster.
+        found: ClusterId,
+        /// The first shard that was looked at.
+        first: ShardId,
+        /// That one's cluster.
+        expected: ClusterId,
+    },
+    /// No shard names its cluster, and some can't be asked.
+    #[error("shard {shard} does not answer: {error}; the first migration of a queue needs all of its shards")]
+    Unasked {
+        /// The shard.
+        shard: ShardId,
+        /// Why not.
+        error: StoreError,
+    },
     /// The server may lose commits.
     #[error("shard {shard}: {reason}; change it, or set node.allow_not_durable = true to serve anyway")]
     NotDurable {
@@ -64,8 +90,65 @@ pub enum UnfitShard {
     },
 }
 
+/// Creates or upgrades the schemas of all shards. The first time, each shard is told its number and the
+/// random id of the cluster. Returns the versions that were applied, or the failure, for each shard.
+pub async fn migrate(
+    shards: &[NumberedShard],
+) -> Result<Vec<(ShardId, Result<Vec<u32>, MigrateError>)>, Vec<UnfitShard>> {
+    let cluster = cluster_of(shards).await?;
+    let mut migrated = Vec::new();
+    for (id, shard) in shards {
+        migrated.push((*id, shard.migrate(cluster).await));
+    }
+    Ok(migrated)
+}
+
+/// The cluster of these shards. A new one, if all were asked and none has one.
+async fn cluster_of(shards: &[NumberedShard]) -> Result<ClusterId, Vec<UnfitShard>> {
+    let (mut known, mut unasked) = (KnownCluster::default(), Vec::new());
+    let mut unfit = Vec::new();
+    for ((id, _), identity) in
+        shards.iter().zip(join_all(shards.iter().map(|(_, shard)| shard.identity())).await)
+    {
+        match identity {
+            Ok(Some(identity)) => unfit.extend(known.join(*id, identity.cluster).err()),
+            Ok(None) => {}
+            Err(error) => unasked.push(UnfitShard::Unasked { shard: *id, error }),
+        }
+    }
+    match known.0 {
+        _ if !unfit.is_empty() => Err(unfit),
+        Some((_, cluster)) => Ok(cluster),
+        None if !unasked.is_empty() => Err(unasked),
+        None => Ok(random_cluster()),
+    }
+}
+
+fn random_cluster() -> ClusterId {
+    let mut bytes = [0; 16];
+    // Its seed is the operating system's; where that has no random numbers, nothing can run.
+    rand::make_rng::<StdRng>().fill_bytes(&mut bytes);
+    ClusterId(bytes)
+}
+
+/// The cluster of the first shard that was asked.
+#[derive(Debug, Clone, Copy, Default)]
+struct KnownCluster(Option<(ShardId, ClusterId)>);
+
+impl KnownCluster {
+    /// Fails if a shard is of another cluster than the first one.
+    fn join(&mut self, shard: ShardId, found: ClusterId) -> Result<(), UnfitShard> {
+        let (first, expected) = *self.0.get_or_insert((shard, found));
+        if found == expected {
+            return Ok(());
+        }
+        Err(UnfitShard::OtherCluster { shard, found, first, expected })
+    }
+}
+
 /// Checks every shard. An unfit one is an error; an unreachable one is only logged.
 pub async fn check(shards: &[NumberedShard], allow_not_durable: bool) -> Result<(), Vec<UnfitShard>> {
+    let mut known = KnownCluster::default();
     let checks = shards.iter().map(|(_, shard)| tokio::time::timeout(CHECK_TIMEOUT, shard.check()));
     let mut unfit = Vec::new();
     for ((id, shard), checked) in shards.iter().zip(join_all(checks).await) {
@@ -79,7 +162,10 @@ pub async fn check(shards: &[NumberedShard], allow_not_durable: bool) -> Result<
                 unfit.push(UnfitShard::Schema { shard: *id, error });
             }
             Ok(Err(error)) => warn_unreachable(error.to_string()),
-            Ok(Ok(settings)) => log(*id, &settings, allow_not_durable, &mut unfit),
+            Ok(Ok(settings)) => {
+                unfit.extend(known.join(*id, settings.cluster).err());
+                log(*id, &settings, allow_not_durable, &mut unfit);
+            }
         }
     }
     if unfit.is_empty() { Ok(()) } else { Err(unfit) }
@@ -102,31 +188,42 @@ fn log(shard: ShardId, settings: &Settings, allow_not_durable: bool, unfit: &mut
     }
 }
 
-/// A shard whose durability is checked before each take-over, because it may have been unreachable at start
-/// or its server's settings may have changed.
-pub struct DurabilityChecked {
+/// A shard whose cluster and durability are checked before each take-over, because it may have been
+/// unreachable at start, or its server's settings may have changed.
+pub struct CheckedShard {
+    /// Its number.
+    id: ShardId,
     /// The shard that is checked.
     inner: Arc<dyn Shard>,
     /// Skips the check of durability.
     allow_not_durable: bool,
+    /// Of all shards of the node.
+    cluster: Arc<Mutex<KnownCluster>>,
 }
 
-impl DurabilityChecked {
+impl CheckedShard {
     /// Wraps every shard of a list.
     pub fn wrap_all(shards: Vec<NumberedShard>, allow_not_durable: bool) -> Vec<NumberedShard> {
-        let wrap = |(id, inner)| -> NumberedShard { (id, Arc::new(Self { inner, allow_not_durable })) };
+        let cluster = Arc::new(Mutex::new(KnownCluster::default()));
+        let wrap = |(id, inner)| -> NumberedShard {
+            (id, Arc::new(Self { id, inner, allow_not_durable, cluster: cluster.clone() }))
+        };
         shards.into_iter().map(wrap).collect()
     }
 }
 
 #[async_trait]
-impl Shard for DurabilityChecked {
+impl Shard for CheckedShard {
     fn server(&self) -> String {
         self.inner.server()
     }
 
-    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
-        self.inner.migrate().await
+    async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError> {
+        self.inner.identity().await
+    }
+
+    async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError> {
+        self.inner.migrate(cluster).await
     }
 
     async fn check(&self) -> Result<Settings, StoreError> {
@@ -143,6 +240,9 @@ impl Shard for DurabilityChecked {
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError> {
         let settings = self.inner.check().await?;
+        let joined =
+            self.cluster.lock().unwrap_or_else(PoisonError::into_inner).join(self.id, settings.cluster);
+        joined.map_err(|unfit| StoreError::new(ErrorClass::Schema, unfit.to_string()))?;
         match settings.not_durable.first() {
             Some(reason) if !self.allow_not_durable => {
                 Err(StoreError::new(ErrorClass::Schema, reason.clone()))

@@ -15,7 +15,7 @@ use crate::{
     http::{self, NodeInfo, StatusCache, metrics},
     node::Node,
     peers::GrpcPeers,
-    shards::{self, DurabilityChecked, UnfitShard},
+    shards::{self, CheckedShard, UnfitShard},
 };
 
 /// Connections that may wait to be accepted. Where they are too many for that, clients try again only after
@@ -72,7 +72,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     // 3. The shards. An unknown schema, or a server that may lose commits, is refused here.
     let shards = shards::open(&config).map_err(StartError::Unfit)?;
     shards::check(&shards, config.allow_not_durable).await.map_err(StartError::Unfit)?;
-    let shards = DurabilityChecked::wrap_all(shards, config.allow_not_durable);
+    let shards = CheckedShard::wrap_all(shards, config.allow_not_durable);
 
     // 4. The engine, which takes over the shards.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());

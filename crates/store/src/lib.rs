@@ -17,7 +17,7 @@ pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use mysql::{MySqlOptions, MySqlShard};
 pub use rows::{
     Checkpoint, DedupeHit, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow, Observation,
-    ReadyRow, Settings, ShardSnapshot, ShardTopology, Sweep, TopicCounts, TopicRow,
+    ReadyRow, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep, TopicCounts, TopicRow,
 };
 pub use shard::{Claim, Heartbeat, ItemLocation, Outcome, Reader, Renewal, Shard, ShardConnections, Writer};
 pub use sqlite::SqliteShard;

@@ -2,10 +2,13 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     ops::{AddAssign, SubAssign},
 };
 
-use forebay_types::{Body, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName};
+use forebay_types::{
+    Body, ClusterId, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName,
+};
 use serde::{Deserialize, Serialize};
 
 /// The row that every batch advances by compare-and-set. It records the owner and the last committed batch.
@@ -239,6 +242,21 @@ pub struct ShardSnapshot {
     pub generations: Vec<u64>,
 }
 
+/// Which shard a schema is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardIdentity {
+    /// Its number in the configuration.
+    pub shard: ShardId,
+    /// The queue that it is a part of.
+    pub cluster: ClusterId,
+}
+
+impl fmt::Display for ShardIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shard {} of cluster {}", self.shard, self.cluster)
+    }
+}
+
 /// What a server's settings imply for its commits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -250,4 +268,6 @@ pub struct Settings {
     pub slow: Vec<String>,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
+    /// The queue that the shard is a part of.
+    pub cluster: ClusterId,
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use forebay_types::{Body, Incarnation, Key, Seq, Timestamp, TopicId};
+use forebay_types::{Body, ClusterId, Incarnation, Key, Seq, Timestamp, TopicId};
 
 use crate::{
     batch::Batch,
     error::{CommitError, MigrateError, StoreError},
-    rows::{DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardSnapshot, Sweep},
+    rows::{DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot, Sweep},
 };
 
 /// One shard, as any process can reach it. It is cheap to create and connects when first used.
@@ -17,11 +17,16 @@ pub trait Shard: Send + Sync + 'static {
     /// The server that stores it. Shards with the same answer share its capacity and its clock.
     fn server(&self) -> String;
 
-    /// Creates or upgrades the schema under a lock. Returns the versions that were applied.
-    async fn migrate(&self) -> Result<Vec<u32>, MigrateError>;
+    /// Which shard the schema is. `None`: there is no schema yet.
+    async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError>;
 
-    /// Checks the schema's version and reads the server's settings. Fails with
-    /// [`ErrorClass::Schema`](crate::ErrorClass::Schema) if this program does not support the version.
+    /// Creates or upgrades the schema under a lock, as a shard of this cluster. Returns the versions that
+    /// were applied. Fails if the schema is another shard, or of another cluster.
+    async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError>;
+
+    /// Checks the schema's version and identity, and reads the server's settings. Fails with
+    /// [`ErrorClass::Schema`](crate::ErrorClass::Schema) if this program does not support the version, or if
+    /// the schema is another shard.
     async fn check(&self) -> Result<Settings, StoreError>;
 
     /// Reads who owns the shard, and how far its owner is.

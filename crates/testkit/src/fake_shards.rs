@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{Demand, DequeueCall, Engine, NewItem, Schedule, Settings};
 use forebay_store::Shard;
-use forebay_types::{Body, Clock, DeliveryPolicy, ShardId, Timestamp};
+use forebay_types::{Body, Clock, ClusterId, DeliveryPolicy, ShardId, Timestamp};
 
 use crate::{
     fake::{Db, Dice, FakeShard, Journal, Process},
@@ -32,7 +32,10 @@ impl FakeShards {
         let mut dbs = Vec::new();
         for id in (1..=count).map(ShardId) {
             let db = Db::new(id, journal.clone(), Dice::new(1));
-            FakeShard::new(db.clone(), Process::new(0)).migrate().await.expect("a healthy fake shard");
+            FakeShard::new(db.clone(), Process::new(0))
+                .migrate(ClusterId::default())
+                .await
+                .expect("a healthy fake shard");
             dbs.push(db);
         }
         Self { journal, dbs }

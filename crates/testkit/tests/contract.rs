@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use forebay_store::{MySqlOptions, MySqlShard, SqliteShard};
+use forebay_store::{MySqlOptions, MySqlShard, Shard, SqliteShard};
 use forebay_testkit::{
     contract::Subject,
     fake::{Db, Dice, FakeShard, Journal, Process},
@@ -22,9 +22,11 @@ forebay_testkit::store_contract!(mysql, fresh_schema(servers::mysql().await));
 
 async fn fresh_sqlite() -> Subject {
     let folder = Folder::new();
-    let shard = SqliteShard::new(ShardId(1), folder.0.join("shard.db"));
+    let path = folder.0.join("shard.db");
+    let open = move |id| -> Arc<dyn Shard> { Arc::new(SqliteShard::new(id, &path)) };
     Subject {
-        shard: Arc::new(shard),
+        shard: open(ShardId(1)),
+        renumbered: Box::new(open),
         steals: false,
         poisons: true,
         versions: true,
@@ -34,8 +36,17 @@ async fn fresh_sqlite() -> Subject {
 
 async fn fresh_schema(server: &servers::Server) -> Subject {
     let url = server.fresh_url().await;
-    let shard = MySqlShard::new(ShardId(1), &url, &MySqlOptions::default()).expect("a good URL");
-    Subject { shard: Arc::new(shard), steals: true, poisons: true, versions: true, guard: None }
+    let open = move |id| -> Arc<dyn Shard> {
+        Arc::new(MySqlShard::new(id, &url, &MySqlOptions::default()).expect("a good URL"))
+    };
+    Subject {
+        shard: open(ShardId(1)),
+        renumbered: Box::new(open),
+        steals: true,
+        poisons: true,
+        versions: true,
+        guard: None,
+    }
 }
 
 forebay_testkit::store_contract!(fake, fresh_fake());
@@ -43,8 +54,18 @@ forebay_testkit::store_contract!(fake, fresh_fake());
 async fn fresh_fake() -> Subject {
     let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
     let db = Db::new(ShardId(1), journal, Dice::new(1));
-    let shard = FakeShard::new(db, Process::new(1));
-    Subject { shard: Arc::new(shard), steals: true, poisons: true, versions: true, guard: None }
+    let open = move |id| -> Arc<dyn Shard> {
+        let process = Process::new(1);
+        Arc::new(FakeShard::new(db.clone(), process).configured_as(id))
+    };
+    Subject {
+        shard: open(ShardId(1)),
+        renumbered: Box::new(open),
+        steals: true,
+        poisons: true,
+        versions: true,
+        guard: None,
+    }
 }
 
 /// A folder that is removed after its test.

@@ -13,7 +13,7 @@ mod time;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Fate, Reason, Refusal};
-pub use id::{Incarnation, ItemId, Seq, ShardId, TopicId};
+pub use id::{ClusterId, Incarnation, ItemId, Seq, ShardId, TopicId};
 pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes};
 pub use key::{Horizon, Key};
 pub use lifecycle::{Ending, State, after_failure, after_rejection, after_release};

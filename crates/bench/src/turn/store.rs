@@ -14,11 +14,11 @@ use bytes::Bytes;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation, LeaseEntry,
     LeaseRow, MigrateError, Observation, Outcome, Reader, ReadyRow, Renewal, Settings, Shard,
-    ShardConnections, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
+    ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{
-    Body, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp, TopicId,
-    TopicName,
+    Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp,
+    TopicId, TopicName,
 };
 
 /// Deliveries of one row of the lease log.
@@ -104,7 +104,11 @@ impl Shard for NullShard {
         format!("server {}", self.id)
     }
 
-    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
+    async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError> {
+        Ok(None)
+    }
+
+    async fn migrate(&self, _: ClusterId) -> Result<Vec<u32>, MigrateError> {
         Ok(Vec::new())
     }
 

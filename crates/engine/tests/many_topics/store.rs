@@ -13,11 +13,11 @@ use forebay_engine::*;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation,
     MigrateError, Observation, Outcome, Reader, ReadyRow, Renewal, Settings as ServerSettings, Shard,
-    ShardConnections, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
+    ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{
-    Body, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Refusal, Seq, ShardId, SystemClock,
-    Timestamp, TopicId, TopicName,
+    Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Refusal, Seq, ShardId,
+    SystemClock, Timestamp, TopicId, TopicName,
 };
 
 /// Tenants that share the topics.
@@ -47,7 +47,11 @@ impl Shard for ManyTopics {
         format!("memory {}", self.id)
     }
 
-    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
+    async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError> {
+        Ok(None)
+    }
+
+    async fn migrate(&self, _: ClusterId) -> Result<Vec<u32>, MigrateError> {
         Ok(Vec::new())
     }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_engine::*;
 use forebay_store::{Shard, SqliteShard};
-use forebay_types::{Body, DeliveryPolicy, Limits, ShardId, SystemClock};
+use forebay_types::{Body, ClusterId, DeliveryPolicy, Limits, ShardId, SystemClock};
 
 /// A node.
 pub struct Queue {
@@ -27,7 +27,7 @@ impl Queue {
         let mut list: Vec<(ShardId, Arc<dyn Shard>)> = Vec::new();
         for id in 1..=shards {
             let shard = SqliteShard::new(ShardId(id), folder.path().join(format!("{id}.db")));
-            shard.migrate().await.unwrap();
+            shard.migrate(ClusterId::default()).await.unwrap();
             list.push((ShardId(id), Arc::new(shard)));
         }
         let clock = Arc::new(SystemClock::default());

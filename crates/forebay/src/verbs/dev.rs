@@ -43,9 +43,10 @@ impl Dev {
         let flags = given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?))));
         let config = Config::embedded(folder, shards, flags.collect())?;
         log::start(&config)?;
-        for (id, shard) in shards::open(&config).map_err(Failure::from_all)? {
+        let shards = shards::open(&config).map_err(Failure::from_all)?;
+        for (id, migrated) in shards::migrate(&shards).await.map_err(Failure::from_all)? {
             let failed = |error| Failure::new(format!("shard {id} in {}: {error}", folder.display()));
-            shard.migrate().await.map_err(failed)?;
+            migrated.map_err(failed)?;
         }
         if !self.demo {
             return run::run(config, signals, run::until_signal).await;

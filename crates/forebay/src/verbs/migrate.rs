@@ -21,8 +21,9 @@ impl Migrate {
         let config = Config::load(&self.config, Vec::new())?;
         log::start(&config)?;
         let mut failures = Vec::new();
-        for (id, shard) in shards::open(&config).map_err(Failure::from_all)? {
-            let line = match shard.migrate().await {
+        let shards = shards::open(&config).map_err(Failure::from_all)?;
+        for (id, migrated) in shards::migrate(&shards).await.map_err(Failure::from_all)? {
+            let line = match migrated {
                 Ok(applied) if applied.is_empty() => format!("shard {id}: up to date"),
                 Ok(applied) => {
                     let versions: Vec<_> = applied.iter().map(u32::to_string).collect();

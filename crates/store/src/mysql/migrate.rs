@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
-    sql::{Session as _, Statement, int_of, version},
+    rows::ShardIdentity,
+    sql::{Session as _, Statement, identity, int_of, version},
 };
 
 const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/mysql/0001_first.sql"))];
@@ -21,7 +22,10 @@ pub(super) const VERSION: u32 = 1;
 const WAIT_SECONDS: i64 = 60;
 
 /// Creates or upgrades the schema. Returns the versions that were applied.
-pub(super) async fn migrate(options: &MySqlConnectOptions) -> Result<Vec<u32>, MigrateError> {
+pub(super) async fn migrate(
+    options: &MySqlConnectOptions,
+    identity: ShardIdentity,
+) -> Result<Vec<u32>, MigrateError> {
     let mut session = match connect(options, Role::Single).await {
         Err(error) if error.class == ErrorClass::Schema => {
             create_schema(options).await?;
@@ -35,7 +39,9 @@ pub(super) async fn migrate(options: &MySqlConnectOptions) -> Result<Vec<u32>, M
         let rows = session.fetch(Statement::new(name, vec![5_i64.into()])).await?;
         if int_of(&rows)? == Some(1) {
             // The lock ends with the connection.
-            return apply(&mut session).await;
+            let applied = apply(&mut session).await?;
+            identity::write(&mut session, identity).await?;
+            return Ok(applied);
         }
     }
     let message = "another migration of this schema has held its lock for a minute: try again later";

@@ -69,6 +69,7 @@ impl Variables {
             not_durable: self.assess_durability(),
             slow: self.assess_speed(minimal_row_images),
             batch_bytes: packet / 4,
+            ..Settings::default()
         }
     }
 

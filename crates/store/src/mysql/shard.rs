@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_types::ShardId;
+use forebay_types::{ClusterId, ShardId};
 use sqlx::mysql::MySqlConnectOptions;
 use tokio::{sync::Mutex, time::Instant};
 
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
-    rows::{Observation, Settings},
+    rows::{Observation, Settings, ShardIdentity},
     shard::{Claim, Shard, ShardConnections},
-    sql::{Session as _, fence, version},
+    sql::{Session as _, fence, identity, version},
 };
 
 /// A shard in a schema of MySQL or MariaDB.
 pub struct MySqlShard {
-    /// The shard's number, for logs.
+    /// The shard's number.
     id: ShardId,
     /// How to connect.
     options: MySqlConnectOptions,
@@ -81,8 +81,15 @@ impl Shard for MySqlShard {
         format!("{}:{}", self.options.get_host(), self.options.get_port())
     }
 
-    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
-        let applied = migrate::migrate(&self.options).await?;
+    async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError> {
+        match self.with_observer(async |session| identity::read(session).await).await {
+            Err(error) if error.class == ErrorClass::Schema => Ok(None),
+            identity => identity,
+        }
+    }
+
+    async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError> {
+        let applied = migrate::migrate(&self.options, ShardIdentity { shard: self.id, cluster }).await?;
         tracing::info!(
             shard.id = self.id.0,
             ?applied,
@@ -96,7 +103,8 @@ impl Shard for MySqlShard {
     async fn check(&self) -> Result<Settings, StoreError> {
         self.with_observer(async |session| {
             version::check(session, migrate::VERSION).await?;
-            settings::read(session).await
+            let cluster = identity::check(session, self.id).await?;
+            Ok(Settings { cluster, ..settings::read(session).await? })
         })
         .await
     }

@@ -4,6 +4,7 @@ mod attributes;
 pub(crate) mod commit;
 mod dialect;
 pub(crate) mod fence;
+pub(crate) mod identity;
 mod pack;
 pub(crate) mod read;
 mod row_counts;

@@ -7,7 +7,8 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use super::{error::classify, open, session::SqliteSession};
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
-    sql::{Session as _, Statement, int_of, version},
+    rows::ShardIdentity,
+    sql::{Session as _, Statement, identity, int_of, version},
 };
 
 const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/sqlite/0001_first.sql"))];
@@ -16,7 +17,7 @@ const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/sq
 pub(super) const VERSION: u32 = 1;
 
 /// Creates or upgrades the schema. Returns the versions that were applied.
-pub(super) async fn migrate(path: &Path) -> Result<Vec<u32>, MigrateError> {
+pub(super) async fn migrate(path: &Path, identity: ShardIdentity) -> Result<Vec<u32>, MigrateError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
             StoreError::new(
@@ -27,13 +28,13 @@ pub(super) async fn migrate(path: &Path) -> Result<Vec<u32>, MigrateError> {
     }
     let options = open::options(path).create_if_missing(true);
     let mut session = SqliteSession(options.connect().await.map_err(classify)?);
-    let applied = apply(&mut session).await;
+    let applied = apply(&mut session, identity).await;
     // Closing rolls back what is not committed.
     session.0.close().await.map_err(classify)?;
     applied
 }
 
-async fn apply(session: &mut SqliteSession) -> Result<Vec<u32>, MigrateError> {
+async fn apply(session: &mut SqliteSession, identity: ShardIdentity) -> Result<Vec<u32>, MigrateError> {
     session.execute(Statement::new("BEGIN EXCLUSIVE", vec![])).await?;
     let table = "CREATE TABLE IF NOT EXISTS schema_version \
                  (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)";
@@ -46,6 +47,7 @@ async fn apply(session: &mut SqliteSession) -> Result<Vec<u32>, MigrateError> {
         sqlx::raw_sql(*sql).execute(&mut session.0).await.map_err(classify)?;
         session.execute(version::applied(*number, now)).await?;
     }
+    identity::write(session, identity).await?;
     session.commit().await?;
     Ok(missing.into_iter().map(|(number, _)| number).collect())
 }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use forebay_types::ShardId;
+use forebay_types::{ClusterId, ShardId};
 use sqlx::Connection as _;
 
 use super::{
@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     error::{MigrateError, StoreError},
-    rows::{Observation, Settings},
+    rows::{Observation, Settings, ShardIdentity},
     shard::{Claim, Shard, ShardConnections},
-    sql::{Session as _, Statement, commit, fence, read::SqlReader, scalar, version},
+    sql::{Session as _, Statement, commit, fence, identity, read::SqlReader, scalar, version},
 };
 
 /// The most bytes that one batch may carry. Only memory bounds it.
@@ -24,7 +24,7 @@ const BATCH_BYTES: usize = 16 << 20;
 /// take the shard over.
 #[derive(Debug, Clone)]
 pub struct SqliteShard {
-    /// The shard's number, for logs.
+    /// The shard's number.
     id: ShardId,
     /// The database file.
     path: PathBuf,
@@ -44,8 +44,19 @@ impl Shard for SqliteShard {
         self.path.parent().unwrap_or(&self.path).display().to_string()
     }
 
-    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
-        let applied = migrate::migrate(&self.path).await?;
+    async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError> {
+        if !self.path.exists() {
+            return Ok(None);
+        }
+        let mut session = SqliteSession(open::open(&self.path).await?);
+        let identity = identity::read(&mut session).await;
+        drop(session.0.close().await);
+        identity
+    }
+
+    async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError> {
+        let identity = ShardIdentity { shard: self.id, cluster };
+        let applied = migrate::migrate(&self.path, identity).await?;
         tracing::info!(
             shard.id = self.id.0,
             ?applied,
@@ -59,11 +70,12 @@ impl Shard for SqliteShard {
     async fn check(&self) -> Result<Settings, StoreError> {
         let mut session = SqliteSession(open::open(&self.path).await?);
         version::check(&mut session, migrate::VERSION).await?;
+        let cluster = identity::check(&mut session, self.id).await?;
         let version = session.fetch(Statement::new("SELECT sqlite_version()", vec![])).await?;
         let server = format!("SQLite {}", scalar(version, "the version")?.text(0)?);
         drop(session.0.close().await);
         // A SQLite commit is durable if its connection is set up for it, and ours are.
-        Ok(Settings { server, batch_bytes: BATCH_BYTES, ..Settings::default() })
+        Ok(Settings { server, batch_bytes: BATCH_BYTES, cluster, ..Settings::default() })
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {

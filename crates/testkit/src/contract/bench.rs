@@ -10,7 +10,8 @@ use forebay_store::{
     ReadyRow, Shard, ShardConnections, ShardSnapshot, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{
-    Body, DeliveryPolicy, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName,
+    Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId,
+    TopicName,
 };
 
 use super::Subject;
@@ -41,7 +42,7 @@ pub(super) struct Owner {
 impl Bench {
     /// Migrates the shard and takes it over.
     pub(super) async fn new(subject: Subject) -> Self {
-        subject.shard.migrate().await.expect("migrates");
+        subject.shard.migrate(ClusterId::default()).await.expect("migrates");
         let owner = Owner::take(&*subject.shard).await;
         Self { subject, owner }
     }

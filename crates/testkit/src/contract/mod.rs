@@ -17,6 +17,7 @@ pub mod versions;
 use std::{any::Any, fmt, sync::Arc};
 
 use forebay_store::Shard;
+use forebay_types::ShardId;
 
 /// A fresh shard, not migrated yet, and what its kind of store can do.
 pub struct Subject {
@@ -24,6 +25,8 @@ pub struct Subject {
     pub shard: Arc<dyn Shard>,
     /// A living owner can be replaced. In SQLite it cannot: it holds the file's lock.
     pub steals: bool,
+    /// The same place, configured as a shard with another number.
+    pub renumbered: Box<dyn Fn(ShardId) -> Arc<dyn Shard> + Send + Sync>,
     /// An item with 70,000 bytes of metadata cannot be stored.
     pub poisons: bool,
     /// It has a versioned schema, and fails before [`Shard::migrate`].
@@ -52,7 +55,8 @@ macro_rules! store_contract {
             use super::*;
 
             $crate::store_contract!(@cases $fresh;
-                versions: a_migration_is_done_once, a_shard_without_schema_says_so, settings_bound_a_batch;
+                versions: a_migration_is_done_once, a_shard_without_schema_says_so, settings_bound_a_batch,
+                    a_schema_is_one_shard;
                 take_over: the_first_owner_finds_a_clean_shard, the_next_owner_continues,
                     a_living_owner_is_replaced_or_stays, what_was_seen_must_still_hold,
                     of_two_candidates_one_wins, of_many_candidates_one_wins, a_release_clears_the_address,

@@ -1,7 +1,7 @@
 //! Changes of owner.
 
 use forebay_store::{CommitError, Outcome, Renewal, ShardSnapshot};
-use forebay_types::Seq;
+use forebay_types::{ClusterId, Seq};
 
 use super::{
     Subject,
@@ -10,7 +10,7 @@ use super::{
 
 /// The shard is empty, and the fence has its first values.
 pub async fn the_first_owner_finds_a_clean_shard(subject: Subject) {
-    subject.shard.migrate().await.expect("migrates");
+    subject.shard.migrate(ClusterId::default()).await.expect("migrates");
     let seen = subject.shard.observe().await.expect("observes");
     assert_eq!((seen.epoch, seen.batch, seen.address.as_str()), (0, 0, ""));
     let claim = claim();
@@ -112,7 +112,7 @@ pub async fn of_many_candidates_one_wins(subject: Subject) {
 }
 
 async fn race(subject: Subject, candidates: usize) {
-    subject.shard.migrate().await.expect("migrates");
+    subject.shard.migrate(ClusterId::default()).await.expect("migrates");
     let seen = subject.shard.observe().await.expect("observes");
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..candidates {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use forebay_store::{Batch, ErrorClass, ReadyRow, StoreError, TopicRow};
-use forebay_types::{Incarnation, ShardId, Timestamp, TopicId};
+use forebay_types::{ClusterId, Incarnation, ShardId, Timestamp, TopicId};
 
 use super::{
     change::{Change, Violation},
@@ -106,7 +106,7 @@ pub(super) struct Author {
 #[derive(Debug)]
 pub struct State {
     /// Its number.
-    id: ShardId,
+    pub id: ShardId,
     /// The server that it reports. By default it has one of its own.
     pub server: String,
     /// The committed rows.
@@ -137,8 +137,8 @@ pub struct State {
     pub(super) dice: Dice,
     /// The rows of each topic at the last read, for [`StoreBug::ReadShowsThePast`].
     pub(super) past: BTreeMap<TopicId, Vec<ReadyRow>>,
-    /// Whether it has a schema.
-    pub(super) migrated: bool,
+    /// Its cluster; `None` before the first migration.
+    pub(super) cluster: Option<ClusterId>,
     /// The COMMIT that hangs, if one does.
     pub(super) hanging: Option<Hanging>,
     /// What a restart of the server brings back: some commits are not on disk yet.
@@ -184,7 +184,7 @@ impl Db {
             operations: 0,
             dice,
             past: BTreeMap::new(),
-            migrated: false,
+            cluster: None,
             hanging: None,
             on_disk: None,
             unsplit: None,

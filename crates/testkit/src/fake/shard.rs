@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, Observation, Settings, Shard, ShardConnections, StoreError,
+    Claim, ErrorClass, MigrateError, Observation, Settings, Shard, ShardConnections, ShardIdentity,
+    StoreError,
 };
+use forebay_types::{ClusterId, ShardId};
 
 use super::{
     db::{Author, Db, State, TakenOver},
@@ -23,12 +25,32 @@ pub struct FakeShard {
     db: Db,
     /// The process.
     process: Process,
+    /// The number that it is configured with.
+    id: ShardId,
 }
 
 impl FakeShard {
     /// The shard `db`, as `process` reaches it.
     pub fn new(db: Db, process: Process) -> Self {
-        Self { db, process }
+        let id = db.lock().id;
+        Self { db, process, id }
+    }
+
+    /// The same, configured with this number.
+    pub fn configured_as(self, id: ShardId) -> Self {
+        Self { id, ..self }
+    }
+
+    /// Fails if it is configured with another number than its own.
+    fn check_identity(&self) -> Result<ClusterId, StoreError> {
+        let state = self.db.lock();
+        let missing = || StoreError::new(ErrorClass::Schema, "the schema is missing: run `forebay migrate`");
+        let cluster = state.cluster.ok_or_else(missing)?;
+        if state.id == self.id {
+            return Ok(cluster);
+        }
+        let [found, ours] = [state.id, self.id].map(|shard| ShardIdentity { shard, cluster });
+        Err(StoreError::new(ErrorClass::Schema, format!("the schema is {found}; it is configured as {ours}")))
     }
 }
 
@@ -38,26 +60,37 @@ impl Shard for FakeShard {
         self.db.lock().server.clone()
     }
 
-    async fn migrate(&self) -> Result<Vec<u32>, MigrateError> {
+    async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError> {
+        let state = self.db.lock();
+        Ok(state.cluster.map(|cluster| ShardIdentity { shard: state.id, cluster }))
+    }
+
+    async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError> {
         self.db.operate(&self.process, "migration", |faults| faults.read_fails).await?;
-        let state = &mut *self.db.lock();
-        let new = !std::mem::replace(&mut state.migrated, true);
-        Ok(if new { vec![1] } else { Vec::new() })
+        let is_new = self.db.lock().cluster.is_none();
+        if is_new {
+            self.db.lock().cluster = Some(cluster);
+        }
+        let found = self.check_identity()?;
+        if found != cluster {
+            let [found, ours] = [found, cluster].map(|cluster| ShardIdentity { shard: self.id, cluster });
+            let message = format!("the schema is {found}; it is configured as {ours}");
+            return Err(StoreError::new(ErrorClass::Schema, message).into());
+        }
+        Ok(if is_new { vec![1] } else { Vec::new() })
     }
 
     async fn check(&self) -> Result<Settings, StoreError> {
         self.db.operate(&self.process, "check", |faults| faults.read_fails).await?;
-        if !self.db.lock().migrated {
-            return Err(StoreError::new(ErrorClass::Schema, "the schema is missing: run `forebay migrate`"));
-        }
+        let cluster = self.check_identity()?;
         let batch_bytes = self.db.lock().batch_bytes;
-        Ok(Settings { server: "memory".to_owned(), batch_bytes, ..Settings::default() })
+        Ok(Settings { server: "memory".to_owned(), batch_bytes, cluster, ..Settings::default() })
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
         self.db.operate(&self.process, "observation", |faults| faults.read_fails).await?;
         let state = self.db.lock();
-        if !state.migrated {
+        if state.cluster.is_none() {
             return Err(StoreError::new(ErrorClass::Schema, "the schema is missing: run `forebay migrate`"));
         }
         let tables = &state.tables;

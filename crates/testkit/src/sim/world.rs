@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use forebay_engine::{Engine, Peers};
 use forebay_store::Shard;
-use forebay_types::{Clock, Receipt, ShardId, Timestamp};
+use forebay_types::{Clock, ClusterId, Receipt, ShardId, Timestamp};
 
 use super::{
     clock::SimClock,
@@ -89,7 +89,7 @@ impl World {
         let dbs: Vec<Db> = ids.map(|id| Db::new(id, journal.clone(), dice.fork())).collect();
         for db in &dbs {
             let shard = FakeShard::new(db.clone(), Process::new(0));
-            shard.migrate().await.expect("a healthy fake shard");
+            shard.migrate(ClusterId::default()).await.expect("a healthy fake shard");
             let state = &mut *db.lock();
             state.bug = plan.store_bug;
             state.batch_bytes = plan.batch_bytes;
