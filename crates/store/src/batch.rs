@@ -1,5 +1,7 @@
 //! A batch: everything that one transaction changes in a shard.
 
+use std::ops::Range;
+
 use forebay_types::{Body, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
 
 use crate::rows::{
@@ -46,8 +48,10 @@ pub struct Batch {
     pub count_deltas: Vec<(TopicId, TopicCounts)>,
     /// Counts as of this batch, written into the topics' own rows.
     pub count_folds: Vec<(TopicId, TopicCounts)>,
-    /// Deletes the `count_delta` rows of earlier batches: every topic in them was folded since.
-    pub deltas_before: Option<u64>,
+    /// Deletes the `count_delta` rows of these batches: every topic in them was folded since.
+    /// Both ends are given: without a lower one the statement walks over what was deleted long ago, which
+    /// stays in the index while an old snapshot is open.
+    pub drop_deltas: Option<Range<u64>>,
     /// Replaces the recorded topologies. It holds all that are still needed.
     pub topology_history: Option<ShardTopology>,
     /// New checkpoints of the sweeps. They may move forwards or backwards.

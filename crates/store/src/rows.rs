@@ -233,6 +233,8 @@ pub struct ShardSnapshot {
     pub topics: Vec<TopicRow>,
     /// Topics that have deltas beyond the counts of their own rows.
     pub unfolded: Vec<TopicId>,
+    /// No batch before this one has a row of `count_delta`.
+    pub deltas_from: u64,
     /// Every lease row with open deliveries.
     pub leases: Vec<LeaseRow>,
     /// Where each sweep continues. A sweep without a checkpoint starts at [`Timestamp::MIN`].

@@ -44,13 +44,14 @@ impl TopicTable {
             batch.count_folds.push((*id, counts));
         }
         let rest = self.dirty.iter().skip(folds.len()).find_map(since);
-        batch.deltas_before = Some(rest.unwrap_or(batch.number));
+        batch.drop_deltas = Some(self.deltas_from..rest.unwrap_or(batch.number).max(self.deltas_from));
         folds
     }
 
     /// A batch was committed: its deltas count, its folds are done.
     pub fn apply_counts(&mut self, batch: &InFlight, at: Monotonic) {
         let folded: FxHashSet<TopicId> = batch.folds.iter().copied().collect();
+        self.deltas_from = batch.deltas_from.unwrap_or(self.deltas_from);
         // The folded ones are at the head of the queue.
         self.dirty.drain(..batch.folds.len().min(self.dirty.len()));
         for id in &folded {

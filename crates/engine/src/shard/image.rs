@@ -47,8 +47,9 @@ pub(crate) struct ImageBuilder {
 impl ImageBuilder {
     /// Of what was loaded. The shard is taken over at `at`.
     pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
-        let ShardSnapshot { topics, unfolded, leases, checkpoints, generations } = snapshot;
-        let image = ShardImage { checkpoints, generations, ..ShardImage::default() };
+        let ShardSnapshot { topics, unfolded, deltas_from, leases, checkpoints, generations } = snapshot;
+        let mut image = ShardImage { checkpoints, generations, ..ShardImage::default() };
+        image.topics.set_deltas_from(deltas_from);
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
         Self { image, topics, unfolded, leases: leases.into_iter(), at }
     }

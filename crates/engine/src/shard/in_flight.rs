@@ -37,6 +37,8 @@ pub(crate) struct InFlight {
     pub deltas: Vec<(TopicId, TopicCounts)>,
     /// Topics whose counts it folds into their rows.
     pub folds: Vec<TopicId>,
+    /// Up to which batch it deletes the rows of changed counts.
+    pub deltas_from: Option<u64>,
     /// Deliveries that it begins.
     pub leases: Vec<LeaseEntry>,
     /// What it does, in order.

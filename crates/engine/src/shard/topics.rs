@@ -44,6 +44,8 @@ pub(super) struct TopicTable {
     changed: Vec<TopicId>,
     /// Topics whose counts are not folded yet, in the order of `dirty_since`.
     pub(super) dirty: VecDeque<TopicId>,
+    /// No batch before this one has a row of changed counts in the store.
+    pub(super) deltas_from: u64,
     /// Empty topics, and since when they are. They are dropped once that is long ago.
     pub(super) idle: BTreeSet<(Monotonic, TopicId)>,
 }
@@ -78,6 +80,11 @@ impl TopicTable {
     /// The counts of all topics together.
     pub fn sums(&self) -> &TopicCounts {
         &self.sums
+    }
+
+    /// No batch before this one has a row of changed counts.
+    pub fn set_deltas_from(&mut self, batch: u64) {
+        self.deltas_from = batch;
     }
 
     /// A topic that the store had when the shard was taken over. What is ready in it has to be read first.

@@ -59,12 +59,21 @@ pub async fn a_fold_replaces_the_deltas(subject: Subject) {
         .commit(|batch| {
             batch.count_deltas.push((TopicId(1), counts(-6, 3, 0)));
             batch.count_folds.push((TopicId(2), counts(7, 0, 0)));
-            batch.deltas_before = Some(3);
+            batch.drop_deltas = Some(1..3);
         })
         .await;
     let loaded = bench.owner.load().await;
     assert_eq!(loaded.topics, [with(1, counts(0, 3, 0)), with(2, counts(7, 0, 0))]);
     assert_eq!(loaded.unfolded, [TopicId(1)]);
+    assert_eq!(loaded.deltas_from, 3);
+    bench
+        .owner
+        .commit(|batch| {
+            batch.count_folds.push((TopicId(1), counts(0, 3, 0)));
+            batch.drop_deltas = Some(3..4);
+        })
+        .await;
+    assert_eq!(bench.owner.load().await.deltas_from, 4, "the last fold's batch, where no row is left");
 }
 
 /// The deltas of a dropped topic are ignored.

@@ -3,6 +3,8 @@
 //! A SQL store overlooks many mistakes: a DELETE that finds no row is no error. The fake is stricter. It
 //! records whatever a correct engine never does as a violation, and the run fails.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use forebay_store::{Batch, Checkpoint, DeadLetter, DedupeEntry, DueKey, Requeue, TopicCounts, TopicRow};
 use forebay_types::{DeliveryPolicy, Seq, State};
@@ -230,9 +232,12 @@ impl Tables {
                 }
             }
         }
-        if let Some(before) = batch.deltas_before {
-            let keep = self.deltas.split_off(&before);
-            let gone = std::mem::replace(&mut self.deltas, keep);
+        if let Some(range) = &batch.drop_deltas {
+            if let Some(first) = self.deltas.keys().next().filter(|first| **first < range.start) {
+                let what = format!("the deltas of batch {first} are never deleted: {range:?} are");
+                done.violation("CONSERVATION", what);
+            }
+            let gone: BTreeMap<_, _> = self.deltas.extract_if(range.clone(), |_, _| true).collect();
             done.topics.extend(gone.into_values().flatten().map(|(topic, _)| topic));
         }
     }

@@ -110,6 +110,11 @@ impl Tables {
         later.any(|(changed, _)| *changed == topic)
     }
 
+    fn deltas_from(&self) -> u64 {
+        let first = self.deltas.keys().next().copied();
+        first.or_else(|| self.topics.values().map(|entry| entry.folded).max()).unwrap_or(0)
+    }
+
     /// What a new owner loads.
     pub fn snapshot(&self) -> ShardSnapshot {
         let topics = self.topics.iter().map(|(id, entry)| TopicRow {
@@ -120,6 +125,7 @@ impl Tables {
         ShardSnapshot {
             topics: topics.collect(),
             unfolded: self.topics.keys().copied().filter(|id| self.is_unfolded(*id)).collect(),
+            deltas_from: self.deltas_from(),
             leases: self.leases.values().cloned().collect(),
             checkpoints: self
                 .checkpoints

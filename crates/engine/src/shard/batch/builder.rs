@@ -256,6 +256,7 @@ impl<'a> BatchBuilder<'a> {
             dropped: self.batch.drop_topics.clone(),
             deltas: self.batch.count_deltas.clone(),
             folds,
+            deltas_from: self.batch.drop_deltas.as_ref().map(|range| range.end),
             leases: self.batch.leases.clone(),
             planned: self.planned,
             claims: self.claims,

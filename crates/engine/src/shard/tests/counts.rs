@@ -38,14 +38,20 @@ fn a_topic_is_folded_256_batches_after_its_first_delta() {
     for number in 1..=256 {
         put(&mut shard, part(number, items(1)));
         let (batch, _) = run(&mut shard, 0);
-        assert!(batch.count_folds.is_empty() && batch.deltas_before.is_none(), "{number}");
+        assert!(batch.count_folds.is_empty() && batch.drop_deltas.is_none(), "{number}");
     }
     put(&mut shard, part(257, items(1)));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds, batch.deltas_before), (vec![(T, ready(257))], Some(257)));
+    assert_eq!((batch.count_folds, batch.drop_deltas), (vec![(T, ready(257))], Some(0..257)));
     put(&mut shard, part(258, items(1)));
-    assert_eq!(run(&mut shard, 0).0.deltas_before, None, "it begins anew");
+    assert_eq!(run(&mut shard, 0).0.drop_deltas, None, "it begins anew");
     assert_eq!(shard.topics.get(T).unwrap().dirty_since, Some(258));
+    let mut later = (259..).map(|number| {
+        put(&mut shard, part(number, items(1)));
+        run(&mut shard, 0).0.drop_deltas
+    });
+    let next = later.find_map(|deltas| deltas).unwrap();
+    assert_eq!(next, 257..514, "what was deleted is not walked over again");
 }
 
 #[test]
@@ -58,7 +64,7 @@ fn deltas_stay_as_long_as_a_topic_in_them_is_not_folded() {
     }
     put(&mut shard, part(257, items(1)));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds, batch.deltas_before), (vec![(T, ready(200))], Some(200)));
+    assert_eq!((batch.count_folds, batch.drop_deltas), (vec![(T, ready(200))], Some(0..200)));
 }
 
 #[test]
@@ -77,10 +83,10 @@ fn the_topics_of_a_take_over_are_folded_a_few_at_a_time() {
     put(&mut shard, part(1, vec![item_of("t1", 0)]));
     let (batch, _) = run(&mut shard, 0);
     assert_eq!((batch.count_folds.len(), batch.count_folds[0]), (64, (T, ready(6))));
-    assert_eq!(batch.deltas_before, Some(0), "the others need the deltas that were added up");
+    assert_eq!(batch.drop_deltas, Some(0..0), "the others need the deltas that were added up");
     put(&mut shard, part(2, vec![item_of("t1", 0)]));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds.len(), batch.deltas_before), (36, Some(2)));
+    assert_eq!((batch.count_folds.len(), batch.drop_deltas), (36, Some(0..2)));
 }
 
 #[test]
@@ -92,7 +98,7 @@ fn a_topic_without_deltas_is_not_folded_after_a_take_over() {
         loaded(Settings::default(), ShardSnapshot { topics, unfolded, ..ShardSnapshot::default() });
     put(&mut shard, part(1, vec![item_of("t1", 0)]));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds, batch.deltas_before), (vec![(TopicId(2), ready(5))], Some(1)));
+    assert_eq!((batch.count_folds, batch.drop_deltas), (vec![(TopicId(2), ready(5))], Some(0..1)));
     put(&mut shard, part(2, vec![item_of("t1", 0)]));
     assert!(run(&mut shard, 0).0.count_folds.is_empty());
 }

@@ -18,10 +18,11 @@ use crate::{
 };
 
 pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapshot, StoreError> {
-    let (topics, unfolded) = topics(connection).await?;
+    let (topics, unfolded, deltas_from) = topics(connection).await?;
     Ok(ShardSnapshot {
         topics,
         unfolded,
+        deltas_from,
         leases: leases(connection).await?,
         checkpoints: checkpoints(connection).await?,
         generations: generations(connection).await?,
@@ -32,8 +33,8 @@ pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapsho
 const TOPICS_PER_PAGE: u32 = 5_000;
 
 /// Adds the deltas of later batches to each topic's own counts, and tells which topics had some. The shard
-/// was taken over, so nobody changes anything between two pages.
-async fn topics(connection: &dyn ReadConnection) -> Result<(Vec<TopicRow>, Vec<TopicId>), StoreError> {
+/// was taken over, so nobody changes anything between two pages. The number is the first batch with deltas.
+async fn topics(connection: &dyn ReadConnection) -> Result<(Vec<TopicRow>, Vec<TopicId>, u64), StoreError> {
     let mut namespaces = HashMap::<String, Arc<str>>::new();
     let mut topics: Vec<TopicRow> = Vec::new();
     // By the topics' positions: up to which batch their counts are.
@@ -57,9 +58,12 @@ async fn topics(connection: &dyn ReadConnection) -> Result<(Vec<TopicRow>, Vec<T
         }
     }
     let mut unfolded = BTreeSet::new();
+    // Without any row, all deltas up to the last fold are gone.
+    let mut deltas_from = None;
     let sql = "SELECT batch, deltas FROM count_delta ORDER BY batch";
     for row in connection.fetch(Statement::new(sql, vec![])).await? {
         let batch = row.u64(0)?;
+        deltas_from.get_or_insert(batch);
         for (topic, delta) in pack::unpack_deltas(&row.bytes(1)?)? {
             // Older deltas may name a topic that was dropped since.
             let Ok(position) = topics.binary_search_by_key(&topic, |row| row.id) else { continue };
@@ -69,7 +73,8 @@ async fn topics(connection: &dyn ReadConnection) -> Result<(Vec<TopicRow>, Vec<T
             }
         }
     }
-    Ok((topics, unfolded.into_iter().collect()))
+    let deltas_from = deltas_from.or_else(|| counted_at.into_iter().max()).unwrap_or(0);
+    Ok((topics, unfolded.into_iter().collect(), deltas_from))
 }
 
 async fn leases(connection: &dyn ReadConnection) -> Result<Vec<LeaseRow>, StoreError> {

@@ -1,5 +1,7 @@
 //! Writes topics with their counts, and the sweeps' checkpoints.
 
+use std::ops::Range;
+
 use forebay_types::TopicId;
 
 use crate::{
@@ -47,8 +49,9 @@ pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, S
     let columns = ["ready", "scheduled", "dead", "counted_at"];
     let folds = batch.count_folds.iter().map(fold).collect();
     statements.extend(row_counts::update_each(dialect, "topic", "id", &columns, folds));
-    if let Some(before) = batch.deltas_before {
-        statements.push(Statement::new("DELETE FROM count_delta WHERE batch < ?", vec![before.into()]));
+    if let Some(Range { start, end }) = batch.drop_deltas.clone() {
+        let sql = "DELETE FROM count_delta WHERE batch >= ? AND batch < ?";
+        statements.push(Statement::new(sql, vec![start.into(), end.into()]));
     }
     Ok(statements)
 }
