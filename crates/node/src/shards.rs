@@ -25,7 +25,7 @@ pub type NumberedShard = (ShardId, Arc<dyn Shard>);
 /// The shards of the configuration. Connects to nothing yet.
 pub fn open(config: &Config) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
     let password = config.mysql_password.as_ref().map(|secret| secret.reveal().to_owned());
-    let options = MySqlOptions { password, tls_ca: config.mysql_tls_ca.clone() };
+    let options = MySqlOptions { password, tls_ca: config.mysql_tls_ca.clone(), tls: config.mysql_tls };
     let (mut shards, mut unfit) = (Vec::<NumberedShard>::new(), Vec::new());
     for ShardConfig { id, url } in &config.shards {
         match url {

@@ -14,7 +14,7 @@ mod sqlite;
 
 pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, Requeue};
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
-pub use mysql::{MySqlOptions, MySqlShard};
+pub use mysql::{MySqlOptions, MySqlShard, Tls};
 pub use rows::{
     Checkpoint, DedupeHit, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow, Observation,
     ReadyRow, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep, TopicCounts, TopicRow,

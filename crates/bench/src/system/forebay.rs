@@ -158,6 +158,8 @@ fn embedded_arguments(config: &SystemConfig, folder: &TempDir) -> Vec<String> {
 
 async fn configuration(config: &SystemConfig, server: &Process) -> anyhow::Result<String> {
     let mut text = "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\nlog = \"warn\"\n".to_owned();
+    // The other systems' connections are not encrypted either.
+    writeln!(text, "mysql_tls = \"off\"")?;
     writeln!(text, "allow_not_durable = {}", !config.server_flags.is_empty())?;
     for id in 1..=config.shards {
         let name = format!("forebay_{id:04}");

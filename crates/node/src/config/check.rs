@@ -7,6 +7,7 @@ use std::{
 };
 
 use forebay_engine::{Settings, TOPIC_BYTES};
+use forebay_store::Tls;
 use forebay_types::{Limits, ShardId};
 
 use super::{
@@ -55,11 +56,29 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
         grpc_connections: node.grpc_connections,
         http_connections: node.http_connections,
         mysql_password: password.or_else(|| password_file(node.mysql_password_file?, errors)),
+        mysql_tls: mysql_tls(node.mysql_tls.as_deref(), node.mysql_tls_ca_file.is_some(), errors),
         mysql_tls_ca: node.mysql_tls_ca_file.map(PathBuf::from),
         shards: shards(file.shards, errors),
         rules: RequestRules { limits, namespaces },
         load,
         settings,
+    }
+}
+
+fn mysql_tls(text: Option<&str>, has_ca: bool, errors: &mut Vec<String>) -> Tls {
+    match text {
+        None | Some("auto") => Tls::Auto,
+        Some("required") => Tls::Required,
+        Some("off") => {
+            if has_ca {
+                errors.push("node.mysql_tls is \"off\", and node.mysql_tls_ca_file is set".to_owned());
+            }
+            Tls::Off
+        }
+        Some(other) => {
+            errors.push(format!("node.mysql_tls must be auto, required or off, not {other:?}"));
+            Tls::Auto
+        }
     }
 }
 

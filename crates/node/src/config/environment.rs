@@ -11,7 +11,7 @@ use super::values::Secret;
 const PREFIX: &str = "FOREBAY_";
 
 /// The keys of `[node]` that variables set.
-const NODE_KEYS: [&str; 17] = [
+const NODE_KEYS: [&str; 18] = [
     "grpc",
     "http",
     "advertise",
@@ -29,6 +29,7 @@ const NODE_KEYS: [&str; 17] = [
     "unread_timeout_ms",
     "mysql_password_file",
     "mysql_tls_ca_file",
+    "mysql_tls",
 ];
 
 /// A variable whose name and value are text. All of ours are.

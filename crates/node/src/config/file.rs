@@ -60,6 +60,8 @@ pub struct Node {
     pub mysql_password_file: Option<String>,
     /// CA certificates for connections to MySQL.
     pub mysql_tls_ca_file: Option<String>,
+    /// Whether connections to MySQL are encrypted: `auto`, `required` or `off`.
+    pub mysql_tls: Option<String>,
 }
 
 /// `[[shard]]`: one shard.

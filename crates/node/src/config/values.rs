@@ -3,6 +3,7 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use forebay_engine::Settings;
+use forebay_store::Tls;
 use forebay_types::ShardId;
 
 use crate::grpc::{LoadLimits, RequestRules};
@@ -28,6 +29,8 @@ pub struct Config {
     pub mysql_password: Option<Secret>,
     /// A file of CA certificates that the MySQL servers' certificates must chain to.
     pub mysql_tls_ca: Option<PathBuf>,
+    /// Whether connections to the MySQL servers are encrypted.
+    pub mysql_tls: Tls,
     /// The most gRPC connections; `None`: as many as file descriptors allow, up to 8,192.
     pub grpc_connections: Option<usize>,
     /// The most HTTP connections; `None`: as many as file descriptors allow, up to 256.

@@ -41,7 +41,14 @@ pub(super) fn classify(error: sqlx::Error) -> StoreError {
         // I/O, TLS and protocol errors, and all that the driver reports about a connection's state.
         _ => ErrorClass::Disconnected,
     };
-    StoreError::new(class, error.to_string())
+    let message = error.to_string();
+    // The driver speaks of its own build.
+    if message.contains("RSA auth backend disabled") {
+        let message = "the account's password is only sent over TLS (caching_sha2_password): switch TLS on at \
+                       the server, and do not set node.mysql_tls = \"off\"";
+        return StoreError::new(class, message);
+    }
+    StoreError::new(class, message)
 }
 
 /// MySQL and MariaDB share their numbers below 1900. Above, each has its own.

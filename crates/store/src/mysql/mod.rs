@@ -15,5 +15,5 @@ mod shard;
 mod take_over;
 mod writer;
 
-pub use options::MySqlOptions;
+pub use options::{MySqlOptions, Tls};
 pub use shard::MySqlShard;

@@ -17,11 +17,29 @@ pub struct MySqlOptions {
     /// A file with the certificates of trusted authorities. With it, connections are encrypted and the
     /// server's identity is verified.
     pub tls_ca: Option<PathBuf>,
+    /// Whether connections are encrypted.
+    pub tls: Tls,
+}
+
+/// Whether connections to a server are encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tls {
+    /// If the server can. Without a trusted authority that protects against those who listen, not against
+    /// those who answer in the server's place.
+    #[default]
+    Auto,
+    /// Always: a server that can't is refused.
+    Required,
+    /// Never.
+    Off,
 }
 
 impl fmt::Debug for MySqlOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MySqlOptions").field("tls_ca", &self.tls_ca).finish_non_exhaustive()
+        f.debug_struct("MySqlOptions")
+            .field("tls_ca", &self.tls_ca)
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
     }
 }
 
@@ -44,13 +62,14 @@ pub(super) fn parse(url: &str, options: &MySqlOptions) -> Result<MySqlConnectOpt
     if let Some(password) = &options.password {
         parsed = parsed.password(password);
     }
-    if let Some(ca) = &options.tls_ca {
-        parsed = parsed.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(ca);
-    } else if options.password.is_none() && !url.contains("ssl-mode") && !url.contains("sslmode") {
-        // Nothing to protect: TLS without a trusted authority only hides a password. And the driver leaves
-        // Nagle's algorithm on, which delays each statement of more than one TLS record by 40 ms.
-        parsed = parsed.ssl_mode(MySqlSslMode::Disabled);
-    }
+    parsed = match (options.tls, &options.tls_ca) {
+        (Tls::Off, Some(_)) => return Err(wrong("TLS is off, and a file of trusted authorities is given")),
+        (Tls::Off, None) => parsed.ssl_mode(MySqlSslMode::Disabled),
+        (_, Some(ca)) => parsed.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(ca),
+        (Tls::Required, None) => parsed.ssl_mode(MySqlSslMode::Required),
+        // What the URL says, else if the server can.
+        (Tls::Auto, None) => parsed,
+    };
     // connect.rs sets the session variables in one statement.
     Ok(parsed
         .pipes_as_concat(false)
@@ -76,8 +95,29 @@ mod tests {
 
     #[test]
     fn the_password_is_not_shown() {
-        let options = MySqlOptions { password: Some("secret".to_owned()), tls_ca: None };
+        let options = MySqlOptions { password: Some("secret".to_owned()), ..MySqlOptions::default() };
         assert!(!format!("{options:?}").contains("secret"));
         parse("mysql://forebay@db1:3306/forebay_0001", &options).unwrap();
+    }
+
+    #[test]
+    fn connections_are_encrypted_unless_that_is_switched_off() {
+        let ca = || Some(PathBuf::from("ca.pem"));
+        let mode = |url, tls, tls_ca| {
+            let parsed = parse(url, &MySqlOptions { tls, tls_ca, ..MySqlOptions::default() });
+            parsed.map(|parsed| format!("{:?}", parsed.get_ssl_mode()))
+        };
+        for url in ["mysql://forebay@db1/s", "mysql://forebay:secret@db1/s"] {
+            for (tls, tls_ca, expected) in [
+                (Tls::Auto, None, "Preferred"),
+                (Tls::Required, None, "Required"),
+                (Tls::Auto, ca(), "VerifyIdentity"),
+                (Tls::Required, ca(), "VerifyIdentity"),
+                (Tls::Off, None, "Disabled"),
+            ] {
+                assert_eq!(mode(url, tls, tls_ca).unwrap(), expected, "{url} {tls:?}");
+            }
+            mode(url, Tls::Off, ca()).unwrap_err();
+        }
     }
 }
