@@ -13,6 +13,11 @@ use crate::error::{ErrorClass, StoreError};
 /// A server that is alive answers sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// No statement of this crate takes as long on a reachable server. TCP alone would wait for minutes.
+pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A statement of a migration may rebuild a table.
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -22,6 +27,8 @@ pub(super) enum Role {
     Single,
     /// Creates and drops tables. Its lock waits are the shortest.
     Ddl,
+    /// Creates or upgrades the schema. It waits for locks, and for statements that rebuild a table.
+    Migration,
 }
 
 /// Opens a connection for a role.
@@ -33,7 +40,10 @@ pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result
         Ok(connection)
     };
     let error = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-        Ok(Ok(connection)) => return Ok(MySqlSession::new(connection, address)),
+        Ok(Ok(connection)) => {
+            let timeout = if role == Role::Migration { MIGRATION_TIMEOUT } else { STATEMENT_TIMEOUT };
+            return Ok(MySqlSession::new(connection, address, timeout));
+        }
         Ok(Err(error)) => classify(error),
         Err(_) => StoreError::new(ErrorClass::Disconnected, "no answer within 5 s"),
     };
@@ -64,6 +74,10 @@ async fn prepare(connection: &mut MySqlConnection, role: Role) -> Result<(), sql
         Role::Ddl => {
             "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
              innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 15"
+        }
+        Role::Migration => {
+            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
+             innodb_lock_wait_timeout = 60, lock_wait_timeout = 60, wait_timeout = 60"
         }
     };
     connection.execute(sqlx::raw_sql(sql)).await?;

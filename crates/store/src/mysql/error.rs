@@ -44,8 +44,8 @@ pub(super) fn classify(error: sqlx::Error) -> StoreError {
     let message = error.to_string();
     // The driver speaks of its own build.
     if message.contains("RSA auth backend disabled") {
-        let message = "the account's password is only sent over TLS (caching_sha2_password): switch TLS on at \
-                       the server, and do not set node.mysql_tls = \"off\"";
+        let message = "the account's password is only sent over TLS (caching_sha2_password): switch TLS on \
+                       at the server, and do not set node.mysql_tls = \"off\"";
         return StoreError::new(class, message);
     }
     StoreError::new(class, message)
@@ -59,6 +59,8 @@ fn class(number: u16, message: &str) -> ErrorClass {
         1213 | 1205 | 1020 | 3572 | 1317 | 3024 | 1969 | 1615 | 1094 => ErrorClass::Replay,
         // Too many connections (three kinds), transactions or threads; out of memory (three kinds).
         1040 | 1203 | 1226 | 1637 | 1135 | 1037 | 1038 | 1041 => ErrorClass::Unavailable,
+        // Too many prepared statements, of all connections to the server.
+        1461 => ErrorClass::Unavailable,
         // Shutting down, aborting.
         1053 | 3168 => ErrorClass::Unavailable,
         // Read-only (three kinds), refused by group replication. 1290 names the option that prevents it.
@@ -86,6 +88,7 @@ mod tests {
     fn numbers_have_classes() {
         assert_eq!(class(1213, "Deadlock found"), ErrorClass::Replay);
         assert_eq!(class(1040, "Too many connections"), ErrorClass::Unavailable);
+        assert_eq!(class(1461, "more than max_prepared_stmt_count"), ErrorClass::Unavailable);
         assert_eq!(class(1290, "running with the --read-only option"), ErrorClass::NotPrimary);
         assert_eq!(class(1290, "running with the --secure-file-priv option"), ErrorClass::Unrecognized);
         assert_eq!(class(1159, "Got timeout reading communication packets"), ErrorClass::Disconnected);

@@ -6,6 +6,7 @@ use super::{
     connect::{Role, connect},
     error::classify,
     session::MySqlSession,
+    settings,
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
@@ -20,29 +21,42 @@ pub(super) const VERSION: u32 = 1;
 
 /// How long to wait for another migration of the same schema, in seconds.
 const WAIT_SECONDS: i64 = 60;
+/// How often a migration goes on after its connection was lost. Each statement may be repeated.
+const CUTS_MAX: u32 = 3;
 
 /// Creates or upgrades the schema. Returns the versions that were applied.
 pub(super) async fn migrate(
     options: &MySqlConnectOptions,
     identity: ShardIdentity,
 ) -> Result<Vec<u32>, MigrateError> {
-    let mut session = match connect(options, Role::Single).await {
+    let mut cuts = 0;
+    loop {
+        match attempt(options, identity).await {
+            Err(MigrateError::Store(error)) if error.class == ErrorClass::Disconnected && cuts < CUTS_MAX => {
+                cuts += 1;
+                tracing::warn!(%error, "the migration lost its connection; it goes on");
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn attempt(options: &MySqlConnectOptions, identity: ShardIdentity) -> Result<Vec<u32>, MigrateError> {
+    let mut session = match connect(options, Role::Migration).await {
         Err(error) if error.class == ErrorClass::Schema => {
             create_schema(options).await?;
-            connect(options, Role::Single).await?
+            connect(options, Role::Migration).await?
         }
         session => session?,
     };
+    settings::check_version(&mut session).await?;
     let name = "SELECT GET_LOCK(CONCAT('forebay.migrate.', LEFT(SHA2(DATABASE(), 256), 32)), ?)";
-    // A session waits 10 s for an answer, so it asks for the lock in steps.
-    for _ in 0..WAIT_SECONDS / 5 {
-        let rows = session.fetch(Statement::new(name, vec![5_i64.into()])).await?;
-        if int_of(&rows)? == Some(1) {
-            // The lock ends with the connection.
-            let applied = apply(&mut session).await?;
-            identity::write(&mut session, identity).await?;
-            return Ok(applied);
-        }
+    let rows = session.fetch(Statement::new(name, vec![WAIT_SECONDS.into()])).await?;
+    if int_of(&rows)? == Some(1) {
+        // The lock ends with the connection.
+        let applied = apply(&mut session).await?;
+        identity::write(&mut session, identity).await?;
+        return Ok(applied);
     }
     let message = "another migration of this schema has held its lock for a minute: try again later";
     Err(StoreError::new(ErrorClass::Unavailable, message).into())

@@ -7,6 +7,7 @@ mod heartbeat;
 mod lock;
 mod migrate;
 mod options;
+mod product;
 mod reader;
 mod server;
 mod session;

@@ -8,10 +8,10 @@ use sqlx::{MySql, MySqlPool, mysql::MySqlPoolOptions, pool::PoolConnection};
 use tokio::sync::watch;
 
 use super::{
-    connect,
+    connect::{self, STATEMENT_TIMEOUT},
     error::{classify, is_other_server},
     server::Server,
-    session::{STATEMENT_TIMEOUT, bind, decode},
+    session::{bind, decode},
 };
 use crate::{
     error::{ErrorClass, StoreError},
@@ -94,9 +94,14 @@ impl ReadConnection for MySqlReadPool {
             while let Some(row) = answer.try_next().await.map_err(classify)? {
                 rows.push(decode(&row)?);
             }
-            Ok(rows)
+            Ok::<_, StoreError>(rows)
         };
         match tokio::time::timeout(STATEMENT_TIMEOUT, query).await {
+            Ok(Err(error)) if error.class == ErrorClass::Unavailable => {
+                // There may be too many prepared statements (1461): this connection's are freed with it.
+                drop(connection.detach());
+                Err(error)
+            }
             Ok(rows) => rows,
             Err(_) => {
                 // The answer may still arrive. The next user of this connection would take it for its own.

@@ -15,9 +15,6 @@ use crate::{
     sql::{Row, Session, Statement, Value, corrupt},
 };
 
-/// No statement of this crate takes as long on a reachable server. TCP alone would wait for minutes.
-pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// A statement whose values are no larger is sent as text, in one round trip with its neighbours. Larger
 /// ones, the INSERTs of many items, are prepared: MySQL 9.7 needs a fifth more time to parse those as text.
 const TEXT_BYTES: usize = 8 << 10;
@@ -49,12 +46,14 @@ pub(super) struct MySqlSession {
     connection: Option<MySqlConnection>,
     /// The schema's address, for messages.
     address: String,
+    /// A statement without an answer for so long has lost its connection.
+    timeout: Duration,
 }
 
 impl MySqlSession {
     /// A session on an open connection to the schema at `address`.
-    pub(super) fn new(connection: MySqlConnection, address: String) -> Self {
-        Self { connection: Some(connection), address }
+    pub(super) fn new(connection: MySqlConnection, address: String, timeout: Duration) -> Self {
+        Self { connection: Some(connection), address, timeout }
     }
 
     /// The schema's address, as in `db1:3306/forebay_0001`.
@@ -134,10 +133,10 @@ impl MySqlSession {
             let message = format!("the connection to {} is lost", self.address);
             return Err(StoreError::new(ErrorClass::Disconnected, message));
         };
-        let done = match tokio::time::timeout(STATEMENT_TIMEOUT, work(&mut connection)).await {
+        let done = match tokio::time::timeout(self.timeout, work(&mut connection)).await {
             Ok(done) => done.map_err(classify),
             Err(_) => {
-                let message = format!("{} did not answer within 10 s", self.address);
+                let message = format!("{} did not answer within {:?}", self.address, self.timeout);
                 Err(StoreError::new(ErrorClass::Disconnected, message))
             }
         };

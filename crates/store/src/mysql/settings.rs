@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{connect, session::MySqlSession};
+use super::{connect, product, session::MySqlSession};
 use crate::{
     error::StoreError,
     rows::Settings,
-    sql::{Session as _, Statement},
+    sql::{Session as _, Statement, scalar},
 };
 
 /// A semi-synchronous commit with a shorter timeout can become asynchronous within a day.
@@ -42,7 +42,14 @@ pub(super) async fn read(session: &mut MySqlSession) -> Result<Settings, StoreEr
     }
     let minimal = session.with_timeout(async |connection| connect::minimize_binlog(connection).await).await?;
     let variables = Variables(variables);
+    product::check(variables.value("version"))?;
     Ok(variables.settings(minimal))
+}
+
+/// Fails if the server is too old.
+pub(super) async fn check_version(session: &mut MySqlSession) -> Result<(), StoreError> {
+    let version = session.fetch(Statement::new("SELECT @@version", vec![])).await?;
+    product::check(&scalar(version, "the version")?.text(0)?)
 }
 
 /// The server's global variables by name.
@@ -58,14 +65,9 @@ impl Variables {
     }
 
     fn settings(&self, minimal_row_images: bool) -> Settings {
-        let version = self.value("version");
-        let server = match version.split_once("-MariaDB") {
-            Some((number, _)) => format!("MariaDB {number}"),
-            None => format!("MySQL {version}"),
-        };
         let packet = self.value("max_allowed_packet").parse::<usize>().unwrap_or(1 << 20);
         Settings {
-            server,
+            server: product::name(self.value("version")),
             not_durable: self.assess_durability(),
             slow: self.assess_speed(minimal_row_images),
             batch_bytes: packet / 4,

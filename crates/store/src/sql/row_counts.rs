@@ -56,11 +56,12 @@ pub(crate) fn insert_tuples(
     statements
 }
 
-/// Splits keys into sorted lists of few different lengths.
+/// Splits the keys of a SELECT into sorted lists of ten different lengths, powers of two: a reader has many
+/// statements, one for each table of dedupe keys among them, and a key that is asked for twice costs little.
 pub(crate) fn key_lists<K: Ord + Copy>(mut keys: Vec<K>) -> Vec<Vec<K>> {
     keys.sort_unstable();
     keys.dedup();
-    pad(&keys, KEYS_MAX)
+    pad(&keys, KEYS_MAX, |count| count.next_power_of_two().min(KEYS_MAX))
 }
 
 /// `head WHERE key IN (?,?,…)`, bounded by the number of keys.
@@ -128,7 +129,7 @@ pub(crate) fn update_each(
         values.extend(rows.iter().map(|(key, _)| Value::Int(*key)));
         Statement::new(sql, values)
     };
-    pad(&rows, CASES_MAX).into_iter().map(statement).collect()
+    pad(&rows, CASES_MAX, round_up).into_iter().map(statement).collect()
 }
 
 /// `?,?,…`
@@ -149,7 +150,7 @@ fn round_up(count: usize) -> usize {
     count.next_multiple_of(step(count))
 }
 
-fn pad<T: Clone>(list: &[T], most: usize) -> Vec<Vec<T>> {
+fn pad<T: Clone>(list: &[T], most: usize, round_up: impl Fn(usize) -> usize) -> Vec<Vec<T>> {
     let padded = |chunk: &[T]| {
         let mut padded = chunk.to_vec();
         // `chunks` never yields an empty chunk, so there is a last key to repeat.
@@ -200,9 +201,11 @@ mod tests {
 
     #[test]
     fn keys_are_sorted_and_padded() {
-        assert_eq!(key_lists(vec![3, 1, 2]), [[1, 2, 3]]);
-        assert_eq!(key_lists((1..=17).collect::<Vec<_>>())[0][15..], [16, 17, 17]);
+        assert_eq!(key_lists(vec![3, 1, 2]), [[1, 2, 3, 3]]);
+        assert_eq!(key_lists((1..=7).collect::<Vec<_>>())[0][5..], [6, 7, 7]);
         assert_eq!(key_lists::<u32>(vec![]), Vec::<Vec<u32>>::new());
-        assert_eq!(key_lists((0..497).collect()).iter().map(Vec::len).collect::<Vec<_>>(), [480, 18]);
+        assert_eq!(key_lists((0..497).collect()).iter().map(Vec::len).collect::<Vec<_>>(), [480, 32]);
+        let lengths = (1..=KEYS_MAX).map(|count| key_lists((0..count).collect())[0].len());
+        assert_eq!(lengths.collect::<std::collections::BTreeSet<_>>().len(), 10);
     }
 }
