@@ -183,8 +183,8 @@ fn log(shard: ShardId, settings: &Settings, allow_not_durable: bool, unfit: &mut
             unfit.push(UnfitShard::NotDurable { shard, reason: reason.clone() });
         }
     }
-    for reason in &settings.slow {
-        tracing::warn!(shard.id = id, reason, "shard {shard} has a setting that slows down commits");
+    for reason in &settings.warnings {
+        tracing::warn!(shard.id = id, reason, "shard {shard} has a setting that is better changed");
     }
 }
 

@@ -266,8 +266,8 @@ pub struct Settings {
     pub server: String,
     /// Settings that may lose an acknowledged commit, one sentence each. Empty if commits are durable.
     pub not_durable: Vec<String>,
-    /// Settings that make commits slower, one sentence each.
-    pub slow: Vec<String>,
+    /// Settings that make commits slower, or replicas less safe, one sentence each.
+    pub warnings: Vec<String>,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
     /// The queue that the shard is a part of.

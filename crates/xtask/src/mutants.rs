@@ -41,7 +41,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         "cargo-mutants is not installed: cargo install cargo-mutants --locked"
     );
     let mut command = cargo();
-    command.args(["mutants", "--output", "target/mutants"]);
+    // The copy of the tree that is changed has what is built already.
+    command.args(["mutants", "--output", "target/mutants", "--copy-target", "true"]);
     for package in CHANGED {
         command.args(["--package", package]);
     }

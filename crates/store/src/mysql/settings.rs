@@ -1,4 +1,9 @@
 //! What a server's settings imply for its commits.
+//!
+//! Sources: MySQL 9 reference manual on `innodb_flush_log_at_trx_commit`, `innodb_doublewrite`,
+//! `innodb_flush_method`, `sync_binlog`, "Disabling redo logging" and "Semisynchronous replication"; MariaDB
+//! documentation, "InnoDB system variables" (value 3 of `innodb_flush_log_at_trx_commit`), "Semisynchronous
+//! replication" and "Known limitations" of Galera.
 
 use std::collections::BTreeMap;
 
@@ -41,6 +46,11 @@ pub(super) async fn read(session: &mut MySqlSession) -> Result<Settings, StoreEr
         variables.insert(row.text(0)?, row.text(1)?);
     }
     let minimal = session.with_timeout(async |connection| connect::minimize_binlog(connection).await).await?;
+    // Not a variable: MySQL switches it with a statement.
+    let redo = "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'";
+    for row in session.fetch(Statement::new(redo, vec![])).await? {
+        variables.insert(row.text(0)?.to_lowercase(), row.text(1)?);
+    }
     let variables = Variables(variables);
     product::check(variables.value("version"))?;
     Ok(variables.settings(minimal))
@@ -69,7 +79,7 @@ impl Variables {
         Settings {
             server: product::name(self.value("version")),
             not_durable: self.assess_durability(),
-            slow: self.assess_speed(minimal_row_images),
+            warnings: [self.assess_replication(), self.assess_speed(minimal_row_images)].concat(),
             batch_bytes: packet / 4,
             ..Settings::default()
         }
@@ -79,7 +89,8 @@ impl Variables {
     fn assess_durability(&self) -> Vec<String> {
         let mut not_durable = Vec::new();
         let flush = self.value("innodb_flush_log_at_trx_commit");
-        if flush != "1" {
+        let is_mariadb = self.value("version").contains("-MariaDB");
+        if flush != "1" && !(flush == "3" && is_mariadb) {
             not_durable.push(format!(
                 "innodb_flush_log_at_trx_commit is {flush}: a crash loses up to a second of commits"
             ));
@@ -90,13 +101,20 @@ impl Variables {
                 "sync_binlog is {sync}: a crash loses commits from the binary log and from replicas"
             ));
         }
-        if self.value("innodb_doublewrite") == "OFF" {
-            not_durable.push("innodb_doublewrite is OFF: a page half written in a crash is lost".to_owned());
+        if self.value("innodb_redo_log_enabled") == "OFF" {
+            not_durable.push("the redo log is disabled: a crash loses the whole server".to_owned());
+        }
+        let doublewrite = self.value("innodb_doublewrite");
+        if matches!(doublewrite, "OFF" | "DETECT_ONLY") {
+            not_durable
+                .push(format!("innodb_doublewrite is {doublewrite}: a page half written in a crash is lost"));
         }
         if self.value("innodb_flush_method") == "nosync" {
             not_durable.push("innodb_flush_method is nosync: a commit does not wait for the disk".to_owned());
         }
-        self.assess_replication(&mut not_durable);
+        if self.on("wsrep_on") {
+            not_durable.push("wsrep_on is ON: Galera loses updates that pass the fence".to_owned());
+        }
         if self.on("log_bin") && self.value("binlog_format") == "STATEMENT" {
             not_durable.push(
                 "binlog_format is STATEMENT: it does not support READ COMMITTED, so every batch fails"
@@ -106,7 +124,10 @@ impl Variables {
         not_durable
     }
 
-    fn assess_replication(&self, not_durable: &mut Vec<String>) {
+    /// The settings with which semi-synchronous replication becomes asynchronous. A server without any
+    /// replication is as safe as its disk; one with it is meant to be safer.
+    fn assess_replication(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
         for (prefix, wait) in [
             ("rpl_semi_sync_source", "rpl_semi_sync_source_wait_no_replica"),
             ("rpl_semi_sync_master", "rpl_semi_sync_master_wait_no_slave"),
@@ -116,18 +137,16 @@ impl Variables {
             }
             let milliseconds = self.value(&format!("{prefix}_timeout"));
             if milliseconds.parse::<u64>().is_ok_and(|milliseconds| milliseconds < NEVER_MS) {
-                not_durable.push(format!(
+                warnings.push(format!(
                     "{prefix}_timeout is {milliseconds} ms: \
                      after that a commit returns before a replica has it"
                 ));
             }
             if self.value(wait) == "OFF" {
-                not_durable.push(format!("{wait} is OFF: without replicas a commit returns at once"));
+                warnings.push(format!("{wait} is OFF: without replicas a commit returns at once"));
             }
         }
-        if self.on("wsrep_on") {
-            not_durable.push("wsrep_on is ON: Galera loses updates that pass the fence".to_owned());
-        }
+        warnings
     }
 
     /// The settings that make commits slower.
@@ -176,7 +195,7 @@ mod tests {
     fn a_server_with_recommended_settings() {
         let settings = variables(&[]).settings(true);
         assert_eq!(settings.server, "MariaDB 10.11.14");
-        assert_eq!((settings.not_durable.len(), settings.slow.len()), (0, 0));
+        assert_eq!((settings.not_durable.len(), settings.warnings.len()), (0, 0));
         assert_eq!(settings.batch_bytes, 4 << 20);
     }
 
@@ -186,28 +205,41 @@ mod tests {
             ("sync_binlog", "0"),
             ("innodb_flush_log_at_trx_commit", "2"),
             ("innodb_doublewrite", "OFF"),
+            ("innodb_doublewrite", "DETECT_ONLY"),
+            ("innodb_flush_method", "nosync"),
             ("wsrep_on", "ON"),
         ] {
             let settings = variables(&[(name, value)]).settings(true);
             assert_eq!(settings.not_durable.len(), 1, "{name}");
             assert!(settings.not_durable[0].starts_with(name), "{name}");
         }
-        let falls_back = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "10000")];
-        assert_eq!(variables(&falls_back).settings(true).not_durable.len(), 1);
-        let waits = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "4294967295")];
-        assert_eq!(variables(&waits).settings(true).not_durable.len(), 0);
+        let no_redo = [("version", "9.7.0"), ("innodb_redo_log_enabled", "OFF")];
+        assert!(variables(&no_redo).settings(true).not_durable[0].contains("the redo log is disabled"));
+        // MariaDB's 3 syncs as well; MySQL has no 3.
+        let three = ("innodb_flush_log_at_trx_commit", "3");
+        assert_eq!(variables(&[three]).settings(true).not_durable.len(), 0);
+        assert_eq!(variables(&[three, ("version", "9.7.0")]).settings(true).not_durable.len(), 1);
         let without_log = [("log_bin", "OFF"), ("sync_binlog", "0")];
         assert_eq!(variables(&without_log).settings(true).not_durable.len(), 0);
     }
 
     #[test]
+    fn replication_that_may_stop_waiting_is_a_warning() {
+        let falls_back = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "10000")];
+        let settings = variables(&falls_back).settings(true);
+        assert_eq!((settings.not_durable.len(), settings.warnings.len()), (0, 1));
+        let waits = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "4294967295")];
+        assert_eq!(variables(&waits).settings(true).warnings.len(), 0);
+    }
+
+    #[test]
     fn full_row_images_are_slow_unless_the_session_can_change_them() {
         let full = variables(&[("binlog_row_image", "FULL"), ("version", "9.7.0")]);
-        assert_eq!(full.settings(true).slow.len(), 0);
-        assert_eq!(full.settings(false).slow.len(), 1);
+        assert_eq!(full.settings(true).warnings.len(), 0);
+        assert_eq!(full.settings(false).warnings.len(), 1);
         assert_eq!(full.settings(false).server, "MySQL 9.7.0");
         let text = variables(&[("binlog_annotate_row_events", "ON")]);
-        assert_eq!(text.settings(true).slow.len(), 0);
-        assert!(text.settings(false).slow[0].starts_with("binlog_annotate_row_events is ON"));
+        assert_eq!(text.settings(true).warnings.len(), 0);
+        assert!(text.settings(false).warnings[0].starts_with("binlog_annotate_row_events is ON"));
     }
 }
