@@ -1,6 +1,6 @@
 //! The databases of a node under test.
 
-use std::{fmt::Write as _, fs};
+use std::{fmt::Write as _, fs, path::PathBuf};
 
 use forebay_testkit::servers::{self, Kind, free_port};
 use tempfile::TempDir;
@@ -83,14 +83,27 @@ impl Cluster {
             }
             Backend::Server(_) => vec!["serve".into(), "--config".into(), self.config(node)],
         };
-        Node::start(&arguments, &self.folder.path().join(format!("node{node}.log"))).await
+        Node::start(&arguments, &self.log(node)).await
+    }
+
+    /// Starts node number `node` on database servers, which may have to wait for shards.
+    pub async fn start_standby(&self, node: usize) -> Node {
+        let [grpc, http] = self.ports[node].map(|port| format!("127.0.0.1:{port}"));
+        let arguments = ["serve".into(), "--config".into(), self.config(node)];
+        Node::start_standby(&arguments, &self.log(node), [grpc, http]).await
+    }
+
+    /// Where node number `node` logs.
+    pub fn log(&self, node: usize) -> PathBuf {
+        self.folder.path().join(format!("node{node}.log"))
     }
 
     fn config(&self, node: usize) -> String {
         self.folder.path().join(format!("node{node}.toml")).display().to_string()
     }
 
-    fn write_config(&self, node: usize, urls: &[String]) {
+    /// Configures node number `node` with these shards, numbered from 1.
+    pub fn write_config(&self, node: usize, urls: &[String]) {
         let [grpc, http] = self.ports[node];
         let mut text = format!("[node]\ngrpc = \"127.0.0.1:{grpc}\"\nhttp = \"127.0.0.1:{http}\"\n");
         for (id, url) in (1..).zip(urls) {

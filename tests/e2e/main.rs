@@ -18,5 +18,6 @@ mod kill_database;
 mod kill_node;
 mod pause_node;
 mod planned_switch;
+mod readiness;
 mod stop_node;
 mod wrong_shards;

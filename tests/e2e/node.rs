@@ -64,6 +64,31 @@ impl Node {
         Self::start_command(command, log).await
     }
 
+    /// The same, of a node that may never be ready. Waits until it answers at these addresses: of gRPC, then
+    /// of HTTP.
+    pub async fn start_standby(arguments: &[String], log: &Path, [grpc, http]: [String; 2]) -> Self {
+        let mut command = Command::new(program());
+        command.args(arguments);
+        let mut child = spawn(&mut command, log);
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let node = Self { child, grpc, http, log: log.to_owned(), _stdout: stdout };
+        let deadline = Instant::now() + READY_TIMEOUT;
+        while TcpStream::connect(&node.http).await.is_err() {
+            assert!(Instant::now() < deadline, "{arguments:?} does not answer");
+            sleep(POLL_EVERY).await;
+        }
+        node
+    }
+
+    /// Waits until `/readyz` answers this.
+    pub async fn wait_for_readyz(&self, status: u16) {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        while self.get("/readyz").await != status {
+            assert!(Instant::now() < deadline, "/readyz never answered {status}");
+            sleep(POLL_EVERY).await;
+        }
+    }
+
     /// Where this process finds a file that the node sees at `path`.
     pub fn path_of(&self, path: &Path) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.child.id()));
@@ -71,11 +96,7 @@ impl Node {
     }
 
     async fn start_command(mut command: Command, log: &Path) -> Self {
-        let file = File::options().create(true).append(true).open(log).unwrap();
-        // Tests wait for what the status shows.
-        command.env("FOREBAY_STATUS_AGE_MS", "0");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
-        let mut child = command.spawn().unwrap();
+        let mut child = spawn(&mut command, log);
         let stdout = BufReader::new(child.stdout.take().unwrap());
         // A thread, because the line may never arrive. Killing the node ends the thread too.
         let reading = tokio::task::spawn_blocking(move || read_ready_line(stdout));
@@ -121,13 +142,19 @@ impl Node {
 
     /// The status of a GET over HTTP.
     pub async fn get(&self, path: &str) -> u16 {
+        self.fetch(path).await.0
+    }
+
+    /// The status and the body of a GET over HTTP.
+    pub async fn fetch(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.http).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.http);
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.http);
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-        status.unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:?}"))
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+        status.zip(body).unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:?}"))
     }
 
     /// The most bytes of memory that the process has had at once.
@@ -197,6 +224,14 @@ impl Drop for Node {
             eprintln!("--- {}\n{}", self.log.display(), tail(&self.log));
         }
     }
+}
+
+/// Starts a node's process. Its stderr goes to `log`.
+fn spawn(command: &mut Command, log: &Path) -> Child {
+    let file = File::options().create(true).append(true).open(log).unwrap();
+    // Tests wait for what the status shows.
+    command.env("FOREBAY_STATUS_AGE_MS", "0");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file).spawn().unwrap()
 }
 
 /// The addresses in the line that begins with `forebay ready`: gRPC first, then HTTP.

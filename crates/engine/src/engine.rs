@@ -16,7 +16,7 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, Extended,
-        NackOf, Peers, RETRY_AFTER, Settings, Settled, Status, TaskName, Tasks,
+        NackOf, Peers, RETRY_AFTER, Served, Settings, Settled, Status, TaskName, Tasks,
     },
     clock::NodeTime,
     core::{
@@ -73,8 +73,8 @@ pub struct Engine {
     waiting: Arc<TenantBudget>,
     /// Numbers the polls.
     polls: Arc<AtomicU64>,
-    /// Whether every shard that answers is owned.
-    ready: watch::Receiver<bool>,
+    /// How many shards are served.
+    served: watch::Receiver<Served>,
 }
 
 impl Engine {
@@ -102,7 +102,7 @@ impl Engine {
         seed: u64,
     ) -> Self {
         let (events, inbox) = unbounded_channel();
-        let (ready_sender, ready) = watch::channel(false);
+        let (served_sender, served) = watch::channel(Served::default());
         let admitted = TenantBudget::new(settings.admit_bytes);
         let waiting = TenantBudget::new(settings.poll_bytes);
         let mut rng = StdRng::seed_from_u64(seed);
@@ -128,9 +128,9 @@ impl Engine {
             slots.push(Slot::new(id, server, shard_orders, time.monotonic()));
         }
         let slots = Slots::new(slots);
-        let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), ready_sender);
+        let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), served_sender);
         tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox)));
-        Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), ready }
+        Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), served }
     }
 
     /// Stores items. The outer error refuses the whole call: nothing of it happened.
@@ -217,11 +217,17 @@ impl Engine {
         self.waiting.used()
     }
 
+    /// How many shards are served, from now on. It ends with the engine.
+    pub fn served(&self) -> watch::Receiver<Served> {
+        self.served.clone()
+    }
+
     /// Waits until every shard that can be reached is owned, and at least one is. Never returns if the engine
     /// stops before that.
     pub async fn ready(&self) {
-        let mut ready = self.ready.clone();
-        if ready.wait_for(|ready| *ready).await.is_err() {
+        let mut served = self.served();
+        let all = |served: &Served| served.owned > 0 && served.starting + served.waiting == 0;
+        if served.wait_for(all).await.is_err() {
             std::future::pending::<()>().await;
         }
     }

@@ -25,7 +25,7 @@ mod striped;
 
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, EnqueueCall,
-    Enqueued, ExtendOf, Extended, NackAction, NackOf, NewItem, Peers, Schedule, Settings, Settled,
+    Enqueued, ExtendOf, Extended, NackAction, NackOf, NewItem, Peers, Schedule, Served, Settings, Settled,
     ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicPosition,
     TopicStatus, TurnStatus,
 };

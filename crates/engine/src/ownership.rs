@@ -5,7 +5,7 @@ use std::time::Duration;
 use forebay_types::ShardId;
 
 use crate::{
-    api::ShardState,
+    api::{Served, ShardState},
     calls::dedupe,
     commit::answers,
     core::{
@@ -65,7 +65,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         let _ = slot.tasks.send(ShardOrder::Release);
     }
     core.begin_walk(index);
-    report_ready(core);
+    report_served(core);
 }
 
 /// A set of shards became known that every shard has to record.
@@ -84,7 +84,7 @@ pub(crate) fn not_owned(core: &mut Core, index: ShardIndex, term: u64, state: Sh
     let slot = &mut core.slots[index];
     (slot.term, slot.state) = (term, state);
     slot.health.note(why);
-    report_ready(core);
+    report_served(core);
 }
 
 /// A shard was given up as asked.
@@ -114,6 +114,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     }
     slot.health.lost(at);
     let server = slot.server;
+    report_served(core);
     if !core.slots.iter().any(|slot| slot.server == server && slot.holding.is_some()) {
         core.time.forget(server);
     }
@@ -149,10 +150,16 @@ fn log_loss(slot: &Slot, epoch: u64) {
     }
 }
 
-/// The node is ready once every shard that answers is owned, and at least one is.
-fn report_ready(core: &Core) {
-    let owned = |slot: &Slot| slot.holding.is_some();
-    let all = core.slots.iter().all(|slot| owned(slot) || slot.state == ShardState::Unreachable);
-    let ready = all && core.slots.iter().any(owned);
-    core.ready.send_if_modified(|told| std::mem::replace(told, ready) != ready);
+/// Tells those who follow it how many shards are served.
+fn report_served(core: &Core) {
+    let mut served = Served::default();
+    for slot in core.slots.iter() {
+        match slot.state {
+            _ if slot.holding.is_some() => served.owned += 1,
+            ShardState::Starting => served.starting += 1,
+            ShardState::Waiting => served.waiting += 1,
+            ShardState::Owned | ShardState::Unreachable | ShardState::Stopped => {}
+        }
+    }
+    core.served.send_if_modified(|told| std::mem::replace(told, served) != served);
 }

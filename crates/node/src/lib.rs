@@ -7,6 +7,7 @@ pub mod grpc;
 pub mod http;
 mod node;
 pub mod peers;
+mod readiness;
 pub mod shards;
 pub mod start;
 pub mod stop;

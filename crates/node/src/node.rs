@@ -1,8 +1,9 @@
 //! A running node.
 
-use std::{net::SocketAddr, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use forebay_engine::Engine;
+use tokio::task::JoinHandle;
 
 use crate::{
     grpc::Serving,
@@ -19,6 +20,8 @@ pub struct Node {
     pub(crate) http: HttpServing,
     /// Holds the addresses, and the flag that `/readyz` answers.
     pub(crate) info: Arc<NodeInfo>,
+    /// Keeps the flag and the health checks true to what is served.
+    pub(crate) readiness: JoinHandle<()>,
     /// How long a stopping node still serves while load balancers notice.
     pub(crate) drain: Duration,
 }
@@ -34,10 +37,9 @@ impl Node {
         self.info.http
     }
 
-    /// Waits until every reachable shard is owned, then reports the node as serving.
+    /// Waits until the node serves a shard.
     pub async fn ready(&self) {
-        self.engine.ready().await;
-        self.grpc.set_serving(true).await;
-        self.info.serving.store(true, Ordering::Release);
+        // The sender is in the same value: it is not gone.
+        let _ = self.info.serving.subscribe().wait_for(|serving| *serving).await;
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     http::{self, NodeInfo, StatusCache, metrics},
     node::Node,
     peers::GrpcPeers,
+    readiness,
     shards::{self, CheckedShard, UnfitShard},
 };
 
@@ -56,7 +57,7 @@ fn bind_error(error: &io::Error, flag: &str) -> String {
     }
 }
 
-/// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for them.
+/// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for the first.
 pub async fn start(config: Config) -> Result<Node, StartError> {
     // 1. Metrics, so that they include the first call. Then the file descriptors, before any is used up.
     let recorder = metrics::recorder()?;
@@ -86,7 +87,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let queue = Queue { engine: engine.clone(), rules: Arc::new(config.rules.clone()), clock: clock.clone() };
     let grpc = grpc::serve(grpc_listener, queue, load).await?;
 
-    // 6. HTTP: alive, and not ready yet.
+    // 6. HTTP: alive, and ready as soon as a shard is served.
     let asked = engine.clone();
     let ask = move || {
         let engine = asked.clone();
@@ -106,7 +107,8 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         recorder,
     });
     let http = http::serve(http_listener, info.clone(), config.load.timeouts.handshake);
-    Ok(Node { engine, grpc, http, info, drain: config.drain })
+    let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
+    Ok(Node { engine, grpc, http, info, readiness, drain: config.drain })
 }
 
 /// Binds an address; returns the real one too, since the configured port may be 0.

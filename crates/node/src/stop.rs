@@ -1,6 +1,6 @@
 //! The order of shutdown. It completes within 25 s, whatever clients and databases do.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use crate::node::Node;
 
@@ -14,8 +14,10 @@ const HTTP_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Stops a node. What it accepted is committed and answered.
 pub async fn stop(node: Node) {
     // 1. Not ready any more: load balancers send new calls elsewhere. Calls that still arrive are served.
-    node.info.serving.store(false, Ordering::Release);
-    node.grpc.set_serving(false).await;
+    node.readiness.abort();
+    let _ = node.readiness.await;
+    node.info.serving.send_replace(false);
+    node.grpc.health().set(false).await;
     tracing::info!(drain = ?node.drain, "stopping");
     tokio::time::sleep(node.drain).await;
 

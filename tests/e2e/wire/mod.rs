@@ -30,11 +30,7 @@ use forebay_proto::{
     },
 };
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    time::Instant,
-};
+use tokio::time::Instant;
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::{ErrorDetails, RpcStatusExt as _, StatusExt as _};
 
@@ -155,12 +151,7 @@ impl Wire {
 impl Wire {
     /// The body of a page.
     async fn page(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.node.http).await.unwrap();
-        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.node.http);
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer.split_once("\r\n\r\n").expect("a head and a body").1.to_owned()
+        self.node.fetch(path).await.1
     }
 
     /// The node's own status.

@@ -15,7 +15,9 @@ pub use enqueue::{EnqueueCall, Enqueued, NewItem, Schedule};
 pub use peers::Peers;
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
-pub use status::{BreakerPhase, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus};
+pub use status::{
+    BreakerPhase, Served, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus,
+};
 pub use tasks::{Task, TaskName, Tasks};
 
 /// When a refused caller should try again.

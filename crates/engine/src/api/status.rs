@@ -50,6 +50,17 @@ impl TurnStatus {
     }
 }
 
+/// How many of its shards a node serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Served {
+    /// Shards that it owns.
+    pub owned: usize,
+    /// Shards that it has not looked at yet.
+    pub starting: usize,
+    /// Shards that other nodes own.
+    pub waiting: usize,
+}
+
 /// Whether a node owns a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "lowercase")]

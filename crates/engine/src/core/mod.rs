@@ -32,7 +32,7 @@ use self::{
     timers::Timers, topics::TopicDirectory,
 };
 use crate::{
-    api::{Settings, TurnStatus},
+    api::{Served, Settings, TurnStatus},
     clock::NodeTime,
     messages::{event::Event, tenant_budget::TenantBudget},
     routing::key_homes::KeyHomes,
@@ -81,8 +81,8 @@ pub(crate) struct Core {
     pub stopping: Stopping,
     /// The event loop's own inbox.
     pub events: UnboundedSender<Event>,
-    /// Receives whether every shard that answers is owned.
-    pub ready: watch::Sender<bool>,
+    /// Receives how many shards are served.
+    pub served: watch::Sender<Served>,
 }
 
 /// Numbers that are never used twice.
@@ -106,7 +106,7 @@ impl Core {
         slots: Slots,
         events: UnboundedSender<Event>,
         admitted: Arc<TenantBudget>,
-        ready: watch::Sender<bool>,
+        served: watch::Sender<Served>,
     ) -> Self {
         let window = settings.longest_dedupe_window();
         let homes = KeyHomes::new(slots.iter().map(|slot| slot.id), window, time.monotonic());
@@ -131,7 +131,7 @@ impl Core {
             turns: TurnStatus::default(),
             stopping: Stopping::default(),
             events,
-            ready,
+            served,
         }
     }
 

@@ -18,7 +18,7 @@ use super::{
     slot::{Slot, Slots},
 };
 use crate::{
-    api::{Demand, DequeueCall, Settings},
+    api::{Demand, DequeueCall, Served, Settings},
     clock::NodeTime,
     index::ServerIndex,
 };
@@ -48,9 +48,9 @@ impl Core {
         let time = NodeTime::new(clock);
         let slot = Slot::new(ShardId(1), ServerIndex(0), unbounded_channel().0, time.monotonic());
         let rng = StdRng::seed_from_u64(1);
-        let (events, ready) = (unbounded_channel().0, watch::channel(false).0);
+        let (events, served) = (unbounded_channel().0, watch::channel(Served::default()).0);
         let slots = Slots::new(vec![slot]);
-        Self::new(Settings::default(), time, rng, slots, events, Arc::default(), ready)
+        Self::new(Settings::default(), time, rng, slots, events, Arc::default(), served)
     }
 
     /// A poll of one topic, whose caller is gone. So it is forgotten as soon as it is looked at.

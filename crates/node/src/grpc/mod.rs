@@ -18,4 +18,4 @@ mod token;
 
 pub use admission::{AdmissionLoad, LoadLimits};
 pub use queue::{Queue, RequestRules};
-pub use server::{ReflectionError, Serving, serve};
+pub use server::{Health, ReflectionError, Serving, serve};

@@ -20,13 +20,26 @@ const RESPONSE_BYTES_MAX: usize = 16 << 20;
 /// A running gRPC server.
 pub struct Serving {
     /// Sets what health checks answer.
-    health: HealthReporter,
+    health: Health,
     /// Read by the pages and metrics.
     load: Arc<AdmissionLoad>,
     /// Starts the graceful shutdown.
     shutdown: oneshot::Sender<()>,
     /// Ends when the port is closed and all connections have ended.
     task: JoinHandle<Result<(), tonic::transport::Error>>,
+}
+
+/// Sets what health checks answer.
+#[derive(Clone)]
+pub struct Health(HealthReporter);
+
+impl Health {
+    /// Sets it for the whole node, and for its service.
+    pub async fn set(&self, serving: bool) {
+        let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+        self.0.set_service_status("", status).await;
+        self.0.set_service_status(SERVICE, status).await;
+    }
 }
 
 /// Why the server could not be set up.
@@ -53,7 +66,8 @@ pub async fn serve(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let (health, health_service) = tonic_health::server::health_reporter();
-    set_health(&health, ServingStatus::NotServing).await;
+    let health = Health(health);
+    health.set(false).await;
 
     let router = Server::builder()
         .max_concurrent_streams(1_024)
@@ -78,9 +92,8 @@ pub async fn serve(
 
 impl Serving {
     /// Sets what health checks answer.
-    pub async fn set_serving(&self, serving: bool) {
-        let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-        set_health(&self.health, status).await;
+    pub fn health(&self) -> &Health {
+        &self.health
     }
 
     /// What the server has taken on, for the pages and metrics.
@@ -97,9 +110,4 @@ impl Serving {
             task.abort();
         }
     }
-}
-
-async fn set_health(health: &HealthReporter, status: ServingStatus) {
-    health.set_service_status("", status).await;
-    health.set_service_status(SERVICE, status).await;
 }

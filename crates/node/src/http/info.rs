@@ -1,17 +1,12 @@
 //! What the pages, the probes and `/status.json` show of a node.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use forebay_engine::{Engine, Status};
 use forebay_types::{Clock, Timestamp};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use super::status_cache::StatusCache;
 use crate::{connections::ConnectionCap, grpc::AdmissionLoad};
@@ -39,8 +34,8 @@ pub struct NodeInfo {
     pub started: Timestamp,
     /// Computes the uptime.
     pub clock: Arc<dyn Clock>,
-    /// Ready, and not stopping. `/readyz` answers this.
-    pub serving: AtomicBool,
+    /// At least one shard is served, and the node is not stopping. `/readyz` answers this.
+    pub serving: watch::Sender<bool>,
     /// Renders the metrics.
     pub recorder: PrometheusHandle,
 }
@@ -56,7 +51,7 @@ pub struct NodeStatus {
     pub grpc: SocketAddr,
     /// The bound HTTP address.
     pub http: SocketAddr,
-    /// Ready, and not stopping.
+    /// At least one shard is served, and the node is not stopping.
     pub serving: bool,
     /// When the node started, in microseconds since the Unix epoch.
     pub started_micros: i64,
@@ -73,17 +68,18 @@ pub struct NodeStatus {
 impl NodeInfo {
     /// The status as of now.
     pub async fn status(&self) -> NodeStatus {
+        let engine = self.status.get().await;
         NodeStatus {
             version: env!("CARGO_PKG_VERSION"),
             address: self.address.clone(),
             grpc: self.grpc,
             http: self.http,
-            serving: self.serving.load(Ordering::Acquire),
+            serving: *self.serving.borrow(),
             started_micros: self.started.as_micros(),
             uptime_seconds: self.clock.wall().since(self.started).as_secs(),
             calls: self.load.calls.in_use(),
             request_bytes: self.load.request_bytes.in_use(),
-            engine: self.status.get().await,
+            engine,
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Probes for supervisors and load balancers.
 
-use std::sync::atomic::Ordering;
-
 use axum::http::StatusCode;
 
 use super::info::State;
@@ -13,7 +11,7 @@ pub async fn alive() -> &'static str {
 
 /// Serves `/readyz`: whether the node accepts calls.
 pub async fn ready(state: State) -> (StatusCode, &'static str) {
-    if state.serving.load(Ordering::Acquire) {
+    if *state.serving.borrow() {
         (StatusCode::OK, "ready\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
