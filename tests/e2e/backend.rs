@@ -65,32 +65,29 @@ impl Cluster {
 
     /// Starts node number `node` and waits until it is ready.
     pub async fn start(&self, node: usize) -> Node {
-        let [grpc, http] = self.ports[node].map(|port| format!("127.0.0.1:{port}"));
-        let arguments = match self.backend {
-            Backend::Sqlite => {
-                let data = self.folder.path().join("data").display().to_string();
-                vec![
-                    "dev".into(),
-                    "--data-dir".into(),
-                    data,
-                    "--shards".into(),
-                    SHARDS.to_string(),
-                    "--grpc".into(),
-                    grpc,
-                    "--http".into(),
-                    http,
-                ]
-            }
-            Backend::Server(_) => vec!["serve".into(), "--config".into(), self.config(node)],
-        };
-        Node::start(&arguments, &self.log(node)).await
+        Node::start(&self.arguments(node), &self.log(node)).await
     }
 
-    /// Starts node number `node` on database servers, which may have to wait for shards.
+    /// Starts node number `node`, which may have to wait for shards.
     pub async fn start_standby(&self, node: usize) -> Node {
-        let [grpc, http] = self.ports[node].map(|port| format!("127.0.0.1:{port}"));
-        let arguments = ["serve".into(), "--config".into(), self.config(node)];
-        Node::start_standby(&arguments, &self.log(node), [grpc, http]).await
+        Node::start_standby(&self.arguments(node), &self.log(node), self.addresses(node)).await
+    }
+
+    /// Of node number `node`: of gRPC, then of HTTP.
+    fn addresses(&self, node: usize) -> [String; 2] {
+        self.ports[node].map(|port| format!("127.0.0.1:{port}"))
+    }
+
+    fn arguments(&self, node: usize) -> Vec<String> {
+        if self.backend != Backend::Sqlite {
+            return vec!["serve".into(), "--config".into(), self.config(node)];
+        }
+        let data = self.folder.path().join("data").display().to_string();
+        let [grpc, http] = self.addresses(node);
+        let shards = SHARDS.to_string();
+        let flags = [("--data-dir", data), ("--shards", shards), ("--grpc", grpc), ("--http", http)];
+        let flags = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
+        std::iter::once("dev".to_owned()).chain(flags).collect()
     }
 
     /// Where node number `node` logs.

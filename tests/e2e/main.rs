@@ -19,5 +19,6 @@ mod kill_node;
 mod pause_node;
 mod planned_switch;
 mod readiness;
+mod standby;
 mod stop_node;
 mod wrong_shards;

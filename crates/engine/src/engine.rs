@@ -21,6 +21,7 @@ use crate::{
     clock::NodeTime,
     core::{
         Core,
+        health::Health,
         refusals::draining,
         slot::{Slot, Slots},
     },
@@ -111,6 +112,7 @@ impl Engine {
         let servers = servers_of(&shards);
         for ((index, (id, shard)), server) in shards.into_iter().enumerate().zip(servers) {
             let (shard_orders, orders) = unbounded_channel();
+            let health = Health::new(id, shard.server(), time.monotonic());
             let shard_task = ShardTask {
                 served_last: None,
                 id,
@@ -125,7 +127,7 @@ impl Engine {
                 events: ShardEvents { shard: ShardIndex(index), term: 0, events: events.clone() },
             };
             tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, orders)));
-            slots.push(Slot::new(id, server, shard_orders, time.monotonic()));
+            slots.push(Slot::new(id, server, health, shard_orders));
         }
         let slots = Slots::new(slots);
         let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), served_sender);

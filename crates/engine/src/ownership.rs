@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
+use forebay_store::{ErrorClass, StoreError};
 use forebay_types::ShardId;
 
 use crate::{
     api::{Served, ShardState},
     calls::dedupe,
     commit::answers,
-    core::{
-        Core,
-        slot::{Holding, Slot},
-    },
+    core::{Core, slot::Holding},
     index::ShardIndex,
     io::reads::Reads,
     messages::{
@@ -79,11 +77,25 @@ pub(crate) fn record_topology(core: &mut Core) {
     }
 }
 
-/// A shard's task can't take the shard for now.
-pub(crate) fn not_owned(core: &mut Core, index: ShardIndex, term: u64, state: ShardState, why: String) {
+/// Another node owns the shard.
+pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, owner: String) {
+    let at = core.time.monotonic();
     let slot = &mut core.slots[index];
-    (slot.term, slot.state) = (term, state);
-    slot.health.note(why);
+    (slot.term, slot.state) = (term, ShardState::Waiting);
+    slot.health.note("another node owns the shard".to_owned());
+    slot.health.waits_for(owner, at);
+    report_served(core);
+}
+
+/// A shard's task can't take the shard for now.
+pub(crate) fn unreachable(core: &mut Core, index: ShardIndex, term: u64, error: &StoreError) {
+    let at = core.time.monotonic();
+    let slot = &mut core.slots[index];
+    (slot.term, slot.state) = (term, ShardState::Unreachable);
+    slot.health.note(error.to_string());
+    if error.class == ErrorClass::Disconnected {
+        slot.health.silent(&error.message, at);
+    }
     report_served(core);
 }
 
@@ -108,11 +120,13 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     let slot = &mut core.slots[index];
     let Some(holding) = slot.holding.take() else { return };
     let (abandoned, topics) = holding.shard.abandon();
-    log_loss(slot, abandoned.epoch);
+    match slot.state {
+        ShardState::Stopped => slot.health.released(at, abandoned.epoch),
+        _ => slot.health.lost(at, abandoned.epoch),
+    }
     if slot.state == ShardState::Owned {
         slot.state = ShardState::Waiting;
     }
-    slot.health.lost(at);
     let server = slot.server;
     report_served(core);
     if !core.slots.iter().any(|slot| slot.server == server && slot.holding.is_some()) {
@@ -133,19 +147,6 @@ fn log_time_ahead(id: ShardId, ahead: Duration) {
             shard.id = id.0,
             millis,
             "the time of shard {id} is {millis} ms ahead of the node's time; check NTP"
-        );
-    }
-}
-
-fn log_loss(slot: &Slot, epoch: u64) {
-    let id = slot.id;
-    if slot.state == ShardState::Stopped {
-        tracing::info!(shard.id = id.0, epoch, "shard {id} released");
-    } else {
-        tracing::warn!(
-            shard.id = id.0,
-            epoch,
-            "shard {id} lost; taking it over again once it has no other owner"
         );
     }
 }

@@ -53,14 +53,24 @@ impl FakeShards {
 
     /// The same with other clocks.
     pub async fn start_with(&self, settings: Settings, clock: Arc<dyn Clock>) -> Engine {
-        let process = Process::new(1);
+        let engine = self.start_as(&Process::new(1), "here:1", settings, clock);
+        engine.ready().await;
+        engine
+    }
+
+    /// Starts an engine as this process, which answers at `address`. It may have to wait for its shards.
+    pub fn start_as(
+        &self,
+        process: &Process,
+        address: &str,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+    ) -> Engine {
         let shards = self.dbs.iter().map(|db| {
             let shard: Arc<dyn Shard> = Arc::new(FakeShard::new(db.clone(), process.clone()));
             (db.id, shard)
         });
-        let engine = Engine::start(settings, "here:1".into(), shards.collect(), clock, Arc::new(()), 7);
-        engine.ready().await;
-        engine
+        Engine::start(settings, address.into(), shards.collect(), clock, Arc::new(()), 7)
     }
 }
 

@@ -120,10 +120,18 @@ impl BreakerPhase {
 pub struct ShardStatus {
     /// Its number.
     pub id: u32,
+    /// Where the store keeps it: `host:port`, or a folder.
+    pub server: String,
     /// Whether this node owns it.
     pub state: ShardState,
+    /// Where the owner that is waited for answers, `host:port`; empty if none is.
+    pub owner: String,
+    /// Since when it does not answer, in microseconds since the Unix epoch.
+    pub silent_since_micros: Option<i64>,
     /// What its circuit breaker lets through.
     pub breaker: BreakerPhase,
+    /// Since when the breaker is not closed, in microseconds since the Unix epoch.
+    pub breaker_since_micros: Option<i64>,
     /// The owner's epoch.
     pub epoch: u64,
     /// The last committed batch.

@@ -1,6 +1,6 @@
 //! What operators see of the engine.
 
-use forebay_types::TopicName;
+use forebay_types::{Monotonic, TopicName};
 
 use crate::{
     api::{ShardStatus, Status, TopicStatus},
@@ -15,11 +15,17 @@ const TOPICS_MAX: usize = 1_000;
 pub(crate) fn serve(core: &mut Core) -> Status {
     let turns = core.turns;
     core.turns.longest_nanos = 0;
+    let moment = core.time.moment();
+    let since = |at: Option<Monotonic>| at.map(|at| moment.now.minus(moment.at.since(at)).as_micros());
     let Core { slots, time, .. } = &mut *core;
     let shards = slots.iter().map(|slot| ShardStatus {
         id: slot.id.0,
+        server: slot.health.server().to_owned(),
         state: slot.state,
+        owner: slot.health.owner().to_owned(),
+        silent_since_micros: since(slot.health.silent_since()),
         breaker: slot.health.phase(),
+        breaker_since_micros: since(slot.health.breaker_since()),
         clock_offset_micros: time.offset(slot.server).unwrap_or(0),
         last_error: slot.health.last_error().to_owned(),
         ..slot.owned().map(OwnedShard::status).unwrap_or_default()

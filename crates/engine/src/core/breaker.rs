@@ -1,4 +1,5 @@
-//! A shard's circuit breaker: it opens when commits fail or are slow, and lets one probe through later.
+//! A shard's circuit breaker: it opens when commits fail or are slow, and lets one probe through later. Where
+//! nothing is to be committed, it closes once nothing has failed for a while: the renewals go on.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -75,11 +76,19 @@ impl Breaker {
             self.phase = BreakerPhase::HalfOpen;
             self.since = at;
         }
+        if self.phase == BreakerPhase::HalfOpen && idle && at.since(self.since) >= STRIKE_WINDOW {
+            self.phase = BreakerPhase::Closed;
+            self.strikes.clear();
+        }
     }
 
     /// When [`Breaker::tick`] has something to do.
     pub fn next_wake(&self) -> Option<Monotonic> {
-        (self.phase == BreakerPhase::Open).then(|| self.since.plus(PROBE_AFTER))
+        match self.phase {
+            BreakerPhase::Closed => None,
+            BreakerPhase::Open => Some(self.since.plus(PROBE_AFTER)),
+            BreakerPhase::HalfOpen => Some(self.since.plus(STRIKE_WINDOW)),
+        }
     }
 }
 
@@ -105,6 +114,19 @@ mod tests {
         assert_eq!(breaker.phase(), BreakerPhase::HalfOpen);
         breaker.committed(at(1_010), Duration::from_millis(5));
         assert_eq!(breaker.phase(), BreakerPhase::Closed);
+    }
+
+    #[test]
+    fn without_a_probe_it_closes_once_nothing_has_failed_for_a_while() {
+        let mut breaker = Breaker::new(at(0));
+        breaker.open(at(0));
+        breaker.tick(at(1_000), true);
+        assert_eq!((breaker.phase(), breaker.next_wake()), (BreakerPhase::HalfOpen, Some(at(11_000))));
+        breaker.tick(at(10_999), true);
+        breaker.tick(at(11_000), false);
+        assert_eq!(breaker.phase(), BreakerPhase::HalfOpen);
+        breaker.tick(at(11_000), true);
+        assert_eq!((breaker.phase(), breaker.next_wake()), (BreakerPhase::Closed, None));
     }
 
     #[test]

@@ -1,17 +1,32 @@
-//! How a shard is doing: its circuit breaker, and what operators are told.
+//! How a shard is doing: whether it answers, its circuit breaker, and what operators are told of both. Each
+//! change is one line of the log.
 
 use std::time::Duration;
 
 use forebay_store::{ErrorClass, StoreError};
-use forebay_types::Monotonic;
+use forebay_types::{Monotonic, ShardId};
 
 use super::breaker::Breaker;
 use crate::api::BreakerPhase;
 
 /// The health of one shard.
 pub(crate) struct Health {
+    /// The shard's number.
+    id: ShardId,
+    /// Where the store keeps it, for operators.
+    server: String,
     /// What the shard lets through.
     breaker: Breaker,
+    /// Since when the breaker is not closed.
+    breaker_since: Option<Monotonic>,
+    /// Since when the shard does not answer.
+    silent_since: Option<Monotonic>,
+    /// Since when the node owns the shard.
+    owned_since: Option<Monotonic>,
+    /// Since when the node does not own the shard any more.
+    lost_since: Option<Monotonic>,
+    /// The address of the owner that is waited for.
+    waits_for: Option<String>,
     /// Whether its items took part in the merge when it was last maintained.
     was_merged: bool,
     /// The last failure, for operators.
@@ -21,25 +36,102 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Of a shard that nothing is known of yet.
-    pub fn new(at: Monotonic) -> Self {
-        Self { breaker: Breaker::new(at), was_merged: true, last_error: String::new(), clock_off: false }
+    /// Of a shard that nothing is known of yet, and that the store keeps on `server`.
+    pub fn new(id: ShardId, server: String, at: Monotonic) -> Self {
+        Self {
+            id,
+            server,
+            breaker: Breaker::new(at),
+            breaker_since: None,
+            silent_since: None,
+            owned_since: None,
+            lost_since: None,
+            waits_for: None,
+            was_merged: true,
+            last_error: String::new(),
+            clock_off: false,
+        }
     }
 
     /// A new owner begins with a closed breaker.
     pub fn taken_over(&mut self, at: Monotonic) {
-        self.breaker = Breaker::new(at);
+        let Self { id, server, lost_since, .. } = self;
+        metrics::counter!("forebay_take_overs_total", "shard" => id.to_string()).increment(1);
+        if let Some(since) = lost_since.take() {
+            let after = at.since(since);
+            tracing::warn!(shard.id = id.0, "shard {id} ({server}) is owned again after {after:.1?}");
+        }
+        self.owned_since = Some(at);
+        self.waits_for = None;
         self.last_error.clear();
+        self.answers(at);
     }
 
-    /// The shard is lost: nothing passes.
-    pub fn lost(&mut self, at: Monotonic) {
-        self.breaker.open(at);
+    /// The shard is lost: another node owns it, or it is taken over anew.
+    pub fn lost(&mut self, at: Monotonic, epoch: u64) {
+        let (id, server, owned) = (self.id, &self.server, self.owned_for(at));
+        tracing::warn!(
+            shard.id = id.0,
+            epoch,
+            "shard {id} ({server}) lost after {owned:.1?}; taking it over again once it has no other owner"
+        );
+        self.lost_since = Some(at);
+        self.not_owned_any_more(at);
+    }
+
+    /// The shard was given up as asked.
+    pub fn released(&mut self, at: Monotonic, epoch: u64) {
+        let (id, server, owned) = (self.id, &self.server, self.owned_for(at));
+        tracing::info!(shard.id = id.0, epoch, "shard {id} ({server}) released after {owned:.1?}");
+        self.not_owned_any_more(at);
+    }
+
+    fn owned_for(&self, at: Monotonic) -> Duration {
+        self.owned_since.map_or(Duration::ZERO, |since| at.since(since))
+    }
+
+    /// Of a shard that is not owned, nothing passes anyway.
+    fn not_owned_any_more(&mut self, at: Monotonic) {
+        self.owned_since = None;
+        self.change_breaker(at, "the shard is lost", |breaker| *breaker = Breaker::new(at));
+    }
+
+    /// Another node owns the shard.
+    pub fn waits_for(&mut self, owner: String, at: Monotonic) {
+        self.answers(at);
+        if !owner.is_empty() && self.waits_for.as_ref() != Some(&owner) {
+            let Self { id, server, .. } = &*self;
+            tracing::info!(
+                shard.id = id.0,
+                "shard {id} ({server}) is owned by {owner}; waiting until that node releases it or is silent"
+            );
+            self.waits_for = Some(owner);
+        }
+    }
+
+    /// The address of the owner that is waited for.
+    pub fn owner(&self) -> &str {
+        self.waits_for.as_deref().unwrap_or_default()
+    }
+
+    /// Where the store keeps the shard.
+    pub fn server(&self) -> &str {
+        &self.server
     }
 
     /// What the breaker lets through.
     pub fn phase(&self) -> BreakerPhase {
         self.breaker.phase()
+    }
+
+    /// Since when the breaker is not closed.
+    pub fn breaker_since(&self) -> Option<Monotonic> {
+        self.breaker_since
+    }
+
+    /// Since when the shard does not answer.
+    pub fn silent_since(&self) -> Option<Monotonic> {
+        self.silent_since
     }
 
     /// The last failure, for operators.
@@ -52,10 +144,37 @@ impl Health {
         self.last_error = error;
     }
 
+    /// The shard does not answer.
+    pub fn silent(&mut self, why: &str, at: Monotonic) {
+        self.last_error = why.to_owned();
+        if self.silent_since.is_none() {
+            let Self { id, server, .. } = &*self;
+            tracing::warn!(shard.id = id.0, "shard {id} ({server}) does not answer: {why}");
+            self.silent_since = Some(at);
+        }
+    }
+
+    /// The shard answers.
+    pub fn answers(&mut self, at: Monotonic) {
+        if let Some(since) = self.silent_since.take() {
+            let (Self { id, server, .. }, after) = (&*self, at.since(since));
+            tracing::warn!(shard.id = id.0, "shard {id} ({server}) answers again after {after:.1?}");
+        }
+    }
+
+    /// A renewal of the claim failed.
+    pub fn renewal_failed(&mut self, error: &StoreError, at: Monotonic) {
+        if error.class == ErrorClass::Disconnected {
+            self.silent(&error.message, at);
+        }
+        self.strike(error.to_string(), at);
+    }
+
     /// A statement, a read or a commit failed.
     pub fn strike(&mut self, error: String, at: Monotonic) {
         self.last_error = error;
-        self.breaker.strike(at);
+        let why = self.last_error.clone();
+        self.change_breaker(at, &why, |breaker| breaker.strike(at));
     }
 
     /// A read failed. Where all connections of this node are in use, the database may be well.
@@ -70,18 +189,18 @@ impl Health {
 
     /// A batch was committed after `took`.
     pub fn committed(&mut self, at: Monotonic, took: Duration) {
-        self.breaker.committed(at, took);
+        self.change_breaker(at, "commits are slow", |breaker| breaker.committed(at, took));
     }
 
     /// A batch is in flight for too long.
     pub fn slow(&mut self, at: Monotonic) {
-        self.breaker.open(at);
+        self.change_breaker(at, "a commit is slow", |breaker| breaker.open(at));
     }
 
     /// Time passes. `idle`: no batch is in flight. Returns whether the shard's items begin or cease to take
     /// part in the merge.
     pub fn tick(&mut self, at: Monotonic, idle: bool) -> bool {
-        self.breaker.tick(at, idle);
+        self.change_breaker(at, "", |breaker| breaker.tick(at, idle));
         let merged = self.breaker.phase() != BreakerPhase::Open;
         std::mem::replace(&mut self.was_merged, merged) != merged
     }
@@ -89,6 +208,29 @@ impl Health {
     /// When [`Health::tick`] has something to do.
     pub fn next_wake(&self) -> Option<Monotonic> {
         self.breaker.next_wake()
+    }
+
+    /// Changes the breaker, perhaps. The log says when it opens and when it is closed, and nothing of its
+    /// probes.
+    fn change_breaker(&mut self, at: Monotonic, why: &str, change: impl FnOnce(&mut Breaker)) {
+        let before = self.breaker.phase();
+        change(&mut self.breaker);
+        let phase = self.breaker.phase();
+        if phase == before {
+            return;
+        }
+        let Self { id, server, breaker_since, .. } = self;
+        metrics::counter!(
+            "forebay_breaker_changes_total", "shard" => id.to_string(), "to" => phase.as_str()
+        )
+        .increment(1);
+        if phase == BreakerPhase::Closed {
+            let after = breaker_since.take().map_or(Duration::ZERO, |since| at.since(since));
+            tracing::info!(shard.id = id.0, "the breaker of shard {id} ({server}) closed after {after:.1?}");
+        } else if breaker_since.is_none() {
+            tracing::warn!(shard.id = id.0, "the breaker of shard {id} ({server}) opened: {why}");
+            *breaker_since = Some(at);
+        }
     }
 
     /// Whether the server's clock is off. Returns whether it is from now on.

@@ -56,14 +56,14 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// A shard that the node has not looked at yet.
-    pub fn new(id: ShardId, server: ServerIndex, tasks: UnboundedSender<ShardOrder>, at: Monotonic) -> Self {
+    pub fn new(id: ShardId, server: ServerIndex, health: Health, tasks: UnboundedSender<ShardOrder>) -> Self {
         Self {
             id,
             server,
             term: 0,
             holding: None,
             state: ShardState::Starting,
-            health: Health::new(at),
+            health,
             tasks,
             changed: true,
             unchecked: false,

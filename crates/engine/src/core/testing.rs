@@ -14,6 +14,7 @@ use tokio::sync::{mpsc::unbounded_channel, oneshot, watch};
 
 use super::{
     Core,
+    health::Health,
     polls::Poll,
     slot::{Slot, Slots},
 };
@@ -46,7 +47,8 @@ impl Core {
     /// The same with this clock.
     pub fn for_test_with(clock: Arc<dyn Clock>) -> Self {
         let time = NodeTime::new(clock);
-        let slot = Slot::new(ShardId(1), ServerIndex(0), unbounded_channel().0, time.monotonic());
+        let health = Health::new(ShardId(1), "db1:3306".into(), time.monotonic());
+        let slot = Slot::new(ShardId(1), ServerIndex(0), health, unbounded_channel().0);
         let rng = StdRng::seed_from_u64(1);
         let (events, served) = (unbounded_channel().0, watch::channel(Served::default()).0);
         let slots = Slots::new(vec![slot]);

@@ -23,14 +23,27 @@ use crate::{
 /// A server whose clock is further off is reported.
 const CLOCK_OFFSET_MICROS_MAX: u64 = 1_000_000;
 
+/// What operators read of a shard that leaves what it is asked without an answer.
+const NO_ANSWER: &str = "no answer within a second";
+
 /// Handles what a shard's task reported in a term.
 pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: ShardEvent) {
     match event {
         // These begin a term, or end one.
-        ShardEvent::NotOwned { state, why } => ownership::not_owned(core, index, term, state, why),
+        ShardEvent::Waits { owner } => ownership::waits(core, index, term, owner),
+        ShardEvent::Unreachable(error) => ownership::unreachable(core, index, term, &error),
         ShardEvent::Observed { topology } => observed(core, index, topology),
         ShardEvent::TakenOver(taken_over) => ownership::taken_over(core, index, term, *taken_over),
         ShardEvent::Released => ownership::on_released(core, index),
+        // A shard answers, or does not, whether it is owned or not.
+        ShardEvent::Silent if core.slots[index].term <= term => {
+            let at = core.time.monotonic();
+            core.slots[index].health.silent(NO_ANSWER, at);
+        }
+        ShardEvent::Answered => {
+            let at = core.time.monotonic();
+            core.slots[index].health.answers(at);
+        }
         event if core.slots[index].is_current(term) => current(core, index, event),
         // The rest concerns a shard that was lost since.
         _ => {}
@@ -46,6 +59,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
     match event {
         ShardEvent::Resolved { verdict, took } => resolved(core, index, verdict, took),
         ShardEvent::Slow => health.slow(at),
+        ShardEvent::RenewalFailed(error) => health.renewal_failed(&error, at),
         ShardEvent::Trouble(why) => health.strike(why, at),
         ShardEvent::NoRoom(why) => health.note(why),
         ShardEvent::NotPrimary => {
@@ -54,6 +68,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::ClaimLost => ownership::lost(core, index, false),
         ShardEvent::Renewed { began, server_time } => {
             shard.renewed(began);
+            health.answers(at);
             if let Some(server_time) = server_time {
                 vote(&mut core.time, *id, *server, health, (server_time, began));
             }
@@ -90,7 +105,10 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             shard.generations_changed(live, retry_at);
             shard.resume_keys();
         }
-        ShardEvent::NotOwned { .. }
+        ShardEvent::Waits { .. }
+        | ShardEvent::Unreachable(_)
+        | ShardEvent::Silent
+        | ShardEvent::Answered
         | ShardEvent::Observed { .. }
         | ShardEvent::TakenOver(_)
         | ShardEvent::Released => broken("the events around a term are handled before"),

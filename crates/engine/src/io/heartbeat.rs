@@ -6,6 +6,7 @@ use forebay_store::{ErrorClass, Heartbeat, Renewal, StoreError};
 use forebay_types::Clock;
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
+use super::watched;
 use crate::messages::{
     event::ShardEvents,
     shard::{ShardEvent, ShardOrder},
@@ -32,7 +33,7 @@ pub(super) async fn renew(renewals: Renewals) {
     let Renewals { mut heartbeat, events, clock, every, mut orders, lost } = renewals;
     loop {
         let began = clock.monotonic();
-        match heartbeat.renew().await {
+        match watched(&events, heartbeat.renew()).await {
             Ok(Renewal::Renewed { server_time }) => events.send(ShardEvent::Renewed { began, server_time }),
             Ok(Renewal::Lost) => {
                 let _ = lost.send("another node owns the shard".to_owned());
@@ -46,7 +47,7 @@ pub(super) async fn renew(renewals: Renewals) {
                 let _ = lost.send(error.to_string());
                 return;
             }
-            Err(error) => events.send(ShardEvent::Trouble(error.to_string())),
+            Err(error) => events.send(ShardEvent::RenewalFailed(error)),
         }
         let next = tokio::time::sleep(every);
         tokio::pin!(next);

@@ -17,7 +17,10 @@ use rand::rngs::StdRng;
 
 use crate::{
     api::{Peers, Tasks},
-    messages::event::ShardEvents,
+    messages::{
+        event::ShardEvents,
+        shard::{SILENT_AFTER, ShardEvent},
+    },
 };
 
 /// All that a shard's task works with.
@@ -44,4 +47,15 @@ pub(crate) struct ShardTask {
     pub rng: StdRng,
     /// Where events go.
     pub events: ShardEvents,
+}
+
+/// Waits for a shard's answer, and reports once if it does not come.
+async fn watched<T>(events: &ShardEvents, answer: impl Future<Output = T>) -> T {
+    tokio::pin!(answer);
+    tokio::select! {
+        biased;
+        answer = &mut answer => return answer,
+        () = tokio::time::sleep(SILENT_AFTER) => events.send(ShardEvent::Silent),
+    }
+    answer.await
 }

@@ -27,9 +27,8 @@ use forebay_store::{Claim, Observation, ShardConnections, StoreError};
 use forebay_types::{Incarnation, Monotonic};
 use rand::RngExt;
 
-use super::{ShardTask, backoff::Backoff};
+use super::{ShardTask, backoff::Backoff, watched};
 use crate::{
-    api::ShardState,
     messages::shard::{ShardEvent, TakenOver},
     shard::image::ImageBuilder,
 };
@@ -47,6 +46,14 @@ struct Watch {
     since: Monotonic,
 }
 
+/// How an attempt ended.
+enum Attempt {
+    /// The shard is ours.
+    TakenOver(Box<ShardConnections>),
+    /// It has a living owner, which answers there. Empty: that is not known.
+    Waits { owner: String },
+}
+
 /// Takes the shard over as soon as that may be. Tries until it succeeds.
 pub(super) async fn acquire(task: &mut ShardTask) -> ShardConnections {
     let mut backoff = Backoff::new();
@@ -54,18 +61,16 @@ pub(super) async fn acquire(task: &mut ShardTask) -> ShardConnections {
     let mut logged = String::new();
     loop {
         match attempt(task, &mut watch).await {
-            Ok(Some(owned)) => return owned,
-            Ok(None) => {
+            Ok(Attempt::TakenOver(owned)) => return *owned,
+            Ok(Attempt::Waits { owner }) => {
                 backoff.reset();
-                let why = "another node owns the shard".to_owned();
-                task.events.send(ShardEvent::NotOwned { state: ShardState::Waiting, why });
+                task.events.send(ShardEvent::Waits { owner });
                 tokio::time::sleep(OBSERVE_EVERY).await;
             }
             Err(error) => {
                 log_failure(task, &error, &mut logged);
                 watch = None;
-                let why = error.to_string();
-                task.events.send(ShardEvent::NotOwned { state: ShardState::Unreachable, why });
+                task.events.send(ShardEvent::Unreachable(error));
                 backoff.pause(&mut task.rng).await;
             }
         }
@@ -81,13 +86,11 @@ fn log_failure(task: &ShardTask, error: &StoreError, logged: &mut String) {
     }
 }
 
-/// Observes the shard, and takes it over if it has no living owner. `None`: it has one.
-async fn attempt(
-    task: &mut ShardTask,
-    watch: &mut Option<Watch>,
-) -> Result<Option<ShardConnections>, StoreError> {
-    let settings = task.shard.check().await?;
-    let seen = task.shard.observe().await?;
+/// Observes the shard, and takes it over if it has no living owner.
+async fn attempt(task: &mut ShardTask, watch: &mut Option<Watch>) -> Result<Attempt, StoreError> {
+    let look = async { Ok((task.shard.check().await?, task.shard.observe().await?)) };
+    let (settings, seen) = watched(&task.events, look).await?;
+    task.events.send(ShardEvent::Answered);
     task.events.send(ShardEvent::Observed { topology: seen.topology_history.clone() });
     let now = task.clock.monotonic();
     let outage = match watch {
@@ -102,13 +105,14 @@ async fn attempt(
         // How long acks found nobody is not known here: since the last commit, and that may be long ago.
         Some(epoch) if epoch == seen.epoch => task.shard_lease,
         _ if has_lapsed(task, &seen, outage).await => outage,
-        _ => return Ok(None),
+        _ => return Ok(Attempt::Waits { owner: seen.address }),
     };
     let claim = Claim { incarnation: Incarnation(task.rng.random()), address: task.address.clone() };
     let began = task.clock.monotonic();
     let Some(owned) = task.shard.take_over(&claim, &seen).await? else {
         *watch = None;
-        return Ok(None);
+        // Another candidate was faster. The next look shows who it is.
+        return Ok(Attempt::Waits { owner: String::new() });
     };
     let snapshot = owned.reader.load().await?;
     let mut image = ImageBuilder::new(snapshot, task.clock.monotonic());
@@ -128,7 +132,7 @@ async fn attempt(
         outage,
     };
     task.events.send(ShardEvent::TakenOver(Box::new(taken_over)));
-    Ok(Some(owned))
+    Ok(Attempt::TakenOver(Box::new(owned)))
 }
 
 /// Whether the owner has released the shard, or has shown no sign of life for long enough.

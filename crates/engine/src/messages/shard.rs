@@ -7,13 +7,13 @@ use forebay_store::{
 };
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
-use crate::{
-    api::{ShardState, Tasks},
-    shard::image::ShardImage,
-};
+use crate::{api::Tasks, shard::image::ShardImage};
 
 /// A commit that takes longer is slow.
 pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
+
+/// A shard that leaves a renewal, or a look at it, without an answer for so long does not answer.
+pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 /// What the event loop asks of a shard's task.
 pub(crate) enum ShardOrder {
@@ -48,13 +48,19 @@ pub(crate) enum ShardOrder {
 
 /// What a shard's task reports.
 pub(crate) enum ShardEvent {
-    /// The shard is not owned for now, and why.
-    NotOwned {
-        /// Who owns it, if anybody.
-        state: ShardState,
-        /// Why, for people.
-        why: String,
+    /// Another node owns the shard.
+    Waits {
+        /// Where that one answers, `host:port`. Empty: that is not known.
+        owner: String,
     },
+    /// The shard can't be taken over for now.
+    Unreachable(StoreError),
+    /// What was asked of the shard beside its batches has had no answer for [`SILENT_AFTER`]. Said once.
+    Silent,
+    /// The shard answered, in a term in which it is not owned.
+    Answered,
+    /// A renewal failed.
+    RenewalFailed(StoreError),
     /// Which sets of shards this one has recorded.
     Observed {
         /// The present one, and earlier ones.

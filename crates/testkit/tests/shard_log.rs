@@ -1,0 +1,147 @@
+//! What the log says of a shard that does not answer, is lost, or is waited for: each change once, with the
+//! shard, where it is, and how long it took.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use forebay_engine::{Engine, EnqueueCall, Settings};
+use forebay_testkit::{
+    FakeShards, NAMESPACE,
+    fake::{Faults, Life, Process},
+    item,
+};
+use tokio::time::sleep;
+use tracing::subscriber::DefaultGuard;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What this thread logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn capture() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let of_writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || of_writer.clone())
+            .with_ansi(false)
+            .with_max_level(tracing::Level::INFO)
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The one line that has this text. Fails if there are several, or none.
+    #[track_caller]
+    fn once(&self, text: &str) -> String {
+        let log = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let found: Vec<&str> = log.lines().filter(|line| line.contains(text)).collect();
+        assert_eq!(found.len(), 1, "{text:?} in:\n{log}");
+        found[0].to_owned()
+    }
+
+    #[track_caller]
+    fn never(&self, text: &str) {
+        let log = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        assert!(!log.contains(text), "{text:?} in:\n{log}");
+    }
+}
+
+async fn put(engine: &Engine) -> bool {
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item("t")], request_id: None };
+    engine.enqueue(call).await.unwrap().pop().unwrap().is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_shard_that_goes_away_and_comes_back_is_said_once_each() {
+    let (log, _guard) = Log::capture();
+    let shards = FakeShards::new(1).await;
+    let engine = shards.start(Settings::default()).await;
+    sleep(5 * SECOND).await;
+    log.never("WARN");
+    shards.dbs[0].lock().faults.down = true;
+    sleep(20 * SECOND).await;
+    let silent = log.once("shard 1 (memory-1) does not answer: renewal: connection lost");
+    assert!(silent.contains(" WARN "), "{silent}");
+    let opened = log.once("the breaker of shard 1 (memory-1) opened: renewal: connection lost");
+    assert!(opened.contains(" WARN "), "{opened}");
+    log.never("again");
+    shards.dbs[0].lock().faults = Faults::none();
+    sleep(30 * SECOND).await;
+    log.once("shard 1 (memory-1) answers again after 19.");
+    // Nothing was committed: it closes when nothing has failed for ten seconds.
+    log.once("the breaker of shard 1 (memory-1) closed after ");
+    log.once("does not answer");
+    assert!(put(&engine).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_hangs_is_said_within_seconds() {
+    let (log, _guard) = Log::capture();
+    let shards = FakeShards::new(1).await;
+    let _engine = shards.start(Settings::default()).await;
+    shards.dbs[0].lock().faults.read_ms = (30_000, 30_000);
+    sleep(2 * SECOND).await;
+    log.once("shard 1 (memory-1) does not answer: no answer within a second");
+    shards.dbs[0].lock().faults = Faults::none();
+    sleep(30 * SECOND).await;
+    log.once("shard 1 (memory-1) answers again after ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_commit_opens_the_breaker_and_a_good_one_closes_it() {
+    let (log, _guard) = Log::capture();
+    let shards = FakeShards::new(1).await;
+    let engine = shards.start(Settings::default()).await;
+    shards.dbs[0].lock().faults.commit_ms = (2_500, 2_500);
+    assert!(put(&engine).await);
+    let opened = log.once("the breaker of shard 1 (memory-1) opened: a commit is slow");
+    assert!(opened.contains(" WARN "), "{opened}");
+    shards.dbs[0].lock().faults = Faults::none();
+    sleep(2 * SECOND).await;
+    assert!(put(&engine).await);
+    log.once("the breaker of shard 1 (memory-1) closed after ");
+    log.never("does not answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_a_wait_and_a_shard_that_is_had_again_are_said_once_each() {
+    let (log, _guard) = Log::capture();
+    let shards = FakeShards::new(1).await;
+    let clock = || Arc::new(shards.clock(Duration::ZERO));
+    let first = Process::new(1);
+    let owner = shards.start_as(&first, "here:1", Settings::default(), clock());
+    owner.ready().await;
+    let standby = shards.start_as(&Process::new(2), "there:2", Settings::default(), clock());
+    sleep(10 * SECOND).await;
+    log.once("shard 1 (memory-1) is owned by here:1; waiting until that node releases it or is silent");
+
+    first.set(Life::CutOff);
+    sleep(5 * SECOND).await;
+    log.once("shard 1 (memory-1) does not answer: no answer within a second");
+    first.set(Life::Running);
+    sleep(5 * SECOND).await;
+    let lost = log.once("shard 1 (memory-1) lost after 1");
+    assert!(lost.contains(" WARN "), "{lost}");
+    log.once("shard 1 (memory-1) is owned by there:2; waiting until that node releases it or is silent");
+
+    standby.stop().await;
+    sleep(5 * SECOND).await;
+    log.once("shard 1 (memory-1) released after ");
+    let again = log.once("shard 1 (memory-1) is owned again after ");
+    assert!(again.contains(" WARN "), "{again}");
+}
