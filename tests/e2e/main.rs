@@ -19,6 +19,7 @@ mod kill_node;
 mod pause_node;
 mod planned_switch;
 mod readiness;
+mod shard_state;
 mod standby;
 mod stop_node;
 mod wrong_shards;

@@ -25,8 +25,8 @@ mod striped;
 
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, EnqueueCall,
-    Enqueued, ExtendOf, Extended, NackAction, NackOf, NewItem, Peers, Schedule, Served, Settings, Settled,
-    ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicPosition,
-    TopicStatus, TurnStatus,
+    Enqueued, ExtendOf, Extended, MissingHome, NackAction, NackOf, NewItem, Peers, Schedule, Served,
+    Settings, Settled, ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks,
+    TopicPosition, TopicStatus, TurnStatus,
 };
 pub use engine::Engine;

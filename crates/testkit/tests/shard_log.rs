@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
-use forebay_engine::{Engine, EnqueueCall, Settings};
+use forebay_engine::{Engine, EnqueueCall, NewItem, Settings};
 use forebay_testkit::{
     FakeShards, NAMESPACE,
     fake::{Faults, Life, Process},
     item,
 };
+use forebay_types::{Reason, Refusal, ShardId};
 use tokio::time::sleep;
 use tracing::subscriber::DefaultGuard;
 
@@ -144,4 +145,46 @@ async fn a_loss_a_wait_and_a_shard_that_is_had_again_are_said_once_each() {
     log.once("shard 1 (memory-1) released after ");
     let again = log.once("shard 1 (memory-1) is owned again after ");
     assert!(again.contains(" WARN "), "{again}");
+}
+
+/// Enqueues items with so many keys. Returns the refusals.
+async fn put_keys(engine: &Engine, keys: usize) -> Vec<Refusal> {
+    let keyed = |key: usize| NewItem { dedupe_key: Some(key.to_string()), ..item("t") };
+    let items = (0..keys).map(keyed).collect();
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items, request_id: None };
+    engine.enqueue(call).await.unwrap().into_iter().filter_map(Result::err).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_home_of_keys_that_is_not_configured_is_named_with_its_end() {
+    let (log, _guard) = Log::capture();
+    let mut shards = FakeShards::new(2).await;
+    let engine = shards.start(Settings::default()).await;
+    assert_eq!(put_keys(&engine, 20).await, []);
+    assert_eq!(engine.status().await.unwrap().missing_homes, []);
+    engine.stop().await;
+    shards.dbs.pop();
+    let engine = shards.start(Settings::default()).await;
+    for _ in 0..2 {
+        let refused = put_keys(&engine, 20).await;
+        assert!(!refused.is_empty());
+        for refusal in refused {
+            let known =
+                "shard 2, which may know the key, is not configured any more; this matters until 2026-";
+            assert_eq!(
+                (refusal.reason, refusal.message.starts_with(known)),
+                (Reason::ShardUnavailable, true)
+            );
+        }
+    }
+    log.once("shard 2, which is not configured any more, may know keys; such keys are refused until 2026-");
+    let missing = engine.status().await.unwrap().missing_homes;
+    assert_eq!(missing.iter().map(|missing| ShardId(missing.shard)).collect::<Vec<_>>(), [ShardId(2)]);
+    // The window, and the part of it by which the end of the earlier set is rounded up.
+    let longest = Settings::default().dedupe_window * 9 / 8 + SECOND;
+    let end = FakeShards::START.plus(longest).as_micros();
+    assert!((FakeShards::START.as_micros()..end).contains(&missing[0].until_micros), "{missing:?}");
+    sleep(longest).await;
+    assert_eq!(put_keys(&engine, 20).await, []);
+    assert_eq!(engine.status().await.unwrap().missing_homes, []);
 }

@@ -16,7 +16,7 @@ pub use peers::Peers;
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
 pub use status::{
-    BreakerPhase, Served, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus,
+    BreakerPhase, MissingHome, Served, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus,
 };
 pub use tasks::{Task, TaskName, Tasks};
 

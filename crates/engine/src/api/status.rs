@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Status {
     /// One per configured shard.
     pub shards: Vec<ShardStatus>,
+    /// Shards that are not configured any more, and in which dedupe keys may be remembered.
+    pub missing_homes: Vec<MissingHome>,
     /// Long polls that wait.
     pub polls: usize,
     /// Bytes of enqueues that wait for their commit.
@@ -17,6 +19,16 @@ pub struct Status {
     pub topic_count: usize,
     /// What the event loop has done.
     pub turns: TurnStatus,
+}
+
+/// A shard that is not configured any more, and in which dedupe keys may be remembered. Enqueues with such
+/// keys are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct MissingHome {
+    /// Its number.
+    pub shard: u32,
+    /// Until when that is so, in microseconds since the Unix epoch.
+    pub until_micros: i64,
 }
 
 /// What the engine's event loop has done. It is one task: while a turn lasts, nobody else is served.

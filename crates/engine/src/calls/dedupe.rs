@@ -1,7 +1,10 @@
 //! Looks dedupe keys and request ids up before their items are stored: at their earlier homes first, if they
 //! have any, then at their home shard. One key is in flight once at a time.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    time::{Duration, UNIX_EPOCH},
+};
 
 use forebay_store::{DedupeHit, StoreError};
 use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId, Timestamp};
@@ -16,6 +19,7 @@ use crate::{
     },
     index::ShardIndex,
     invariant::broken,
+    routing::key_homes::KeyHomes,
     shard::{
         OwnedShard, decode_answer,
         work::{AdmittedItem, KeyHash, ShardEnqueue},
@@ -103,7 +107,9 @@ fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
     let now = core.slots.owned(home).map_or(now, |shard| shard.key_time(now));
     let mut to_ask = VecDeque::new();
     for id in core.homes.earlier_homes(keys, now) {
-        let Some(earlier) = core.slots.index_of(id) else { return LookupPlan::Unavailable(removed(id)) };
+        let Some(earlier) = core.slots.index_of(id) else {
+            return LookupPlan::Unavailable(removed(&mut core.homes, id, now));
+        };
         // Once it has recorded the current set, it stores no key any more whose home is elsewhere.
         let Some(shard) = core.slots.owned(earlier) else {
             return LookupPlan::Unavailable(core.slots[earlier].refusal());
@@ -253,8 +259,21 @@ fn until_recorded(core: &Core, now: Timestamp) -> LookupPlan {
 }
 
 /// An earlier home of the keys is not configured any more.
-fn removed(id: ShardId) -> Refusal {
-    unavailable(format!("shard {id}, which may know the key, is not configured any more"))
+fn removed(homes: &mut KeyHomes, id: ShardId, now: Timestamp) -> Refusal {
+    let until = homes.missing(now).remove(&id).unwrap_or(now);
+    let micros = u64::try_from(until.as_micros()).unwrap_or(0);
+    let time = UNIX_EPOCH + Duration::from_micros(micros);
+    let until = humantime::format_rfc3339_seconds(time);
+    if homes.is_to_be_named(id) {
+        tracing::warn!(
+            shard.id = id.0,
+            %until,
+            "shard {id}, which is not configured any more, may know keys; such keys are refused until {until}"
+        );
+    }
+    unavailable(format!(
+        "shard {id}, which may know the key, is not configured any more; this matters until {until}"
+    ))
 }
 
 fn unavailable(message: String) -> Refusal {

@@ -3,7 +3,7 @@
 use forebay_types::{Monotonic, TopicName};
 
 use crate::{
-    api::{ShardStatus, Status, TopicStatus},
+    api::{MissingHome, ShardStatus, Status, TopicStatus},
     core::{Core, topics::TopicPart},
     shard::{OwnedShard, TopicTotals},
 };
@@ -31,8 +31,12 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         ..slot.owned().map(OwnedShard::status).unwrap_or_default()
     });
     let shards = shards.collect();
+    let missing = core.homes.missing(moment.now).into_iter();
     Status {
         shards,
+        missing_homes: missing
+            .map(|(shard, until)| MissingHome { shard: shard.0, until_micros: until.as_micros() })
+            .collect(),
         polls: core.polls.len(),
         admitted_bytes: core.calls.admitted_bytes(),
         topic_count: core.topics.len(),

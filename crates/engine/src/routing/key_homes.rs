@@ -40,6 +40,8 @@ pub(crate) struct KeyHomes {
     complete_at: Monotonic,
     /// The longest dedupe window.
     window: Duration,
+    /// Earlier homes that are not configured any more, and that the log has named.
+    named: BTreeSet<ShardId>,
 }
 
 impl KeyHomes {
@@ -54,6 +56,7 @@ impl KeyHomes {
             all_recorded: false,
             complete_at: at.plus(window),
             window,
+            named: BTreeSet::new(),
         }
     }
 
@@ -136,6 +139,23 @@ impl KeyHomes {
             || 2 * self.records.len() >= self.current.len() && self.records.values().all(long_ago)
     }
 
+    /// Earlier homes of keys that are not configured any more, and until when keys may be remembered there.
+    pub fn missing(&self, now: Timestamp) -> BTreeMap<ShardId, Timestamp> {
+        let mut missing = BTreeMap::new();
+        for (shards, ended) in self.earlier_sets(now) {
+            for shard in shards.iter().filter(|shard| self.current.binary_search(shard).is_err()) {
+                let until = missing.entry(*shard).or_insert(Timestamp::MIN);
+                *until = ended.plus(self.window).max(*until);
+            }
+        }
+        missing
+    }
+
+    /// Whether the log is to name an earlier home that is not configured any more: it does that once.
+    pub fn is_to_be_named(&mut self, missing: ShardId) -> bool {
+        self.named.insert(missing)
+    }
+
     /// The home shard of a key.
     pub fn home(&self, key: &KeyHash) -> Option<ShardId> {
         best(key, &self.current)
@@ -202,6 +222,16 @@ mod tests {
         assert!((15..55).contains(&moved), "{moved}: about a third of the keys moves to the new shard");
         assert!(!homes.earlier_homes(&keys, now.plus(WINDOW)).is_empty());
         assert!(homes.earlier_homes(&keys, now.plus(WINDOW + WINDOW / ENDED_PARTS)).is_empty());
+    }
+
+    #[test]
+    fn an_earlier_home_that_is_not_configured_is_missing_until_the_last_window_under_it_ends() {
+        let mut homes = homes(&[2, 3]);
+        let now = second(1_000);
+        homes.recorded(ShardIndex(0), record(&[2, 3], 900, &[(&[1, 2], 300), (&[1, 2, 3], 900)]), now);
+        assert_eq!(homes.missing(now), BTreeMap::from([(ShardId(1), second(1_700))]));
+        assert!(homes.missing(second(1_700)).is_empty());
+        assert!(homes.is_to_be_named(ShardId(1)) && !homes.is_to_be_named(ShardId(1)));
     }
 
     #[test]

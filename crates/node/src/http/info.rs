@@ -8,7 +8,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::status_cache::StatusCache;
+use super::{condition::Condition, status_cache::StatusCache};
 use crate::{connections::ConnectionCap, grpc::AdmissionLoad};
 
 /// What every request handler reads.
@@ -51,6 +51,8 @@ pub struct NodeStatus {
     pub grpc: SocketAddr,
     /// The bound HTTP address.
     pub http: SocketAddr,
+    /// How the node is, in one line.
+    pub state: Condition,
     /// At least one shard is served, and the node is not stopping.
     pub serving: bool,
     /// When the node started, in microseconds since the Unix epoch.
@@ -69,14 +71,16 @@ impl NodeInfo {
     /// The status as of now.
     pub async fn status(&self) -> NodeStatus {
         let engine = self.status.get().await;
+        let (serving, now) = (*self.serving.borrow(), self.clock.wall());
         NodeStatus {
             version: env!("CARGO_PKG_VERSION"),
             address: self.address.clone(),
             grpc: self.grpc,
             http: self.http,
-            serving: *self.serving.borrow(),
+            state: Condition::of(serving, engine.as_deref(), now),
+            serving,
             started_micros: self.started.as_micros(),
-            uptime_seconds: self.clock.wall().since(self.started).as_secs(),
+            uptime_seconds: now.since(self.started).as_secs(),
             calls: self.load.calls.in_use(),
             request_bytes: self.load.request_bytes.in_use(),
             engine,

@@ -2,6 +2,7 @@
 //!
 //! The pages show all tenants, so only operators should reach this port.
 
+mod condition;
 mod info;
 pub mod metrics;
 mod page;

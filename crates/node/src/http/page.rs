@@ -5,7 +5,10 @@ use std::fmt::{self, Display, Write as _};
 use axum::response::Html;
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status, TopicStatus};
 
-use super::info::{NodeStatus, State};
+use super::{
+    condition::Condition,
+    info::{NodeStatus, State},
+};
 
 /// Everything before the first heading.
 const HEAD: &str = r#"<!doctype html>
@@ -32,9 +35,13 @@ pub async fn page(state: State) -> Html<String> {
 }
 
 fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
-    let (class, word) = if node.serving { ("good", "serving") } else { ("bad", "not serving") };
+    let class = match node.state {
+        Condition::Serving => "good",
+        Condition::Degraded(_) => "bad",
+        Condition::StandingBy => "none",
+    };
     page.push_str(HEAD);
-    writeln!(page, "<h1>Forebay <span class=\"{class}\">{word}</span></h1>")?;
+    writeln!(page, "<h1>Forebay <span class=\"{class}\">{}</span></h1>", Escaped(&node.state.to_string()))?;
     writeln!(
         page,
         "<p class=\"facts\">node {} · gRPC {} · HTTP {} · version {} · up {}</p>",
@@ -67,7 +74,7 @@ fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
 
 fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
     page.push_str(
-        "<h2>Shards</h2><div class=\"scroll\"><table><tr><th>shard<th class=\"l\">state\
+        "<h2>Shards</h2><div class=\"scroll\"><table><tr><th>shard<th class=\"l\">server<th class=\"l\">state\
          <th class=\"l\">breaker\
          <th>epoch<th>batch<th>ready<th>leased<th>scheduled<th>dead<th>topics<th>index<th>last commit\
          <th class=\"l\">last error</tr>\n",
@@ -75,12 +82,14 @@ fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
     for shard in shards {
         writeln!(
             page,
-            "<tr><td>{}<td class=\"l {}\">{}<td class=\"l {}\">{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}\
+            "<tr><td>{}<td class=\"l\">{}<td class=\"l {}\">{}<td class=\"l {}\">{}<td>{}<td>{}<td>{}<td>{}\
+             <td>{}<td>{}<td>{}\
              <td>{}<td>{:.1} ms<td class=\"l wrap\">{}</tr>",
             shard.id,
-            class(shard.state == ShardState::Owned),
-            shard.state.as_str(),
-            class(shard.breaker == BreakerPhase::Closed),
+            Escaped(&shard.server),
+            class(shard.state == ShardState::Owned && shard.silent_since_micros.is_none()),
+            Escaped(&ownership(shard)),
+            class(shard.breaker == BreakerPhase::Closed && shard.silent_since_micros.is_none()),
             shard.breaker.as_str(),
             shard.epoch,
             shard.batch,
@@ -96,6 +105,15 @@ fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
     }
     page.push_str("</table></div>\n");
     Ok(())
+}
+
+/// The state of a shard, and whom it waits for.
+fn ownership(shard: &ShardStatus) -> String {
+    match (shard.state, shard.silent_since_micros) {
+        (ShardState::Waiting, _) => format!("waiting for {}", shard.owner),
+        (ShardState::Owned, Some(_)) => "owned, does not answer".to_owned(),
+        (state, _) => state.as_str().to_owned(),
+    }
 }
 
 fn sweeps(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
@@ -211,6 +229,7 @@ mod tests {
             address: "<a>:1".to_owned(),
             grpc: ([127, 0, 0, 1], 1).into(),
             http: ([127, 0, 0, 1], 2).into(),
+            state: Condition::Degraded(vec!["<b>".to_owned()]),
             serving: true,
             started_micros: 0,
             uptime_seconds: 90_061,
@@ -235,7 +254,7 @@ mod tests {
         };
         let mut page = String::new();
         write(&mut page, &node(Some(engine))).unwrap();
-        assert!(!page.contains("<script") && !page.contains("<a>"), "{page}");
+        assert!(!page.contains("<script") && !page.contains("<a>") && !page.contains("<b>"), "{page}");
         assert_eq!(page.matches("&lt;script&gt;alert(&#39;x&#39;)").count(), 3);
         assert!(page.contains("… and 4 more") && page.contains("up 1 d 01:01:01"), "{page}");
     }
