@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc};
 
 use forebay_engine::Engine;
-use forebay_types::{Clock, SystemClock};
+use forebay_types::{Clock, ShardId, SystemClock};
 use rand::{TryRng as _, rngs::SysRng};
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 
@@ -60,7 +60,8 @@ fn bind_error(error: &io::Error, flag: &str) -> String {
 /// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for the first.
 pub async fn start(config: Config) -> Result<Node, StartError> {
     // 1. Metrics, so that they include the first call. Then the file descriptors, before any is used up.
-    let recorder = metrics::recorder()?;
+    let ids: Vec<ShardId> = config.shards.iter().map(|shard| shard.id).collect();
+    let recorder = metrics::recorder(&ids)?;
 
     let limit = descriptors::raise_limit();
     let caps = descriptors::share(limit, &config.shards, [config.grpc_connections, config.http_connections]);

@@ -11,6 +11,7 @@ mod hostile;
 mod http2;
 mod load;
 mod memory;
+mod metrics;
 mod nack;
 mod operators;
 mod raw;

@@ -9,6 +9,9 @@ pub struct Status {
     pub shards: Vec<ShardStatus>,
     /// Shards that are not configured any more, and in which dedupe keys may be remembered.
     pub missing_homes: Vec<MissingHome>,
+    /// When the oldest item that is first in its topic became ready, in microseconds since the Unix epoch.
+    /// Each status looks at 1,000 topics, and this is as of the last look at all.
+    pub oldest_ready_micros: Option<i64>,
     /// Long polls that wait.
     pub polls: usize,
     /// Bytes of enqueues that wait for their commit.

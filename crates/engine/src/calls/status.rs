@@ -1,14 +1,16 @@
 //! What operators see of the engine.
 
-use forebay_types::{Monotonic, TopicName};
+use forebay_types::{Monotonic, Timestamp, TopicName};
 
 use crate::{
     api::{MissingHome, ShardStatus, Status, TopicStatus},
+    clock::Moment,
     core::{Core, topics::TopicPart},
+    dispatch::head::head,
     shard::{OwnedShard, TopicTotals},
 };
 
-/// Topics that one status lists.
+/// Topics that one status lists, and so many that it looks at for the oldest item.
 const TOPICS_MAX: usize = 1_000;
 
 /// How things are now.
@@ -31,18 +33,30 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         ..slot.owned().map(OwnedShard::status).unwrap_or_default()
     });
     let shards = shards.collect();
+    look_for_oldest(core, moment);
     let missing = core.homes.missing(moment.now).into_iter();
     Status {
         shards,
         missing_homes: missing
             .map(|(shard, until)| MissingHome { shard: shard.0, until_micros: until.as_micros() })
             .collect(),
+        oldest_ready_micros: core.oldest_ready.known().map(Timestamp::as_micros),
         polls: core.polls.len(),
         admitted_bytes: core.calls.admitted_bytes(),
         topic_count: core.topics.len(),
         topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),
         turns,
     }
+}
+
+/// Looks at the first items of a slice of the topics.
+fn look_for_oldest(core: &mut Core, moment: Moment) {
+    let Core { topics, slots, oldest_ready, .. } = core;
+    let names: Vec<&TopicName> = topics.all_after(oldest_ready.after()).take(TOPICS_MAX).collect();
+    let last = names.last().filter(|_| names.len() == TOPICS_MAX).map(|name| (*name).clone());
+    let parts = names.into_iter().flat_map(|name| topics.parts(name));
+    let heads = parts.filter_map(|part| head(slots, part, moment));
+    oldest_ready.looked_at(heads.map(|head| Timestamp::from_micros(head.rank)), last);
 }
 
 fn topic(core: &Core, name: &TopicName) -> TopicStatus {

@@ -10,6 +10,7 @@ pub(crate) mod listing;
 mod listing_slices;
 pub(crate) mod lookups;
 pub(crate) mod lost_shard;
+pub(crate) mod oldest_ready;
 pub(crate) mod pending_calls;
 pub(crate) mod polls;
 pub(crate) mod refusals;
@@ -28,8 +29,8 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use self::{
     active_index::ActiveIndexes, listing::Listing, lookups::Lookups, lost_shard::LostShard,
-    pending_calls::PendingCalls, polls::Polls, server_loads::ServerLoads, slot::Slots, stopping::Stopping,
-    timers::Timers, topics::TopicDirectory,
+    oldest_ready::OldestReady, pending_calls::PendingCalls, polls::Polls, server_loads::ServerLoads,
+    slot::Slots, stopping::Stopping, timers::Timers, topics::TopicDirectory,
 };
 use crate::{
     api::{Served, Settings, TurnStatus},
@@ -67,6 +68,8 @@ pub(crate) struct Core {
     pub lookups: Lookups,
     /// The order of active topics, where somebody asks for it.
     pub active: ActiveIndexes,
+    /// The oldest item that is first in its topic.
+    pub oldest_ready: OldestReady,
     /// What is to be done at a time.
     pub timers: Timers,
     /// Numbers for reads and calls.
@@ -124,6 +127,7 @@ impl Core {
             homes,
             lookups: Lookups::default(),
             active: ActiveIndexes::default(),
+            oldest_ready: OldestReady::default(),
             timers: Timers::default(),
             ids: Ids::default(),
             rank: i64::MIN,

@@ -116,6 +116,11 @@ impl TopicDirectory {
         self.names.iter()
     }
 
+    /// All topics by name, behind one of them.
+    pub fn all_after(&self, after: Option<&TopicName>) -> impl Iterator<Item = &TopicName> {
+        self.names.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
+    }
+
     /// How many topics a namespace has on this node.
     pub fn count_of(&self, namespace: &str) -> usize {
         self.per_namespace.get(namespace).copied().unwrap_or(0)

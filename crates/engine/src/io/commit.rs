@@ -136,6 +136,9 @@ async fn failure(
     error: CommitError,
     atomic: bool,
 ) -> Failure {
+    if matches!(error, CommitError::Unknown(_)) {
+        metrics::counter!("forebay_unknown_outcomes_total", "shard" => task.id.to_string()).increment(1);
+    }
     let error = match error {
         CommitError::RolledBack(error) => error,
         CommitError::FenceMoved => return Failure::FenceMoved { why: error.to_string() },
@@ -152,6 +155,7 @@ async fn failure(
         ErrorClass::Poison => Failure::Ended(Verdict::Unstorable { why: error.message, bad: Vec::new() }),
         ErrorClass::DiskFull => Failure::Ended(Verdict::DiskFull),
         ErrorClass::Replay => {
+            metrics::counter!("forebay_replays_total", "shard" => task.id.to_string()).increment(1);
             let (id, number) = (task.id, batch.number);
             tracing::debug!(
                 shard.id = id.0,

@@ -25,6 +25,7 @@ pub fn of_call(refusal: &Refusal) -> tonic::Status {
 
 /// The refusal of one member of a call.
 pub fn of_member(refusal: &Refusal) -> pb::Status {
+    metrics::counter!("forebay_refusals_total", "reason" => refusal.reason.as_str()).increment(1);
     let code = code(refusal.reason);
     let mut details = vec![info(refusal)];
     if let Some(field) = &refusal.field {

@@ -200,6 +200,10 @@ impl OwnedShard {
                 }
             }
         }
+        metrics::counter!(
+            "forebay_sweep_moved_rows_total", "shard" => self.id.to_string(), "sweep" => sweep.name()
+        )
+        .increment(moved as u64);
         self.sweeps.page_committed(&planned, moved, left_some, at);
         expired
     }

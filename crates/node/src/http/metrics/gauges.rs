@@ -1,0 +1,81 @@
+//! Gauges, which are set when somebody looks.
+
+use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
+use forebay_types::Timestamp;
+use metrics::{counter, gauge};
+
+use crate::http::info::NodeInfo;
+
+/// Sets all gauges. Returns the counters of seconds, with their names.
+pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)> {
+    gauge!("forebay_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    gauge!("forebay_connections", "port" => "grpc").set(node.load.connections.in_use() as f64);
+    gauge!("forebay_connections", "port" => "http").set(node.http_connections.in_use() as f64);
+    gauge!("forebay_poll_bytes").set(node.engine.waiting_bytes() as f64);
+    gauge!("forebay_calls_at_work").set(node.load.calls.in_use() as f64);
+    gauge!("forebay_request_bytes").set(node.load.request_bytes.in_use() as f64);
+    gauge!("forebay_unsent_bytes").set(node.load.unread.in_use() as f64);
+    let mut seconds = Vec::new();
+    if let Some(status) = status {
+        engine(status, node.clock.wall());
+        seconds.push(("forebay_loop_busy_seconds_total", status.turns.busy().as_secs_f64()));
+    }
+    seconds.extend(process().map(|seconds| ("process_cpu_seconds_total", seconds)));
+    seconds
+}
+
+/// Figures of the process. Returns its CPU time in seconds.
+fn process() -> Option<f64> {
+    let process = metrics_process::collector::collect();
+    let figures = [
+        ("process_open_fds", process.open_fds),
+        ("process_max_fds", process.max_fds),
+        ("process_virtual_memory_bytes", process.virtual_memory_bytes),
+        ("process_resident_memory_bytes", process.resident_memory_bytes),
+        ("process_start_time_seconds", process.start_time_seconds),
+        ("process_threads", process.threads),
+    ];
+    for (name, value) in figures {
+        if let Some(value) = value {
+            gauge!(name).set(value as f64);
+        }
+    }
+    process.cpu_seconds_total
+}
+
+fn engine(status: &Status, now: Timestamp) {
+    gauge!("forebay_polls_waiting").set(status.polls as f64);
+    gauge!("forebay_admitted_bytes").set(status.admitted_bytes as f64);
+    gauge!("forebay_topics").set(status.topic_count as f64);
+    let oldest = status.oldest_ready_micros.map(Timestamp::from_micros);
+    let age = oldest.map(|oldest| now.since(oldest)).unwrap_or_default();
+    gauge!("forebay_oldest_ready_age_seconds").set(age.as_secs_f64());
+    counter!("forebay_loop_turns_total").absolute(status.turns.count);
+    gauge!("forebay_loop_longest_turn_seconds").set(status.turns.longest().as_secs_f64());
+    status.shards.iter().for_each(shard);
+}
+
+fn shard(shard: &ShardStatus) {
+    let id = shard.id.to_string();
+    let figures = [
+        ("forebay_shard_owned", f64::from(shard.state == ShardState::Owned)),
+        ("forebay_shard_answers", f64::from(shard.silent_since_micros.is_none())),
+        ("forebay_shard_breaker_open", f64::from(shard.breaker != BreakerPhase::Closed)),
+        ("forebay_shard_epoch", shard.epoch as f64),
+        ("forebay_shard_index_bytes", shard.index_bytes as f64),
+        ("forebay_shard_last_commit_seconds", shard.commit_micros as f64 / 1e6),
+        ("forebay_shard_clock_offset_seconds", shard.clock_offset_micros as f64 / 1e6),
+    ];
+    for (name, value) in figures {
+        gauge!(name, "shard" => id.clone()).set(value);
+    }
+    let items = [
+        ("ready", shard.ready),
+        ("leased", shard.leased),
+        ("scheduled", shard.scheduled),
+        ("dead", shard.dead),
+    ];
+    for (state, count) in items {
+        gauge!("forebay_items", "shard" => id.clone(), "state" => state).set(count as f64);
+    }
+}

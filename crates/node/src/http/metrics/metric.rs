@@ -1,0 +1,61 @@
+//! What describes a metric.
+
+use forebay_types::{Reason, ShardId};
+use tonic::Code;
+
+/// The codes of gRPC.
+const CODES: std::ops::RangeInclusive<i32> = 0..=16;
+
+/// A metric.
+pub struct Metric {
+    /// Its type.
+    pub kind: Kind,
+    /// Its name.
+    pub name: &'static str,
+    /// Its labels, and which values each may have.
+    pub labels: &'static [(&'static str, Values)],
+    /// What it means.
+    pub help: &'static str,
+}
+
+/// The type of a metric.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A number that only grows.
+    Counter,
+    /// The same, of seconds and parts of them. The recorder counts in whole numbers, so that these are
+    /// written here.
+    Seconds,
+    /// A number that goes up and down.
+    Gauge,
+    /// How often something took so long, or had so many rows.
+    Histogram,
+}
+
+/// The values that a label may have.
+#[derive(Clone, Copy)]
+pub enum Values {
+    /// These.
+    Fixed(&'static [&'static str]),
+    /// The configured shards.
+    Shards,
+    /// The reasons of refusals.
+    Reasons,
+    /// The codes of gRPC.
+    Codes,
+    /// The version of the program.
+    Version,
+}
+
+impl Values {
+    /// All of them. The configured shards are these.
+    pub fn list(self, shards: &[ShardId]) -> Vec<String> {
+        match self {
+            Self::Fixed(values) => values.iter().map(ToString::to_string).collect(),
+            Self::Shards => shards.iter().map(ToString::to_string).collect(),
+            Self::Reasons => Reason::ALL.iter().map(|reason| reason.as_str().to_owned()).collect(),
+            Self::Codes => CODES.map(|code| format!("{:?}", Code::from_i32(code))).collect(),
+            Self::Version => vec![env!("CARGO_PKG_VERSION").to_owned()],
+        }
+    }
+}

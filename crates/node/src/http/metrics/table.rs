@@ -1,0 +1,273 @@
+//! Every metric: its type, its labels and what it means. `docs/METRICS.md` shows the same.
+
+use super::metric::{
+    Kind, Metric,
+    Values::{self, Codes, Fixed, Reasons, Shards, Version},
+};
+
+/// What clients call.
+const METHODS: Values =
+    Fixed(&["Enqueue", "Dequeue", "Ack", "Nack", "ExtendLease", "GetActiveTopics", "other"]);
+/// The keys of limits that refuse calls.
+const LIMITS: Values = Fixed(&[
+    "engine.calls",
+    "engine.calls_per_connection",
+    "memory.admit_bytes",
+    "memory.poll_bytes",
+    "memory.request_bytes",
+    "memory.request_bytes_per_connection",
+    "memory.request_bytes_per_namespace",
+    "memory.unsent_bytes",
+    "memory.unsent_bytes_per_connection",
+    "health checks and reflection",
+]);
+/// Where an item may be.
+const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
+/// What a breaker may be.
+const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
+/// The sweeps of a shard.
+const SWEEPS: Values = Fixed(&["due", "expiry"]);
+/// The ports of a node.
+const PORTS: Values = Fixed(&["grpc", "http"]);
+/// Why a connection is closed.
+const CLOSED: Values = Fixed(&["handshake", "idle", "unread"]);
+
+const fn metric(
+    kind: Kind,
+    name: &'static str,
+    labels: &'static [(&'static str, Values)],
+    help: &'static str,
+) -> Metric {
+    Metric { kind, name, labels, help }
+}
+
+/// All metrics, in the order of the documentation.
+pub const METRICS: &[Metric] = &[
+    metric(Kind::Gauge, "forebay_build_info", &[("version", Version)], "1, with the version of the program"),
+    metric(
+        Kind::Counter,
+        "forebay_calls_total",
+        &[("method", METHODS), ("code", Codes)],
+        "Answered calls by gRPC code; a call with failed members counts as Ok",
+    ),
+    metric(
+        Kind::Histogram,
+        "forebay_call_seconds",
+        &[("method", METHODS)],
+        "Duration of a call, with the wait of a long poll",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_refusals_total",
+        &[("reason", Reasons)],
+        "Refused calls, and refused members of calls, by the reason that clients see",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_limit_refusals_total",
+        &[("limit", LIMITS)],
+        "Calls refused by a limit of the node's edge, by the key of the limit",
+    ),
+    metric(Kind::Counter, "forebay_enqueued_total", &[], "Items stored; duplicates do not count"),
+    metric(Kind::Counter, "forebay_delivered_total", &[], "Items delivered"),
+    metric(Kind::Counter, "forebay_acked_total", &[], "Deliveries acked"),
+    metric(
+        Kind::Counter,
+        "forebay_nacked_total",
+        &[],
+        "Deliveries nacked or released whose item waits again; the node itself releases what it could \
+         not deliver",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_lease_timeouts_total",
+        &[],
+        "Deliveries whose lease ran out and whose item waits again",
+    ),
+    metric(Kind::Counter, "forebay_extended_total", &[], "Leases extended"),
+    metric(Kind::Counter, "forebay_dead_lettered_total", &[], "Items that became dead letters"),
+    metric(Kind::Counter, "forebay_expired_total", &[], "Items removed because their ttl was over"),
+    metric(Kind::Counter, "forebay_topics_refused_total", &[], "Items refused with TOO_MANY_TOPICS"),
+    metric(
+        Kind::Gauge,
+        "forebay_items",
+        &[("shard", Shards), ("state", ITEM_STATES)],
+        "Items of a shard that this node owns; a leased item is not counted as ready",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_oldest_ready_age_seconds",
+        &[],
+        "Age of the oldest ready item that is first in its topic, 0 if there is none; with many topics \
+         as of the last look at all",
+    ),
+    metric(Kind::Gauge, "forebay_topics", &[], "Topics on the node's shards"),
+    metric(Kind::Gauge, "forebay_shard_owned", &[("shard", Shards)], "1 if this node owns the shard"),
+    metric(Kind::Gauge, "forebay_shard_answers", &[("shard", Shards)], "0 if the shard does not answer"),
+    metric(
+        Kind::Gauge,
+        "forebay_shard_breaker_open",
+        &[("shard", Shards)],
+        "1 if the breaker is open or half-open",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_shard_epoch",
+        &[("shard", Shards)],
+        "Number of the present owner among all owners that the shard has had",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_shard_last_commit_seconds",
+        &[("shard", Shards)],
+        "Duration of the last commit",
+    ),
+    metric(Kind::Gauge, "forebay_shard_index_bytes", &[("shard", Shards)], "Ready index and cached bodies"),
+    metric(
+        Kind::Gauge,
+        "forebay_shard_clock_offset_seconds",
+        &[("shard", Shards)],
+        "How far the database server's clock is ahead of node time",
+    ),
+    metric(
+        Kind::Histogram,
+        "forebay_commit_seconds",
+        &[("shard", Shards)],
+        "Duration of a batch's commit, with retries",
+    ),
+    metric(Kind::Histogram, "forebay_batch_rows", &[], "Rows of a batch"),
+    metric(
+        Kind::Counter,
+        "forebay_take_overs_total",
+        &[("shard", Shards)],
+        "Times this node took the shard over",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_breaker_changes_total",
+        &[("shard", Shards), ("to", PHASES)],
+        "Changes of the breaker, by the phase that began",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_replays_total",
+        &[("shard", Shards)],
+        "Batches that a conflict rolled back, and that were sent again",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_unknown_outcomes_total",
+        &[("shard", Shards)],
+        "Commits without an answer, so that the outcome had to be asked for",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_poisoned_batches_total",
+        &[],
+        "Batches in which the database refused a row",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_disk_full_batches_total",
+        &[],
+        "Batches for which a database's disk was full",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_shards_given_up_total",
+        &[],
+        "Times a shard was taken over anew because its batches failed again and again, or because the \
+         node's memory of it was wrong",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_unstorable_changes_total",
+        &[],
+        "Changes that the database refuses and nobody waits for: ends of leases, rows of sweeps, \
+         at-most-once items to be inserted again",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_vanished_items_total",
+        &[],
+        "Items of the ready index that were not in the store",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_sweep_moved_rows_total",
+        &[("shard", Shards), ("sweep", SWEEPS)],
+        "Rows that a sweep moved",
+    ),
+    metric(Kind::Counter, "forebay_prefetch_reads_total", &[], "Reads that fill the ready index"),
+    metric(
+        Kind::Counter,
+        "forebay_heads_left_out_total",
+        &[],
+        "Times a shard was left out of the order because its first item was not read within 50 ms",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_lookups_refused_total",
+        &[],
+        "Settlements of deliveries that are over, refused because too many of them waited for a look-up",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_reads_without_connection_total",
+        &[],
+        "Reads that failed because all of this node's connections for them were in use for 2 s",
+    ),
+    metric(Kind::Gauge, "forebay_connections", &[("port", PORTS)], "Open connections"),
+    metric(
+        Kind::Counter,
+        "forebay_connections_refused_total",
+        &[("port", PORTS)],
+        "Connections that were closed at once because the port had as many as it may",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_connections_closed_total",
+        &[("port", PORTS), ("reason", CLOSED)],
+        "Connections that were closed because they did not begin (handshake), had no call (idle), or \
+         left answers unread (unread)",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_idle_requests_total",
+        &[],
+        "Requests that were ended because nothing more of them arrived",
+    ),
+    metric(Kind::Gauge, "forebay_calls_at_work", &[], "Calls being served; waiting long polls do not count"),
+    metric(Kind::Gauge, "forebay_polls_waiting", &[], "Dequeues that wait for an item or for their commit"),
+    metric(Kind::Gauge, "forebay_admitted_bytes", &[], "Enqueues that wait for their commit"),
+    metric(Kind::Gauge, "forebay_poll_bytes", &[], "Long polls that wait"),
+    metric(Kind::Gauge, "forebay_request_bytes", &[], "Requests being received or served"),
+    metric(
+        Kind::Gauge,
+        "forebay_unsent_bytes",
+        &[],
+        "Answers that clients have not read yet, with 4 KiB for each open stream",
+    ),
+    metric(Kind::Counter, "forebay_loop_turns_total", &[], "Turns of the engine's event loop"),
+    metric(
+        Kind::Seconds,
+        "forebay_loop_busy_seconds_total",
+        &[],
+        "Time that the engine's event loop has worked; it is one task, so one second a second is the \
+         limit of the node",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_loop_longest_turn_seconds",
+        &[],
+        "The longest turn of the event loop since the last look at the status; nobody else is served \
+         meanwhile",
+    ),
+    metric(Kind::Seconds, "process_cpu_seconds_total", &[], "CPU time of the process"),
+    metric(Kind::Gauge, "process_open_fds", &[], "Open file descriptors"),
+    metric(Kind::Gauge, "process_max_fds", &[], "The most file descriptors that may be open"),
+    metric(Kind::Gauge, "process_virtual_memory_bytes", &[], "Virtual memory"),
+    metric(Kind::Gauge, "process_resident_memory_bytes", &[], "Resident memory"),
+    metric(Kind::Gauge, "process_start_time_seconds", &[], "When the process started, since the Unix epoch"),
+    metric(Kind::Gauge, "process_threads", &[], "Threads of the process"),
+];

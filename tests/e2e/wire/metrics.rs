@@ -1,0 +1,145 @@
+//! `/metrics`: the text format, strictly, and the table of `docs/METRICS.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Wire, item};
+
+/// A metric of a page.
+#[derive(Default)]
+struct Family {
+    kind: String,
+    help: String,
+    /// The labels of each sample, with its value.
+    samples: BTreeMap<String, f64>,
+}
+
+/// A name of Prometheus.
+fn is_name(text: &str) -> bool {
+    let word = |c: char| c.is_ascii_lowercase() || c == '_';
+    text.starts_with(word) && text.chars().all(|c| word(c) || c.is_ascii_digit())
+}
+
+/// The names of the labels of a sample, as `a="1",b="2"`. Values have no quotes and no commas here.
+fn label_names(labels: &str) -> Vec<&str> {
+    let label = |label: &'_ str| -> Option<usize> {
+        let (name, value) = label.split_once("=\"")?;
+        (is_name(name) && value.strip_suffix('"')?.chars().all(|c| c != '"' && c != '\\'))
+            .then_some(name.len())
+    };
+    let labels: Vec<&str> = labels.split(',').filter(|labels| !labels.is_empty()).collect();
+    labels
+        .into_iter()
+        .map(|text| &text[..label(text).unwrap_or_else(|| panic!("the label {text:?}"))])
+        .collect()
+}
+
+/// Reads a page, and fails where it is not in the text format: each metric once, with HELP, TYPE and samples
+/// in this order, and no sample twice.
+fn parse(page: &str) -> BTreeMap<String, Family> {
+    assert!(page.ends_with('\n'), "the last line has an end");
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut current = String::new();
+    for line in page.lines().filter(|line| !line.is_empty()) {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').unwrap_or_else(|| panic!("no text: {line}"));
+            assert!(is_name(name), "{line}");
+            let family = Family { help: help.to_owned(), ..Family::default() };
+            assert!(families.insert(name.to_owned(), family).is_none(), "{name} is there twice");
+            current = name.to_owned();
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            let family = families.get_mut(name).unwrap_or_else(|| panic!("{name} has no HELP"));
+            assert!(name == current && family.kind.is_empty() && family.samples.is_empty(), "{line}");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            family.kind = kind.to_owned();
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let family = families.get_mut(&current).unwrap_or_else(|| panic!("{line} stands alone"));
+            let name = series.split('{').next().unwrap();
+            let part =
+                name.strip_prefix(current.as_str()).unwrap_or_else(|| panic!("{line} is not of {current}"));
+            let parts: &[&str] =
+                if family.kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            assert!(parts.contains(&part), "{line}");
+            let labels = series[name.len()..].trim_start_matches('{').trim_end_matches('}');
+            let names = label_names(labels);
+            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{line}");
+            let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
+            assert!(value.is_finite() && (family.kind == "gauge" || value >= 0.0), "{line}");
+            assert!(family.samples.insert(format!("{part} {labels}"), value).is_none(), "twice: {line}");
+        }
+    }
+    families
+}
+
+/// The rules of `promtool check metrics`, as far as they concern these metrics.
+fn lint(name: &str, family: &Family) {
+    assert_eq!(name.ends_with("_total"), family.kind == "counter", "{name}");
+    assert!(!family.help.is_empty(), "{name} has no help");
+    for word in name.split('_') {
+        assert!(!["ms", "millis", "milliseconds", "micros", "kb", "kib", "mb"].contains(&word), "{name}");
+        assert!(!["counter", "gauge", "histogram"].contains(&word), "{name}");
+    }
+    if family.kind == "histogram" {
+        let infinite = family.samples.keys().filter(|labels| labels.contains("le=\"+Inf\"")).count();
+        let counts = family.samples.keys().filter(|labels| labels.starts_with("_count")).count();
+        assert!(infinite == counts && counts > 0, "{name} has as many last buckets as counts");
+    }
+}
+
+/// The rows of the documentation: type, labels and meaning by name.
+fn documented() -> BTreeMap<String, [String; 3]> {
+    let page = include_str!("../../../docs/METRICS.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, kind, labels, meaning] = cells[..] else { panic!("{row}") };
+        (name.replace('`', ""), [kind, &labels.replace(['`', ' '], ""), meaning].map(str::to_owned))
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn every_counter_is_there_from_the_start() {
+    let wire = Wire::start().await;
+    let families = parse(&wire.page("/metrics").await);
+    for (name, [kind, ..]) in documented() {
+        if kind == "counter" {
+            assert!(families.contains_key(&name), "{name} is not there");
+        }
+    }
+    let value = |name: &str, labels: &str| families[name].samples.get(&format!(" {labels}")).copied();
+    assert_eq!(value("forebay_enqueued_total", ""), Some(0.0));
+    assert_eq!(value("forebay_calls_total", "method=\"Ack\",code=\"Unavailable\""), Some(0.0));
+    assert_eq!(value("forebay_refusals_total", "reason=\"DISK_FULL\""), Some(0.0));
+    assert_eq!(value("forebay_breaker_changes_total", "shard=\"2\",to=\"open\""), Some(0.0));
+    assert_eq!(value("forebay_take_overs_total", "shard=\"2\""), Some(1.0));
+    assert_eq!(value("forebay_limit_refusals_total", "limit=\"engine.calls\""), Some(0.0));
+    assert!(value("process_cpu_seconds_total", "").is_some_and(|seconds| seconds > 0.0));
+}
+
+#[tokio::test]
+async fn the_page_is_what_the_documentation_says() {
+    let wire = Wire::start().await;
+    wire.stored(vec![item("t"); 3]).await;
+    wire.take_one("t").await;
+    wire.enqueue(vec![item("a name that is refused")]).await.unwrap();
+    let families = parse(&wire.page("/metrics").await);
+    families.iter().for_each(|(name, family)| lint(name, family));
+    let documented = documented();
+    let names = |found: Vec<&String>| found.into_iter().cloned().collect::<BTreeSet<String>>();
+    assert_eq!(names(families.keys().collect()), names(documented.keys().collect()));
+    for (name, [kind, labels, meaning]) in &documented {
+        let family = &families[name];
+        assert_eq!((&family.kind, &family.help), (kind, meaning), "{name}");
+        for sample in family.samples.keys() {
+            let found = sample.split_once(' ').unwrap().1;
+            let found: Vec<&str> = label_names(found).into_iter().filter(|name| *name != "le").collect();
+            assert_eq!(found.join(","), *labels, "{name}");
+        }
+    }
+    let value = |name: &str, labels: &str| families[name].samples[&format!(" {labels}")];
+    assert_eq!(value("forebay_refusals_total", "reason=\"INVALID_FIELD\""), 1.0);
+    let age = value("forebay_oldest_ready_age_seconds", "");
+    assert!(age > 0.0 && age < 60.0, "{age}");
+}
