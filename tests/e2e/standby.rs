@@ -2,7 +2,9 @@
 
 use std::{fs, time::Duration};
 
+use forebay_proto::v1::{GetActiveTopicsRequest, queue_service_client::QueueServiceClient};
 use tokio::time::{Instant, sleep};
+use tonic::Code;
 
 use crate::backend::{Backend, Cluster};
 
@@ -22,6 +24,10 @@ async fn a_second_node_on_a_folder_says_once_what_it_waits_for() {
         assert!(Instant::now() < deadline, "{}", log());
         sleep(Duration::from_millis(10)).await;
     }
+    let mut client = QueueServiceClient::new(second.channel());
+    let request = GetActiveTopicsRequest { namespace: "ns".into(), ..Default::default() };
+    let refused = client.get_active_topics(request).await.expect_err("it serves no shard");
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
     // It looks ten times a second, and takes over what is released. It said each thing once until then.
     assert!(first.terminate().await.0.success());
     second.wait_for_readyz(200).await;

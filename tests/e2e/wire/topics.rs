@@ -53,7 +53,7 @@ async fn topics_come_most_urgent_first_with_their_counts() {
         .collect();
     assert_eq!(found, [("urgent", -5, 2, 0, 1), ("calm", 5, 1, 0, 0), ("calm-too", 5, 1, 0, 0)]);
     assert!(answer.topics.iter().all(|topic| micros(&topic.oldest_ready_at) > 0));
-    assert!(answer.next_page_token.is_empty());
+    assert!(answer.next_page_token.is_empty() && !answer.incomplete);
 
     // A nacked item is ready again. Another namespace has no topics.
     assert_eq!(wire.nack(Nack { receipt: leased.receipt, ..Default::default() }).await, None);
@@ -87,4 +87,29 @@ async fn pages_follow_each_other() {
         Refused::call(call(&wire, foreign).await).invalid("page_token");
     }
     assert_eq!(found, names);
+}
+
+#[tokio::test]
+async fn a_list_without_some_shards_says_so() {
+    let away = "\n[[shard]]\nid = 3\nurl = \"mysql://nobody@127.0.0.1:1/none\"\n";
+    let wire = Wire::with_unmigrated(away).await;
+    wire.stored(vec![item("there")]).await;
+    let answer = call(&wire, request()).await.unwrap().into_inner();
+    assert_eq!((answer.topics.len(), answer.incomplete), (1, true));
+
+    let topics = async |output: &'static str| {
+        let mut command = std::process::Command::new(forebay_testkit::program());
+        command.args(["topics", "--namespace", NAMESPACE, "--output", output]);
+        command.args(["--addr", &format!("http://{}", wire.node.grpc)]);
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let said = "forebay: some shards could not be asked: the list may be incomplete\n";
+    let (done, list, warning) = topics("table").await;
+    assert!(done && list.contains("there") && warning == said, "{list} {warning}");
+    let (done, list, warning) = topics("json").await;
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert!(done && warning == said, "{warning}");
+    assert_eq!((&list["incomplete"], &list["topics"][0]["topic"]), (&true.into(), &"there".into()));
 }

@@ -25,6 +25,8 @@ pub struct TopicPage {
     pub topics: Vec<ActiveTopic>,
     /// The token of the next page; `None` after the last one.
     pub next: Option<String>,
+    /// Some shards could not be asked: topics, or a part of their counts, may be missing.
+    pub incomplete: bool,
 }
 
 /// A topic that has a ready item.
@@ -64,6 +66,7 @@ impl Client {
                 Ok(answer) => {
                     return Ok(TopicPage {
                         topics: answer.topics.into_iter().map(topic).collect(),
+                        incomplete: answer.incomplete,
                         next: Some(answer.next_page_token).filter(|token| !token.is_empty()),
                     });
                 }

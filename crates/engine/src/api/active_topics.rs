@@ -46,4 +46,6 @@ pub struct ActiveTopics {
     pub topics: Vec<ActiveTopic>,
     /// There are more behind the last one.
     pub more: bool,
+    /// Some shards are not served by this node, or do not answer: what they have is left out.
+    pub incomplete: bool,
 }

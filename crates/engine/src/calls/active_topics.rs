@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use forebay_types::{Monotonic, Namespace, Reason, Refusal, Timestamp, Topic, TopicName};
 
 use crate::{
-    api::{ActiveTopic, ActiveTopics, ActiveTopicsCall, RETRY_AFTER, TopicPosition},
+    api::{ActiveTopic, ActiveTopics, ActiveTopicsCall, RETRY_AFTER, ShardState, TopicPosition},
     core::{
         Core,
         active_index::{ActiveIndex, WaitingPage},
@@ -59,6 +59,12 @@ pub(crate) fn serve(core: &mut Core, call: ActiveTopicsCall, reply: Reply<Active
 
 /// Goes on with the pages. Changes of the shards' topics are noted already.
 pub(crate) fn serve_waiting(core: &mut Core) {
+    let refused = if core.active.len() > 0 { why_refused(core, core.time.monotonic()) } else { None };
+    go_on(core, refused);
+}
+
+/// Goes on with the pages, or refuses them all.
+fn go_on(core: &mut Core, refused: Option<Refusal>) {
     let at = core.time.monotonic();
     // To let go of many topics takes time, and is for nobody to wait for.
     let unused = core.active.take_unused(at);
@@ -68,7 +74,7 @@ pub(crate) fn serve_waiting(core: &mut Core) {
     if core.active.len() == 0 {
         return core.active.set_busy(false);
     }
-    let refused = why_refused(core, at);
+    let incomplete = core.slots.iter().any(|slot| !slot.is_merged());
     let mut work = Work { heads: HEADS_PER_TURN, positions: POSITIONS_PER_TURN };
     let mut current: BTreeMap<Namespace, bool> = BTreeMap::new();
     let mut busy = false;
@@ -90,7 +96,7 @@ pub(crate) fn serve_waiting(core: &mut Core) {
         current.insert(namespace.clone(), is_current);
         let is_current = is_current && !core.listing.is_under_way();
         if is_current && search(core, &mut page, &mut work) {
-            answer(page);
+            answer(page, incomplete);
         } else if page.until <= at || core.stopping.is_stopping() {
             let message = "some topics have not been read yet";
             let refusal = Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
@@ -105,24 +111,24 @@ pub(crate) fn serve_waiting(core: &mut Core) {
 
 /// Why no page can be given now: of a shard that another node may own by now, nobody knows what is active.
 fn why_refused(core: &Core, at: Monotonic) -> Option<Refusal> {
-    let mut shards = core.slots.iter().filter(|slot| slot.holding.is_some()).peekable();
-    shards.peek()?;
-    let mut merged = shards.filter(|slot| slot.is_merged()).peekable();
-    let message = match merged.peek() {
-        None => "no shard of this node answers".to_owned(),
-        Some(_) => {
-            let doubtful = merged.find(|slot| slot.owned().is_some_and(|shard| !shard.is_trusted(at)))?;
-            format!("shard {} has not confirmed lately that this node owns it", doubtful.id)
-        }
-    };
-    Some(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER))
+    let refusal = |reason, message: String| Some(Refusal::new(reason, message).retry_after(RETRY_AFTER));
+    let mut merged = core.slots.iter().filter(|slot| slot.is_merged()).peekable();
+    if merged.peek().is_some() {
+        let doubtful = merged.find(|slot| slot.owned().is_some_and(|shard| !shard.is_trusted(at)))?;
+        let message = format!("shard {} has not confirmed lately that this node owns it", doubtful.id);
+        return refusal(Reason::ShardUnavailable, message);
+    }
+    if core.slots.iter().any(|slot| slot.holding.is_some() || slot.state != ShardState::Waiting) {
+        return refusal(Reason::ShardUnavailable, "no shard of this node answers".to_owned());
+    }
+    refusal(Reason::NotOwner, "other nodes own all shards of this node".to_owned())
 }
 
-fn answer(page: WaitingPage) {
+fn answer(page: WaitingPage, incomplete: bool) {
     let WaitingPage { call, reply, mut found, .. } = page;
     let more = found.len() > call.limit;
     found.truncate(call.limit);
-    let _ = reply.send(Ok(ActiveTopics { topics: found, more }));
+    let _ = reply.send(Ok(ActiveTopics { topics: found, more, incomplete }));
 }
 
 /// Searches the order for topics of the page. Returns whether the page is whole.
@@ -253,14 +259,15 @@ mod tests {
         let mut core = core_with_topics(2 * HEADS_PER_TURN + 1);
         let mut answer = ask(&mut core, call("", 1));
         for looked_at in [HEADS_PER_TURN, 2 * HEADS_PER_TURN] {
-            serve_waiting(&mut core);
+            go_on(&mut core, None);
             let last = format!("t{:06}", looked_at - 1);
             let index = core.active.get(&"ns".into()).unwrap();
             assert_eq!(index.next_to_take_in(), Some(Some(&last.into())));
             assert!(core.active.is_busy() && answer.try_recv() == Err(TryRecvError::Empty));
         }
-        serve_waiting(&mut core);
-        assert_eq!(answer.try_recv().unwrap(), Ok(ActiveTopics::default()));
+        go_on(&mut core, None);
+        let page = answer.try_recv().unwrap().unwrap();
+        assert!(page.topics.is_empty() && page.incomplete, "its shard is not merged");
         assert!(!core.active.is_busy());
     }
 
@@ -271,7 +278,7 @@ mod tests {
         let names: Vec<TopicName> = core.topics.all().cloned().collect();
         names.iter().take(3 * HEADS_PER_TURN).for_each(|name| core.active.mark_stale(name));
         let mut answer = ask(&mut core, call("", 10_000));
-        serve_waiting(&mut core);
+        go_on(&mut core, None);
         assert_eq!(answer.try_recv().unwrap().unwrap().topics.len(), HEADS_PER_TURN);
     }
 
@@ -283,16 +290,29 @@ mod tests {
         let last = format!("t{:06}", topics - 1);
         let mut answer = ask(&mut core, call(&last, 1));
         let mut other = ask(&mut core, call("t000000", 1));
-        serve_waiting(&mut core);
+        go_on(&mut core, None);
         assert!(core.active.is_busy() && answer.try_recv() == Err(TryRecvError::Empty));
-        serve_waiting(&mut core);
+        go_on(&mut core, None);
         assert_eq!(other.try_recv().unwrap_err(), TryRecvError::Empty, "its search is as long");
         while core.active.is_busy() {
-            serve_waiting(&mut core);
+            go_on(&mut core, None);
         }
         let page = answer.try_recv().unwrap().unwrap();
         assert_eq!((&*page.topics[0].position.topic, page.topics.len(), page.more), (&*last, 1, false));
         assert_eq!(other.try_recv().unwrap().unwrap().topics.len(), 1);
+    }
+
+    #[test]
+    fn a_node_that_serves_no_shard_gives_no_page() {
+        let mut core = core_with_topics(0);
+        for (state, reason) in
+            [(ShardState::Starting, Reason::ShardUnavailable), (ShardState::Waiting, Reason::NotOwner)]
+        {
+            core.slots[ShardIndex(0)].state = state;
+            let mut answer = ask(&mut core, call("", 1));
+            serve_waiting(&mut core);
+            assert_eq!(answer.try_recv().unwrap().unwrap_err().reason, reason);
+        }
     }
 
     #[test]
@@ -313,7 +333,7 @@ mod tests {
         }
         let refused = ask(&mut core, ActiveTopicsCall { namespace: "last".into(), ..call("", 1) }).try_recv();
         assert!(refused.unwrap().unwrap_err().message.ends_with("no more are taken on this node"));
-        serve_waiting(&mut core);
+        go_on(&mut core, None);
         assert!(answers.iter_mut().all(|answer| answer.try_recv().is_ok()) && core.active.len() == 0);
     }
 }

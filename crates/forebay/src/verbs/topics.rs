@@ -32,6 +32,7 @@ impl Topics {
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client()?;
         let mut topics: Vec<ActiveTopic> = Vec::new();
+        let mut incomplete = false;
         let mut token = Some(String::new());
         while let Some(page_token) = token.take() {
             let left = self.limit - u32::try_from(topics.len()).unwrap_or(self.limit).min(self.limit);
@@ -41,17 +42,21 @@ impl Topics {
             let query =
                 TopicQuery { page_size: left.min(PAGE_TOPICS_MAX), page_token, prefix: self.prefix.clone() };
             let page = client.active_topics(query).await?;
+            incomplete |= page.incomplete;
             topics.extend(page.topics);
             token = page.next;
         }
-        Ok(self.print(&topics)?)
+        if incomplete {
+            eprintln!("forebay: some shards could not be asked: the list may be incomplete");
+        }
+        Ok(self.print(&topics, incomplete)?)
     }
 
-    fn print(&self, topics: &[ActiveTopic]) -> std::io::Result<()> {
+    fn print(&self, topics: &[ActiveTopic], incomplete: bool) -> std::io::Result<()> {
         match self.connection.output {
             Output::Json => {
                 let topics: Vec<Value> = topics.iter().map(to_json).collect();
-                output::json(&json!({ "topics": topics }))
+                output::json(&json!({ "topics": topics, "incomplete": incomplete }))
             }
             Output::Table => {
                 let rows: Vec<_> = topics.iter().map(to_row).collect();

@@ -37,6 +37,7 @@ pub async fn active_topics(
     let next_page_token = next.map(|last| token::encode(&namespace, &prefix, &last.position));
     Ok(GetActiveTopicsResponse {
         next_page_token: next_page_token.unwrap_or_default(),
+        incomplete: page.incomplete,
         topics: page.topics.into_iter().map(to_wire).collect(),
     })
 }
