@@ -68,6 +68,11 @@ impl Cluster {
         Node::start(&self.arguments(node), &self.log(node)).await
     }
 
+    /// The same with these environment variables.
+    pub async fn start_with<const N: usize>(&self, node: usize, variables: [(&str, &str); N]) -> Node {
+        Node::start_with(&self.arguments(node), &self.log(node), variables).await
+    }
+
     /// Starts node number `node`, which may have to wait for shards.
     pub async fn start_standby(&self, node: usize) -> Node {
         Node::start_standby(&self.arguments(node), &self.log(node), self.addresses(node)).await

@@ -16,6 +16,7 @@ mod wire;
 
 mod kill_database;
 mod kill_node;
+mod panic;
 mod pause_node;
 mod planned_switch;
 mod readiness;

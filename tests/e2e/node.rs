@@ -46,6 +46,17 @@ impl Node {
         Self::start_command(command, log).await
     }
 
+    /// The same with these environment variables.
+    pub async fn start_with<const N: usize>(
+        arguments: &[String],
+        log: &Path,
+        variables: [(&str, &str); N],
+    ) -> Self {
+        let mut command = Command::new(program());
+        command.args(arguments).envs(variables);
+        Self::start_command(command, log).await
+    }
+
     /// The same with at most so many file descriptors.
     pub async fn start_with_descriptors(arguments: &[String], log: &Path, descriptors: u32) -> Self {
         let mut command = Command::new("sh");
@@ -173,6 +184,11 @@ impl Node {
         let value = status.lines().find_map(|found| found.strip_prefix(line)).expect("a line");
         let kib: u64 = value.trim().trim_end_matches(" kB").parse().expect("a number");
         kib << 10
+    }
+
+    /// Waits until the process ends by itself.
+    pub async fn wait(mut self) -> ExitStatus {
+        self.exited(EXIT_TIMEOUT).await
     }
 
     /// Sends SIGKILL and waits for the exit.

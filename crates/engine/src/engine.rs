@@ -16,7 +16,7 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, Extended,
-        NackOf, Peers, RETRY_AFTER, Served, Settings, Settled, Status, TaskName, Tasks,
+        NackOf, Peers, RETRY_AFTER, Served, Settings, Settled, Status, Supervised, TaskName, Tasks,
     },
     clock::NodeTime,
     core::{
@@ -76,6 +76,8 @@ pub struct Engine {
     polls: Arc<AtomicU64>,
     /// How many shards are served.
     served: watch::Receiver<Served>,
+    /// What the first task that panicked said.
+    failed: watch::Receiver<Option<String>>,
 }
 
 impl Engine {
@@ -102,6 +104,8 @@ impl Engine {
         peers: Arc<dyn Peers>,
         seed: u64,
     ) -> Self {
+        let (tasks, failed) = Supervised::new(tasks);
+        let tasks: Arc<dyn Tasks> = Arc::new(tasks);
         let (events, inbox) = unbounded_channel();
         let (served_sender, served) = watch::channel(Served::default());
         let admitted = TenantBudget::new(settings.admit_bytes);
@@ -132,7 +136,7 @@ impl Engine {
         let slots = Slots::new(slots);
         let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), served_sender);
         tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox)));
-        Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), served }
+        Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), served, failed }
     }
 
     /// Stores items. The outer error refuses the whole call: nothing of it happened.
@@ -222,6 +226,20 @@ impl Engine {
     /// How many shards are served, from now on. It ends with the engine.
     pub fn served(&self) -> watch::Receiver<Served> {
         self.served.clone()
+    }
+
+    /// Waits until a task of the engine panics, and returns what it said: this engine answers nobody any
+    /// more, or hangs. Never returns if none does.
+    pub async fn failed(&self) -> String {
+        match self.failed.clone().wait_for(Option::is_some).await {
+            Ok(failed) => failed.clone().unwrap_or_default(),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Whether a task of the engine has panicked, and what it said.
+    pub fn failure(&self) -> Option<String> {
+        self.failed.borrow().clone()
     }
 
     /// Waits until every shard that can be reached is owned, and at least one is. Never returns if the engine

@@ -133,3 +133,17 @@ pub(crate) const fn on(_bug: Bug) -> bool {
 pub(crate) const fn any() -> bool {
     false
 }
+
+/// A debug build panics at the first enqueue where a test asks for it, to see how the process ends.
+#[cfg(debug_assertions)]
+pub(crate) fn panic_if_asked() {
+    use std::sync::LazyLock;
+
+    static ASKED: LazyLock<bool> =
+        LazyLock::new(|| std::env::var_os("FOREBAY_TEST_PANIC").is_some_and(|value| value == "enqueue"));
+    assert!(!*ASKED, "a planted panic");
+}
+
+/// Nobody can ask for a panic.
+#[cfg(not(debug_assertions))]
+pub(crate) const fn panic_if_asked() {}

@@ -37,6 +37,12 @@ impl Node {
         self.info.http
     }
 
+    /// Waits until a task of the engine panics: the process is of no use any more. Returns what the task
+    /// said.
+    pub async fn failed(&self) -> String {
+        self.engine.failed().await
+    }
+
     /// Waits until the node serves a shard.
     pub async fn ready(&self) {
         // The sender is in the same value: it is not gone.

@@ -11,8 +11,9 @@ const GRPC_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The same for pages.
 const HTTP_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Stops a node. What it accepted is committed and answered.
-pub async fn stop(node: Node) {
+/// Stops a node. What it accepted is committed and answered. Fails if a task of the engine has panicked, with
+/// what it said.
+pub async fn stop(node: Node) -> Result<(), String> {
     // 1. Not ready any more: load balancers send new calls elsewhere. Calls that still arrive are served.
     node.readiness.abort();
     let _ = node.readiness.await;
@@ -30,8 +31,14 @@ pub async fn stop(node: Node) {
         );
     }
 
+    let failure = node.engine.failure();
+
     // 3. The ports, once the responses are sent.
     node.grpc.close(GRPC_CLOSE_TIMEOUT).await;
     node.http.close(HTTP_CLOSE_TIMEOUT).await;
+    if let Some(panic) = failure {
+        return Err(panic);
+    }
     tracing::info!("stopped");
+    Ok(())
 }

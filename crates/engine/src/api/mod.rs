@@ -18,6 +18,7 @@ pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
 pub use status::{
     BreakerPhase, MissingHome, Served, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus,
 };
+pub(crate) use tasks::Supervised;
 pub use tasks::{Task, TaskName, Tasks};
 
 /// When a refused caller should try again.

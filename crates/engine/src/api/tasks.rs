@@ -1,9 +1,16 @@
 //! Where the engine's tasks run.
 
-use std::pin::Pin;
+use std::{
+    any::Any,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use forebay_types::ShardId;
-use tokio::task::AbortHandle;
+use tokio::{sync::watch, task::AbortHandle};
 
 /// Which task it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,4 +40,45 @@ impl Tasks for () {
     fn start(&self, _name: TaskName, task: Task) -> AbortHandle {
         tokio::spawn(task).abort_handle()
     }
+}
+
+/// Runs tasks elsewhere, and tells of one that panics: the engine cannot go on without it.
+pub(crate) struct Supervised {
+    /// Where they run.
+    tasks: Arc<dyn Tasks>,
+    /// Receives what the first panic said.
+    failed: Arc<watch::Sender<Option<String>>>,
+}
+
+impl Supervised {
+    /// Runs tasks there. Returns also where the first panic is told.
+    pub fn new(tasks: Arc<dyn Tasks>) -> (Self, watch::Receiver<Option<String>>) {
+        let (failed, receiver) = watch::channel(None);
+        (Self { tasks, failed: Arc::new(failed) }, receiver)
+    }
+}
+
+impl Tasks for Supervised {
+    fn start(&self, name: TaskName, mut task: Task) -> AbortHandle {
+        let failed = self.failed.clone();
+        let supervised = async move {
+            let ended =
+                poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
+                    Ok(poll) => poll.map(Ok),
+                    Err(panic) => Poll::Ready(Err(panic)),
+                });
+            let Err(panic) = ended.await else { return };
+            let what = format!("{name:?}: {}", said(panic.as_ref()));
+            tracing::error!("a task of the engine panicked: {what}; the process ends; report this as a bug");
+            failed.send_if_modified(|failed| failed.is_none() && failed.replace(what).is_none());
+            resume_unwind(panic);
+        };
+        self.tasks.start(name, Box::pin(supervised))
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }

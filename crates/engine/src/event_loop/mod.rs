@@ -22,6 +22,7 @@ use crate::{
     core::{Core, timers::Timer},
     dispatch::{delivery, prefetch, serve, undelivered},
     messages::event::Event,
+    planted,
 };
 
 /// Events taken in at once.
@@ -96,7 +97,10 @@ fn take_in(core: &mut Core, inbox: &mut Inbox) {
 /// Handles one event.
 fn handle(core: &mut Core, event: Event) {
     match event {
-        Event::Enqueue { call, charge, reply } => enqueue::serve(core, call, charge, reply),
+        Event::Enqueue { call, charge, reply } => {
+            planted::panic_if_asked();
+            enqueue::serve(core, call, charge, reply);
+        }
         Event::Dequeue { id, call, charge, reply } => dequeue::serve(core, id, call, charge, reply),
         Event::PollGone { id, .. } => dequeue::caller_gone(core, id),
         Event::Undelivered { returns, .. } => undelivered::return_undelivered(&mut core.slots, returns),

@@ -45,13 +45,22 @@ pub async fn run(
     let ready = tokio::select! {
         () = node.ready() => true,
         () = signals.wait() => false,
+        panic = node.failed() => return Err(panicked(&panic)),
     };
     if ready {
         print_ready_line(&node)?;
-        serve(&node, &mut signals).await?;
+        tokio::select! {
+            served = serve(&node, &mut signals) => served?,
+            panic = node.failed() => return Err(panicked(&panic)),
+        }
     }
-    stop::stop(node).await;
-    Ok(())
+    stop::stop(node).await.map_err(|panic| panicked(&panic))
+}
+
+/// Nothing is stopped in order: the engine cannot. Other nodes take over its shards, and a supervisor starts
+/// the process again.
+fn panicked(panic: &str) -> Failure {
+    Failure::new(format!("a task of the engine panicked: {panic}"))
 }
 
 /// Does nothing but wait for a signal.
