@@ -118,6 +118,7 @@ impl Engine {
             let (shard_orders, orders) = unbounded_channel();
             let health = Health::new(id, shard.server(), time.monotonic());
             let shard_task = ShardTask {
+                settings: forebay_store::Settings::default(),
                 served_last: None,
                 id,
                 server: shard.server(),

@@ -29,7 +29,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         lost(core, index, true);
     }
     let (now, at) = (core.time.now(), core.time.monotonic());
-    let TakenOver { fence, image, reader, tasks, batch_bytes, began, outage } = taken_over;
+    let TakenOver { fence, image, reader, tasks, batch_bytes, concerns, began, outage } = taken_over;
     let loaded = Loaded {
         fence,
         image,
@@ -56,6 +56,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     slot.term = term;
     slot.state = ShardState::Owned;
     slot.health.taken_over(at);
+    slot.health.set_concerns(concerns);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
     slot.holding =
         Some(Box::new(Holding { shard, reads: Reads { reader, own: events.clone(), events, tasks } }));

@@ -273,3 +273,10 @@ pub struct Settings {
     /// The queue that the shard is a part of.
     pub cluster: ClusterId,
 }
+
+impl Settings {
+    /// What operators should know: what may lose a commit, then the warnings.
+    pub fn concerns(&self) -> Vec<String> {
+        self.not_durable.iter().chain(&self.warnings).cloned().collect()
+    }
+}

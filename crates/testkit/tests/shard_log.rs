@@ -188,3 +188,19 @@ async fn an_earlier_home_of_keys_that_is_not_configured_is_named_with_its_end() 
     assert_eq!(put_keys(&engine, 20).await, []);
     assert_eq!(engine.status().await.unwrap().missing_homes, []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_setting_that_is_changed_is_said_and_shown_within_a_minute() {
+    let (log, _guard) = Log::capture();
+    let shards = FakeShards::new(1).await;
+    let engine = shards.start(Settings::default()).await;
+    shards.dbs[0].lock().not_durable = vec!["sync_binlog is 0".to_owned()];
+    sleep(150 * SECOND).await;
+    let said = log.once("a setting of shard 1 (memory-1) was changed: sync_binlog is 0");
+    assert!(said.contains(" WARN "), "{said}");
+    assert_eq!(engine.status().await.unwrap().shards[0].concerns, ["sync_binlog is 0"]);
+    shards.dbs[0].lock().not_durable.clear();
+    sleep(150 * SECOND).await;
+    log.once("no longer so of shard 1 (memory-1): sync_binlog is 0");
+    assert!(engine.status().await.unwrap().shards[0].concerns.is_empty());
+}

@@ -167,6 +167,8 @@ pub struct ShardStatus {
     pub commit_micros: u64,
     /// How far the server's clock is ahead of node time, in microseconds; 0 for a store without a clock.
     pub clock_offset_micros: i64,
+    /// Settings of the server that may lose commits, or that are better changed, one sentence each.
+    pub concerns: Vec<String>,
     /// The last failure, for people; empty if none.
     pub last_error: String,
     /// Where each sweep is, and how many rows it moved.

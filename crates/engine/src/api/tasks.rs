@@ -21,6 +21,8 @@ pub enum TaskName {
     Shard(ShardId),
     /// Renews the claim on a shard.
     Renewals(ShardId),
+    /// Looks at the settings of a shard's server.
+    ServerSettings(ShardId),
     /// One read of a shard.
     Read,
 }

@@ -27,6 +27,8 @@ pub(crate) struct Health {
     lost_since: Option<Monotonic>,
     /// The address of the owner that is waited for.
     waits_for: Option<String>,
+    /// What operators should know of the server's settings.
+    concerns: Vec<String>,
     /// Whether its items took part in the merge when it was last maintained.
     was_merged: bool,
     /// The last failure, for operators.
@@ -47,6 +49,7 @@ impl Health {
             owned_since: None,
             lost_since: None,
             waits_for: None,
+            concerns: Vec::new(),
             was_merged: true,
             last_error: String::new(),
             clock_off: false,
@@ -117,6 +120,16 @@ impl Health {
     /// Where the store keeps the shard.
     pub fn server(&self) -> &str {
         &self.server
+    }
+
+    /// What operators should know of the server's settings, from now on.
+    pub fn set_concerns(&mut self, concerns: Vec<String>) {
+        self.concerns = concerns;
+    }
+
+    /// What operators should know of the server's settings.
+    pub fn concerns(&self) -> &[String] {
+        &self.concerns
     }
 
     /// What the breaker lets through.

@@ -62,6 +62,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::RenewalFailed(error) => health.renewal_failed(&error, at),
         ShardEvent::Trouble(why) => health.strike(why, at),
         ShardEvent::NoRoom(why) => health.note(why),
+        ShardEvent::Concerns(concerns) => health.set_concerns(concerns),
         ShardEvent::NotPrimary => {
             let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
         }

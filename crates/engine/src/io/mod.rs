@@ -6,12 +6,13 @@ mod bisect;
 mod commit;
 mod heartbeat;
 pub(crate) mod reads;
+mod server_settings;
 mod take_over;
 pub(crate) mod task;
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_store::Shard;
+use forebay_store::{Settings, Shard};
 use forebay_types::{Clock, ShardId};
 use rand::rngs::StdRng;
 
@@ -41,6 +42,8 @@ pub(crate) struct ShardTask {
     pub tasks: Arc<dyn Tasks>,
     /// How long a shard stays its owner's without a renewal.
     pub shard_lease: Duration,
+    /// The server's settings, when they were looked at last.
+    pub settings: Settings,
     /// The epoch in which this task served the shard last.
     pub served_last: Option<u64>,
     /// Random numbers for incarnations and jitter.

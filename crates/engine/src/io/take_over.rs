@@ -128,9 +128,11 @@ async fn attempt(task: &mut ShardTask, watch: &mut Option<Watch>) -> Result<Atte
         reader: owned.reader.clone(),
         tasks: task.tasks.clone(),
         batch_bytes: settings.batch_bytes,
+        concerns: settings.concerns(),
         began,
         outage,
     };
+    task.settings = settings;
     task.events.send(ShardEvent::TakenOver(Box::new(taken_over)));
     Ok(Attempt::TakenOver(Box::new(owned)))
 }

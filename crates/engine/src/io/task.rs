@@ -14,6 +14,7 @@ use super::{
     ShardTask,
     commit::commit,
     heartbeat::{Renewals, renew},
+    server_settings,
     take_over::acquire,
 };
 use crate::{
@@ -79,6 +80,17 @@ async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Bat
     committing.await
 }
 
+async fn release(task: &ShardTask, writer: &mut dyn Writer) {
+    if let Err(error) = writer.release().await {
+        let ShardTask { id, server, shard_lease, .. } = task;
+        tracing::warn!(
+            shard.id = id.0,
+            %error,
+            "cannot release shard {id} ({server}); it can be taken over in {shard_lease:?}"
+        );
+    }
+}
+
 /// Serves a shard until it is released or lost.
 async fn serve(
     task: &mut ShardTask,
@@ -98,6 +110,15 @@ async fn serve(
     };
     let name = TaskName::Renewals(task.id);
     let _renewals = EndedOnDrop(task.tasks.start(name, Box::pin(renew(renewals))));
+    let watch = server_settings::Watch {
+        id: task.id,
+        server: task.server.clone(),
+        shard: task.shard.clone(),
+        events: task.events.clone(),
+        known: task.settings.clone(),
+    };
+    let name = TaskName::ServerSettings(task.id);
+    let _settings = EndedOnDrop(task.tasks.start(name, Box::pin(server_settings::watch(watch))));
     loop {
         let order = tokio::select! {
             biased;
@@ -134,14 +155,7 @@ async fn serve(
                 return End::Lost;
             }
             Some(ShardOrder::Release) => {
-                if let Err(error) = writer.release().await {
-                    let ShardTask { id, server, shard_lease, .. } = task;
-                    tracing::warn!(
-                        shard.id = id.0,
-                        %error,
-                        "cannot release shard {id} ({server}); it can be taken over in {shard_lease:?}"
-                    );
-                }
+                release(task, writer.as_mut()).await;
                 return End::Released;
             }
             None => return End::Released,

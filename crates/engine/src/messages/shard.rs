@@ -85,6 +85,8 @@ pub(crate) enum ShardEvent {
     ClaimLost,
     /// A read found that its server does not hold the shard any more.
     NotPrimary,
+    /// Settings of the server were changed: what operators should know of them now.
+    Concerns(Vec<String>),
     /// The shard was given up as asked.
     Released,
     /// The claim was renewed.
@@ -192,6 +194,8 @@ pub(crate) struct TakenOver {
     pub tasks: Arc<dyn Tasks>,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
+    /// What operators should know of the server's settings.
+    pub concerns: Vec<String>,
     /// When the take-over's call began.
     pub began: Monotonic,
     /// How long the shard may have been without an owner.

@@ -77,14 +77,14 @@ fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
         "<h2>Shards</h2><div class=\"scroll\"><table><tr><th>shard<th class=\"l\">server<th class=\"l\">state\
          <th class=\"l\">breaker\
          <th>epoch<th>batch<th>ready<th>leased<th>scheduled<th>dead<th>topics<th>index<th>last commit\
-         <th class=\"l\">last error</tr>\n",
+         <th class=\"l\">settings<th class=\"l\">last error</tr>\n",
     );
     for shard in shards {
         writeln!(
             page,
             "<tr><td>{}<td class=\"l\">{}<td class=\"l {}\">{}<td class=\"l {}\">{}<td>{}<td>{}<td>{}<td>{}\
              <td>{}<td>{}<td>{}\
-             <td>{}<td>{:.1} ms<td class=\"l wrap\">{}</tr>",
+             <td>{}<td>{:.1} ms<td class=\"l wrap {}\">{}<td class=\"l wrap\">{}</tr>",
             shard.id,
             Escaped(&shard.server),
             class(shard.state == ShardState::Owned && shard.silent_since_micros.is_none()),
@@ -100,6 +100,8 @@ fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
             shard.topics,
             Bytes(shard.index_bytes),
             shard.commit_micros as f64 / 1e3,
+            class(shard.concerns.is_empty()),
+            Escaped(&shard.concerns.join("; ")),
             Escaped(&shard.last_error),
         )?;
     }

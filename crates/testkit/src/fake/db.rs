@@ -119,6 +119,8 @@ pub struct State {
     pub clock_offset: i64,
     /// The most bytes of new items that a batch may carry.
     pub batch_bytes: usize,
+    /// Settings of the server that may lose a commit.
+    pub not_durable: Vec<String>,
     /// No generation of dedupe keys is dropped before its youngest key is as old. Zero: not checked.
     pub dedupe_window: Duration,
     /// Every committed batch.
@@ -175,6 +177,7 @@ impl Db {
             bug: None,
             clock_offset: 0,
             batch_bytes: BATCH_BYTES,
+            not_durable: Vec::new(),
             dedupe_window: Duration::ZERO,
             log: Vec::new(),
             owners: Vec::new(),

@@ -83,8 +83,10 @@ impl Shard for FakeShard {
     async fn check(&self) -> Result<Settings, StoreError> {
         self.db.operate(&self.process, "check", |faults| faults.read_fails).await?;
         let cluster = self.check_identity()?;
-        let batch_bytes = self.db.lock().batch_bytes;
-        Ok(Settings { server: "memory".to_owned(), batch_bytes, cluster, ..Settings::default() })
+        let state = self.db.lock();
+        let (batch_bytes, not_durable) = (state.batch_bytes, state.not_durable.clone());
+        let server = "memory".to_owned();
+        Ok(Settings { server, batch_bytes, not_durable, cluster, ..Settings::default() })
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
