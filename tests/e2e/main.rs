@@ -6,6 +6,7 @@
 
 mod backend;
 mod check;
+mod cli;
 mod drain;
 mod history;
 mod load;

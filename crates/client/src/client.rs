@@ -10,6 +10,7 @@ use tonic::{
 };
 
 use crate::{
+    address::Address,
     config::ClientConfig,
     error::Error,
     retry::{Attempts, SharedRng},
@@ -34,16 +35,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// Prepares a connection. Must be called inside a Tokio runtime. Fails only if the address is malformed:
+    /// Prepares a connection. Must be called inside a Tokio runtime. Fails only if the address is not valid:
     /// the first call connects.
     pub fn connect(config: ClientConfig) -> Result<Self, Error> {
         let invalid = |error: tonic::transport::Error| {
-            Error::local(
-                Code::InvalidArgument,
-                format!("{:?} is not a valid address ({error}); use http://host:port", config.addr),
-            )
+            Error::local(Code::InvalidArgument, format!("{:?} is not a valid address: {error}", config.addr))
         };
-        let endpoint = Endpoint::from_shared(config.addr.clone())
+        let endpoint = Endpoint::from_shared(Address::parse(&config.addr)?.uri())
             .map_err(invalid)?
             .user_agent(concat!("forebay-client/", env!("CARGO_PKG_VERSION")))
             .map_err(invalid)?

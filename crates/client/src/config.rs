@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The server, the namespace, and the timeouts of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// The server, as `http://host:port`.
+    /// The server, as `host:port` or `http://host:port`. There is no TLS yet: `https://` is refused.
     pub addr: String,
     /// The namespace of all calls.
     pub namespace: String,

@@ -67,6 +67,11 @@ impl Error {
         self.0.transient
     }
 
+    /// Whether the server could not be asked: nobody listens, or the connection broke.
+    pub fn is_disconnected(&self) -> bool {
+        self.0.disconnected
+    }
+
     /// An error of this side: an invalid argument, or an invalid answer.
     pub(crate) fn local(code: Code, message: impl Into<String>) -> Self {
         Self(Box::new(Content {
@@ -94,6 +99,14 @@ impl Error {
             self.0.message = format!("cannot reach {addr}: {}", self.0.message);
         }
         self
+    }
+
+    /// Nobody could be asked.
+    pub(crate) fn unreachable(address: &str, why: &str) -> Self {
+        let mut error = Self::local(Code::Unavailable, format!("cannot reach {address}: {why}"));
+        error.0.transient = true;
+        error.0.disconnected = true;
+        error
     }
 
     /// An attempt without an answer in time.

@@ -36,7 +36,9 @@
 //!   acked.
 //! * A dequeue is retried. Items of a lost answer are delivered again when their leases end.
 
+mod address;
 mod calls;
+mod check_server;
 mod client;
 mod config;
 mod consumer;

@@ -1,36 +1,66 @@
-//! How the program reports that it failed: on stderr, with exit status 1.
+//! How the program reports that it failed: on stderr, with an exit status that says in which way.
 
 use std::{fmt::Display, process::ExitCode};
 
 use forebay_client::Error;
 use forebay_node::config::ConfigError;
 
+/// In which way a verb failed, as exit status. 0 is done, and 130 is interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It was refused or failed.
+    Failed = 1,
+    /// It was used wrongly. The parser of the arguments exits with this status too.
+    Usage = 2,
+    /// The server is out of reach or refuses for now: worth repeating.
+    Unavailable = 6,
+}
+
 /// Why a verb failed, one message a line.
 #[derive(Debug)]
-pub struct Failure(Vec<String>);
+pub struct Failure {
+    /// For stderr.
+    lines: Vec<String>,
+    /// For the process that started this one.
+    status: Status,
+}
 
 impl Failure {
     /// One message.
     pub fn new(line: impl Into<String>) -> Self {
-        Self(vec![line.into()])
+        Self { lines: vec![line.into()], status: Status::Failed }
+    }
+
+    /// An argument that is wrong.
+    pub fn usage(line: impl Into<String>) -> Self {
+        Self { status: Status::Usage, ..Self::new(line) }
     }
 
     /// Several messages, one line each.
     pub fn from_all(wrong: impl IntoIterator<Item = impl Display>) -> Self {
-        Self(wrong.into_iter().map(|line| line.to_string()).collect())
+        let lines = wrong.into_iter().map(|line| line.to_string()).collect();
+        Self { lines, status: Status::Failed }
     }
 
     /// An error's own text, which may have several lines.
     pub fn from_display(error: impl Display) -> Self {
-        Self(error.to_string().lines().map(str::to_owned).collect())
+        Self::from_all(error.to_string().lines())
+    }
+
+    /// The same with more in its last line.
+    pub fn hint(mut self, hint: &str) -> Self {
+        if let Some(line) = self.lines.last_mut() {
+            line.push_str(hint);
+        }
+        self
     }
 
     /// Prints the messages to stderr and returns the exit status.
     pub fn print(self) -> ExitCode {
-        for line in self.0 {
+        for line in self.lines {
             eprintln!("forebay: {line}");
         }
-        ExitCode::FAILURE
+        ExitCode::from(self.status as u8)
     }
 }
 
@@ -49,12 +79,13 @@ impl From<std::io::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(error.to_string().replace('\n', "; "))
+        let status = if error.is_transient() { Status::Unavailable } else { Status::Failed };
+        Self { status, ..Self::new(error.to_string().replace('\n', "; ")) }
     }
 }
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        Self(error.0)
+        Self::from_all(error.0)
     }
 }

@@ -19,7 +19,7 @@ pub struct Ack {
 impl Ack {
     /// Acknowledges the deliveries.
     pub async fn run(self) -> Result<(), Failure> {
-        let results = self.connection.client()?.ack(self.receipts.clone()).await?;
+        let results = self.connection.client().await?.ack(self.receipts.clone()).await?;
         settled::print(self.connection.output, &self.receipts, results)
     }
 }

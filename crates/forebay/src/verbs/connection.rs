@@ -3,18 +3,22 @@
 use std::time::Duration;
 
 use clap::Args;
-use forebay_client::{Client, ClientConfig, Error};
+use forebay_client::{Client, ClientConfig};
 
-use crate::output::Output;
+use crate::{failure::Failure, output::Output};
 
 /// How long a verb retries a server that does not answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an address may not answer at all.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// What to do about a server that is not there.
+const NOBODY: &str = "; start one (try `forebay dev`), or name another with --addr or FOREBAY_ADDR";
 
 /// The server, the namespace and the output format.
 #[derive(Args)]
 pub struct Connection {
-    /// The server's gRPC address
-    #[arg(long, env = "FOREBAY_ADDR", default_value = "http://127.0.0.1:7420", value_name = "URL")]
+    /// The server's gRPC address, as host:port or http://host:port
+    #[arg(long, env = "FOREBAY_ADDR", default_value = "http://127.0.0.1:7420", value_name = "ADDRESS")]
     addr: String,
     /// The namespace of the call
     #[arg(long, env = "FOREBAY_NAMESPACE", default_value = "default", value_name = "NAME")]
@@ -25,9 +29,17 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client. It connects with its first call.
-    pub fn client(&self) -> Result<Client, Error> {
+    /// A client of a server that is there.
+    pub async fn client(&self) -> Result<Client, Failure> {
         let config = ClientConfig::new(&self.addr).namespace(&self.namespace).call_timeout(CALL_TIMEOUT);
-        Client::connect(ClientConfig { connect_timeout: Duration::from_secs(3), ..config })
+        let config = ClientConfig { connect_timeout: CONNECT_TIMEOUT, ..config };
+        let client = Client::connect(config)
+            .map_err(|error| Failure::usage(format!("--addr: {}", error.message())))?;
+        // A call alone would be retried until its timeout, because a server may come back.
+        match client.check_server().await {
+            Ok(()) => Ok(client),
+            Err(error) if error.is_disconnected() => Err(Failure::from(error).hint(NOBODY)),
+            Err(error) => Err(error.into()),
+        }
     }
 }

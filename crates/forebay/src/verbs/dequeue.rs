@@ -39,7 +39,7 @@ pub struct Dequeue {
 impl Dequeue {
     /// Dequeues items, prints them, and acknowledges them if asked to.
     pub async fn run(self) -> Result<(), Failure> {
-        let client = self.connection.client()?;
+        let client = self.connection.client().await?;
         let items = self.take(&client).await?;
         self.print(&items)?;
         if !self.ack {

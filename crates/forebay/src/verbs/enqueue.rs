@@ -62,7 +62,7 @@ impl Enqueue {
             Some(delay) => item.delay(delay),
             None => item,
         };
-        let client = self.connection.client()?;
+        let client = self.connection.client().await?;
         let batch = CALL_ITEMS_MAX.min(CALL_BYTES_MAX / item.payload.len().max(1)).max(1);
         let (mut results, mut left) = (Vec::new(), self.count as usize);
         let mut failed = None;

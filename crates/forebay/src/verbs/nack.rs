@@ -37,7 +37,7 @@ impl Nack {
         };
         let nack = |receipt: &String| forebay_client::Nack::new(receipt, action).reason(&self.reason);
         let nacks = self.receipts.iter().map(nack).collect();
-        let results = self.connection.client()?.nack(nacks).await?;
+        let results = self.connection.client().await?.nack(nacks).await?;
         settled::print(self.connection.output, &self.receipts, results)
     }
 }

@@ -30,7 +30,7 @@ pub struct Topics {
 impl Topics {
     /// Lists the active topics.
     pub async fn run(self) -> Result<(), Failure> {
-        let client = self.connection.client()?;
+        let client = self.connection.client().await?;
         let mut topics: Vec<ActiveTopic> = Vec::new();
         let mut incomplete = false;
         let mut token = Some(String::new());

@@ -1,0 +1,127 @@
+//! The address of a server, as users write it.
+
+use tonic::{Code, codegen::http::uri::Authority};
+
+use crate::error::Error;
+
+/// How an address is written, for those who wrote another one.
+const FORMAT: &str = "use host:port, as in 127.0.0.1:7420";
+
+/// A checked address: a host and a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address(Authority);
+
+impl Address {
+    /// Parses `host:port` or `http://host:port`.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        parse(text).map(Self).map_err(|wrong| {
+            // A password that does not belong there is not repeated.
+            let shown = text.rsplit_once('@').map_or(text, |(_, host)| host);
+            Error::local(Code::InvalidArgument, format!("{shown:?} is not a valid address: {wrong}"))
+        })
+    }
+
+    /// For the transport, which wants a scheme.
+    pub(crate) fn uri(&self) -> String {
+        format!("http://{}", self.0)
+    }
+
+    /// `host:port`.
+    pub(crate) fn host_port(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+fn parse(text: &str) -> Result<Authority, String> {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    match scheme.to_ascii_lowercase().as_str() {
+        "http" => {}
+        "https" => {
+            return Err(
+                "this program has no TLS; use http://, or a proxy on this machine that adds TLS".into()
+            );
+        }
+        other => return Err(format!("the scheme {other:?} is unknown; {FORMAT}")),
+    }
+    // A lone slash is the empty path.
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    if rest.is_empty() {
+        return Err(format!("it names no host; {FORMAT}"));
+    }
+    if rest.contains(['/', '?', '#']) {
+        return Err(format!("it has a path; {FORMAT}"));
+    }
+    if rest.contains('@') {
+        return Err(format!("it has a user; {FORMAT}"));
+    }
+    let (host, port) = match rest.rsplit_once(':') {
+        // The colons of an IPv6 address do not begin a port.
+        Some((_, after)) if after.ends_with(']') => return Err(no_port()),
+        Some(parts) => parts,
+        None => return Err(no_port()),
+    };
+    if host.is_empty() {
+        return Err(format!("it names no host; {FORMAT}"));
+    }
+    if host.contains(':') && !host.starts_with('[') {
+        return Err("an IPv6 address is written in brackets, as in [::1]:7420".into());
+    }
+    if !port.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Err(format!("its port {port:?} is not a number from 1 to 65535"));
+    }
+    rest.parse().map_err(|_| format!("{host:?} is not a host; {FORMAT}"))
+}
+
+fn no_port() -> String {
+    "it has no port; gRPC is at port 7420 unless configured otherwise".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_and_a_port_are_enough() {
+        for (text, uri) in [
+            ("127.0.0.1:7420", "http://127.0.0.1:7420"),
+            ("localhost:1", "http://localhost:1"),
+            ("queue.example.com:65535", "http://queue.example.com:65535"),
+            ("[::1]:7420", "http://[::1]:7420"),
+            ("http://db_1:7420", "http://db_1:7420"),
+            ("HTTP://db1:7420/", "http://db1:7420"),
+        ] {
+            assert_eq!(Address::parse(text).unwrap().uri(), uri, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_says_why() {
+        for (text, why) in [
+            ("", "names no host"),
+            ("http://", "names no host"),
+            (":7420", "names no host"),
+            ("localhost", "no port"),
+            ("http://localhost", "no port"),
+            ("[::1]", "no port"),
+            ("localhost:", "port \"\""),
+            ("localhost:0", "port \"0\""),
+            ("localhost:70000", "port \"70000\""),
+            ("localhost:http", "port \"http\""),
+            ("::1:7420", "in brackets"),
+            ("[::1:7420", "not a host"),
+            ("a host:7420", "not a host"),
+            ("http://localhost:7420/v1", "has a path"),
+            ("localhost:7420?x=1", "has a path"),
+            ("ftp://localhost:7420", "scheme \"ftp\" is unknown"),
+            ("://localhost:7420", "scheme \"\" is unknown"),
+            ("https://localhost:7420", "no TLS"),
+            ("HTTPS://localhost:7420", "no TLS"),
+            ("user:hidden@localhost:7420", "has a user"),
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument);
+            assert!(error.message().contains(why), "{text}: {error}");
+            assert!(!error.message().contains("hidden"), "{error}");
+        }
+    }
+}

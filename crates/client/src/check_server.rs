@@ -1,0 +1,127 @@
+//! Whether a gRPC server is at an address: asked once, without retries.
+
+use std::{io, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{Instant, timeout, timeout_at},
+};
+
+use crate::{address::Address, client::Client, error::Error};
+
+/// What an HTTP/2 client sends first: the preface, and settings that change nothing.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// A server of HTTP/1 may close the connection at HTTP/2's preface without a word. To this it answers.
+const HTTP1: &[u8] = b"HEAD /healthz HTTP/1.1\r\nHost: forebay\r\nConnection: close\r\n\r\n";
+/// The type of a SETTINGS frame, which an HTTP/2 server sends first.
+const SETTINGS: u8 = 4;
+/// A server that is silent for so long may be busy, which is left to the call.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Client {
+    /// Connects once, and fails if nobody listens at the address, or something other than gRPC. That is for
+    /// programs that are not to wait for a server: a call is retried until its timeout.
+    pub async fn check_server(&self) -> Result<(), Error> {
+        let address = Address::parse(&self.config.addr)?;
+        let deadline = Instant::now() + self.config.connect_timeout;
+        match first_answer(&address, HTTP2, deadline).await? {
+            Answer::Http1 => return Err(not_grpc(&address, "HTTP/1")),
+            Answer::Unknown => return Err(not_grpc(&address, "something else")),
+            Answer::Http2 | Answer::Nothing => return Ok(()),
+            Answer::Closed => {}
+        }
+        match first_answer(&address, HTTP1, deadline).await? {
+            Answer::Http1 => Err(not_grpc(&address, "HTTP/1")),
+            _ => Err(Error::unreachable(address.host_port(), "the connection was closed at once")),
+        }
+    }
+}
+
+/// How a server answers what it is sent first.
+enum Answer {
+    /// With a frame of HTTP/2.
+    Http2,
+    /// With a line of HTTP/1.
+    Http1,
+    /// With something else.
+    Unknown,
+    /// By closing the connection.
+    Closed,
+    /// Not in time.
+    Nothing,
+}
+
+async fn first_answer(address: &Address, request: &[u8], deadline: Instant) -> Result<Answer, Error> {
+    let unreachable = |why: &str| Error::unreachable(address.host_port(), why);
+    let mut stream = match timeout_at(deadline, TcpStream::connect(address.host_port())).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(unreachable("nobody listens there"));
+        }
+        Ok(Err(error)) => return Err(unreachable(&error.to_string())),
+        Err(_) => return Err(unreachable("no answer")),
+    };
+    let mut start = [0; 5];
+    let exchange = async {
+        stream.write_all(request).await?;
+        stream.read_exact(&mut start).await
+    };
+    Ok(match timeout(ANSWER_TIMEOUT, exchange).await {
+        Err(_) => Answer::Nothing,
+        Ok(Err(_)) => Answer::Closed,
+        Ok(Ok(_)) if start == *b"HTTP/" => Answer::Http1,
+        // Three bytes of length, then the frame's type.
+        Ok(Ok(_)) if start[3] == SETTINGS => Answer::Http2,
+        Ok(Ok(_)) => Answer::Unknown,
+    })
+}
+
+fn not_grpc(address: &Address, what: &str) -> Error {
+    let at = address.host_port();
+    Error::local(
+        tonic::Code::Unavailable,
+        format!("{at} answers with {what}, not with gRPC; is it the HTTP port? (gRPC is at 7420 by default)"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::config::ClientConfig;
+
+    /// What is said of a server that answers every connection with these bytes and closes it.
+    async fn checked(answer: &'static [u8]) -> Result<(), Error> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.write_all(answer).await.unwrap();
+            }
+        });
+        Client::connect(ClientConfig::new(address.to_string())).unwrap().check_server().await
+    }
+
+    #[tokio::test]
+    async fn only_http_2_is_a_server() {
+        checked(b"\0\0\x06\x04\0\0\0\0\0").await.unwrap();
+        let http1 = checked(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap_err();
+        assert!(http1.message().contains("HTTP port") && !http1.is_transient(), "{http1}");
+        let ssh = checked(b"SSH-2.0-OpenSSH\r\n").await.unwrap_err();
+        assert!(ssh.message().contains("not with gRPC"), "{ssh}");
+        let closed = checked(b"").await.unwrap_err();
+        assert!(closed.message().contains("closed") && closed.is_transient(), "{closed}");
+    }
+
+    #[tokio::test]
+    async fn nobody_at_an_address_is_reported_at_once() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let client = Client::connect(ClientConfig::new(format!("127.0.0.1:{port}"))).unwrap();
+        let error = timeout(Duration::from_secs(1), client.check_server()).await.unwrap().unwrap_err();
+        assert_eq!(error.message(), format!("cannot reach 127.0.0.1:{port}: nobody listens there"));
+        assert!(error.is_transient() && !error.maybe_done());
+    }
+}

@@ -1,0 +1,88 @@
+//! The command line, as processes: what they print, and their exit status.
+
+mod address;
+
+use std::{
+    io::Write as _,
+    process::{Command, Output, Stdio},
+};
+
+use forebay_testkit::program;
+use tempfile::TempDir;
+
+use crate::node::Node;
+
+/// What a run of `forebay` has left.
+struct Ran {
+    /// The exit status; -1 after a signal.
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    /// Stdout, of a run that did what it was told.
+    #[track_caller]
+    fn done(self) -> String {
+        assert_eq!(self.status, 0, "{}", self.stderr);
+        self.stdout
+    }
+
+    /// Stderr, of a run that ended with this status.
+    #[track_caller]
+    fn failed(self, status: i32) -> String {
+        assert_eq!(self.status, status, "{}\n{}", self.stderr, self.stdout);
+        self.stderr
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        let status = output.status.code().unwrap_or(-1);
+        Self { status, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// `forebay` without what this process's environment says of it.
+fn forebay(arguments: &[&str]) -> Command {
+    let mut command = Command::new(program());
+    command.args(arguments).env_remove("FOREBAY_ADDR").env_remove("FOREBAY_NAMESPACE");
+    command
+}
+
+/// Runs a command with this on its stdin.
+async fn run_with(mut command: Command, stdin: Vec<u8>) -> Ran {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = move || {
+        let mut child = command.spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // A process that fails does not read it all.
+        let writer = std::thread::spawn(move || drop(pipe.write_all(&stdin)));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        output
+    };
+    tokio::task::spawn_blocking(run).await.unwrap().into()
+}
+
+/// Runs `forebay` without a server.
+async fn run(arguments: &[&str]) -> Ran {
+    run_with(forebay(arguments), Vec::new()).await
+}
+
+/// A node of its own for one test.
+struct Server {
+    node: Node,
+    _folder: TempDir,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let folder = tempfile::Builder::new().prefix("forebay-cli-").tempdir().unwrap();
+        let data = folder.path().join("data").display().to_string();
+        let arguments = ["dev", "--data-dir", &data, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        let node = Node::start(&arguments.map(str::to_owned), &folder.path().join("log")).await;
+        Self { node, _folder: folder }
+    }
+}
