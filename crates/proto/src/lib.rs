@@ -1,9 +1,11 @@
 //! The gRPC interface of Forebay, generated from `proto/`. `docs/PROTOCOL.md` says what each call means.
+//!
+//! The generated code is committed; `cargo xtask codegen` writes it after `proto/` changed.
 
 #[expect(missing_docs, reason = "generated; the comments of the protobuf file are what there is")]
 #[allow(clippy::all, reason = "generated")]
 mod generated {
-    tonic::include_proto!("forebay.v1");
+    include!("generated/forebay.v1.rs");
 }
 
 /// The package `forebay.v1`.
@@ -12,7 +14,7 @@ pub mod v1 {
 }
 
 /// The compiled protobuf files, imports included, for gRPC reflection.
-pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forebay_descriptor.bin"));
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");
 
 /// The full name of the service, as health checks ask for it.
 pub const SERVICE: &str = "forebay.v1.QueueService";

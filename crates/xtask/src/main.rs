@@ -1,6 +1,7 @@
-//! Development tasks: `cargo xtask test`, `soak`, `mutants`, `servers`, `tidy`.
+//! Development tasks: `cargo xtask test`, `soak`, `mutants`, `servers`, `tidy`, `codegen`.
 
 mod cargo;
+mod codegen;
 mod count;
 mod mutants;
 mod servers;
@@ -27,6 +28,8 @@ enum Task {
     Servers,
     /// Checks the rules of the tree that no compiler knows: lengths, comments, who may import whom.
     Tidy,
+    /// Generates the code of the gRPC interface anew, after `proto/` changed. It is committed.
+    Codegen,
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Servers => servers::start().map(|_| true),
         Task::Tidy => tidy::run(&cargo::workspace()),
+        Task::Codegen => codegen::run(),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

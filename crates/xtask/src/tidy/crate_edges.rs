@@ -17,6 +17,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("forebay-client", &["forebay-types", "forebay-proto"]),
     ("forebay", &["forebay-types", "forebay-node", "forebay-client"]),
     // Not in the binary.
+    ("forebay-codegen", &[]),
     ("forebay-servers", &[]),
     ("forebay-testkit", &["forebay-types", "forebay-store", "forebay-engine", "forebay-servers"]),
     (
