@@ -30,7 +30,26 @@ impl Client {
     /// refer to this very call.
     pub async fn enqueue(&self, items: Vec<NewItem>) -> Result<Vec<Result<Enqueued, Error>>, Error> {
         let plain = items.iter().all(|item| item.dedupe_key.is_none() && item.shard.is_none());
-        let mut identity = if plain { Identity::random(&self.rng) } else { Identity::PerItem };
+        let identity = if plain { Identity::random(&self.rng) } else { Identity::PerItem };
+        self.enqueue_with(identity, items).await
+    }
+
+    /// The same with a request id of the caller's, so that the whole call may be repeated later, also by
+    /// another process: within the dedupe window the server answers the first call's results. The items must
+    /// be the same, and have neither dedupe keys nor shards.
+    pub async fn enqueue_once(
+        &self,
+        request_id: impl Into<String>,
+        items: Vec<NewItem>,
+    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
+        self.enqueue_with(Identity::Given(request_id.into()), items).await
+    }
+
+    async fn enqueue_with(
+        &self,
+        mut identity: Identity,
+        items: Vec<NewItem>,
+    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
         let items: Vec<_> = items.into_iter().map(NewItem::into_proto).collect();
         let mut attempts = self.attempts(Duration::ZERO);
         let mut results = MemberResults::new(items.len());
@@ -97,6 +116,8 @@ impl Client {
 enum Identity {
     /// A random request id. It identifies the call as a whole.
     RequestId(String),
+    /// The caller's own request id. What it answers for a member is final: a new call would need another id.
+    Given(String),
     /// The items' dedupe keys. An item without one has no identity.
     PerItem,
 }
@@ -108,14 +129,14 @@ impl Identity {
 
     fn request_id(&self) -> String {
         match self {
-            Self::RequestId(id) => id.clone(),
+            Self::RequestId(id) | Self::Given(id) => id.clone(),
             Self::PerItem => String::new(),
         }
     }
 
     /// The call is stored and retried as a whole.
     fn is_whole(&self) -> bool {
-        matches!(self, Self::RequestId(_))
+        matches!(self, Self::RequestId(_) | Self::Given(_))
     }
 
     fn may_retry(&self, item: &v1::EnqueueItem, after: &Error) -> bool {
@@ -132,9 +153,11 @@ impl Identity {
         results: &mut MemberResults<Enqueued>,
     ) -> Vec<(usize, Member<Enqueued>)> {
         let repeat_all = unknown && self.is_whole();
+        let is_final = matches!(self, Self::Given(_)) && !unknown;
         let mut retried = Vec::new();
         for (at, answer) in answers {
             match answer {
+                Err(error) if is_final => results.fail(at, error),
                 Err(error) if error.is_transient() && self.may_retry(&items[at], &error) => {
                     results.attempt_failed(at, &error);
                     retried.push((at, Err(error)));
@@ -211,6 +234,24 @@ mod tests {
         assert_eq!(calls[0], calls[1]);
         assert_eq!(calls[2].items.len(), 1);
         assert_ne!(calls[2].request_id, calls[1].request_id);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_with_the_callers_id_keeps_it() {
+        let (fake, client) = Fake::start().await;
+        let refused = v1::EnqueueResult {
+            error: Some(refusal(Code::ResourceExhausted, "OVERLOADED", Some(1))),
+            ..Default::default()
+        };
+        fake.enqueue.fail(Code::Unavailable, None, 1);
+        fake.enqueue.answer(v1::EnqueueResponse { results: vec![stored("1-1"), refused] });
+        let items = vec![NewItem::new("a", "1"), NewItem::new("a", "2")];
+        let results = client.enqueue_once("import-7", items).await.unwrap();
+        assert!(results[0].is_ok());
+        assert_eq!(results[1].as_ref().unwrap_err().code(), Code::ResourceExhausted);
+        let calls = fake.enqueue.calls();
+        assert_eq!(calls.len(), 2);
+        assert!(calls.iter().all(|call| call.request_id == "import-7" && call.items.len() == 2));
     }
 
     #[tokio::test(start_paused = true)]
