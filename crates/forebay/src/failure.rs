@@ -5,13 +5,17 @@ use std::{fmt::Display, process::ExitCode};
 use forebay_client::Error;
 use forebay_node::config::ConfigError;
 
-/// In which way a verb failed, as exit status. 0 is done, and 130 is interrupted.
+/// In which way a verb failed, as exit status. 0 is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It was refused or failed.
     Failed = 1,
     /// It was used wrongly. The parser of the arguments exits with this status too.
     Usage = 2,
+    /// No item came in the time that it was told to wait.
+    Empty = 3,
+    /// Some of it was done.
+    Partly = 5,
     /// The server is out of reach or refuses for now: worth repeating.
     Unavailable = 6,
 }
@@ -45,6 +49,25 @@ impl Failure {
     /// An error's own text, which may have several lines.
     pub fn from_display(error: impl Display) -> Self {
         Self::from_all(error.to_string().lines())
+    }
+
+    /// The same with another exit status.
+    pub fn with(self, status: Status) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The same with more before its first line.
+    pub fn begin(mut self, text: &str) -> Self {
+        if let Some(line) = self.lines.first_mut() {
+            line.insert_str(0, text);
+        }
+        self
+    }
+
+    /// The same with the lines of another one after it.
+    pub fn and(mut self, other: Self) -> Self {
+        self.lines.extend(other.lines);
+        self
     }
 
     /// The same with more in its last line.

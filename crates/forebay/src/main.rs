@@ -1,8 +1,10 @@
 //! The `forebay` program: a node, the maintenance of its shards, and a command-line client.
 
 mod failure;
+mod http_get;
 mod log;
 mod output;
+mod parse;
 mod verbs;
 
 use std::process::ExitCode;
@@ -10,15 +12,31 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use failure::Failure;
-use verbs::{ack, check_config, dequeue, dev, enqueue, migrate, nack, serve, topics};
+use verbs::{ack, check_config, dequeue, dev, enqueue, extend, migrate, nack, serve, topics};
 
 /// The system's allocator took a fifth of a busy node's CPU time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Shown by `forebay --help`.
+const EXAMPLES: &str = "\
+Examples:
+  forebay dev
+  forebay enqueue --topic mail --priority 5 'hello'
+  forebay dequeue --topic mail --wait 5s --ack
+
+Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no item came in time, 5 partly done,
+6 the server is out of reach or refuses for now.";
+
 /// A persistent priority queue on sharded MySQL.
 #[derive(Parser)]
-#[command(version, about, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    version,
+    about,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = EXAMPLES
+)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -42,6 +60,8 @@ enum Verb {
     Ack(ack::Ack),
     /// Return items to their topics, or send them to the dead letters
     Nack(nack::Nack),
+    /// Extend leases, for work that takes longer
+    Extend(extend::Extend),
     /// List the active topics, most urgent first
     Topics(topics::Topics),
 }
@@ -63,6 +83,7 @@ fn main() -> ExitCode {
             Verb::Dequeue(verb) => verb.run().await,
             Verb::Ack(verb) => verb.run().await,
             Verb::Nack(verb) => verb.run().await,
+            Verb::Extend(verb) => verb.run().await,
             Verb::Topics(verb) => verb.run().await,
         }
     });
@@ -71,5 +92,42 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.print(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// The words of a line of a shell, with quotes but without escapes; up to a pipe or a redirection.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for (index, part) in line.split('\'').enumerate() {
+            match index % 2 {
+                0 => words.extend(part.split_whitespace().map(str::to_owned)),
+                _ => words.push(part.to_owned()),
+            }
+        }
+        words.into_iter().take_while(|word| word != "|" && word != ">").collect()
+    }
+
+    #[test]
+    fn every_help_has_examples_that_are_right() {
+        let program = Arguments::command();
+        program.clone().debug_assert();
+        for command in std::iter::once(&program).chain(program.get_subcommands()) {
+            let name = command.get_name();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let lines: Vec<_> = help.lines().filter(|line| line.starts_with("  ")).collect();
+            assert!(help.starts_with("Examples:\n") && !lines.is_empty(), "{name} has no examples");
+            for line in lines {
+                let line = line.rsplit_once(" | ").map_or(line, |(_, line)| line);
+                let words = words(line);
+                assert!(words[0] == "forebay" && (name == "forebay" || words[1] == name), "{line}");
+                assert!(Arguments::try_parse_from(&words).is_ok(), "{line}");
+            }
+        }
     }
 }

@@ -56,12 +56,9 @@ pub fn cell(bytes: &[u8]) -> String {
     }
 }
 
-/// Bytes in JSON: text under `name`, or base64 under `name_base64`.
-pub fn put_bytes(object: &mut serde_json::Map<String, Value>, name: &str, bytes: &[u8]) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => object.insert(name.to_owned(), text.into()),
-        Err(_) => object.insert(format!("{name}_base64"), STANDARD.encode(bytes).into()),
-    };
+/// Bytes in JSON, as protobuf's JSON has them.
+pub fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
 /// A time in the format of RFC 3339.
@@ -90,10 +87,6 @@ mod tests {
         assert_eq!(cell(b"hello"), "hello");
         assert_eq!(cell("ä\n\x1b[2J".as_bytes()), "ä\\n\\u{1b}[2J");
         assert_eq!(cell(&[0xff, 0]), "base64:/wA=");
-        let mut object = serde_json::Map::new();
-        put_bytes(&mut object, "payload", b"a\n");
-        put_bytes(&mut object, "metadata", &[0xff, 0]);
-        assert_eq!(Value::Object(object), json!({ "payload": "a\n", "metadata_base64": "/wA=" }));
     }
 
     #[test]

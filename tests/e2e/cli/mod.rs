@@ -1,13 +1,20 @@
 //! The command line, as processes: what they print, and their exit status.
 
 mod address;
+mod dequeue;
+mod enqueue;
+mod process;
+mod settle;
+mod topics;
 
 use std::{
     io::Write as _,
     process::{Command, Output, Stdio},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use forebay_testkit::program;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::node::Node;
@@ -26,6 +33,12 @@ impl Ran {
     fn done(self) -> String {
         assert_eq!(self.status, 0, "{}", self.stderr);
         self.stdout
+    }
+
+    /// Stdout as JSON.
+    #[track_caller]
+    fn json(self) -> Value {
+        serde_json::from_str(&self.done()).expect("JSON")
     }
 
     /// Stderr, of a run that ended with this status.
@@ -85,4 +98,21 @@ impl Server {
         let node = Node::start(&arguments.map(str::to_owned), &folder.path().join("log")).await;
         Self { node, _folder: folder }
     }
+
+    /// Runs a verb of a client.
+    async fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with(arguments, Vec::new()).await
+    }
+
+    /// The same with this on its stdin.
+    async fn run_with(&self, arguments: &[&str], stdin: impl Into<Vec<u8>>) -> Ran {
+        let mut command = forebay(arguments);
+        command.env("FOREBAY_ADDR", &self.node.grpc);
+        run_with(command, stdin.into()).await
+    }
+}
+
+/// Bytes as JSON output has them.
+fn bytes(value: &Value) -> Vec<u8> {
+    STANDARD.decode(value.as_str().expect("a text")).expect("base64")
 }

@@ -2,15 +2,25 @@
 
 use clap::Args;
 
-use super::{connection::Connection, settled};
+use super::{
+    connection::{Connection, Format},
+    settled,
+};
 use crate::failure::Failure;
 
 /// The flags.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay ack RECEIPT
+  forebay ack RECEIPT RECEIPT --output json")]
 pub struct Ack {
-    /// Server, namespace and output format.
+    /// Server and namespace.
     #[command(flatten)]
     connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    format: Format,
     /// Receipts of the deliveries
     #[arg(required = true, value_name = "RECEIPT")]
     receipts: Vec<String>,
@@ -20,6 +30,6 @@ impl Ack {
     /// Acknowledges the deliveries.
     pub async fn run(self) -> Result<(), Failure> {
         let results = self.connection.client().await?.ack(self.receipts.clone()).await?;
-        settled::print(self.connection.output, &self.receipts, results)
+        settled::print(self.format.output, &self.receipts, results)
     }
 }

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 
 /// The flags.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay check-config --config forebay.toml")]
 pub struct CheckConfig {
     /// The configuration file
     #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]

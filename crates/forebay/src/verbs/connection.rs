@@ -1,4 +1,4 @@
-//! The flags that every client verb takes.
+//! The flags that client verbs share.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// What to do about a server that is not there.
 const NOBODY: &str = "; start one (try `forebay dev`), or name another with --addr or FOREBAY_ADDR";
 
-/// The server, the namespace and the output format.
+/// The server and the namespace.
 #[derive(Args)]
 pub struct Connection {
     /// The server's gRPC address, as host:port or http://host:port
@@ -22,7 +22,12 @@ pub struct Connection {
     addr: String,
     /// The namespace of the call
     #[arg(long, env = "FOREBAY_NAMESPACE", default_value = "default", value_name = "NAME")]
-    namespace: String,
+    pub namespace: String,
+}
+
+/// The output format.
+#[derive(Args)]
+pub struct Format {
     /// How results are printed
     #[arg(long, value_enum, default_value = "table")]
     pub output: Output,
@@ -31,15 +36,24 @@ pub struct Connection {
 impl Connection {
     /// A client of a server that is there.
     pub async fn client(&self) -> Result<Client, Failure> {
-        let config = ClientConfig::new(&self.addr).namespace(&self.namespace).call_timeout(CALL_TIMEOUT);
-        let config = ClientConfig { connect_timeout: CONNECT_TIMEOUT, ..config };
-        let client = Client::connect(config)
-            .map_err(|error| Failure::usage(format!("--addr: {}", error.message())))?;
+        let client = self.unchecked()?;
         // A call alone would be retried until its timeout, because a server may come back.
         match client.check_server().await {
             Ok(()) => Ok(client),
             Err(error) if error.is_disconnected() => Err(Failure::from(error).hint(NOBODY)),
             Err(error) => Err(error.into()),
         }
+    }
+    /// The server's host.
+    pub fn host(&self) -> Result<&str, Failure> {
+        self.unchecked()?;
+        let rest = self.addr.split_once("://").map_or(self.addr.as_str(), |(_, rest)| rest);
+        Ok(rest.rsplit_once(':').map_or(rest, |(host, _)| host))
+    }
+
+    fn unchecked(&self) -> Result<Client, Failure> {
+        let config = ClientConfig::new(&self.addr).namespace(&self.namespace).call_timeout(CALL_TIMEOUT);
+        let config = ClientConfig { connect_timeout: CONNECT_TIMEOUT, ..config };
+        Client::connect(config).map_err(|error| Failure::usage(format!("--addr: {}", error.message())))
     }
 }

@@ -1,36 +1,63 @@
 //! `forebay dequeue`
 
-use std::time::Duration;
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
 
 use clap::Args;
-use forebay_client::{Client, DequeueCall, Dequeued, Error};
-use serde_json::{Map, Value, json};
+use forebay_client::{Client, Demand, DequeueCall, Dequeued, Error};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{connection::Connection, settled};
 use crate::{
-    failure::Failure,
-    output::{self, Output},
+    failure::{Failure, Status},
+    output,
 };
 
 /// The longest long poll of one call.
 const POLL_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How items are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// Columns for people.
+    Table,
+    /// One JSON document. Payloads and metadata are base64, as in gRPC's JSON.
+    Json,
+    /// The payloads as they are. If more than one item may come, each ends with a newline. Receipts go to
+    /// stderr.
+    Raw,
+}
+
 /// The flags.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay dequeue --topic mail --max 10 --wait 5s --ack
+  forebay dequeue --topic urgent --topic mail --lease 5m
+  forebay dequeue --topic mail --ack --output raw > letter.txt
+  forebay dequeue --topic mail --output json")]
 pub struct Dequeue {
-    /// Server, namespace and output format.
+    /// Server and namespace.
     #[command(flatten)]
     connection: Connection,
-    /// The topic to dequeue from
-    #[arg(long)]
-    topic: String,
-    /// The most items to dequeue
+    /// How items are printed
+    #[arg(long, value_enum, default_value = "table")]
+    output: Output,
+    /// The topic to dequeue from; may be given several times
+    #[arg(long = "topic", required = true, value_name = "TOPIC")]
+    topics: Vec<String>,
+    /// The most items to dequeue of each topic; together at most 1000
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max: u32,
     /// How long to wait for an item if none is ready, as in 10s
     #[arg(long, value_parser = humantime::parse_duration, default_value = "0s")]
     wait: Duration,
+    /// How long the items are leased, as in 5m [default: each item's own lease]
+    #[arg(long, value_parser = humantime::parse_duration)]
+    lease: Option<Duration>,
     /// Acknowledge the items after they are printed
     #[arg(long)]
     ack: bool,
@@ -42,6 +69,12 @@ impl Dequeue {
         let client = self.connection.client().await?;
         let items = self.take(&client).await?;
         self.print(&items)?;
+        if items.is_empty() {
+            return match self.wait.is_zero() {
+                true => Ok(()),
+                false => Err(Failure::new("no item came in time").with(Status::Empty)),
+            };
+        }
         if !self.ack {
             return Ok(());
         }
@@ -57,30 +90,62 @@ impl Dequeue {
     /// Dequeues, with several long polls if the wait is longer than one.
     async fn take(&self, client: &Client) -> Result<Vec<Dequeued>, Error> {
         let end = Instant::now() + self.wait;
+        let demand = |topic: &String| Demand { topic: topic.clone(), max_items: self.max };
         loop {
-            let wait = end.saturating_duration_since(Instant::now()).min(POLL_TIMEOUT);
-            let items = client.dequeue(DequeueCall::topic(&self.topic, self.max).wait(wait)).await?;
+            let call = DequeueCall {
+                demands: self.topics.iter().map(demand).collect(),
+                wait: end.saturating_duration_since(Instant::now()).min(POLL_TIMEOUT),
+                lease: self.lease,
+                consumer: String::new(),
+                max_bytes: 0,
+            };
+            let items = client.dequeue(call).await?;
             if !items.is_empty() || Instant::now() >= end {
                 return Ok(items);
             }
         }
     }
 
-    fn print(&self, items: &[Dequeued]) -> std::io::Result<()> {
-        match self.connection.output {
+    fn print(&self, items: &[Dequeued]) -> io::Result<()> {
+        match self.output {
             Output::Json => {
                 let items: Vec<Value> = items.iter().map(to_json).collect();
                 output::json(&json!({ "items": items }))
             }
+            Output::Raw => self.print_raw(items),
             Output::Table if items.is_empty() => {
-                eprintln!("no item is ready");
+                // With a wait, the failure says so.
+                if self.wait.is_zero() {
+                    eprintln!("no item is ready");
+                }
                 Ok(())
             }
-            Output::Table => {
+            Output::Table if self.topics.len() == 1 => {
                 let rows: Vec<_> = items.iter().map(to_row).collect();
                 output::table(["ITEM", "PRIORITY", "ATTEMPT", "RECEIPT", "PAYLOAD"], &rows)
             }
+            Output::Table => {
+                let with_topic = |item: &Dequeued| {
+                    let [id, priority, attempt, receipt, payload] = to_row(item);
+                    [id, item.topic.clone(), priority, attempt, receipt, payload]
+                };
+                let rows: Vec<_> = items.iter().map(with_topic).collect();
+                output::table(["ITEM", "TOPIC", "PRIORITY", "ATTEMPT", "RECEIPT", "PAYLOAD"], &rows)
+            }
         }
+    }
+
+    fn print_raw(&self, items: &[Dequeued]) -> io::Result<()> {
+        let end: &[u8] = if self.max > 1 || self.topics.len() > 1 { b"\n" } else { b"" };
+        let mut out = io::stdout().lock();
+        for item in items {
+            out.write_all(&item.payload)?;
+            out.write_all(end)?;
+            if !self.ack && !item.receipt.is_empty() {
+                eprintln!("receipt {}", item.receipt);
+            }
+        }
+        out.flush()
     }
 }
 
@@ -95,18 +160,17 @@ fn to_row(item: &Dequeued) -> [String; 5] {
 }
 
 fn to_json(item: &Dequeued) -> Value {
-    let mut object = Map::new();
-    let mut put = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
-    put("item_id", item.item_id.as_str().into());
-    put("receipt", item.receipt.as_str().into());
-    put("topic", item.topic.as_str().into());
-    put("priority", item.priority.into());
-    put("attempt", item.attempt.into());
-    put("headers", json!(item.headers));
-    put("enqueued_at", output::time(item.enqueued_at).into());
-    put("lease_expires_at", item.lease_expires_at.map(output::time).into());
-    put("expires_at", item.expires_at.map(output::time).into());
-    output::put_bytes(&mut object, "payload", &item.payload);
-    output::put_bytes(&mut object, "metadata", &item.metadata);
-    Value::Object(object)
+    json!({
+        "item_id": item.item_id,
+        "receipt": item.receipt,
+        "topic": item.topic,
+        "priority": item.priority,
+        "attempt": item.attempt,
+        "headers": item.headers,
+        "enqueued_at": output::time(item.enqueued_at),
+        "lease_expires_at": item.lease_expires_at.map(output::time),
+        "expires_at": item.expires_at.map(output::time),
+        "payload": output::base64(&item.payload),
+        "metadata": output::base64(&item.metadata),
+    })
 }

@@ -13,6 +13,11 @@ use crate::{failure::Failure, log};
 
 /// The flags.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay dev
+  forebay dev --demo --data-dir /tmp/queue
+  forebay dev --shards 4 --grpc 0.0.0.0:7420 --http 0.0.0.0:7421")]
 pub struct Dev {
     /// The folder of the shards; created if missing
     #[arg(long, default_value = "./forebay-data", value_name = "FOLDER")]

@@ -9,6 +9,9 @@ use crate::{failure::Failure, log};
 
 /// The flags.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay migrate --config forebay.toml")]
 pub struct Migrate {
     /// The configuration file
     #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]

@@ -5,6 +5,7 @@ pub mod check_config;
 pub mod dequeue;
 pub mod dev;
 pub mod enqueue;
+pub mod extend;
 pub mod migrate;
 pub mod nack;
 pub mod serve;

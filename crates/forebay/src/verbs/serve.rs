@@ -10,6 +10,10 @@ use crate::{failure::Failure, log};
 
 /// The flags.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay serve --config forebay.toml
+  forebay serve --config forebay.toml --grpc 0.0.0.0:7420 --advertise queue1:7420")]
 pub struct Serve {
     /// The configuration file
     #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]

@@ -1,29 +1,38 @@
 //! `forebay enqueue`
 
-use std::{io::Read as _, path::PathBuf, time::Duration};
+mod batches;
+mod report;
+mod stdin;
 
-use bytes::Bytes;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
 use clap::Args;
-use forebay_client::{Enqueued, Error, NewItem};
-use serde_json::{Value, json};
+use forebay_client::{DeliveryPolicy, NewItem, Schedule, Timestamp};
 
-use super::connection::Connection;
-use crate::{
-    failure::Failure,
-    output::{self, Output},
-};
+use super::connection::{Connection, Format};
+use crate::{failure::Failure, parse};
+use batches::{Batches, CallLimit};
+use report::Report;
 
-/// Items of one call.
-const CALL_ITEMS_MAX: usize = 1_000;
-/// Payload bytes of one call, below the limit of 4 MiB for a whole request.
-const CALL_BYTES_MAX: usize = 3 << 20;
+/// Bytes of an item's other fields, with room to spare.
+const ITEM_BYTES: usize = 128;
 
 /// The flags.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay enqueue --topic mail --priority 5 'hello'
+  forebay enqueue --topic mail --delay 10m --ttl 1h --header kind=reminder --file letter.txt
+  forebay enqueue --topic mail --dedupe-key order-17 'thanks'
+  forebay enqueue --topic mail --lines --request-id import-7 --file letters.txt
+  printf 'one\\ntwo\\n' | forebay enqueue --topic mail --lines")]
 pub struct Enqueue {
-    /// Server, namespace and output format.
+    /// Server and namespace.
     #[command(flatten)]
     connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    format: Format,
     /// The topic to enqueue to
     #[arg(long)]
     topic: String,
@@ -31,14 +40,42 @@ pub struct Enqueue {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
     /// Deliver the item only after this time, as in 5s or 2h
-    #[arg(long, value_parser = humantime::parse_duration)]
+    #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "deliver_after")]
     delay: Option<Duration>,
+    /// Deliver the item only after this point in time, as in 2030-01-31T12:00:00Z
+    #[arg(long, value_parser = parse::time, value_name = "TIME")]
+    deliver_after: Option<Timestamp>,
     /// Remove the item after this time, as in 1h [default: never]
     #[arg(long, value_parser = humantime::parse_duration)]
     ttl: Option<Duration>,
+    /// How long a consumer may work on the item, as in 5m [default: 30s]
+    #[arg(long, value_parser = humantime::parse_duration)]
+    lease: Option<Duration>,
+    /// Failed deliveries after which the item becomes a dead letter [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_attempts: Option<u32>,
+    /// Remove the item before it is delivered, so that it is delivered once or never and needs no ack
+    #[arg(long)]
+    at_most_once: bool,
+    /// A header of the item; may be given several times
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse::pair)]
+    headers: Vec<(String, String)>,
+    /// More content beside the payload; a nack may replace it
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    metadata: String,
     /// Do not store the item if one with this key was enqueued before, within the dedupe window
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["request_id", "shard", "lines"])]
     dedupe_key: Option<String>,
+    /// Store nothing if these items were enqueued before with this id, within the dedupe window; prints the
+    /// first run's results
+    #[arg(long, value_name = "ID", conflicts_with = "shard")]
+    request_id: Option<String>,
+    /// Store the item on exactly this shard
+    #[arg(long, value_name = "N")]
+    shard: Option<u32>,
+    /// Enqueue each line of the file or of stdin as an item of its own
+    #[arg(long, conflicts_with_all = ["payload", "count"])]
+    lines: bool,
     /// How many copies to enqueue
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
@@ -52,81 +89,78 @@ pub struct Enqueue {
 impl Enqueue {
     /// Stores the items and prints their ids.
     pub async fn run(self) -> Result<(), Failure> {
-        let item = NewItem {
-            priority: self.priority,
-            ttl: self.ttl,
-            dedupe_key: self.dedupe_key.clone(),
-            ..NewItem::new(&self.topic, self.payload()?)
-        };
-        let item = match self.delay {
-            Some(delay) => item.delay(delay),
-            None => item,
-        };
+        let item = self.item()?;
         let client = self.connection.client().await?;
-        let batch = CALL_ITEMS_MAX.min(CALL_BYTES_MAX / item.payload.len().max(1)).max(1);
-        let (mut results, mut left) = (Vec::new(), self.count as usize);
-        let mut failed = None;
-        while left > 0 && failed.is_none() {
-            let size = left.min(batch);
-            match client.enqueue(vec![item.clone(); size]).await {
-                Ok(answers) => results.extend(answers),
-                Err(error) => failed = Some(error),
-            }
-            left -= size;
-        }
-        // Items that were stored before a call failed are printed too.
-        self.print(&results)?;
-        match failed.or_else(|| results.into_iter().find_map(Result::err)) {
-            Some(error) => Err(error.into()),
-            None => Ok(()),
-        }
-    }
-
-    fn payload(&self) -> Result<Bytes, Failure> {
-        if let Some(text) = &self.payload {
-            return Ok(text.clone().into());
-        }
-        let mut bytes = Vec::new();
-        match &self.file {
-            Some(path) => {
-                let unreadable = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
-                bytes = std::fs::read(path).map_err(unreadable)?;
-            }
-            None => drop(std::io::stdin().lock().read_to_end(&mut bytes)?),
-        }
-        Ok(bytes.into())
-    }
-
-    fn print(&self, results: &[Result<Enqueued, Error>]) -> std::io::Result<()> {
-        if results.is_empty() {
-            return Ok(());
-        }
-        match self.connection.output {
-            Output::Json => {
-                let results: Vec<Value> = results.iter().map(to_json).collect();
-                output::json(&json!({ "results": results }))
-            }
-            Output::Table => {
-                let rows: Vec<_> = results.iter().map(to_row).collect();
-                output::table(["ITEM", "OUTCOME"], &rows)
+        let mut batches = self.batches(&item)?;
+        let mut report = Report::new(self.format.output, self.lines);
+        for call in 1_u64.. {
+            let payloads = match batches.next().await {
+                Ok(Some(payloads)) => payloads,
+                Ok(None) => break,
+                Err(failure) => {
+                    report.stop(failure);
+                    break;
+                }
+            };
+            let count = payloads.len();
+            let items = payloads.into_iter().map(|payload| NewItem { payload, ..item.clone() }).collect();
+            let answers = match self.request_id(call) {
+                Some(id) => client.enqueue_once(id, items).await,
+                None => client.enqueue(items).await,
+            };
+            match answers {
+                Ok(answers) => report.add(&answers)?,
+                Err(error) => {
+                    report.fail_call(count, &error);
+                    break;
+                }
             }
         }
+        report.finish()
     }
-}
 
-fn to_json(result: &Result<Enqueued, Error>) -> Value {
-    match result {
-        Ok(stored) => json!({ "item_id": stored.item_id, "duplicate": stored.duplicate }),
-        Err(error) => json!({ "error": output::refusal(error) }),
-    }
-}
-
-fn to_row(result: &Result<Enqueued, Error>) -> [String; 2] {
-    match result {
-        Ok(stored) => {
-            let outcome = if stored.duplicate { "duplicate" } else { "stored" };
-            [stored.item_id.clone(), outcome.to_owned()]
+    /// An item without its payload.
+    fn item(&self) -> Result<NewItem, Failure> {
+        let mut headers = BTreeMap::new();
+        for (name, value) in &self.headers {
+            if headers.insert(name.clone(), value.clone()).is_some() {
+                return Err(Failure::usage(format!("--header: {name:?} is given twice")));
+            }
         }
-        Err(error) => ["-".to_owned(), output::cell(error.to_string().as_bytes())],
+        let at = self.deliver_after.map_or(Schedule::Now, Schedule::At);
+        Ok(NewItem {
+            priority: self.priority,
+            metadata: self.metadata.clone().into(),
+            headers,
+            schedule: self.delay.map_or(at, Schedule::After),
+            lease: self.lease,
+            ttl: self.ttl,
+            policy: if self.at_most_once { DeliveryPolicy::AtMostOnce } else { DeliveryPolicy::AtLeastOnce },
+            max_attempts: self.max_attempts.unwrap_or_default(),
+            dedupe_key: self.dedupe_key.clone(),
+            shard: self.shard,
+            ..NewItem::new(&self.topic, "")
+        })
+    }
+
+    fn batches(&self, item: &NewItem) -> Result<Batches, Failure> {
+        let headers = item.headers.iter().map(|(name, value)| name.len() + value.len() + 8);
+        let key = item.dedupe_key.as_ref().map_or(0, String::len);
+        let bytes = ITEM_BYTES + item.topic.len() + item.metadata.len() + key + headers.sum::<usize>();
+        let limit = CallLimit::new(bytes);
+        if self.lines {
+            return Batches::lines(self.file.clone(), limit, self.request_id.is_some());
+        }
+        let payload = match &self.payload {
+            Some(text) => text.clone().into_bytes(),
+            None => stdin::read(self.file.as_ref())?,
+        };
+        Ok(Batches::Copies { payload: payload.into(), left: self.count as usize, limit })
+    }
+
+    /// The request id of one of this run's calls. The first has the one that was given.
+    fn request_id(&self, call: u64) -> Option<String> {
+        let id = self.request_id.as_ref()?;
+        Some(if call == 1 { id.clone() } else { format!("{id}.{call}") })
     }
 }

@@ -1,0 +1,132 @@
+//! Prints what became of each item, as the answers come: there may be more than memory holds.
+
+use std::io::{self, Write as _};
+
+use forebay_client::{Enqueued, Error};
+use serde_json::{Value, json};
+
+use crate::{
+    failure::{Failure, Status},
+    output::{self, Output},
+};
+
+/// The answer to one item.
+type Answer = Result<Enqueued, Error>;
+
+/// Prints answers and keeps what the exit status depends on.
+pub struct Report {
+    /// The format.
+    output: Output,
+    /// Whether items are lines, which have numbers.
+    lines: bool,
+    /// Items that were answered.
+    answered: u64,
+    /// Items that were refused.
+    refused: u64,
+    /// What is said at the end: the first refusal, or why there were no more answers.
+    failure: Option<Failure>,
+}
+
+impl Report {
+    /// Of no item yet.
+    pub fn new(output: Output, lines: bool) -> Self {
+        Self { output, lines, answered: 0, refused: 0, failure: None }
+    }
+
+    /// Prints the answers to the next items.
+    pub fn add(&mut self, answers: &[Answer]) -> io::Result<()> {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        for answer in answers {
+            match self.output {
+                Output::Json => {
+                    let start = if self.answered == 0 { "{\n  \"results\": [\n    " } else { ",\n    " };
+                    write!(out, "{start}{}", self.to_json(answer))?;
+                }
+                Output::Table => {
+                    if self.answered == 0 {
+                        writeln!(out, "{}", self.row(["LINE", "ITEM", "OUTCOME"]))?;
+                    }
+                    let line = (self.answered + 1).to_string();
+                    let (item, outcome) = cells(answer);
+                    writeln!(out, "{}", self.row([&line, &item, &outcome]))?;
+                }
+            }
+            self.answered += 1;
+            if let Err(error) = answer {
+                self.refused += 1;
+                self.failure.get_or_insert_with(|| {
+                    let line = format!("line {}: ", self.answered);
+                    Failure::from(error.clone()).begin(if self.lines { &line } else { "" })
+                });
+            }
+        }
+        out.flush()
+    }
+
+    /// A call of so many items failed as a whole, so it was the last one.
+    pub fn fail_call(&mut self, items: usize, error: &Error) {
+        let (first, last) = (self.answered + 1, self.answered + items as u64);
+        let mut failure = Failure::from(error.clone());
+        if self.lines {
+            failure = failure.begin(&match items {
+                1 => format!("line {first}: "),
+                _ => format!("lines {first} to {last}: "),
+            });
+        }
+        self.stop(failure.hint(if error.maybe_done() { "; they may have been stored" } else { "" }));
+    }
+
+    /// There is nothing more to enqueue because of this.
+    pub fn stop(&mut self, failure: Failure) {
+        // What came first is said first.
+        self.failure = Some(match self.failure.take() {
+            Some(first) => first.and(failure),
+            None => failure,
+        });
+    }
+
+    /// Ends the printing. Fails if an item was not stored.
+    pub fn finish(self) -> Result<(), Failure> {
+        if self.output == Output::Json {
+            let mut out = io::stdout().lock();
+            writeln!(out, "{}", if self.answered == 0 { "{\n  \"results\": []\n}" } else { "\n  ]\n}" })?;
+        }
+        let Some(failure) = self.failure else { return Ok(()) };
+        let others = self.refused.saturating_sub(1);
+        let failure = match others {
+            0 => failure,
+            _ => failure.and(Failure::new(format!("{} items in all were refused", self.refused))),
+        };
+        Err(if self.answered > self.refused { failure.with(Status::Partly) } else { failure })
+    }
+
+    /// Columns in a row. The widths are fixed, because later rows are not known yet.
+    fn row(&self, [line, item, outcome]: [&str; 3]) -> String {
+        if self.lines {
+            format!("{line:<8}  {item:<14}  {outcome}")
+        } else {
+            format!("{item:<14}  {outcome}")
+        }
+    }
+
+    fn to_json(&self, answer: &Answer) -> Value {
+        let mut value = match answer {
+            Ok(stored) => json!({ "item_id": stored.item_id, "duplicate": stored.duplicate }),
+            Err(error) => json!({ "error": output::refusal(error) }),
+        };
+        if self.lines {
+            value["line"] = (self.answered + 1).into();
+        }
+        value
+    }
+}
+
+fn cells(answer: &Answer) -> (String, String) {
+    match answer {
+        Ok(stored) => {
+            let outcome = if stored.duplicate { "duplicate" } else { "stored" };
+            (stored.item_id.clone(), outcome.to_owned())
+        }
+        Err(error) => ("-".to_owned(), output::cell(error.to_string().as_bytes())),
+    }
+}
