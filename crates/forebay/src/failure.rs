@@ -18,6 +18,8 @@ pub enum Status {
     Partly = 5,
     /// The server is out of reach or refuses for now: worth repeating.
     Unavailable = 6,
+    /// Interrupted a second time, as a shell shows an end by SIGINT.
+    Interrupted = 130,
 }
 
 /// Why a verb failed, one message a line.

@@ -26,7 +26,7 @@ Examples:
   forebay dequeue --topic mail --wait 5s --ack
 
 Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no item came in time, 5 partly done,
-6 the server is out of reach or refuses for now.";
+6 the server is out of reach or refuses for now, 130 interrupted.";
 
 /// A persistent priority queue on sharded MySQL.
 #[derive(Parser)]

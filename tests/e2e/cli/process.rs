@@ -3,12 +3,15 @@
 use std::{
     fs::File,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    process::Stdio,
+    process::{Child, Stdio},
 };
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
 
-use super::{Server, forebay};
+use super::{Server, forebay, run};
 
 /// Both ends of a terminal of its own.
 fn terminal() -> (File, File) {
@@ -39,4 +42,38 @@ async fn somebody_at_a_terminal_is_told_what_is_read() {
     }
     // A pipe is not told.
     assert_eq!(server.run_with(&["enqueue", "--topic", "t"], "x").await.stderr, "");
+}
+
+/// Sends a signal to a process that runs.
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
+}
+
+#[tokio::test]
+async fn a_second_interrupt_ends_at_once() {
+    let folder = tempfile::Builder::new().prefix("forebay-cli-").tempdir().unwrap();
+    let config = folder.path().join("forebay.toml");
+    let database = folder.path().join("1.db");
+    // A node that takes 15 s to stop.
+    let node = "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\ndrain_ms = 15000\n";
+    let text = format!("{node}\n[[shard]]\nid = 1\nurl = \"sqlite://{}\"\n", database.display());
+    std::fs::write(&config, text).unwrap();
+    let config = config.display().to_string();
+    run(&["migrate", "--config", &config]).await.done();
+
+    let mut command = forebay(&["serve", "--config", &config]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("forebay ready"), "{ready}");
+    signal(&child, Signal::INT);
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let stopping = log.find(|line| line.as_ref().unwrap().contains("stopping"));
+    assert!(stopping.is_some());
+    let began = tokio::time::Instant::now();
+    signal(&child, Signal::INT);
+    let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(log.any(|line| line.unwrap().contains("interrupted")));
 }

@@ -1,34 +1,44 @@
 //! Runs a node from start to stop, for `dev` and `serve`.
 
-use std::io::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
 
 use forebay_node::{Node, config::Config, start, stop};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Status};
 
-/// The signals that stop a node.
-pub struct ShutdownSignals {
-    /// SIGTERM, from supervisors.
-    terminate: Signal,
-    /// SIGINT, from a terminal.
-    interrupt: Signal,
-}
+/// The signals that stop a node: SIGTERM, from supervisors, and SIGINT, from a terminal.
+pub struct ShutdownSignals(watch::Receiver<bool>);
 
 impl ShutdownSignals {
-    /// Listens from now on.
+    /// Listens from now on. Whatever takes long after the first signal, a Ctrl-C ends the process.
     pub fn listen() -> Result<Self, Failure> {
-        let terminate = signal(SignalKind::terminate())?;
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Self { terminate, interrupt })
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let (came, receiver) = watch::channel(false);
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if io::stderr().is_terminal() {
+                eprintln!("stopping; Ctrl-C ends at once");
+            }
+            came.send_replace(true);
+            interrupt.recv().await;
+            eprintln!("forebay: interrupted; the next owner resolves what was under way");
+            std::process::exit(Status::Interrupted as i32);
+        });
+        Ok(Self(receiver))
     }
 
-    /// Waits for one of them.
+    /// Waits for the first of them.
     pub async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
+        // The sender lives as long as the process.
+        let _ = self.0.wait_for(|came| *came).await;
     }
 }
 
@@ -69,8 +79,8 @@ pub async fn until_signal(_: &Node, signals: &mut ShutdownSignals) -> Result<(),
     Ok(())
 }
 
-fn print_ready_line(node: &Node) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn print_ready_line(node: &Node) -> io::Result<()> {
+    let mut out = io::stdout().lock();
     writeln!(out, "forebay ready grpc={} http={}", node.grpc(), node.http())?;
     out.flush()
 }
