@@ -31,7 +31,7 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no item came in time,
 /// A persistent priority queue on sharded MySQL.
 #[derive(Parser)]
 #[command(
-    version,
+    version = env!("FOREBAY_VERSION"),
     about,
     propagate_version = true,
     arg_required_else_help = true,

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use rustix::{
@@ -20,6 +20,16 @@ fn terminal() -> (File, File) {
     unlockpt(&controller).unwrap();
     let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
     (controller.into(), File::options().read(true).write(true).open(name).unwrap())
+}
+
+#[tokio::test]
+async fn the_version_names_the_commit() {
+    let version = run(&["--version"]).await.done();
+    let head = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().unwrap();
+    let commit = format!(" ({})", String::from_utf8(head.stdout).unwrap().trim());
+    // Built outside of git, a program names none.
+    let expected = if head.status.success() { commit.as_str() } else { "" };
+    assert_eq!(version, format!("forebay {}{expected}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[tokio::test]
