@@ -1,20 +1,15 @@
-//! Logs to stderr. `RUST_LOG` overrides the configuration.
+//! Logs to stderr.
 
 use std::io::IsTerminal as _;
 
-use forebay_node::config::{Config, LogFormat};
-use tracing_subscriber::EnvFilter;
+use forebay_node::config::{Config, LogFormat, log_filter};
 
 use crate::failure::Failure;
 
 /// Starts to log as configured.
 pub fn start(config: &Config) -> Result<(), Failure> {
-    let directives = std::env::var("RUST_LOG").unwrap_or_else(|_| config.log.clone());
-    let filter = EnvFilter::try_new(&directives).map_err(|error| {
-        Failure::new(format!(
-            "{directives:?} is not a valid log filter: {error} (set `node.log`, or RUST_LOG)"
-        ))
-    })?;
+    // The configuration was checked with the same function.
+    let filter = log_filter(&config.log).map_err(Failure::new)?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -78,7 +78,7 @@ fn main() -> ExitCode {
             Verb::Dev(verb) => verb.run().await,
             Verb::Serve(verb) => verb.run().await,
             Verb::Migrate(verb) => verb.run().await,
-            Verb::CheckConfig(verb) => verb.run(),
+            Verb::CheckConfig(verb) => verb.run().await,
             Verb::Enqueue(verb) => verb.run().await,
             Verb::Dequeue(verb) => verb.run().await,
             Verb::Ack(verb) => verb.run().await,

@@ -8,6 +8,7 @@ pub mod http;
 mod node;
 pub mod peers;
 mod readiness;
+pub mod shard_reports;
 pub mod shards;
 pub mod start;
 pub mod stop;

@@ -1,9 +1,6 @@
 //! The shards of the configuration, and the checks that one must pass before it is served.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use forebay_store::{
@@ -15,9 +12,6 @@ use futures_util::future::join_all;
 use rand::{Rng as _, rngs::StdRng};
 
 use crate::config::{Config, ShardConfig, ShardUrl};
-
-/// A shard that does not answer within this time is taken over later.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A shard with its number.
 pub type NumberedShard = (ShardId, Arc<dyn Shard>);
@@ -133,58 +127,16 @@ fn random_cluster() -> ClusterId {
 
 /// The cluster of the first shard that was asked.
 #[derive(Debug, Clone, Copy, Default)]
-struct KnownCluster(Option<(ShardId, ClusterId)>);
+pub(crate) struct KnownCluster(Option<(ShardId, ClusterId)>);
 
 impl KnownCluster {
     /// Fails if a shard is of another cluster than the first one.
-    fn join(&mut self, shard: ShardId, found: ClusterId) -> Result<(), UnfitShard> {
+    pub(crate) fn join(&mut self, shard: ShardId, found: ClusterId) -> Result<(), UnfitShard> {
         let (first, expected) = *self.0.get_or_insert((shard, found));
         if found == expected {
             return Ok(());
         }
         Err(UnfitShard::OtherCluster { shard, found, first, expected })
-    }
-}
-
-/// Checks every shard. An unfit one is an error; an unreachable one is only logged.
-pub async fn check(shards: &[NumberedShard], allow_not_durable: bool) -> Result<(), Vec<UnfitShard>> {
-    let mut known = KnownCluster::default();
-    let checks = shards.iter().map(|(_, shard)| tokio::time::timeout(CHECK_TIMEOUT, shard.check()));
-    let mut unfit = Vec::new();
-    for ((id, shard), checked) in shards.iter().zip(join_all(checks).await) {
-        let warn_unreachable = |error: String| {
-            let server = shard.server();
-            tracing::warn!(shard.id = id.0, server, error, "cannot reach shard {id} ({server}); retrying");
-        };
-        match checked {
-            Err(_) => warn_unreachable(format!("no answer within {CHECK_TIMEOUT:?}")),
-            Ok(Err(error)) if error.class == ErrorClass::Schema => {
-                unfit.push(UnfitShard::Schema { shard: *id, error });
-            }
-            Ok(Err(error)) => warn_unreachable(error.to_string()),
-            Ok(Ok(settings)) => {
-                unfit.extend(known.join(*id, settings.cluster).err());
-                log(*id, &settings, allow_not_durable, &mut unfit);
-            }
-        }
-    }
-    if unfit.is_empty() { Ok(()) } else { Err(unfit) }
-}
-
-/// Logs a server's product and settings. A setting that may lose commits is added to `unfit` unless allowed.
-fn log(shard: ShardId, settings: &Settings, allow_not_durable: bool, unfit: &mut Vec<UnfitShard>) {
-    let id = shard.0;
-    let product = &settings.server;
-    tracing::info!(shard.id = id, product, "shard {shard} runs on {product}");
-    for reason in &settings.not_durable {
-        if allow_not_durable {
-            tracing::warn!(shard.id = id, reason, "shard {shard} may lose answered commits");
-        } else {
-            unfit.push(UnfitShard::NotDurable { shard, reason: reason.clone() });
-        }
-    }
-    for reason in &settings.warnings {
-        tracing::warn!(shard.id = id, reason, "shard {shard} has a setting that is better changed");
     }
 }
 

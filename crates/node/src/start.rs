@@ -15,7 +15,7 @@ use crate::{
     http::{self, NodeInfo, StatusCache, metrics},
     node::Node,
     peers::GrpcPeers,
-    readiness,
+    readiness, shard_reports,
     shards::{self, CheckedShard, UnfitShard},
 };
 
@@ -73,7 +73,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
 
     // 3. The shards. An unknown schema, or a server that may lose commits, is refused here.
     let shards = shards::open(&config).map_err(StartError::Unfit)?;
-    shards::check(&shards, config.allow_not_durable).await.map_err(StartError::Unfit)?;
+    shard_reports::check(&shards, config.allow_not_durable).await.map_err(StartError::Unfit)?;
     let shards = CheckedShard::wrap_all(shards, config.allow_not_durable);
 
     // 4. The engine, which takes over the shards.

@@ -7,11 +7,14 @@ use std::{
 };
 
 use forebay_engine::{Settings, TOPIC_BYTES};
-use forebay_store::Tls;
+use forebay_store::{MySqlOptions, MySqlShard, Tls};
 use forebay_types::{Limits, ShardId};
+use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::{
+    addresses::{address, overlap},
     file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Node, Shard},
+    log_filter::log_filter,
     values::{Config, LogFormat, Secret, ShardConfig, ShardUrl},
 };
 use crate::grpc::{LoadLimits, RequestRules};
@@ -34,6 +37,7 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
     let mut settings = Settings { limits: limits.clone(), ..Settings::default() };
     engine(file.engine, &mut settings, &mut load, errors);
     memory(file.memory, &mut settings, &mut load, errors);
+    namespaces(&file.namespaces, &limits, errors);
     let strict = file.node.strict_namespaces.unwrap_or(false);
     let namespaces = strict.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());
     settings.dedupe_windows = windows(file.namespaces, errors);
@@ -44,12 +48,17 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
         errors.push(format!("node.drain_ms must be at most {}", DRAIN_MAX.as_millis()));
     }
     connections(&node, &mut load, errors);
+    let grpc = address("node.grpc", node.grpc, "127.0.0.1:7420", errors);
+    let http = address("node.http", node.http, "127.0.0.1:7421", errors);
+    if overlap(&grpc, &http) {
+        errors.push(format!("node.grpc and node.http are the same port: {grpc} and {http}"));
+    }
     Config {
-        grpc: address("node.grpc", node.grpc, "127.0.0.1:7420", errors),
-        http: address("node.http", node.http, "127.0.0.1:7421", errors),
+        grpc,
+        http,
         advertise: node.advertise.map(|text| address("node.advertise", Some(text), "", errors)),
         allow_not_durable: node.allow_not_durable.unwrap_or(false),
-        log: node.log.unwrap_or_else(|| "info".to_owned()),
+        log: log(node.log, errors),
         log_format: log_format(node.log_format.as_deref(), errors),
         drain,
         status_age: node.status_age_ms.map_or(STATUS_AGE_DEFAULT, Duration::from_millis),
@@ -57,7 +66,7 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
         http_connections: node.http_connections,
         mysql_password: password.or_else(|| password_file(node.mysql_password_file?, errors)),
         mysql_tls: mysql_tls(node.mysql_tls.as_deref(), node.mysql_tls_ca_file.is_some(), errors),
-        mysql_tls_ca: node.mysql_tls_ca_file.map(PathBuf::from),
+        mysql_tls_ca: node.mysql_tls_ca_file.map(|path| tls_ca_file(path, errors)),
         shards: shards(file.shards, errors),
         rules: RequestRules { limits, namespaces },
         load,
@@ -233,6 +242,16 @@ fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     }
 }
 
+fn namespaces(namespaces: &BTreeMap<String, NamespaceKeys>, limits: &Limits, errors: &mut Vec<String>) {
+    let rules = RequestRules { limits: limits.clone(), namespaces: None };
+    for name in namespaces.keys() {
+        // A name that no request may have.
+        if let Err(refusal) = rules.namespace(name) {
+            errors.push(format!("namespace.{name:?}: the name {}", refusal.message));
+        }
+    }
+}
+
 fn windows(
     namespaces: BTreeMap<String, NamespaceKeys>,
     errors: &mut Vec<String>,
@@ -272,40 +291,44 @@ fn shards(listed: Vec<Shard>, errors: &mut Vec<String>) -> Vec<ShardConfig> {
         if !databases.insert(database) {
             wrong("url names a database that another shard uses");
         }
-        match shard_url(&url) {
-            Ok(url) => shards.push(ShardConfig { id: ShardId(id), url }),
-            Err(message) => wrong(message),
+        let id = ShardId(id);
+        match shard_url(id, &url) {
+            Ok(url) => shards.push(ShardConfig { id, url }),
+            Err(message) => wrong(&message),
         }
     }
     shards
 }
 
 /// Parses a shard's URL. The messages never repeat it, because it may hold a password.
-fn shard_url(url: &str) -> Result<ShardUrl, &'static str> {
+fn shard_url(id: ShardId, url: &str) -> Result<ShardUrl, String> {
     if let Some(path) = url.strip_prefix("sqlite://") {
         return match path {
-            "" => Err("url must name a file, as in sqlite:///var/lib/forebay/0001.db"),
+            "" => Err("url must name a file, as in sqlite:///var/lib/forebay/0001.db".to_owned()),
             path => Ok(ShardUrl::Sqlite(path.into())),
         };
     }
     let rest = url.strip_prefix("mysql://").or_else(|| url.strip_prefix("mariadb://"));
-    let Some(rest) = rest else { return Err("url must begin with mysql:// or sqlite://") };
+    let Some(rest) = rest else { return Err("url must begin with mysql:// or sqlite://".to_owned()) };
     match rest.split_once('/') {
         Some((server, schema)) if !server.is_empty() && !schema.is_empty() => {
+            // The driver has rules of its own.
+            let opened = MySqlShard::new(id, url, &MySqlOptions::default());
+            opened.map_err(|error| format!("url is {}", error.message))?;
             Ok(ShardUrl::MySql(url.to_owned()))
         }
-        _ => Err("url must name a server and a schema, as in mysql://forebay@db1:3306/forebay_0001"),
+        _ => {
+            Err("url must name a server and a schema, as in mysql://forebay@db1:3306/forebay_0001".to_owned())
+        }
     }
 }
 
-fn address(key: &str, given: Option<String>, default: &str, errors: &mut Vec<String>) -> String {
-    let Some(text) = given else { return default.to_owned() };
-    let parts = text.rsplit_once(':');
-    let valid = parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-    if !valid || text.len() > NAME_BYTES_MAX {
-        errors.push(format!("{key} must be host:port, as in 0.0.0.0:7420"));
+fn log(given: Option<String>, errors: &mut Vec<String>) -> String {
+    let directives = given.unwrap_or_else(|| "info".to_owned());
+    if let Err(wrong) = log_filter(&directives) {
+        errors.push(format!("node.log (or RUST_LOG) is not a valid log filter: {wrong}"));
     }
-    text
+    directives
 }
 
 fn log_format(given: Option<&str>, errors: &mut Vec<String>) -> LogFormat {
@@ -327,6 +350,21 @@ fn password_file(path: String, errors: &mut Vec<String>) -> Option<Secret> {
             None
         }
     }
+}
+
+/// The path, if there are certificates.
+fn tls_ca_file(path: String, errors: &mut Vec<String>) -> PathBuf {
+    let read = std::fs::read(&path).map_err(|error| format!("cannot read {path}: {error}"));
+    let checked = read.and_then(|text| {
+        let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
+        match certificates {
+            Ok(certificates) if certificates.is_empty() => Err(format!("{path} holds no certificate")),
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{path} is not PEM: {error}")),
+        }
+    });
+    errors.extend(checked.err().map(|wrong| format!("node.mysql_tls_ca_file: {wrong}")));
+    path.into()
 }
 
 fn set<T>(value: &mut T, given: Option<T>) {

@@ -7,8 +7,14 @@ use toml::{Table, Value};
 
 use super::values::Secret;
 
-/// Starts the name of every variable that is read.
+/// Starts the name of every variable that is read, but for [`LOG`].
 const PREFIX: &str = "FOREBAY_";
+/// Overrides `node.log`, as it does in other programs.
+const LOG: &str = "RUST_LOG";
+/// What the command line reads.
+const COMMAND_LINE: [&str; 3] = ["addr", "namespace", "config"];
+/// What tests and their tools read.
+const DEVELOPMENT: [&str; 4] = ["bin", "test_", "e2e_", "sim_"];
 
 /// The keys of `[node]` that variables set.
 const NODE_KEYS: [&str; 18] = [
@@ -38,25 +44,43 @@ pub fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
 }
 
 /// Sets the keys that variables name. Returns the password, which has no key.
-///
-/// Other variables that begin with `FOREBAY_` belong to other programs or to the command line.
 pub fn overlay(
     table: &mut Table,
     variables: impl IntoIterator<Item = (String, String)>,
     errors: &mut Vec<String>,
 ) -> Option<Secret> {
-    let mut password = None;
-    for (name, text) in variables {
-        let Some(name) = name.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else { continue };
+    let (mut password, mut log) = (None, None);
+    for (variable, text) in variables {
+        if variable == LOG && !text.is_empty() {
+            log = Some(Value::String(text));
+            continue;
+        }
+        let Some(name) = variable.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else { continue };
         if name == "mysql_password" {
             password = Some(Secret::new(text));
         } else if NODE_KEYS.contains(&name.as_str()) {
             set(table, "node", [(name.as_str(), value(&text))], errors);
         } else if let Some((section @ ("limits" | "engine" | "memory"), key)) = name.split_once('_') {
             set(table, section, [(key, value(&text))], errors);
+        } else if !belongs_to_others(&name, &text) {
+            errors.push(format!(
+                "unknown environment variable {variable}; FOREBAY_LOG sets node.log, \
+                 FOREBAY_LIMITS_MEMBERS sets limits.members, and so on for [engine] and [memory]"
+            ));
         }
     }
+    set(table, "node", log.map(|log| ("log", log)), errors);
     password
+}
+
+/// Whether a variable is not for a node. Kubernetes describes each service of a namespace in variables, which
+/// begin with `FOREBAY_` if the service's name does.
+fn belongs_to_others(name: &str, text: &str) -> bool {
+    let of_a_service = name.contains("service_host") || name.contains("service_port");
+    let of_a_port = name == "port" || name.starts_with("port_") || name.contains("_port_");
+    let of_a_port = of_a_port || text.starts_with("tcp://") || text.starts_with("udp://");
+    let of_tests = DEVELOPMENT.iter().any(|prefix| name.starts_with(prefix));
+    COMMAND_LINE.contains(&name) || of_tests || of_a_service || of_a_port
 }
 
 /// Puts values into a section.

@@ -2,13 +2,16 @@
 //!
 //! Units are part of key names (`drain_ms`). An unknown key is an error that names it.
 
+mod addresses;
 mod check;
 mod environment;
 mod file;
 mod load;
+mod log_filter;
 mod values;
 
 pub use load::Flags;
+pub use log_filter::log_filter;
 pub use values::{Config, ConfigError, LogFormat, Secret, ShardConfig, ShardUrl};
 
 #[cfg(test)]

@@ -107,6 +107,10 @@ fn flags_override_the_environment_which_overrides_the_file() {
         ("FOREBAY_MEMORY_INDEX_BYTES", "2000000"),
         ("FOREBAY_ALLOW_NOT_DURABLE", "true"),
         ("FOREBAY_ADDR", "http://elsewhere"),
+        ("FOREBAY_TEST_REQUIRE", "mysql"),
+        ("FOREBAY_PORT", "tcp://10.0.0.1:7420"),
+        ("FOREBAY_HTTP_SERVICE_HOST", "10.0.0.2"),
+        ("FOREBAY_PORT_7420_TCP_PROTO", "tcp"),
         ("HOME", "/root"),
     ];
     let config = parse(&text, &variables, vec![("grpc", "c:1".into())]).unwrap();
@@ -148,4 +152,61 @@ fn a_memory_limit_below_another_names_both() {
     let errors = errors(&format!("[memory]\nadmit_bytes = 5\n{SHARD}"));
     let expected = "memory.admit_bytes is 5; it must be at least memory.admit_shard_bytes (33554432)";
     assert_eq!(errors, [expected]);
+}
+
+#[test]
+fn an_unknown_variable_is_named() {
+    for name in ["FOREBAY_GRCP", "FOREBAY_SHARDS", "FOREBAY_", "FOREBAY_NODE_GRPC"] {
+        let wrong = parse(SHARD, &[(name, "1")], vec![]).err().unwrap();
+        assert!(wrong[0].starts_with(&format!("unknown environment variable {name};")), "{wrong:?}");
+    }
+}
+
+#[test]
+fn one_port_may_not_be_both() {
+    let text = format!("[node]\ngrpc = \"0.0.0.0:7420\"\nhttp = \"127.0.0.1:7420\"\n{SHARD}");
+    assert_eq!(errors(&text), ["node.grpc and node.http are the same port: 0.0.0.0:7420 and 127.0.0.1:7420"]);
+}
+
+#[test]
+fn a_file_of_authorities_must_hold_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        errors(&format!("[node]\nmysql_tls_ca_file = {path:?}\n{SHARD}"))
+    };
+    assert!(wrong("empty", "")[0].ends_with("empty holds no certificate"));
+    assert!(wrong("text", "hello")[0].contains("holds no certificate"));
+    assert!(
+        wrong("broken", "-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n")[0].contains("not PEM")
+    );
+    let good = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert!(wrong("good", good).is_empty());
+    let missing = errors(&format!("[node]\nmysql_tls_ca_file = \"/nowhere\"\n{SHARD}"));
+    assert!(missing[0].starts_with("node.mysql_tls_ca_file: cannot read /nowhere"), "{missing:?}");
+}
+
+#[test]
+fn a_senseless_log_filter_is_refused_wherever_it_comes_from() {
+    let text = format!("[node]\nlog = \"inof\"\n{SHARD}");
+    assert!(errors(&text)[0].contains("\"inof\" is not a level"));
+    // RUST_LOG overrides it.
+    assert_eq!(parse(&text, &[("RUST_LOG", "warn"), ("FOREBAY_LOG", "debug")], vec![]).unwrap().log, "warn");
+    assert!(parse(SHARD, &[("RUST_LOG", "x=loud")], vec![]).err().unwrap()[0].contains("RUST_LOG"));
+    assert_eq!(parse(SHARD, &[("RUST_LOG", "")], vec![]).unwrap().log, "info");
+}
+
+#[test]
+fn a_namespace_that_no_request_may_name_is_refused() {
+    let errors = errors(&format!("[namespace.\"a b\"]\n[namespace.{}]\n{SHARD}", "x".repeat(201)));
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].starts_with("namespace.\"a b\": the name must contain only A-Z"), "{errors:?}");
+}
+
+#[test]
+fn a_url_that_the_driver_refuses_is_found() {
+    let errors = errors("[[shard]]\nid = 1\nurl = 'mysql://u:hidden@db:port/schema'");
+    assert!(errors[0].starts_with("shard[0].url is not the URL of a shard"), "{errors:?}");
+    assert!(!errors[0].contains("hidden"));
 }
