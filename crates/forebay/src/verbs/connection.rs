@@ -57,3 +57,20 @@ impl Connection {
         Client::connect(config).map_err(|error| Failure::usage(format!("--addr: {}", error.message())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_host_is_what_comes_before_the_port() {
+        for (addr, host) in
+            [("db1:7420", "db1"), ("http://127.0.0.1:1", "127.0.0.1"), ("http://[::1]:7420/", "[::1]")]
+        {
+            let connection = Connection { addr: addr.to_owned(), namespace: "default".to_owned() };
+            assert_eq!(connection.host().unwrap(), host);
+        }
+        let wrong = Connection { addr: "db1".to_owned(), namespace: "default".to_owned() };
+        assert!(wrong.host().is_err());
+    }
+}
