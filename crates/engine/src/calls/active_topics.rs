@@ -335,5 +335,7 @@ mod tests {
         assert!(refused.unwrap().unwrap_err().message.ends_with("no more are taken on this node"));
         go_on(&mut core, None);
         assert!(answers.iter_mut().all(|answer| answer.try_recv().is_ok()) && core.active.len() == 0);
+        let kept = ["ns", "other-0"].map(|namespace| core.active.get(&namespace.into()).is_some());
+        assert_eq!(kept, [true, false], "nothing is kept for a namespace without topics");
     }
 }
