@@ -31,8 +31,18 @@ const CHANGED: [&str; 2] = ["forebay-engine", "forebay-store"];
 /// The package with most of the tests.
 const TESTS_IN: &str = "forebay-testkit";
 /// Tests beside the unit tests: those that need no server process of Forebay, and end soon.
-const TESTS: [&str; 8] =
-    ["one_node", "contract", "simulation", "fairness", "odd_shards", "outage", "sick_shards", "turns"];
+const TESTS: [&str; 10] = [
+    "one_node",
+    "contract",
+    "simulation",
+    "fairness",
+    "odd_shards",
+    "outage",
+    "shard_log",
+    "sick_shards",
+    "turns",
+    "undelivered",
+];
 
 /// Runs cargo-mutants; says whether every mutation was noticed.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
