@@ -35,8 +35,8 @@ pub trait Shard: Send + Sync + 'static {
     /// Takes the shard over. It kills the old owner's connections. Then one transaction moves the fence to
     /// the next epoch and writes the heartbeat.
     ///
-    /// `seen` is an earlier observation of the caller. If the epoch or the batch number has changed since,
-    /// the claim fails with `Ok(None)` and changes nothing.
+    /// `seen` is an earlier observation of the caller. If the epoch, the batch number or the number of
+    /// renewals has changed since, the claim fails with `Ok(None)` and changes nothing.
     async fn take_over(
         &self,
         claim: &Claim,

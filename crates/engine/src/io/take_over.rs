@@ -18,8 +18,9 @@
 //! **Answers that write nothing need the clock.** "Your lease is lost" and "this is a duplicate" come from
 //! memory. The owner gives them only until `trusted_until`, which is the *start* of its last successful
 //! renewal or batch plus four fifths of the shard lease. A candidate saw that renewal no earlier than it
-//! began, and waits a whole lease after that. The fifth in between covers clocks that run at different
-//! speeds.
+//! began, and waits a whole lease after that. A renewal that it has not seen makes its claim fail, because
+//! the take-over compares the number of renewals too. The fifth in between covers clocks that run at
+//! different speeds.
 
 use std::time::Duration;
 

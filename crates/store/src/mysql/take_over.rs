@@ -75,20 +75,20 @@ pub(super) async fn take_over(
     Ok(Some(ShardConnections { fence, writer: Box::new(writer), heartbeat: Box::new(heartbeat), reader }))
 }
 
-/// The names of the locks that the owner's connections hold. `None` means that the fence has changed since it
-/// was seen.
+/// The names of the locks that the owner's connections hold. `None` means that the fence has changed, or the
+/// claim was renewed, since they were seen.
 async fn owner_lock_names(
     session: &mut MySqlSession,
     seen: &Observation,
 ) -> Result<Option<[String; 2]>, StoreError> {
-    let sql = "SELECT f.epoch, f.batch, h.writer_lock, h.heartbeat_lock \
+    let sql = "SELECT f.epoch, f.batch, h.renewals, h.writer_lock, h.heartbeat_lock \
                FROM fence f, heartbeat h WHERE f.id = 1 AND h.id = 1";
     let row = scalar(session.fetch(Statement::new(sql, vec![])).await?, "the fence and the heartbeat")?;
     session.rollback().await?;
-    if (row.u64(0)?, row.u64(1)?) != (seen.epoch, seen.batch) {
+    if (row.u64(0)?, row.u64(1)?, row.u64(2)?) != (seen.epoch, seen.batch, seen.renewals) {
         return Ok(None);
     }
-    Ok(Some([row.text(2)?, row.text(3)?]))
+    Ok(Some([row.text(3)?, row.text(4)?]))
 }
 
 /// The most bytes of a statement on an encrypted connection, so that it fits one TLS record with room to

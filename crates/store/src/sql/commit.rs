@@ -38,7 +38,7 @@ async fn roll_back(session: &mut dyn Session) {
 }
 
 /// Takes a shard over: moves the fence to the next epoch and writes the heartbeat. `extra` adds a statement.
-/// `None` means that the fence has moved since it was seen.
+/// `None` means that the fence has moved, or the claim was renewed, since they were seen.
 pub(crate) async fn take_over(
     session: &mut dyn Session,
     claim: &Claim,
@@ -52,7 +52,9 @@ pub(crate) async fn take_over(
         }
         let fence = fence::decode(session.fetch(fence::read()).await?)?;
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
-        session.execute(fence::first_renewal(owner, &claim.address)).await?;
+        if session.execute(fence::first_renewal(owner, &claim.address, seen)).await? != 1 {
+            return Ok(None);
+        }
         if let Some(statement) = extra(owner) {
             session.execute(statement).await?;
         }

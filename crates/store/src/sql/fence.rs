@@ -120,12 +120,13 @@ pub(crate) fn decode_observation(rows: Vec<Row>) -> Result<Observation, StoreErr
     })
 }
 
-/// Writes the heartbeat in the transaction of a take-over.
-pub(crate) fn first_renewal(owner: Owner, address: &str) -> Statement {
+/// Writes the heartbeat in the transaction of a take-over, unless the old owner has renewed its claim since
+/// it was seen: the old owner trusts such a renewal.
+pub(crate) fn first_renewal(owner: Owner, address: &str, seen: &Observation) -> Statement {
     Statement::new(
         "/* forebay take-over */ UPDATE heartbeat \
-         SET epoch = ?, incarnation = ?, address = ?, renewals = renewals + 1 WHERE id = 1",
-        vec![owner.epoch.into(), owner.incarnation.0.as_slice().into(), address.into()],
+         SET epoch = ?, incarnation = ?, address = ?, renewals = renewals + 1 WHERE id = 1 AND renewals = ?",
+        vec![owner.epoch.into(), owner.incarnation.0.as_slice().into(), address.into(), seen.renewals.into()],
     )
 }
 

@@ -92,6 +92,13 @@ pub async fn what_was_seen_must_still_hold(subject: Subject) {
             bench.owner.try_commit(&next).await.expect("commits");
         }
     }
+    if bench.subject.steals {
+        let before = bench.observe().await;
+        assert_ne!(bench.owner.heartbeat.renew().await.expect("renews"), Renewal::Lost);
+        let claimed = bench.shard().take_over(&claim(), &before).await.expect("answers");
+        assert!(claimed.is_none(), "the claim was renewed: the owner trusts that");
+        assert_ne!(bench.owner.heartbeat.renew().await.expect("renews"), Renewal::Lost);
+    }
     let seen = bench.observe().await;
     let bench = bench.succeed().await;
     drop(bench.owner);

@@ -116,7 +116,7 @@ impl Shard for FakeShard {
             let state = &mut *self.db.lock();
             let moved = |state: &State| {
                 let fence = state.tables.fence;
-                (fence.epoch, fence.batch) != (seen.epoch, seen.batch)
+                (fence.epoch, fence.batch, state.tables.renewals) != (seen.epoch, seen.batch, seen.renewals)
             };
             if moved(state) {
                 return Ok(None);
