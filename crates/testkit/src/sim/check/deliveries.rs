@@ -144,7 +144,8 @@ fn before(
         found.push(("LEASE-EXCLUSIVE", format!("{name} reports {told:?}, its lease is {:?}", lease.entry)));
     }
     let over = lease.closed.is_some_and(|closed| item.phases[closed].done.event < call.end.event);
-    if over && !record.stood_still(call) {
+    // Where clocks are off, the next owner may end it early.
+    if over && record.exact_time && !record.stood_still(call) {
         found.push(("LEASE-EXCLUSIVE", format!("{name} was delivered after the end of its lease")));
     }
 }
