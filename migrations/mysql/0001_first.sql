@@ -105,10 +105,12 @@ CREATE TABLE IF NOT EXISTS dead_letter (
     reason VARBINARY(64) NOT NULL COMMENT 'nacked, lease ended or dead-lettered',
     last_error BLOB NOT NULL COMMENT 'error text of the last nack; may be empty',
     died_at BIGINT NOT NULL COMMENT 'when the item became a dead letter',
+    expires_at BIGINT NOT NULL COMMENT 'when it is deleted; 9223372036854775807: never',
     attributes BLOB NOT NULL COMMENT 'attributes of the former item',
     metadata BLOB NOT NULL COMMENT 'metadata, perhaps replaced by the last nack',
     payload MEDIUMBLOB NOT NULL COMMENT 'payload of the former item',
-    PRIMARY KEY (seq)
+    PRIMARY KEY (seq),
+    KEY retention (expires_at)
 ) ENGINE=InnoDB COMMENT='items that failed too often or were rejected';
 
 CREATE TABLE IF NOT EXISTS checkpoint (

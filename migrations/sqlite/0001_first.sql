@@ -94,10 +94,12 @@ CREATE TABLE dead_letter (
     reason BLOB NOT NULL,
     last_error BLOB NOT NULL CHECK (length(last_error) < 65536),
     died_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
     attributes BLOB NOT NULL,
     metadata BLOB NOT NULL CHECK (length(metadata) < 65536),
     payload BLOB NOT NULL
 );
+CREATE INDEX retention ON dead_letter (expires_at, seq);
 
 CREATE TABLE checkpoint (
     sweep BLOB NOT NULL PRIMARY KEY,

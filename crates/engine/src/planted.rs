@@ -34,6 +34,8 @@ pub enum Bug {
     OutstandingIgnored,
     /// An expired item is delivered.
     ExpiryIgnored,
+    /// Dead letters are kept for a quarter of their time.
+    RetentionCutShort,
     /// A due item is promoted too early.
     DueEarly,
     /// A row that can't be stored fails its whole batch.

@@ -30,6 +30,10 @@ pub struct Batch {
     pub requeues: Vec<Requeue>,
     /// Items that become dead letters: copied to that table, then deleted.
     pub dead_letters: Vec<DeadLetter>,
+    /// Dead letters to delete.
+    pub dead_letter_deletes: Vec<Seq>,
+    /// Dead letters that are kept for longer: their new `expires_at`.
+    pub dead_letter_keeps: Vec<(Seq, Timestamp)>,
     /// Items to delete.
     pub deletes: Vec<Seq>,
     /// `schedule` rows of deleted items.
@@ -44,6 +48,9 @@ pub struct Batch {
     pub dedupes: Vec<DedupeEntry>,
     /// Topics to delete, because they are empty.
     pub drop_topics: Vec<TopicId>,
+    /// Topics without items that lose so many dead letters. Nobody counts those in memory, and no
+    /// `count_delta` row names the topics: their own rows are changed, and deleted with the last dead letter.
+    pub dormant_losses: Vec<(TopicId, i64)>,
     /// Changes of counts, stored as one row of `count_delta`.
     pub count_deltas: Vec<(TopicId, TopicCounts)>,
     /// Counts as of this batch, written into the topics' own rows.
@@ -114,6 +121,8 @@ pub struct DeadLetter {
     pub last_error: String,
     /// When it became a dead letter.
     pub died_at: Timestamp,
+    /// When it is deleted. [`Timestamp::MAX`]: never.
+    pub expires_at: Timestamp,
     /// New metadata, if the nack sent some.
     pub metadata: Option<Vec<u8>>,
 }

@@ -16,8 +16,9 @@ pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, Requeue};
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use mysql::{MySqlOptions, MySqlShard, Tls};
 pub use rows::{
-    Checkpoint, DedupeHit, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow, Observation,
-    ReadyRow, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep, TopicCounts, TopicRow,
+    Checkpoint, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow,
+    Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep, TopicCounts,
+    TopicRow,
 };
 pub use shard::{Claim, Heartbeat, ItemLocation, Outcome, Reader, Renewal, Shard, ShardConnections, Writer};
 pub use sqlite::SqliteShard;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use forebay_types::{
-    Body, ClusterId, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName,
+    Body, ClusterId, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp, TopicId, TopicName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,17 +74,20 @@ pub enum Sweep {
     Due,
     /// Removes expired items.
     Expiry,
+    /// Deletes dead letters that were kept for long enough.
+    Retention,
 }
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Due, Self::Expiry];
+    pub const ALL: [Self; 3] = [Self::Due, Self::Expiry, Self::Retention];
 
     /// The sweep's name in the `checkpoint` table, in metrics and on the status page.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Due => "due",
             Self::Expiry => "expiry",
+            Self::Retention => "retention",
         }
     }
 }
@@ -202,17 +205,33 @@ pub struct ReadyRow {
     pub body: Option<Body>,
 }
 
-/// A row of `schedule` or `expiry`, joined with its item.
+/// What a sweep finds: a row of `schedule` or `expiry` with its item, or a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueRow {
     /// The row's time.
     pub at: Timestamp,
+    /// The item.
+    pub seq: Seq,
     /// The item's topic.
     pub topic: TopicId,
-    /// Whether the item row is in state scheduled.
-    pub scheduled: bool,
-    /// The item, without its body.
-    pub item: ReadyRow,
+    /// What it is.
+    pub item: DueItem,
+}
+
+/// What a sweep's row belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DueItem {
+    /// An item in state ready, without its body.
+    Ready(ReadyRow),
+    /// An item in state scheduled, without its body.
+    Scheduled(ReadyRow),
+    /// A dead letter.
+    DeadLetter {
+        /// Whose it is. Nobody else may know: its topic may be dormant.
+        namespace: Namespace,
+        /// When it became one.
+        died_at: Timestamp,
+    },
 }
 
 /// The stored answer to a dedupe key or request id.

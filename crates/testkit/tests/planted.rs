@@ -97,6 +97,7 @@ engine! {
     an_unknown_head_taken_for_none: OutstandingIgnored in Crashes breaks "PRIORITY";
     an_expired_item_delivered: ExpiryIgnored in Crashes | TakeOvers | Rollbacks breaks "TIME";
     an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
+    a_dead_letter_that_is_deleted_too_early: RetentionCutShort in Quiet breaks "TIME";
     a_poisoned_row_that_fails_others: PoisonFailsAll in Rollbacks breaks "BATCH-ATTRIBUTION";
     an_item_handed_off_that_stays_ready: HandedOffStaysReady in Unknown | Crashes
         breaks "LEASE-EXCLUSIVE" | "CONSERVATION";

@@ -2,6 +2,7 @@
 
 mod ack;
 mod connections;
+mod dead_letters;
 mod dequeue;
 mod disk_full;
 mod enqueue;

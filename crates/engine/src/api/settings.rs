@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use forebay_types::Limits;
+use forebay_types::{Limits, Timestamp};
+
+use crate::planted::{Bug, on};
 
 /// What a topic counts as in one shard, with its place in the topic directory and one ready item.
 pub const TOPIC_BYTES: usize = 1 << 10;
@@ -33,9 +35,13 @@ pub struct Settings {
     pub dedupe_window: Duration,
     /// Windows of single namespaces.
     pub dedupe_windows: BTreeMap<String, Duration>,
+    /// How long dead letters are kept, where a namespace has no retention of its own. Zero: for ever.
+    pub dead_letter_retention: Duration,
+    /// Retentions of single namespaces.
+    pub dead_letter_retentions: BTreeMap<String, Duration>,
     /// How long a shard stays its owner's without a renewal.
     pub shard_lease: Duration,
-    /// How long a topic with nothing in it is kept.
+    /// How long memory keeps a topic without items.
     pub idle_topic: Duration,
     /// Topics that one turn of the event loop visits, where it has to visit all of a shard.
     pub topics_per_turn: usize,
@@ -59,6 +65,8 @@ impl Default for Settings {
             batches_per_server: 4,
             dedupe_window: Duration::from_secs(600),
             dedupe_windows: BTreeMap::new(),
+            dead_letter_retention: Duration::from_secs(14 * 86_400),
+            dead_letter_retentions: BTreeMap::new(),
             shard_lease: Duration::from_millis(1_500),
             idle_topic: Duration::from_secs(3_600),
             topics_per_turn: 256,
@@ -72,6 +80,14 @@ impl Settings {
     /// How long a namespace's dedupe keys and request ids are remembered.
     pub(crate) fn dedupe_window_of(&self, namespace: &str) -> Duration {
         self.dedupe_windows.get(namespace).copied().unwrap_or(self.dedupe_window)
+    }
+
+    /// When a namespace's dead letter is deleted that died at this time. [`Timestamp::MAX`]: never.
+    pub(crate) fn dead_letter_end(&self, namespace: &str, died_at: Timestamp) -> Timestamp {
+        let own = self.dead_letter_retentions.get(namespace);
+        let retention = own.copied().unwrap_or(self.dead_letter_retention);
+        let retention = if on(Bug::RetentionCutShort) { retention / 4 } else { retention };
+        if retention.is_zero() { Timestamp::MAX } else { died_at.plus(retention) }
     }
 
     /// Topics of all shards together, each counted in each of its shards.

@@ -52,6 +52,7 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     }
     let mut counts = Counts::default();
     counts.add("forebay_expired_total", committed.expired);
+    counts.add("forebay_dead_letters_deleted_total", committed.dead_letters_deleted);
     for planned in committed.done {
         done(core, index, planned, &mut counts);
     }

@@ -32,9 +32,11 @@ impl TopicTable {
         // The queue is in the order of `dirty_since`.
         let old = |id: &&TopicId| since(id).is_none_or(|since| since <= oldest + FOLD_AFTER / 2);
         let folds: Vec<TopicId> = self.dirty.iter().take_while(old).take(most).copied().collect();
+        let forgotten = batch.count_folds.iter().map(|(id, _)| id).chain(&batch.drop_topics);
+        let forgotten: FxHashSet<TopicId> = forgotten.copied().collect();
         for id in &folds {
             let Some(topic) = self.get(*id) else { continue };
-            if batch.drop_topics.contains(id) {
+            if forgotten.contains(id) {
                 continue;
             }
             let mut counts = topic.counts;

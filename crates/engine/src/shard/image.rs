@@ -49,7 +49,7 @@ impl ImageBuilder {
     pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
         let ShardSnapshot { topics, unfolded, deltas_from, leases, checkpoints, generations } = snapshot;
         let mut image = ShardImage { checkpoints, generations, ..ShardImage::default() };
-        image.topics.set_deltas_from(deltas_from);
+        image.topics.deltas_from = deltas_from;
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
         Self { image, topics, unfolded, leases: leases.into_iter(), at }
     }

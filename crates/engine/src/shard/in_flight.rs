@@ -1,6 +1,6 @@
 //! The batch on its way to the store, and what it will change in memory once it is committed.
 
-use forebay_store::{Checkpoint, HighWaterMarks, LeaseEntry, ShardTopology, TopicCounts, TopicRow};
+use forebay_store::{Checkpoint, HighWaterMarks, LeaseEntry, ShardTopology, Sweep, TopicCounts, TopicRow};
 use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
 use rustc_hash::FxHashMap;
@@ -33,6 +33,12 @@ pub(crate) struct InFlight {
     pub new_topics: Vec<TopicRow>,
     /// Topics that it drops.
     pub dropped: Vec<TopicId>,
+    /// Topics that memory forgets, because they only have dead letters.
+    pub dormant: Vec<TopicId>,
+    /// How many dead letters of dormant topics it deletes.
+    pub dormant_losses: i64,
+    /// How many dead letters it deletes.
+    pub dead_letter_deletes: u64,
     /// How it changes counts.
     pub deltas: Vec<(TopicId, TopicCounts)>,
     /// Topics whose counts it folds into their rows.
@@ -53,9 +59,20 @@ pub(crate) struct InFlight {
     pub schedule_min: Timestamp,
     /// The earliest `expiry` row that it adds.
     pub expiry_min: Timestamp,
+    /// The earliest end of a dead letter that it adds, or keeps for longer.
+    pub retention_min: Timestamp,
 }
 
 impl InFlight {
+    /// The earliest row that it adds to a sweep's table.
+    pub fn earliest_added(&self, sweep: Sweep) -> Timestamp {
+        match sweep {
+            Sweep::Due => self.schedule_min,
+            Sweep::Expiry => self.expiry_min,
+            Sweep::Retention => self.retention_min,
+        }
+    }
+
     /// It is one call with a request id and nothing else, which must not be cut.
     pub fn is_atomic(&self) -> bool {
         match self.only() {
@@ -67,7 +84,7 @@ impl InFlight {
     /// It does something beside what waits: see `batch/builder.rs::may_do_upkeep`.
     pub fn does_upkeep(&self) -> bool {
         let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
-        let rows = self.folds.len() + self.dropped.len();
+        let rows = self.folds.len() + self.dropped.len() + self.dormant.len();
         rows > 0 || self.topology.is_some() || self.planned.iter().any(moves)
     }
 

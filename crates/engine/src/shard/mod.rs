@@ -13,6 +13,7 @@ mod counts;
 mod dedupe;
 mod dedupe_keys;
 mod disk_room;
+mod dormant_topics;
 mod evict;
 pub(crate) mod fair_queue;
 mod generations;
@@ -43,7 +44,7 @@ pub(crate) mod work;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use forebay_store::{Fence, ShardTopology, Sweep};
+use forebay_store::{Fence, ShardTopology};
 use forebay_types::{Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
 use rustc_hash::FxHashSet;
 
@@ -172,7 +173,7 @@ impl OwnedShard {
             let stored = checkpoints.iter().find(|stored| stored.sweep == sweep);
             stored.map_or(Timestamp::MIN, |stored| stored.at)
         };
-        let sweeps = Sweeps::new(checkpoint(Sweep::Due), checkpoint(Sweep::Expiry), settings.sweep_rows);
+        let sweeps = Sweeps::new(checkpoint, settings.sweep_rows);
         Self {
             id,
             tenure: Tenure::new(&fence, &settings, began, batch_bytes),

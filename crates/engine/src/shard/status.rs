@@ -47,7 +47,7 @@ impl OwnedShard {
 
     /// What the shard itself knows of its status. It costs the same however many topics there are.
     pub fn status(&self) -> ShardStatus {
-        let totals = totals(self.topics.sums(), self.leases.len());
+        let totals = totals(&self.topics.sums(), self.leases.len());
         let mut status = ShardStatus {
             id: self.id.0,
             ready: totals.ready,
@@ -61,7 +61,7 @@ impl OwnedShard {
             commit_micros: u64::try_from(self.tenure.commit_took.as_micros()).unwrap_or(u64::MAX),
             ..ShardStatus::default()
         };
-        status.sweeps = [&self.sweeps.due, &self.sweeps.expiry]
+        status.sweeps = (self.sweeps.all())
             .map(|sweeper| SweepStatus {
                 name: sweeper.sweep.name().to_owned(),
                 moved: sweeper.moved,

@@ -1,5 +1,6 @@
 //! The loop around the sweeps that scan by time: when to look, what a scan may miss, how far the checkpoint
-//! moves. `batch/sweep_due.rs` and `batch/sweep_expiry.rs` say what is done with the rows.
+//! moves. `batch/sweep_due.rs`, `batch/sweep_expiry.rs` and `batch/sweep_retention.rs` say what is done with
+//! the rows.
 
 use std::time::Duration;
 
@@ -170,6 +171,8 @@ pub(super) struct Sweeps {
     pub due: Sweeper,
     /// Items whose time to live is over.
     pub expiry: Sweeper,
+    /// Dead letters.
+    pub retention: Sweeper,
     /// The page that waits for a batch.
     page: Option<SweepPage>,
     /// Rows of one page.
@@ -178,15 +181,21 @@ pub(super) struct Sweeps {
 
 impl Sweeps {
     /// Each continues at its checkpoint.
-    pub fn new(due: Timestamp, expiry: Timestamp, page_rows_max: usize) -> Self {
-        let (due, expiry) = (Sweeper::new(Sweep::Due, due), Sweeper::new(Sweep::Expiry, expiry));
-        Self { due, expiry, page: None, page_rows_max }
+    pub fn new(checkpoint: impl Fn(Sweep) -> Timestamp, page_rows_max: usize) -> Self {
+        let sweeper = |sweep| Sweeper::new(sweep, checkpoint(sweep));
+        let (due, expiry) = (sweeper(Sweep::Due), sweeper(Sweep::Expiry));
+        Self { due, expiry, retention: sweeper(Sweep::Retention), page: None, page_rows_max }
+    }
+
+    pub fn all(&self) -> [&Sweeper; 3] {
+        [&self.due, &self.expiry, &self.retention]
     }
 
     pub fn get(&self, sweep: Sweep) -> &Sweeper {
         match sweep {
             Sweep::Due => &self.due,
             Sweep::Expiry => &self.expiry,
+            Sweep::Retention => &self.retention,
         }
     }
 
@@ -194,6 +203,7 @@ impl Sweeps {
         match sweep {
             Sweep::Due => &mut self.due,
             Sweep::Expiry => &mut self.expiry,
+            Sweep::Retention => &mut self.retention,
         }
     }
 
@@ -202,20 +212,18 @@ impl Sweeps {
         if self.is_scanning() {
             return None;
         }
-        let min = |pick: fn(&InFlight) -> Timestamp| in_flight.map_or(Timestamp::MAX, pick);
-        let (due, expiry) = (min(|batch| batch.schedule_min), min(|batch| batch.expiry_min));
-        // The one that has waited longer is first.
-        let sweepers = if self.due.next <= self.expiry.next {
-            [(&mut self.due, due), (&mut self.expiry, expiry)]
-        } else {
-            [(&mut self.expiry, expiry), (&mut self.due, due)]
-        };
         let limit = self.page_rows_max;
-        sweepers.into_iter().find_map(|(sweeper, min)| sweeper.begin(id, moment, min, limit))
+        let mut sweepers = [&mut self.due, &mut self.expiry, &mut self.retention];
+        // The one that has waited longest is first.
+        sweepers.sort_by_key(|sweeper| sweeper.next);
+        sweepers.into_iter().find_map(|sweeper| {
+            let open = in_flight.map_or(Timestamp::MAX, |batch| batch.earliest_added(sweeper.sweep));
+            sweeper.begin(id, moment, open, limit)
+        })
     }
 
     fn is_scanning(&self) -> bool {
-        self.due.scan.is_some() || self.expiry.scan.is_some()
+        self.all().iter().any(|sweeper| sweeper.scan.is_some())
     }
 
     /// A scan found rows.
@@ -262,6 +270,7 @@ impl Sweeps {
     pub fn invalidate(&mut self, seq: Seq) {
         self.due.invalidate(seq);
         self.expiry.invalidate(seq);
+        self.retention.invalidate(seq);
     }
 
     /// A batch was committed that lowers checkpoints, or adds rows.
@@ -269,11 +278,11 @@ impl Sweeps {
         for lowered in &batch.lowered {
             self.get_mut(lowered.sweep).checkpoint = lowered.at;
         }
-        if batch.schedule_min < Timestamp::MAX {
-            self.due.added(batch.schedule_min);
-        }
-        if batch.expiry_min < Timestamp::MAX {
-            self.expiry.added(batch.expiry_min);
+        for sweep in Sweep::ALL {
+            let earliest = batch.earliest_added(sweep);
+            if earliest < Timestamp::MAX {
+                self.get_mut(sweep).added(earliest);
+            }
         }
     }
 
@@ -293,14 +302,14 @@ impl Sweeps {
         if self.is_scanning() {
             return None;
         }
-        let wakes = [&self.due, &self.expiry].into_iter().filter(|sweeper| sweeper.next < Timestamp::MAX);
+        let wakes = self.all().into_iter().filter(|sweeper| sweeper.next < Timestamp::MAX);
         wakes.map(|sweeper| moment.when(sweeper.next).max(sweeper.not_before)).min()
     }
 
     /// Whether only one sweep has a scan, and a page is that scan's. Checked in tests.
     pub fn check(&self) -> Result<(), String> {
-        if self.due.scan.is_some() && self.expiry.scan.is_some() {
-            return Err("both sweeps scan at once".to_owned());
+        if self.all().iter().filter(|sweeper| sweeper.scan.is_some()).count() > 1 {
+            return Err("two sweeps scan at once".to_owned());
         }
         match &self.page {
             Some(page) if self.get(page.sweep).scan.is_none() => {

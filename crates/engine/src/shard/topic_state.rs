@@ -27,7 +27,7 @@ pub(crate) struct TopicState {
     pub fill: usize,
     /// The first batch whose delta is not folded into the topic's row yet.
     pub dirty_since: Option<u64>,
-    /// Since when it has been empty.
+    /// Since when it has had no item.
     pub(super) idle_since: Option<Monotonic>,
     /// Its part is in the node's topic directory.
     pub(super) listed: bool,
@@ -72,9 +72,14 @@ impl TopicState {
         self.fill = (self.fill / 2).max(FILL_MIN);
     }
 
-    /// It has no item and no dead letter.
+    /// It has no item. It may have dead letters.
     pub fn is_empty(&self) -> bool {
-        self.counts == TopicCounts::default()
+        (self.counts.ready, self.counts.scheduled) == (0, 0)
+    }
+
+    /// Its row has to be kept.
+    pub fn has_dead_letters(&self) -> bool {
+        self.counts.dead != 0
     }
 
     /// Nothing is under way that needs it.

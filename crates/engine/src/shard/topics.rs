@@ -46,8 +46,10 @@ pub(super) struct TopicTable {
     pub(super) dirty: VecDeque<TopicId>,
     /// No batch before this one has a row of changed counts in the store.
     pub(super) deltas_from: u64,
-    /// Empty topics, and since when they are. They are dropped once that is long ago.
+    /// Topics without items, and since when they are. They are dropped once that is long ago.
     pub(super) idle: BTreeSet<(Monotonic, TopicId)>,
+    /// Dead letters of dormant topics.
+    pub(super) dormant_dead: i64,
 }
 
 impl TopicTable {
@@ -77,20 +79,18 @@ impl TopicTable {
         self.index_bytes
     }
 
-    /// The counts of all topics together.
-    pub fn sums(&self) -> &TopicCounts {
-        &self.sums
-    }
-
-    /// No batch before this one has a row of changed counts.
-    pub fn set_deltas_from(&mut self, batch: u64) {
-        self.deltas_from = batch;
+    /// The counts of all topics together, dormant ones included.
+    pub fn sums(&self) -> TopicCounts {
+        TopicCounts { dead: self.sums.dead + self.dormant_dead, ..self.sums }
     }
 
     /// A topic that the store had when the shard was taken over. What is ready in it has to be read first.
     /// `unfolded`: it has deltas beyond the counts of its row.
     pub fn add_loaded(&mut self, row: TopicRow, unfolded: bool, at: Monotonic) {
         let TopicRow { id, name, counts } = row;
+        if !unfolded && self.stays_dormant(&counts) {
+            return;
+        }
         let window = if counts.ready > 0 { Window::unread() } else { Window::complete() };
         self.add(id, TopicState::new(name, counts, window), at);
         if let Some(topic) = self.get_mut(id) {
@@ -159,12 +159,12 @@ impl TopicTable {
         self.mark_changed(id);
     }
 
-    /// The topic that has been empty for longest, of those that nothing needs, and since when.
+    /// The topic that has had no item for longest, of those that nothing needs, and since when.
     pub fn next_unused(&self) -> Option<(Monotonic, TopicId)> {
         self.unused().next()
     }
 
-    /// Empty topics that nothing needs, first those that have been empty for longest.
+    /// Topics without items that nothing needs, first those that have been so for longest.
     pub fn unused(&self) -> impl Iterator<Item = (Monotonic, TopicId)> {
         let is_unused = |id| self.get(id).is_some_and(TopicState::is_unused);
         self.idle.iter().copied().filter(move |(_, id)| is_unused(*id))

@@ -40,7 +40,7 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
     namespaces(&file.namespaces, &limits, errors);
     let strict = file.node.strict_namespaces.unwrap_or(false);
     let namespaces = strict.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());
-    settings.dedupe_windows = windows(file.namespaces, errors);
+    namespace_settings(file.namespaces, &mut settings, errors);
 
     let node = file.node;
     let drain = node.drain_ms.map_or(DRAIN_DEFAULT, Duration::from_millis);
@@ -180,6 +180,7 @@ fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     set(&mut settings.batch_rows, keys.batch_rows);
     set(&mut settings.batches_per_server, keys.batches_per_server);
     set_ms(&mut settings.dedupe_window, keys.dedupe_window_ms);
+    set_ms(&mut settings.dead_letter_retention, keys.dead_letter_retention_ms);
     set_ms(&mut settings.shard_lease, keys.shard_lease_ms);
     set_ms(&mut settings.idle_topic, keys.idle_topic_ms);
     set(&mut settings.polls, keys.polls);
@@ -252,19 +253,22 @@ fn namespaces(namespaces: &BTreeMap<String, NamespaceKeys>, limits: &Limits, err
     }
 }
 
-fn windows(
+fn namespace_settings(
     namespaces: BTreeMap<String, NamespaceKeys>,
+    settings: &mut Settings,
     errors: &mut Vec<String>,
-) -> BTreeMap<String, Duration> {
-    let mut windows = BTreeMap::new();
+) {
     for (name, keys) in namespaces {
-        let Some(window) = keys.dedupe_window_ms.map(Duration::from_millis) else { continue };
-        if window < Duration::from_secs(1) {
-            errors.push(format!("namespace.{name}.dedupe_window_ms must be at least 1000"));
+        if let Some(window) = keys.dedupe_window_ms.map(Duration::from_millis) {
+            if window < Duration::from_secs(1) {
+                errors.push(format!("namespace.{name}.dedupe_window_ms must be at least 1000"));
+            }
+            settings.dedupe_windows.insert(name.clone(), window);
         }
-        windows.insert(name, window);
+        if let Some(retention) = keys.dead_letter_retention_ms.map(Duration::from_millis) {
+            settings.dead_letter_retentions.insert(name, retention);
+        }
     }
-    windows
 }
 
 fn shards(listed: Vec<Shard>, errors: &mut Vec<String>) -> Vec<ShardConfig> {

@@ -136,9 +136,11 @@ pub struct EngineKeys {
     pub batches_per_server: Option<usize>,
     /// How long dedupe keys and request ids are remembered.
     pub dedupe_window_ms: Option<u64>,
+    /// How long dead letters are kept; 0: for ever.
+    pub dead_letter_retention_ms: Option<u64>,
     /// How long a silent owner keeps a shard.
     pub shard_lease_ms: Option<u64>,
-    /// How long an empty topic is kept in memory.
+    /// How long a topic without items is kept in memory.
     pub idle_topic_ms: Option<u64>,
     /// Long polls that may wait at the node.
     pub polls: Option<usize>,
@@ -184,6 +186,8 @@ pub struct MemoryKeys {
 pub struct NamespaceKeys {
     /// Replaces `engine.dedupe_window_ms`.
     pub dedupe_window_ms: Option<u64>,
+    /// Replaces `engine.dead_letter_retention_ms`.
+    pub dead_letter_retention_ms: Option<u64>,
 }
 
 /// Reads the table. Every key that is unknown or of a wrong type is reported, not only the first.

@@ -148,6 +148,17 @@ fn namespaces_have_windows_and_may_be_the_only_ones() {
 }
 
 #[test]
+fn a_namespace_may_keep_dead_letters_for_another_time() {
+    let days = |days: u64| Duration::from_secs(days * 86_400);
+    assert_eq!(parse(SHARD, &[], vec![]).unwrap().settings.dead_letter_retention, days(14));
+    let text = format!(
+        "[engine]\ndead_letter_retention_ms = 86400000\n[namespace.a]\ndead_letter_retention_ms = 0\n{SHARD}"
+    );
+    let settings = parse(&text, &[], vec![]).unwrap().settings;
+    assert_eq!((settings.dead_letter_retention, settings.dead_letter_retentions["a"]), (days(1), days(0)));
+}
+
+#[test]
 fn a_memory_limit_below_another_names_both() {
     let errors = errors(&format!("[memory]\nadmit_bytes = 5\n{SHARD}"));
     let expected = "memory.admit_bytes is 5; it must be at least memory.admit_shard_bytes (33554432)";

@@ -1,6 +1,6 @@
 //! What the sweeps read.
 
-use forebay_store::{Checkpoint, ItemRow, Sweep};
+use forebay_store::{Checkpoint, DueItem, ItemRow, Sweep};
 use forebay_types::{Seq, Timestamp};
 
 use super::{
@@ -15,7 +15,7 @@ pub async fn what_is_due_is_found(subject: Subject) {
     bench.owner.commit(|batch| batch.inserts.extend(items.clone())).await;
     let seqs = async |from: Timestamp, to: Timestamp, limit| {
         let rows = bench.owner.reader.due(Sweep::Due, from, to, limit).await.expect("reads");
-        rows.iter().map(|row| (row.at, row.item.key.seq.0)).collect::<Vec<_>>()
+        rows.iter().map(|row| (row.at, row.seq.0)).collect::<Vec<_>>()
     };
     let all = [(at(10), 2), (at(20), 3), (at(20), 4), (at(30), 1)];
     assert_eq!(seqs(Timestamp::MIN, Timestamp::MAX, 10).await, all);
@@ -25,7 +25,7 @@ pub async fn what_is_due_is_found(subject: Subject) {
     let row = bench.owner.reader.due(Sweep::Due, at(30), at(30), 1).await.expect("reads").remove(0);
     let mut expected = as_ready(&items[0]);
     expected.body = None;
-    assert_eq!((row.topic, row.scheduled, row.item), (TOPIC, true, expected));
+    assert_eq!((row.topic, row.item), (TOPIC, DueItem::Scheduled(expected)));
 }
 
 /// The item enters the delivery order with its rank, and its `schedule` row is deleted.
@@ -38,7 +38,7 @@ pub async fn a_promotion_makes_ready(subject: Subject) {
     bench.owner.commit(|batch| batch.promotes.extend(promoted)).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, (1..=299).rev().collect::<Vec<u64>>());
     let left = bench.owner.reader.due(Sweep::Due, Timestamp::MIN, Timestamp::MAX, 10).await.expect("reads");
-    assert_eq!(left.iter().map(|row| row.item.key.seq.0).collect::<Vec<_>>(), [300]);
+    assert_eq!(left.iter().map(|row| row.seq.0).collect::<Vec<_>>(), [300]);
 }
 
 /// Its rows in `schedule` and `expiry` are deleted too.
@@ -56,7 +56,7 @@ pub async fn a_removed_item_is_no_longer_due(subject: Subject) {
         })
         .await;
     let left = bench.owner.reader.due(Sweep::Due, at(0), at(99), 10).await.expect("reads");
-    assert_eq!(left.iter().map(|row| row.item.key.seq.0).collect::<Vec<_>>(), [2]);
+    assert_eq!(left.iter().map(|row| row.seq.0).collect::<Vec<_>>(), [2]);
     assert_eq!(bench.owner.reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), None);
 }
 
@@ -67,9 +67,12 @@ pub async fn expiries_are_found(subject: Subject) {
     let later = expiring(scheduled(2, at(8)), at(9));
     bench.owner.commit(|batch| batch.inserts.extend([mortal, later, item(3)])).await;
     let rows = bench.owner.reader.due(Sweep::Expiry, at(0), at(100), 10).await.expect("reads");
-    let read: Vec<_> = rows.iter().map(|row| (row.at, row.item.key.seq.0, row.scheduled)).collect();
-    assert_eq!(read, [(at(7), 1, false), (at(9), 2, true)]);
-    assert_eq!(rows[0].item.attributes.expires_at, Some(at(7)));
+    let read: Vec<_> = rows.iter().map(|row| (row.at, row.seq.0)).collect();
+    assert_eq!(read, [(at(7), 1), (at(9), 2)]);
+    let [DueItem::Ready(ready), DueItem::Scheduled(_)] = [&rows[0].item, &rows[1].item] else {
+        panic!("{rows:?}")
+    };
+    assert_eq!(ready.attributes.expires_at, Some(at(7)));
     bench.owner.commit(|batch| batch.expiry_deletes.push(due_key(at(7), 1))).await;
     assert_eq!(bench.owner.reader.next_due(Sweep::Expiry, at(0)).await.expect("reads"), Some(at(9)));
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [1, 3], "only the row of `expiry` is deleted");

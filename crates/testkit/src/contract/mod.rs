@@ -10,6 +10,7 @@ pub mod due;
 pub mod fence;
 pub mod items;
 pub mod leases;
+pub mod retention;
 pub mod settle;
 pub mod take_over;
 pub mod versions;
@@ -74,6 +75,8 @@ macro_rules! store_contract {
                     an_item_returns_after_its_removal;
                 due: what_is_due_is_found, a_promotion_makes_ready, a_removed_item_is_no_longer_due,
                     expiries_are_found, the_next_time_is_read, checkpoints_are_kept;
+                retention: dead_letters_are_found_by_their_end, dead_letters_are_deleted,
+                    dead_letters_are_kept_for_longer, a_dormant_topic_goes_with_its_last_dead_letter;
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
                 counts: deltas_add_up, a_fold_replaces_the_deltas, a_dropped_topic_is_gone,
                     many_topics_are_folded;

@@ -1,7 +1,7 @@
 //! Deliveries that end without an ack.
 
 use bytes::Bytes;
-use forebay_store::{DeadLetter, ItemLocation, ItemRow, Requeue, Sweep};
+use forebay_store::{DeadLetter, DueItem, ItemLocation, ItemRow, Requeue, Sweep};
 use forebay_types::{Body, Seq, State};
 
 use super::{
@@ -36,8 +36,9 @@ pub async fn an_item_is_requeued_for_later(subject: Subject) {
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2]);
     let due = bench.owner.reader.due(Sweep::Due, at(0), at(1_000), 10).await.expect("reads");
     assert_eq!(due.len(), 1);
-    assert_eq!((due[0].at, due[0].scheduled, due[0].item.key.seq), (at(500), true, Seq(1)));
-    assert_eq!((due[0].item.attributes.deliveries, due[0].item.attributes.failures), (2, 1));
+    let DueItem::Scheduled(row) = &due[0].item else { panic!("{due:?}") };
+    assert_eq!((due[0].at, due[0].seq, row.key.seq), (at(500), Seq(1), Seq(1)));
+    assert_eq!((row.attributes.deliveries, row.attributes.failures), (2, 1));
 }
 
 /// The size that is read without a body changes too.
@@ -89,6 +90,7 @@ pub async fn an_item_becomes_a_dead_letter(subject: Subject) {
         reason: "nacked".to_owned(),
         last_error: "it is all broken: ü".to_owned(),
         died_at: at(4),
+        expires_at: at(9),
         metadata,
     };
     bench

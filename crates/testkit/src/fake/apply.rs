@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use forebay_store::{Batch, Checkpoint, DeadLetter, DedupeEntry, DueKey, Requeue, TopicCounts, TopicRow};
-use forebay_types::{DeliveryPolicy, Seq, State};
+use forebay_types::{DeliveryPolicy, Seq, State, Timestamp, TopicId};
 
 use super::{
     change::{Applied, Change},
@@ -32,6 +32,12 @@ impl Tables {
         }
         for letter in &batch.dead_letters {
             self.dead_letter(letter, &mut done);
+        }
+        for seq in &batch.dead_letter_deletes {
+            self.delete_dead_letter(*seq, batch, &mut done);
+        }
+        for (seq, until) in &batch.dead_letter_keeps {
+            self.keep_dead_letter(*seq, *until, &mut done);
         }
         for seq in &batch.deletes {
             self.delete(*seq, &mut done);
@@ -82,7 +88,9 @@ impl Tables {
             folded: 0,
             actual: TopicCounts::default(),
         };
-        if self.topics.values().any(|other| other.name == topic.name) {
+        // A dormant topic keeps its name and number, and is never used again.
+        let in_use = |other: &&TopicEntry| (other.actual.ready, other.actual.scheduled) != (0, 0);
+        if self.topics.values().filter(in_use).any(|other| other.name == topic.name) {
             done.violation("CONSERVATION", format!("topic {} was created twice", topic.name));
         }
         if self.topics.insert(topic.id, entry).is_some() {
@@ -180,8 +188,42 @@ impl Tables {
             entry.actual.dead += 1;
         }
         done.topics.insert(row.topic);
+        self.retain_until(letter.expires_at, seq);
         self.dead.insert(seq, (row, letter.clone()));
         done.changes.push(Change::DeadLettered(letter.clone()));
+    }
+
+    fn delete_dead_letter(&mut self, seq: Seq, batch: &Batch, done: &mut Applied) {
+        let Some((row, letter)) = self.dead.remove(&seq) else {
+            let what = format!("dead letter {} was deleted and is missing", seq.0);
+            return done.violation("CONSERVATION", what);
+        };
+        self.retention.remove(&(letter.expires_at, seq));
+        if batch.marks.is_some_and(|marks| marks.time < letter.expires_at) {
+            let what = format!("dead letter {} was deleted before {:?}", seq.0, letter.expires_at);
+            done.violation("TIME", what);
+        }
+        if let Some(entry) = self.topics.get_mut(&row.topic) {
+            entry.actual.dead -= 1;
+        }
+        done.topics.insert(row.topic);
+        done.changes.push(Change::DeadLetterDeleted(letter));
+    }
+
+    fn keep_dead_letter(&mut self, seq: Seq, until: Timestamp, done: &mut Applied) {
+        let Some((_, letter)) = self.dead.get_mut(&seq) else {
+            let what = format!("dead letter {} was kept and is missing", seq.0);
+            return done.violation("CONSERVATION", what);
+        };
+        let before = std::mem::replace(&mut letter.expires_at, until);
+        self.retention.remove(&(before, seq));
+        self.retain_until(until, seq);
+    }
+
+    fn retain_until(&mut self, until: Timestamp, seq: Seq) {
+        if until < Timestamp::MAX {
+            self.retention.insert((until, seq));
+        }
     }
 
     fn delete(&mut self, seq: Seq, done: &mut Applied) {
@@ -207,6 +249,26 @@ impl Tables {
         }
     }
 
+    /// Dead letters of a topic are deleted that memory has forgotten: nothing of it is unfolded.
+    fn lose_dormant(&mut self, topic: TopicId, losses: i64, done: &mut Applied) {
+        done.topics.insert(topic);
+        if self.is_unfolded(topic) {
+            done.violation("CONSERVATION", format!("dormant topic {} has deltas", topic.0));
+        }
+        let Some(entry) = self.topics.get_mut(&topic) else {
+            return done.violation("CONSERVATION", format!("dormant topic {} is missing", topic.0));
+        };
+        entry.counts.dead -= losses;
+        if entry.counts.dead == 0 {
+            if entry.actual != TopicCounts::default() {
+                let what = format!("{} was dropped with {:?}", entry.name, entry.actual);
+                done.violation("CONSERVATION", what);
+            }
+            self.topics.remove(&topic);
+            done.dormant_dropped += 1;
+        }
+    }
+
     fn count(&mut self, batch: &Batch, done: &mut Applied) {
         for topic in &batch.drop_topics {
             match self.topics.remove(topic) {
@@ -217,6 +279,9 @@ impl Tables {
                 }
                 None => done.violation("CONSERVATION", format!("topic {} was dropped twice", topic.0)),
             }
+        }
+        for (topic, losses) in &batch.dormant_losses {
+            self.lose_dormant(*topic, *losses, done);
         }
         if !batch.count_deltas.is_empty() {
             self.deltas.insert(batch.number, batch.count_deltas.clone());

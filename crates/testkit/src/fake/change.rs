@@ -22,6 +22,8 @@ pub enum Change {
     Requeued(Requeue),
     /// An item became a dead letter.
     DeadLettered(DeadLetter),
+    /// A dead letter was deleted.
+    DeadLetterDeleted(DeadLetter),
     /// An item's row, with its last content, was deleted.
     Deleted(ItemRow),
 }
@@ -40,6 +42,8 @@ pub(super) struct Applied {
     pub items: BTreeSet<Seq>,
     /// Topics to audit afterwards.
     pub topics: BTreeSet<TopicId>,
+    /// Topics that lost the last of their dead letters, after memory had forgotten them.
+    pub dormant_dropped: u64,
     /// Deliveries in the batch's lease row.
     pub opened: Vec<LeaseEntry>,
     /// Deliveries that the batch closed in earlier lease rows.

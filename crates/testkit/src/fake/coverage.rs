@@ -31,6 +31,12 @@ pub struct StoreCoverage {
     pub without_connection: u64,
     /// Scans of a sweep that found more than fits into a page, or just as much.
     pub full_pages: u64,
+    /// Dead letters that were deleted.
+    pub dead_letters_deleted: u64,
+    /// Dead letters whose end was put off.
+    pub dead_letters_kept: u64,
+    /// Topics that went with their last dead letter, after memory had forgotten them.
+    pub dormant_dropped: u64,
 }
 
 impl StoreCoverage {
@@ -50,5 +56,8 @@ impl StoreCoverage {
         self.leases_refused += other.leases_refused;
         self.without_connection += other.without_connection;
         self.full_pages += other.full_pages;
+        self.dead_letters_deleted += other.dead_letters_deleted;
+        self.dead_letters_kept += other.dead_letters_kept;
+        self.dormant_dropped += other.dormant_dropped;
     }
 }

@@ -329,6 +329,9 @@ impl State {
     pub(super) fn apply(&mut self, journal: &Journal, batch: &Batch, asked: Moment, author: Author) {
         let fence = self.tables.fence;
         let applied = self.tables.apply(batch);
+        self.coverage.dormant_dropped += applied.dormant_dropped;
+        self.coverage.dead_letters_deleted += batch.dead_letter_deletes.len() as u64;
+        self.coverage.dead_letters_kept += batch.dead_letter_keeps.len() as u64;
         let (epoch, process) = (author.epoch, author.process);
         let done = journal.note(format_args!(
             "shard {}: commit {} of process {process}, epoch {epoch}: {}",
@@ -370,6 +373,7 @@ impl fmt::Display for Summary<'_> {
                 Change::Promoted(seq) => write!(f, "promote {} ", seq.0)?,
                 Change::Requeued(requeue) => write!(f, "requeue {} ", requeue.seq.0)?,
                 Change::DeadLettered(letter) => write!(f, "dead {} ", letter.seq.0)?,
+                Change::DeadLetterDeleted(letter) => write!(f, "-dead {} ", letter.seq.0)?,
                 Change::Deleted(row) => write!(f, "-{} ", row.key.seq.0)?,
             }
         }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_store::{
-    Checkpoint, DeadLetter, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow, ReadyRow, ShardSnapshot,
-    ShardTopology, Sweep, TopicCounts, TopicRow,
+    Checkpoint, DeadLetter, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow, ReadyRow,
+    ShardSnapshot, ShardTopology, Sweep, TopicCounts, TopicRow,
 };
 use forebay_types::{Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -49,6 +49,8 @@ pub struct Tables {
     pub expiry: BTreeSet<(Timestamp, Seq)>,
     /// The lease log.
     pub leases: BTreeMap<u64, LeaseRow>,
+    /// Dead letters that are not kept for ever, by their end.
+    pub retention: BTreeSet<(Timestamp, Seq)>,
     /// Dead letters, with their former items.
     pub dead: BTreeMap<Seq, (ItemRow, DeadLetter)>,
     /// Dedupe keys by generation.
@@ -84,6 +86,7 @@ impl Tables {
             schedule: BTreeSet::new(),
             expiry: BTreeSet::new(),
             leases: BTreeMap::new(),
+            retention: BTreeSet::new(),
             dead: BTreeMap::new(),
             generations: BTreeMap::new(),
             topology_history: ShardTopology::default(),
@@ -104,7 +107,7 @@ impl Tables {
     }
 
     /// Whether a topic has deltas beyond the counts of its row.
-    fn is_unfolded(&self, topic: TopicId) -> bool {
+    pub(super) fn is_unfolded(&self, topic: TopicId) -> bool {
         let Some(entry) = self.topics.get(&topic) else { return false };
         let mut later = self.deltas.range(entry.folded + 1..).flat_map(|(_, changes)| changes);
         later.any(|(changed, _)| *changed == topic)
@@ -158,12 +161,25 @@ impl Tables {
             return Vec::new();
         }
         let rows = self.sweep(sweep).range((from, Seq(0))..=(to, Seq(u64::MAX))).take(limit);
-        let rows = rows.filter_map(|(at, seq)| {
-            let item = self.items.get(seq)?;
-            let scheduled = item.state == State::Scheduled;
-            Some(DueRow { at: *at, topic: item.topic, scheduled, item: ready_row(item, false) })
-        });
-        rows.collect()
+        let row = |(at, seq): &(Timestamp, Seq)| {
+            let (topic, item) = match sweep {
+                Sweep::Due | Sweep::Expiry => {
+                    let item = self.items.get(seq)?;
+                    let row = ready_row(item, false);
+                    match item.state {
+                        State::Ready => (item.topic, DueItem::Ready(row)),
+                        State::Scheduled => (item.topic, DueItem::Scheduled(row)),
+                    }
+                }
+                Sweep::Retention => {
+                    let (item, letter) = self.dead.get(seq)?;
+                    let namespace = self.topics.get(&item.topic)?.name.namespace.clone();
+                    (item.topic, DueItem::DeadLetter { namespace, died_at: letter.died_at })
+                }
+            };
+            Some(DueRow { at: *at, seq: *seq, topic, item })
+        };
+        rows.filter_map(row).collect()
     }
 
     /// A sweep's table.
@@ -171,6 +187,7 @@ impl Tables {
         match sweep {
             Sweep::Due => &self.schedule,
             Sweep::Expiry => &self.expiry,
+            Sweep::Retention => &self.retention,
         }
     }
 

@@ -1,9 +1,9 @@
 //! The end of a run: faults end, one process owns all shards, and every item is delivered or removed.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{collections::HashSet, sync::PoisonError, time::Duration};
 
 use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall};
-use forebay_types::{Receipt, ShardId, State};
+use forebay_types::{Receipt, ShardId, State, TopicId};
 
 use super::{
     chaos,
@@ -67,6 +67,7 @@ pub async fn drain(world: &World, mut dice: Dice) {
     audit(world, &node).await;
     takes_again(&mut port, &node).await;
     emptied(world);
+    forgets(world, &node, bound).await;
     stop(world, &node).await;
 }
 
@@ -241,6 +242,41 @@ fn emptied(world: &World) {
             world.blame("CONSERVATION", what);
         }
     }
+}
+
+/// TIME: dead letters go once they were kept for long enough, and with the last one its topic. CONSERVATION:
+/// the node counts those that stay.
+async fn forgets(world: &World, node: &Node, bound: Duration) {
+    let end = world.journal.elapsed() + bound;
+    let left = || {
+        let counts = world.dbs.iter().map(|db| {
+            let tables = &db.lock().tables;
+            let kept: HashSet<TopicId> = tables.dead.values().map(|(item, _)| item.topic).collect();
+            let empty = tables.topics.keys().filter(|topic| !kept.contains(topic)).count();
+            (tables.retention.len(), if world.plan.seed.is_multiple_of(4) { empty } else { 0 })
+        });
+        counts.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1))
+    };
+    while left() != (0, 0) {
+        if world.journal.elapsed() > end {
+            let (letters, topics) = left();
+            let what = format!("after {bound:?} {letters} dead letters and {topics} empty topics remain");
+            return world.blame("TIME", what);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let stored: usize = world.dbs.iter().map(|db| db.lock().tables.dead.len()).sum();
+    let mut told = None;
+    // The node may not have heard of the last commit yet.
+    for _ in 0..100 {
+        let status = tokio::time::timeout(Duration::from_secs(30), node.engine.status()).await;
+        told = status.ok().flatten().map(|status| status.shards.iter().map(|shard| shard.dead).sum::<u64>());
+        if told == Some(stored as u64) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    world.blame("CONSERVATION", format!("{told:?} dead letters are told, {stored} are stored"));
 }
 
 /// CLEAN-DRAIN: the last node stops in time and releases its shards.

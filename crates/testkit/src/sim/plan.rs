@@ -147,6 +147,8 @@ impl Plan {
         if seed % 4 < 2 {
             plan.settings.topics_per_turn = 1;
         }
+        let retention = if dice.chance(700) { dice.within(1, 20) } else { 0 };
+        plan.settings.dead_letter_retention = Duration::from_secs(retention);
         plan
     }
 
@@ -167,6 +169,13 @@ impl Plan {
         tiny(&mut settings.index_bytes, (2_000, 12_000));
         tiny(&mut self.batch_bytes, (1_500, 12_000));
         tiny(&mut settings.sweep_rows, (1, 5));
+    }
+
+    /// The settings of a process. Every second process keeps dead letters for longer than the others.
+    pub fn settings_of(&self, process: usize) -> Settings {
+        let mut settings = self.settings.clone();
+        settings.dead_letter_retention *= 1 + u32::from(process.is_multiple_of(2));
+        settings
     }
 
     /// Whether no clock steps.

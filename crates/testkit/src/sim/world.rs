@@ -132,7 +132,7 @@ impl World {
         let tasks = ProcessTasks::default();
         let engine = Engine::start_on(
             Arc::new(tasks.clone()),
-            self.plan.settings.clone(),
+            self.plan.settings_of(number),
             address.clone(),
             shards.collect(),
             clock.clone() as Arc<dyn Clock>,

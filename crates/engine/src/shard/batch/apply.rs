@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{LeaseEntry, ShardTopology, Sweep};
+use forebay_store::{DueItem, LeaseEntry, ShardTopology, Sweep};
 use forebay_types::{Monotonic, Seq, State, TopicName};
 
 use crate::{
@@ -29,12 +29,14 @@ pub(crate) struct Committed {
     pub took: Duration,
     /// Topics that it created.
     pub new_topics: Vec<NamedTopic>,
-    /// Topics that it dropped.
+    /// Topics that it dropped, or that memory forgot.
     pub dropped: Vec<NamedTopic>,
     /// What it did, in the order in which it is answered.
     pub done: Vec<Planned>,
     /// Items that the expiry sweep deleted.
     pub expired: u64,
+    /// Dead letters that were kept for long enough.
+    pub dead_letters_deleted: u64,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
     /// Items that waited for a key which the batch stored.
@@ -63,7 +65,10 @@ impl OwnedShard {
 
         let new_rows = std::mem::take(&mut batch.new_topics);
         let new_topics = new_rows.into_iter().map(|row| self.topics.add_new(row, at)).collect();
-        let dropped = batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
+        let mut dropped: Vec<NamedTopic> =
+            batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
+        dropped.extend(batch.dormant.iter().filter_map(|id| self.topics.forget(*id)));
+        self.topics.lost_dormant(batch.dormant_losses);
         self.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.
         let done = std::mem::take(&mut batch.planned);
@@ -76,7 +81,17 @@ impl OwnedShard {
         self.evict();
         let fetched = self.apply_prefetches();
         self.debug_check();
-        Some(Committed { took, new_topics, dropped, done, expired, fetched, duplicates, topology })
+        Some(Committed {
+            took,
+            new_topics,
+            dropped,
+            done,
+            expired,
+            dead_letters_deleted: batch.dead_letter_deletes,
+            fetched,
+            duplicates,
+            topology,
+        })
     }
 
     /// Batches are committed again. After an outage leases are left alone for as long as it took, at most
@@ -180,24 +195,26 @@ impl OwnedShard {
         let (mut moved, mut expired, mut left_some) = (0, 0, false);
         let (sweep, rows) = (planned.page.sweep, std::mem::take(&mut planned.page.rows));
         for (row, done) in rows.into_iter().zip(&planned.done) {
-            let (topic, seq) = (row.topic, row.item.key.seq);
             if !done {
-                left_some |= !self.sweeps.get(sweep).is_parked(seq);
+                left_some |= !self.sweeps.get(sweep).is_parked(row.seq);
                 continue;
             }
             moved += 1;
-            match sweep {
-                Sweep::Due => {
-                    self.invalidate(topic, seq);
-                    let (key, item) = ReadyItem::from_row(row.item);
-                    self.topics.with_window(topic, |window| window.add(key, item));
+            match (sweep, row.item) {
+                (Sweep::Due, DueItem::Scheduled(item) | DueItem::Ready(item)) => {
+                    self.invalidate(row.topic, row.seq);
+                    let (key, item) = ReadyItem::from_row(item);
+                    self.topics.with_window(row.topic, |window| window.add(key, item));
                 }
-                Sweep::Expiry if self.is_leased(seq) => {}
-                Sweep::Expiry => {
-                    self.invalidate(topic, seq);
-                    self.topics.with_window(topic, |window| window.remove(row.item.key));
-                    expired += 1;
+                (Sweep::Expiry, DueItem::Scheduled(item) | DueItem::Ready(item)) => {
+                    if !self.is_leased(row.seq) {
+                        self.invalidate(row.topic, row.seq);
+                        self.topics.with_window(row.topic, |window| window.remove(item.key));
+                        expired += 1;
+                    }
                 }
+                // No window holds a dead letter.
+                (Sweep::Retention, _) | (_, DueItem::DeadLetter { .. }) => {}
             }
         }
         metrics::counter!(

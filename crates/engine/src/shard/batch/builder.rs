@@ -55,6 +55,8 @@ pub(super) struct BatchBuilder<'a> {
     pub stale: Vec<SettleRequest>,
     /// Polls whose at-most-once items have all expired.
     pub nothing_consumed: Vec<u64>,
+    /// Topics that memory forgets, because they only have dead letters.
+    pub dormant: Vec<TopicId>,
     /// How counts change.
     deltas: BTreeMap<TopicId, TopicCounts>,
     /// Positions of each lease row that are closed.
@@ -63,6 +65,10 @@ pub(super) struct BatchBuilder<'a> {
     schedule_min: Timestamp,
     /// The earliest `expiry` row that it adds.
     expiry_min: Timestamp,
+    /// The earliest end of a dead letter that it adds, or keeps for longer.
+    retention_min: Timestamp,
+    /// Dead letters of dormant topics that it deletes.
+    dormant_losses: BTreeMap<TopicId, i64>,
 }
 
 /// The result of building.
@@ -147,10 +153,13 @@ impl<'a> BatchBuilder<'a> {
             marks: HighWaterMarks { time: marks.time.max(moment.now), ..marks },
             stale: Vec::new(),
             nothing_consumed: Vec::new(),
+            dormant: Vec::new(),
             deltas: BTreeMap::new(),
             closing: BTreeMap::new(),
             schedule_min: Timestamp::MAX,
             expiry_min: Timestamp::MAX,
+            retention_min: Timestamp::MAX,
+            dormant_losses: BTreeMap::new(),
             shard,
         }
     }
@@ -215,11 +224,26 @@ impl<'a> BatchBuilder<'a> {
         self.expiry_min = self.expiry_min.min(at.unwrap_or(Timestamp::MAX));
     }
 
+    /// A dead letter is added, or kept for longer.
+    pub fn adds_dead_letter(&mut self, expires_at: Timestamp) {
+        self.retention_min = self.retention_min.min(expires_at);
+    }
+
+    /// A dead letter is deleted. Its topic may be dormant: then nobody counts its dead letters in memory.
+    pub fn delete_dead_letter(&mut self, topic: TopicId, seq: Seq) {
+        self.batch.dead_letter_deletes.push(seq);
+        match self.shard.topics.get(topic) {
+            Some(_) => self.count(topic, 0, 0, -1),
+            None => *self.dormant_losses.entry(topic).or_default() += 1,
+        }
+    }
+
     /// The earliest row that the batch adds to a sweep's table.
     pub fn earliest_added(&self, sweep: Sweep) -> Timestamp {
         match sweep {
             Sweep::Due => self.schedule_min,
             Sweep::Expiry => self.expiry_min,
+            Sweep::Retention => self.retention_min,
         }
     }
 
@@ -239,11 +263,13 @@ impl<'a> BatchBuilder<'a> {
         }
         let lowered = self.move_checkpoints();
         self.deltas.retain(|_, delta| *delta != TopicCounts::default());
+        self.shard.topics.fold_last(&mut self.batch, &self.dormant);
         let folds = match self.may_do_upkeep() {
             true => self.shard.topics.fold(&mut self.batch, &self.deltas),
             false => Vec::new(),
         };
         self.batch.count_deltas = self.deltas.into_iter().collect();
+        self.batch.dormant_losses = self.dormant_losses.into_iter().collect();
         self.batch.marks = Some(self.marks);
         let in_flight = InFlight {
             number: self.batch.number,
@@ -254,6 +280,9 @@ impl<'a> BatchBuilder<'a> {
             marks: self.marks,
             new_topics: self.batch.new_topics.clone(),
             dropped: self.batch.drop_topics.clone(),
+            dead_letter_deletes: self.batch.dead_letter_deletes.len() as u64,
+            dormant: self.dormant,
+            dormant_losses: self.batch.dormant_losses.iter().map(|(_, losses)| losses).sum(),
             deltas: self.batch.count_deltas.clone(),
             folds,
             deltas_from: self.batch.drop_deltas.as_ref().map(|range| range.end),
@@ -264,6 +293,7 @@ impl<'a> BatchBuilder<'a> {
             lowered,
             schedule_min: self.schedule_min,
             expiry_min: self.expiry_min,
+            retention_min: self.retention_min,
         };
         let (atomic, rows) = (in_flight.is_atomic(), in_flight.rows);
         self.shard.in_flight = Some(in_flight);

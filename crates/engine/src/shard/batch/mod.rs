@@ -14,6 +14,7 @@ mod shares;
 mod sweep;
 mod sweep_due;
 mod sweep_expiry;
+mod sweep_retention;
 pub(crate) mod undo;
 
 use std::collections::BTreeSet;

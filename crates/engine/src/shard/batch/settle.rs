@@ -269,6 +269,8 @@ fn dead_letter(
     last_error: &str,
     metadata: Option<&[u8]>,
 ) -> SettleEffect {
+    let shard = &builder.shard;
+    let expires_at = shard.settings.dead_letter_end(&shard.namespace_of(lease.topic), builder.moment.now);
     builder.batch.dead_letters.push(DeadLetter {
         seq: lease.seq,
         deliveries: lease.delivery(),
@@ -276,8 +278,10 @@ fn dead_letter(
         reason: if on(Bug::ReasonForgotten) { String::new() } else { why.to_owned() },
         last_error: last_error.to_owned(),
         died_at: builder.moment.now,
+        expires_at,
         metadata: metadata.map(<[u8]>::to_vec),
     });
+    builder.adds_dead_letter(expires_at);
     if let Some(at) = lease.attributes.expires_at {
         builder.batch.expiry_deletes.push(DueKey { at, seq: lease.seq });
     }

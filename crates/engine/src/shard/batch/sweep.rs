@@ -5,9 +5,9 @@ use forebay_types::TopicId;
 
 use super::{
     builder::{BatchBuilder, PageShare},
-    sweep_due, sweep_expiry,
+    sweep_due, sweep_expiry, sweep_retention,
 };
-use crate::shard::{disk_room::Need, in_flight::PlannedPage};
+use crate::shard::{disk_room::Need, in_flight::PlannedPage, topics::TopicState};
 
 /// Topics that one batch drops.
 const DROPS_MAX: usize = 64;
@@ -24,6 +24,7 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
     let PageShare { done, left_min, parked_min } = match page.sweep {
         Sweep::Due => sweep_due::promote(builder, &page),
         Sweep::Expiry => sweep_expiry::expire(builder, &page),
+        Sweep::Retention => sweep_retention::delete(builder, &page),
     };
     builder.rows += done.iter().filter(|done| **done).count();
     let low = left_min.min(builder.earliest_added(page.sweep));
@@ -32,15 +33,19 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
     builder.page = Some(PlannedPage { page, done, checkpoint, cursor });
 }
 
-/// Drops topics that have been empty for long. They stay listed until that is committed.
+/// Drops topics that have had no item for long. They stay listed until that is committed. A topic with dead
+/// letters keeps its row, because they need its name: memory alone forgets it.
 pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
     if !builder.may_do_upkeep() {
         return;
     }
     let (now, keep) = (builder.moment.at, builder.shard.settings.idle_topic);
-    let long = builder.shard.topics.unused().take_while(|(since, _)| now.since(*since) >= keep);
-    let unused = long.map(|(_, id)| id).filter(|id| !builder.counts(*id));
-    let dropped: Vec<TopicId> = unused.take(DROPS_MAX).collect();
-    builder.rows += dropped.len();
+    let topics = &builder.shard.topics;
+    let long = topics.unused().take_while(|(since, _)| now.since(*since) >= keep);
+    let unused = long.map(|(_, id)| id).filter(|id| !builder.counts(*id)).take(DROPS_MAX);
+    let (dormant, dropped): (Vec<TopicId>, Vec<TopicId>) =
+        unused.partition(|id| topics.get(*id).is_some_and(TopicState::has_dead_letters));
+    builder.rows += dropped.len() + dormant.len();
     builder.batch.drop_topics = dropped;
+    builder.dormant = dormant;
 }

@@ -11,7 +11,7 @@ pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageS
     let mut room = builder.page_rows_max();
     // Only sweeps touch a scheduled item, and they take turns: the page is right.
     for row in &page.rows {
-        let seq = row.item.key.seq;
+        let seq = row.seq;
         if builder.shard.sweeps.due.is_parked(seq) {
             share.park(row.at);
             continue;

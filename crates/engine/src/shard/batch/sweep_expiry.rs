@@ -1,7 +1,7 @@
 //! The sweep of expired items: they are deleted. A leased one only loses its expiry row; its lease entry
 //! carries the expiry, and the end of the lease is the end of the item.
 
-use forebay_store::DueKey;
+use forebay_store::{DueItem, DueKey};
 use forebay_types::Timestamp;
 
 use super::builder::{BatchBuilder, PageShare};
@@ -12,7 +12,7 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
     let mut share = PageShare::new(page);
     let mut room = builder.page_rows_max();
     for row in &page.rows {
-        let seq = row.item.key.seq;
+        let seq = row.seq;
         let shard = &builder.shard;
         if shard.sweeps.expiry.is_parked(seq) {
             share.park(row.at);
@@ -33,8 +33,8 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
         }
         builder.batch.deletes.push(seq);
         builder.claims.insert(seq);
-        if row.scheduled {
-            let at = Timestamp::from_micros(row.item.key.rank);
+        if let DueItem::Scheduled(item) = &row.item {
+            let at = Timestamp::from_micros(item.key.rank);
             builder.batch.schedule_deletes.push(DueKey { at, seq });
             builder.count(row.topic, 0, -1, 0);
         } else {

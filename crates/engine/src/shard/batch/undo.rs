@@ -96,7 +96,7 @@ impl OwnedShard {
     /// The only row of a sweep's page that the batch dealt with can't be stored.
     fn park_row(&mut self, planned: &PlannedPage, why: &str, at: Monotonic) {
         let (sweep, rows) = (planned.page.sweep, planned.page.rows.iter().zip(&planned.done));
-        let bad = rows.filter(|(_, done)| **done).map(|(row, _)| row.item.key.seq).last();
+        let bad = rows.filter(|(_, done)| **done).map(|(row, _)| row.seq).last();
         if let Some(seq) = bad {
             self.log_left_alone(seq, why);
         }

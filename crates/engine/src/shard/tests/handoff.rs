@@ -1,7 +1,5 @@
 //! Direct hand-off: new items are leased to polls that wait, in the batch that stores them.
 
-use forebay_store::DueRow;
-
 use super::*;
 use crate::shard::work::WaitingPoll;
 
@@ -94,8 +92,7 @@ fn nothing_is_handed_off_where_a_sweep_promotes_an_item_of_the_topic() {
     let mut shard = shard();
     let key = store(&mut shard, 0, vec![item_due(50)])[0];
     scan(&mut shard, Sweep::Due, 1, 60);
-    let row = ReadyRow { key, ..ready_row(1) };
-    shard.scanned(Sweep::Due, 1, vec![DueRow { at: time(50), topic: T, scheduled: true, item: row }], None);
+    shard.scanned(Sweep::Due, 1, vec![due_row(time(50), key)], None);
     put(&mut shard, part(1, items(1)));
     assert!(build_for(&mut shard, 60, &[(7, 1)]).handed_off.is_empty());
 }

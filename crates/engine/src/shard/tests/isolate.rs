@@ -66,17 +66,14 @@ fn a_row_of_a_sweep_that_can_not_be_stored_is_left_alone() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, (0..6).map(|n| item_due(50 + n)).collect());
     let bad = keys[2].seq;
-    let row = |key: Key| {
-        let item = ReadyRow { key, ..ready_row(1) };
-        DueRow { at: Timestamp::from_micros(key.rank), topic: T, scheduled: true, item }
-    };
+    let row = |key: Key| due_row(Timestamp::from_micros(key.rank), key);
     let is_bad = |batch: &Batch| batch.promotes.iter().any(|promote| promote.seq == bad);
     let mut left: Vec<Key> = keys.clone();
     for round in 0..40 {
         let ms = 60 + 200 * round;
         let Some(scan) = shard.begin_scan(round, moment(ms)) else { break };
-        if scan.sweep == Sweep::Expiry {
-            shard.scanned(Sweep::Expiry, round, Vec::new(), None);
+        if scan.sweep != Sweep::Due {
+            shard.scanned(scan.sweep, round, Vec::new(), None);
             continue;
         }
         let found: Vec<DueRow> = left.iter().map(|key| row(*key)).filter(|row| row.at >= scan.from).collect();

@@ -11,13 +11,16 @@ mod isolate;
 mod lease;
 mod next_wake;
 mod prefetch;
+mod retention;
 mod settle;
 mod sweep;
 mod undo;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use forebay_store::{Batch, Fence, HighWaterMarks, ReadyRow, ShardSnapshot, Sweep, TopicCounts, TopicRow};
+use forebay_store::{
+    Batch, DueItem, DueRow, Fence, HighWaterMarks, ReadyRow, ShardSnapshot, Sweep, TopicCounts, TopicRow,
+};
 use forebay_types::{
     Body, DeliveryPolicy, Incarnation, ItemAttributes, ItemId, Key, Monotonic, Receipt, Seq, ShardId,
     Timestamp, TopicId, TopicName,
@@ -339,10 +342,16 @@ pub(super) fn fetch(shard: &mut OwnedShard, topic: TopicId, read: u64) -> Prefet
 
 /// Both sweeps look once, and find nothing now or later.
 pub(super) fn sweep_all(shard: &mut OwnedShard, ms: u64) {
-    for _ in 0..2 {
+    for _ in Sweep::ALL {
         let scan = shard.begin_scan(0, moment(ms)).unwrap();
         shard.scanned(scan.sweep, 0, Vec::new(), None);
     }
+}
+
+/// A scheduled item that is due.
+pub(super) fn due_row(at: Timestamp, key: Key) -> DueRow {
+    let item = DueItem::Scheduled(ReadyRow { key, ..ready_row(1) });
+    DueRow { at, seq: key.seq, topic: T, item }
 }
 
 /// Begins a scan, which has to be the one of this sweep.

@@ -1,21 +1,28 @@
 //! The sweeps: whose turn it is, how far a scan looks, what a page does, and how far the checkpoint moves.
 
-use forebay_store::{Checkpoint, DueKey, DueRow};
+use forebay_store::{Checkpoint, DueItem, DueKey, DueRow};
 
 use super::*;
 
 /// A row of a sweep's table.
 fn due(ms: u64, key: Key, scheduled: bool) -> DueRow {
     let attributes = ItemAttributes { expires_at: Some(time(ms)), ..attributes() };
-    DueRow { at: time(ms), topic: T, scheduled, item: ReadyRow { key, attributes, ..ready_row(1) } }
+    let row = ReadyRow { key, attributes, ..ready_row(1) };
+    let item = if scheduled { DueItem::Scheduled(row) } else { DueItem::Ready(row) };
+    DueRow { at: time(ms), seq: key.seq, topic: T, item }
 }
 
 /// The expiry sweep has found these rows, at this time.
 fn expiry_page(shard: &mut OwnedShard, ms: u64, rows: Vec<DueRow>) {
-    scan(shard, Sweep::Due, 1, ms);
-    shard.scanned(Sweep::Due, 1, Vec::new(), None);
+    scan_nothing(shard, Sweep::Due, ms);
     scan(shard, Sweep::Expiry, 2, ms);
     shard.scanned(Sweep::Expiry, 2, rows, None);
+}
+
+/// This sweep scans and finds nothing.
+fn scan_nothing(shard: &mut OwnedShard, sweep: Sweep, ms: u64) {
+    scan(shard, sweep, 9, ms);
+    shard.scanned(sweep, 9, Vec::new(), None);
 }
 
 fn checkpoint(batch: &Batch, sweep: Sweep) -> Option<Timestamp> {
@@ -23,14 +30,14 @@ fn checkpoint(batch: &Batch, sweep: Sweep) -> Option<Timestamp> {
 }
 
 #[test]
-fn the_two_sweeps_take_turns() {
+fn sweeps_take_turns() {
     let mut shard = shard();
     scan(&mut shard, Sweep::Due, 1, 0);
     assert!(shard.begin_scan(2, moment(0)).is_none(), "one at a time");
     shard.scanned(Sweep::Due, 1, Vec::new(), None);
-    scan(&mut shard, Sweep::Expiry, 3, 0);
-    shard.scanned(Sweep::Expiry, 3, Vec::new(), None);
-    assert!(shard.begin_scan(4, moment(9_000)).is_none(), "neither has anything to look for");
+    scan_nothing(&mut shard, Sweep::Expiry, 0);
+    scan_nothing(&mut shard, Sweep::Retention, 0);
+    assert!(shard.begin_scan(4, moment(9_000)).is_none(), "none has anything to look for");
 }
 
 #[test]
@@ -147,8 +154,8 @@ fn a_scan_that_found_nothing_still_knows_of_a_row_that_was_added_meanwhile() {
     scan(&mut shard, Sweep::Due, 1, 0);
     store(&mut shard, 0, vec![item_due(50)]);
     shard.scanned(Sweep::Due, 1, Vec::new(), Some(time(70)));
-    scan(&mut shard, Sweep::Expiry, 2, 0);
-    shard.scanned(Sweep::Expiry, 2, Vec::new(), None);
+    scan_nothing(&mut shard, Sweep::Expiry, 0);
+    scan_nothing(&mut shard, Sweep::Retention, 0);
     scan(&mut shard, Sweep::Due, 3, 50);
 }
 
@@ -164,6 +171,7 @@ fn the_checkpoint_never_passes_a_row_that_was_left_over() {
     let (batch, committed) = run(&mut shard, 100);
     assert_eq!((batch.deletes.len(), committed.expired), (2, 2), "one was on its way to a lease");
     assert_eq!(checkpoint(&batch, Sweep::Expiry), Some(time(20)));
+    scan_nothing(&mut shard, Sweep::Retention, 100);
     assert!(shard.begin_scan(3, moment(119)).is_none(), "it is not looked at again at once");
     assert_eq!(shard.begin_scan(3, moment(120)).map(|scan| scan.from), Some(time(20)));
 }
@@ -214,6 +222,7 @@ fn a_sweep_goes_on_at_its_stored_checkpoint() {
     let mut shard = loaded(Settings::default(), ShardSnapshot { checkpoints, ..ShardSnapshot::default() });
     assert_eq!(shard.begin_scan(1, moment(9)).map(|scan| scan.from), Some(Timestamp::MIN));
     shard.scanned(Sweep::Due, 1, Vec::new(), None);
+    scan_nothing(&mut shard, Sweep::Retention, 9);
     assert_eq!(shard.begin_scan(2, moment(9)).map(|scan| scan.from), Some(time(7)));
 }
 

@@ -1,6 +1,5 @@
 //! Batches that did not happen, and what is left of a shard that is lost.
 
-use forebay_store::DueRow;
 use forebay_types::Reason;
 
 use super::*;
@@ -246,9 +245,8 @@ fn a_sweeps_page_is_put_back() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, vec![item_due(50), item_due(50)]);
     scan(&mut shard, Sweep::Due, 1, 60);
-    let row =
-        |key| DueRow { at: time(50), topic: T, scheduled: true, item: ReadyRow { key, ..ready_row(1) } };
-    shard.scanned(Sweep::Due, 1, keys.into_iter().map(row).collect(), None);
+    let rows = keys.into_iter().map(|key| due_row(time(50), key)).collect();
+    shard.scanned(Sweep::Due, 1, rows, None);
     put(&mut shard, part(1, items(1)));
     build(&mut shard, 60);
     let undone = shard.unstorable("too long", &[], at(0)).unwrap();
@@ -263,8 +261,7 @@ fn a_call_with_a_request_id_is_not_atomic_along_with_a_page() {
     let mut shard = shard();
     let key = store(&mut shard, 0, vec![item_due(50)])[0];
     scan(&mut shard, Sweep::Due, 1, 60);
-    let item = ReadyRow { key, ..ready_row(1) };
-    shard.scanned(Sweep::Due, 1, vec![DueRow { at: time(50), topic: T, scheduled: true, item }], None);
+    shard.scanned(Sweep::Due, 1, vec![due_row(time(50), key)], None);
     put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(2)) });
     assert!(!build(&mut shard, 60).atomic);
     assert!(shard.unstorable("too long", &[], at(0)).unwrap().refused.is_empty());

@@ -86,6 +86,12 @@ pub const METRICS: &[Metric] = &[
     ),
     metric(Kind::Counter, "forebay_extended_total", &[], "Leases extended"),
     metric(Kind::Counter, "forebay_dead_lettered_total", &[], "Items that became dead letters"),
+    metric(
+        Kind::Counter,
+        "forebay_dead_letters_deleted_total",
+        &[],
+        "Dead letters deleted because their retention was over",
+    ),
     metric(Kind::Counter, "forebay_expired_total", &[], "Items removed because their ttl was over"),
     metric(Kind::Counter, "forebay_topics_refused_total", &[], "Items refused with TOO_MANY_TOPICS"),
     metric(

@@ -5,8 +5,9 @@ use forebay_types::Timestamp;
 use super::item::{self, ITEM, ITEM_COLUMNS};
 use crate::{
     error::StoreError,
-    rows::{DueRow, Sweep},
+    rows::{DueItem, DueRow, Sweep},
     sql::{
+        dialect::Dialect,
         statement::{ReadConnection, Statement, int_of},
         value::{Row, corrupt},
     },
@@ -19,24 +20,44 @@ pub(super) async fn due(
     to: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueRow>, StoreError> {
-    let (table, at) = table(sweep);
-    let join = connection.dialect().join_in_order();
-    let sql = format!(
-        "SELECT {ITEM}, i.topic, i.state, d.{at} FROM {table} d {join} item i ON i.seq = d.seq \
-         WHERE d.{at} >= ? AND d.{at} <= ? ORDER BY d.{at}, d.seq LIMIT ?"
-    );
     let values = vec![from.into(), to.into(), (limit as u64).into()];
-    let rows = connection.fetch(Statement::new(sql, values)).await?;
-    let decode = |row: &Row| {
-        let scheduled = match row.int(ITEM_COLUMNS + 1)? {
-            0 => false,
-            1 => true,
-            other => return Err(corrupt(format!("unknown item state {other}"))),
-        };
-        let topic = row.topic(ITEM_COLUMNS)?;
-        Ok(DueRow { at: row.time(ITEM_COLUMNS + 2)?, topic, scheduled, item: item::decode(row)? })
+    let rows = connection.fetch(Statement::new(sql(sweep, connection.dialect()), values)).await?;
+    let decode = match sweep {
+        Sweep::Due | Sweep::Expiry => decode_item,
+        Sweep::Retention => decode_dead_letter,
     };
     rows.iter().map(decode).collect()
+}
+
+fn sql(sweep: Sweep, dialect: Dialect) -> String {
+    let (table, at) = table(sweep);
+    let (columns, joined) = match sweep {
+        Sweep::Due | Sweep::Expiry => (format!("{ITEM}, i.topic, i.state"), "item i ON i.seq = d.seq"),
+        Sweep::Retention => {
+            ("d.seq, d.topic, d.died_at, t.namespace".to_owned(), "topic t ON t.id = d.topic")
+        }
+    };
+    let join = dialect.join_in_order();
+    format!(
+        "SELECT {columns}, d.{at} FROM {table} d {join} {joined} \
+         WHERE d.{at} >= ? AND d.{at} <= ? ORDER BY d.{at}, d.seq LIMIT ?"
+    )
+}
+
+fn decode_item(row: &Row) -> Result<DueRow, StoreError> {
+    let item = item::decode(row)?;
+    let (at, seq, topic) = (row.time(ITEM_COLUMNS + 2)?, item.key.seq, row.topic(ITEM_COLUMNS)?);
+    let item = match row.int(ITEM_COLUMNS + 1)? {
+        0 => DueItem::Ready(item),
+        1 => DueItem::Scheduled(item),
+        other => return Err(corrupt(format!("unknown item state {other}"))),
+    };
+    Ok(DueRow { at, seq, topic, item })
+}
+
+fn decode_dead_letter(row: &Row) -> Result<DueRow, StoreError> {
+    let item = DueItem::DeadLetter { namespace: row.text(3)?.into(), died_at: row.time(2)? };
+    Ok(DueRow { at: row.time(4)?, seq: row.seq(0)?, topic: row.topic(1)?, item })
 }
 
 pub(super) async fn next_due(
@@ -47,7 +68,8 @@ pub(super) async fn next_due(
     let (table, at) = table(sweep);
     let sql = format!("SELECT {at} FROM {table} WHERE {at} >= ? ORDER BY {at} LIMIT 1");
     let rows = connection.fetch(Statement::new(sql, vec![from.into()])).await?;
-    Ok(int_of(&rows)?.map(Timestamp::from_micros))
+    // A dead letter that is kept for ever has the latest of all times.
+    Ok(int_of(&rows)?.map(Timestamp::from_micros).filter(|at| *at < Timestamp::MAX))
 }
 
 /// A sweep's table and its time column.
@@ -55,5 +77,6 @@ const fn table(sweep: Sweep) -> (&'static str, &'static str) {
     match sweep {
         Sweep::Due => ("schedule", "deliver_at"),
         Sweep::Expiry => ("expiry", "expires_at"),
+        Sweep::Retention => ("dead_letter", "expires_at"),
     }
 }

@@ -34,6 +34,20 @@ pub(super) fn drop_topics(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     row_counts::by_keys(dialect, "DELETE FROM topic", "id", batch.drop_topics.clone())
 }
 
+/// Topics that only have dead letters lose some. With the last one a topic goes.
+pub(super) fn dormant_losses(batch: &Batch) -> Vec<Statement> {
+    let lose = |(topic, count): &(TopicId, i64)| {
+        [
+            Statement::new(
+                "UPDATE topic SET dead = dead - ? WHERE id = ?",
+                vec![(*count).into(), (*topic).into()],
+            ),
+            Statement::new("DELETE FROM topic WHERE id = ? AND dead = 0", vec![(*topic).into()]),
+        ]
+    };
+    batch.dormant_losses.iter().flat_map(lose).collect()
+}
+
 pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, StoreError> {
     let mut statements = Vec::new();
     if !batch.count_deltas.is_empty() {

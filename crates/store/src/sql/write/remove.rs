@@ -1,6 +1,6 @@
 //! Promotes scheduled items, moves items to the dead letters, and deletes items.
 
-use forebay_types::Seq;
+use forebay_types::{Seq, Timestamp};
 
 use super::times;
 use crate::{
@@ -16,7 +16,7 @@ pub(super) fn promote(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     statements
 }
 
-/// Copies items to the dead letters, then deletes them.
+/// Copies items to the dead letters, then deletes them. Deletes dead letters, and keeps others for longer.
 pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     let mut statements = Vec::new();
     for dead in &batch.dead_letters {
@@ -26,6 +26,7 @@ pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
             dead.reason.as_str().into(),
             dead.last_error.as_str().into(),
             dead.died_at.into(),
+            dead.expires_at.into(),
         ];
         // Not COALESCE: a parameter that is NULL has no type to compare with a blob's.
         let metadata = match &dead.metadata {
@@ -38,14 +39,19 @@ pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
         values.push(dead.seq.into());
         let sql = format!(
             "INSERT INTO dead_letter (seq, topic, priority, deliveries, failures, reason, last_error, \
-             died_at, attributes, metadata, payload) \
-             SELECT seq, topic, priority, ?, ?, ?, ?, ?, attributes, {metadata}, payload \
+             died_at, expires_at, attributes, metadata, payload) \
+             SELECT seq, topic, priority, ?, ?, ?, ?, ?, ?, attributes, {metadata}, payload \
              FROM item WHERE seq = ?"
         );
         statements.push(Statement::new(sql, values));
     }
     let seqs = batch.dead_letters.iter().map(|dead| dead.seq).collect();
     statements.extend(row_counts::by_keys(dialect, "DELETE FROM item", "seq", seqs));
+    let deletes = batch.dead_letter_deletes.clone();
+    statements.extend(row_counts::by_keys(dialect, "DELETE FROM dead_letter", "seq", deletes));
+    let keep = |(seq, until): &(Seq, Timestamp)| (seq.0.cast_signed(), vec![(*until).into()]);
+    let keeps = batch.dead_letter_keeps.iter().map(keep).collect();
+    statements.extend(row_counts::update_each(dialect, "dead_letter", "seq", &["expires_at"], keeps));
     statements
 }
 

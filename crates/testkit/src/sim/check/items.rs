@@ -201,7 +201,7 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
                 phase.location = Location::Dead;
                 replace(&mut phase.metadata, letter.metadata.as_deref());
             }
-            Change::Deleted(_) => phase.location = Location::Absent,
+            Change::Deleted(_) | Change::DeadLetterDeleted(_) => phase.location = Location::Absent,
         }
     }
     phase.changes = changes;
@@ -221,6 +221,6 @@ fn seq_of(change: &Change) -> forebay_types::Seq {
         Change::Leased(entry) | Change::Moved(entry) | Change::Closed(entry) => entry.seq,
         Change::Promoted(seq) => *seq,
         Change::Requeued(requeue) => requeue.seq,
-        Change::DeadLettered(letter) => letter.seq,
+        Change::DeadLettered(letter) | Change::DeadLetterDeleted(letter) => letter.seq,
     }
 }

@@ -14,7 +14,8 @@ use super::{
 use crate::{fake::Change, sim::history::What};
 
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
-    items.by_id.values().for_each(|item| in_shard_time(item, found));
+    let retention = record.settings.dead_letter_retention;
+    items.by_id.values().for_each(|item| in_shard_time(item, retention, found));
     if !record.exact_time {
         return;
     }
@@ -55,7 +56,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
 }
 
 /// What must hold by the shard's own time, whatever the clocks do.
-fn in_shard_time(item: &Item, found: &mut Vec<Finding>) {
+fn in_shard_time(item: &Item, retention: Duration, found: &mut Vec<Finding>) {
     let mut last = Timestamp::MIN;
     for phase in &item.phases {
         let (id, time) = (item.id, phase.time);
@@ -70,6 +71,12 @@ fn in_shard_time(item: &Item, found: &mut Vec<Finding>) {
                 }
                 Change::Promoted(_) if phase.key.rank > time.as_micros() => {
                     found.push(("TIME", format!("{id} became ready at {time:?}, before its time")));
+                }
+                Change::DeadLetterDeleted(letter)
+                    if retention.is_zero() || letter.died_at.plus(retention) > time =>
+                {
+                    let died = letter.died_at;
+                    found.push(("TIME", format!("{id} died at {died:?} and was deleted at {time:?}")));
                 }
                 _ => {}
             }

@@ -1,0 +1,38 @@
+//! The sweep of dead letters: those that were kept for long enough are deleted.
+
+use forebay_store::DueItem;
+
+use super::builder::{BatchBuilder, PageShare};
+use crate::shard::{disk_room::Need, work::SweepPage};
+
+/// Puts a page into the batch, but for dead letters that can't be changed.
+///
+/// The end of a dead letter was set when it died. If the retention has become longer since, it is kept for
+/// longer: nobody loses what the present configuration keeps.
+pub(super) fn delete(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageShare {
+    let mut share = PageShare::new(page);
+    let mut room = builder.page_rows_max();
+    for row in &page.rows {
+        let DueItem::DeadLetter { namespace, died_at } = &row.item else { continue };
+        if builder.shard.sweeps.retention.is_parked(row.seq) {
+            share.park(row.at);
+            continue;
+        }
+        let end = builder.shard.settings.dead_letter_end(namespace, *died_at);
+        let is_over = end <= row.at;
+        // To keep one is to change its row. Deletions free room on a full disk.
+        if room == 0 || !is_over && builder.allowed < Need::Rows {
+            share.leave(row.at);
+            continue;
+        }
+        room -= 1;
+        share.done.push(true);
+        if is_over {
+            builder.delete_dead_letter(row.topic, row.seq);
+        } else {
+            builder.batch.dead_letter_keeps.push((row.seq, end));
+            builder.adds_dead_letter(end);
+        }
+    }
+    share
+}

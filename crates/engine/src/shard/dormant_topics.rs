@@ -1,0 +1,34 @@
+//! Topics that only have dead letters. Such a topic keeps its row in the store, because its dead letters need
+//! its name, and memory forgets it. Its number is never used again: a new item of the same name makes a new
+//! topic.
+
+use forebay_store::{Batch, TopicCounts};
+use forebay_types::TopicId;
+
+use super::topics::{NamedTopic, TopicTable};
+
+impl TopicTable {
+    /// Writes the counts of topics into their rows for the last time.
+    pub fn fold_last(&self, batch: &mut Batch, dormant: &[TopicId]) {
+        let counts = |id: &TopicId| Some((*id, *self.get(*id)?.counts()));
+        batch.count_folds.extend(dormant.iter().filter_map(counts));
+    }
+
+    /// A batch wrote the topic's counts for the last time.
+    pub fn forget(&mut self, id: TopicId) -> Option<NamedTopic> {
+        self.dormant_dead += self.get(id)?.counts().dead;
+        self.remove(id)
+    }
+
+    /// A batch deleted so many dead letters of dormant topics.
+    pub fn lost_dormant(&mut self, dead_letters: i64) {
+        self.dormant_dead -= dead_letters;
+    }
+
+    /// Whether a topic that was loaded is dormant. Nothing of it waits for a fold.
+    pub(super) fn stays_dormant(&mut self, counts: &TopicCounts) -> bool {
+        let is_dormant = (counts.ready, counts.scheduled) == (0, 0) && counts.dead > 0;
+        self.dormant_dead += if is_dormant { counts.dead } else { 0 };
+        is_dormant
+    }
+}

@@ -1,0 +1,101 @@
+//! Dead letters that were kept for long enough, and topics that have nothing else.
+
+use forebay_store::{DeadLetter, DueItem, DueRow, Sweep, TopicCounts, TopicRow};
+use forebay_types::{Seq, Timestamp};
+
+use super::{
+    Subject,
+    bench::{Bench, Owner, TOPIC, at, item, topic},
+};
+
+fn dead(seq: u64, expires_at: Timestamp) -> DeadLetter {
+    DeadLetter {
+        seq: Seq(seq),
+        deliveries: 1,
+        failures: 1,
+        reason: "nacked".to_owned(),
+        last_error: String::new(),
+        died_at: at(seq as i64),
+        expires_at,
+        metadata: None,
+    }
+}
+
+/// A topic with these dead letters, numbered from 1.
+async fn bench_with(subject: Subject, ends: &[Timestamp]) -> Bench {
+    let mut bench = Bench::new(subject).await;
+    let count = ends.len() as u64;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.push(topic(TOPIC.0));
+            batch.inserts.extend((1..=count).map(item));
+        })
+        .await;
+    let letters: Vec<DeadLetter> = (1..=count).zip(ends).map(|(seq, end)| dead(seq, *end)).collect();
+    bench.owner.commit(|batch| batch.dead_letters.extend(letters)).await;
+    bench
+}
+
+async fn found(owner: &Owner, to: Timestamp) -> Vec<DueRow> {
+    owner.reader.due(Sweep::Retention, Timestamp::MIN, to, 1_000).await.expect("reads")
+}
+
+async fn seqs(owner: &Owner) -> Vec<u64> {
+    found(owner, at(1_000_000)).await.into_iter().map(|row| row.seq.0).collect()
+}
+
+/// In order of their ends, with their namespace. Those that are kept for ever are never looked for.
+pub async fn dead_letters_are_found_by_their_end(subject: Subject) {
+    let bench = bench_with(subject, &[at(30), Timestamp::MAX, at(20), at(30)]).await;
+    let row = |seq: u64, end| {
+        let namespace = topic(TOPIC.0).name.namespace;
+        let item = DueItem::DeadLetter { namespace, died_at: at(seq as i64) };
+        DueRow { at: end, seq: Seq(seq), topic: TOPIC, item }
+    };
+    assert_eq!(found(&bench.owner, at(29)).await, [row(3, at(20))]);
+    assert_eq!(found(&bench.owner, at(30)).await, [row(3, at(20)), row(1, at(30)), row(4, at(30))]);
+    let next = async |from| bench.owner.reader.next_due(Sweep::Retention, from).await.expect("reads");
+    assert_eq!((next(Timestamp::MIN).await, next(at(21)).await), (Some(at(20)), Some(at(30))));
+    assert_eq!(next(at(31)).await, None);
+}
+
+/// With the numbers of a whole page.
+pub async fn dead_letters_are_deleted(subject: Subject) {
+    let mut bench = bench_with(subject, &[at(50); 300]).await;
+    bench.owner.commit(|batch| batch.dead_letter_deletes.extend((1..=299).map(Seq))).await;
+    assert_eq!(seqs(&bench.owner).await, [300]);
+    let located = bench.owner.reader.locate(&[Seq(1), Seq(300)]).await.expect("reads");
+    assert_eq!(located, [forebay_store::ItemLocation::Gone, forebay_store::ItemLocation::DeadLetter]);
+}
+
+/// Some for a while, some for ever.
+pub async fn dead_letters_are_kept_for_longer(subject: Subject) {
+    let mut bench = bench_with(subject, &[at(50); 4]).await;
+    let keeps = [(Seq(2), at(70)), (Seq(1), Timestamp::MAX), (Seq(3), at(60))];
+    bench.owner.commit(|batch| batch.dead_letter_keeps.extend(keeps)).await;
+    assert_eq!(seqs(&bench.owner).await, [4, 3, 2]);
+}
+
+/// Its row loses them one after the other, and goes with the last one. Nothing is left to load.
+pub async fn a_dormant_topic_goes_with_its_last_dead_letter(subject: Subject) {
+    let mut bench = bench_with(subject, &[at(50); 3]).await;
+    let three = TopicCounts { dead: 3, ..TopicCounts::default() };
+    bench.owner.commit(|batch| batch.count_deltas.push((TOPIC, three))).await;
+    bench.owner.commit(|batch| batch.count_folds.push((TOPIC, three))).await;
+    let lose = async |owner: &mut Owner, gone: &[u64]| {
+        owner
+            .commit(|batch| {
+                batch.dead_letter_deletes.extend(gone.iter().copied().map(Seq));
+                batch.dormant_losses.push((TOPIC, gone.len() as i64));
+            })
+            .await;
+    };
+    lose(&mut bench.owner, &[1]).await;
+    let counts = TopicCounts { dead: 2, ..TopicCounts::default() };
+    let loaded = bench.owner.load().await;
+    assert_eq!(loaded.topics, [TopicRow { counts, ..topic(TOPIC.0) }]);
+    assert!(loaded.unfolded.is_empty());
+    lose(&mut bench.owner, &[2, 3]).await;
+    assert!(bench.owner.load().await.topics.is_empty());
+}
