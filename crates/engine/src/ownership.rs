@@ -82,22 +82,29 @@ pub(crate) fn record_topology(core: &mut Core) {
 pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, owner: String) {
     let at = core.time.monotonic();
     let slot = &mut core.slots[index];
+    let is_new = slot.state != ShardState::Waiting;
     (slot.term, slot.state) = (term, ShardState::Waiting);
     slot.health.note("another node owns the shard".to_owned());
     slot.health.waits_for(owner, at);
-    report_served(core);
+    // It is said ten times a second of each shard that another node owns.
+    if is_new {
+        report_served(core);
+    }
 }
 
 /// A shard's task can't take the shard for now.
 pub(crate) fn unreachable(core: &mut Core, index: ShardIndex, term: u64, error: &StoreError) {
     let at = core.time.monotonic();
     let slot = &mut core.slots[index];
+    let is_new = slot.state != ShardState::Unreachable;
     (slot.term, slot.state) = (term, ShardState::Unreachable);
     slot.health.note(error.to_string());
     if error.class == ErrorClass::Disconnected {
         slot.health.silent(&error.message, at);
     }
-    report_served(core);
+    if is_new {
+        report_served(core);
+    }
 }
 
 /// A shard was given up as asked.

@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, process::ExitCode};
 
-use forebay_client::Error;
+use forebay_client::{Code, Error};
 use forebay_node::config::ConfigError;
 
 /// In which way a verb failed, as exit status. 0 is done.
@@ -105,7 +105,12 @@ impl From<std::io::Error> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let status = if error.is_transient() { Status::Unavailable } else { Status::Failed };
-        Self { status, ..Self::new(error.to_string().replace('\n', "; ")) }
+        let failure = Self { status, ..Self::new(error.to_string().replace('\n', "; ")) };
+        // Forebay itself always gives a reason.
+        match (error.code(), error.reason()) {
+            (Code::Unimplemented, None) => failure.hint("; is that a Forebay server?"),
+            _ => failure,
+        }
     }
 }
 

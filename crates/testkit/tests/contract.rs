@@ -24,14 +24,7 @@ async fn fresh_sqlite() -> Subject {
     let folder = Folder::new();
     let path = folder.0.join("shard.db");
     let open = move |id| -> Arc<dyn Shard> { Arc::new(SqliteShard::new(id, &path)) };
-    Subject {
-        shard: open(ShardId(1)),
-        renumbered: Box::new(open),
-        steals: false,
-        poisons: true,
-        versions: true,
-        guard: Some(Box::new(folder)),
-    }
+    Subject { guard: Some(Box::new(folder)), ..Subject::new(open, false) }
 }
 
 async fn fresh_schema(server: &servers::Server) -> Subject {
@@ -39,14 +32,7 @@ async fn fresh_schema(server: &servers::Server) -> Subject {
     let open = move |id| -> Arc<dyn Shard> {
         Arc::new(MySqlShard::new(id, &url, &MySqlOptions::default()).expect("a good URL"))
     };
-    Subject {
-        shard: open(ShardId(1)),
-        renumbered: Box::new(open),
-        steals: true,
-        poisons: true,
-        versions: true,
-        guard: None,
-    }
+    Subject::new(open, true)
 }
 
 forebay_testkit::store_contract!(fake, fresh_fake());
@@ -58,14 +44,7 @@ async fn fresh_fake() -> Subject {
         let process = Process::new(1);
         Arc::new(FakeShard::new(db.clone(), process).configured_as(id))
     };
-    Subject {
-        shard: open(ShardId(1)),
-        renumbered: Box::new(open),
-        steals: true,
-        poisons: true,
-        versions: true,
-        guard: None,
-    }
+    Subject::new(open, true)
 }
 
 /// A folder that is removed after its test.

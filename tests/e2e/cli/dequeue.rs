@@ -47,6 +47,21 @@ async fn raw_output_is_the_payload() {
 }
 
 #[tokio::test]
+async fn an_answer_has_so_many_bytes() {
+    let server = Server::start().await;
+    server.run_with(&["enqueue", "--topic", "t", "--count", "3"], vec![b'x'; 1_000]).await.done();
+    let take = async |bytes| {
+        let arguments = ["dequeue", "--topic", "t", "--max", "3", "--max-bytes", bytes, "--output", "json"];
+        let taken = server.run(&arguments).await.json();
+        taken["items"].as_array().unwrap().len()
+    };
+    assert_eq!((take("1").await, take("2500").await), (1, 2), "the first item comes in any case");
+    let long = ["dequeue", "--topic", "t", "--consumer", &"c".repeat(2_000)];
+    let refused = server.run(&long).await.failed(1);
+    assert!(refused.contains("consumer"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_wait_in_vain_has_its_own_status() {
     let server = Server::start().await;
     let none = server.run(&["dequeue", "--topic", "t"]).await;

@@ -45,6 +45,8 @@ pub struct Settings {
     pub idle_topic: Duration,
     /// Topics that one turn of the event loop visits, where it has to visit all of a shard.
     pub topics_per_turn: usize,
+    /// How long a shard whose head is unknown is waited for, and how late the rest of an answer may come.
+    pub head_timeout: Duration,
     /// Long polls that may wait.
     pub polls: usize,
     /// Bytes of long polls that may wait; one tenant has at most a quarter.
@@ -70,6 +72,7 @@ impl Default for Settings {
             shard_lease: Duration::from_millis(1_500),
             idle_topic: Duration::from_secs(3_600),
             topics_per_turn: 256,
+            head_timeout: Duration::from_millis(50),
             polls: 50_000,
             poll_bytes: 256 << 20,
         }

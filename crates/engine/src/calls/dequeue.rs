@@ -4,7 +4,7 @@ use forebay_types::{Reason, Refusal};
 
 use crate::{
     api::{DequeueCall, RETRY_AFTER},
-    core::{Core, HEAD_TIMEOUT, polls::Poll, refusals::draining, timers::Timer},
+    core::{Core, polls::Poll, refusals::draining, timers::Timer},
     dispatch::{answer, merge, serve::find_items, undelivered},
     messages::{delivery_guard::DeliveryGuard, event::Reply, tenant_budget::Charge},
     planted::{Bug, on},
@@ -44,7 +44,7 @@ pub(crate) fn serve(
     if !waits && !outstanding {
         return answer::empty(core, id);
     }
-    let until = if waits { until } else { until.plus(HEAD_TIMEOUT) };
+    let until = if waits { until } else { until.plus(core.settings.head_timeout) };
     core.timers.set(until, Timer::Poll(id));
     for name in names.iter() {
         core.topics.add_waiting(name.clone(), id);

@@ -22,7 +22,7 @@ pub(crate) mod testing;
 pub(crate) mod timers;
 pub(crate) mod topics;
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 
 use rand::rngs::StdRng;
 use tokio::sync::{mpsc::UnboundedSender, watch};
@@ -38,9 +38,6 @@ use crate::{
     messages::{event::Event, tenant_budget::TenantBudget},
     routing::key_homes::KeyHomes,
 };
-
-/// How long a shard whose head is unknown is waited for, and how long the rest of an answer may come late.
-pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// All that the node knows. The event loop is its only writer.
 pub(crate) struct Core {

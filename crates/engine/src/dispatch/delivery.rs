@@ -11,7 +11,7 @@ use super::{
 use crate::{
     api::Delivered,
     core::{
-        Core, HEAD_TIMEOUT,
+        Core,
         polls::{LeasedItem, LeasesUnderWay},
         timers::Timer,
     },
@@ -146,13 +146,14 @@ fn delivered(
 /// One shard has answered. Answers the poll if that was the last, or the rest is late.
 fn share_ended(core: &mut Core, index: ShardIndex, id: u64, items: Vec<LeasedItem>) {
     let at = core.time.monotonic();
+    let late_at = at.plus(core.settings.head_timeout);
     let Some(leases) = core.polls.leases_mut(id) else { return };
     leases.left -= 1;
     leases.at_most_once.remove(&index);
     if !items.is_empty() && leases.late_at.is_none() {
-        leases.late_at = Some(at.plus(HEAD_TIMEOUT));
+        leases.late_at = Some(late_at);
         if leases.left > 0 {
-            core.timers.set(at.plus(HEAD_TIMEOUT), Timer::Poll(id));
+            core.timers.set(late_at, Timer::Poll(id));
         }
     }
     leases.items.extend(items);
@@ -253,7 +254,7 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
         return;
     }
     let Some(poll) = core.polls.get(id) else { return };
-    let (end, names) = (poll.until.plus(HEAD_TIMEOUT), poll.names.clone());
+    let (end, names) = (poll.until.plus(core.settings.head_timeout), poll.names.clone());
     if at < end && merge::is_any_outstanding(core, &names, at) {
         return core.timers.set(end, Timer::Poll(id));
     }

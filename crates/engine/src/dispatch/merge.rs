@@ -16,7 +16,7 @@ use super::{
 use crate::{
     api::{Demand, DequeueCall},
     clock::Moment,
-    core::{Core, HEAD_TIMEOUT, timers::Timer},
+    core::{Core, timers::Timer},
     index::ShardIndex,
     invariant::broken,
     planted::{Bug, on},
@@ -154,10 +154,10 @@ fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
             broken("a topic has parts in owned shards only");
             continue;
         };
-        let since = shard.outstanding_since(part.topic, at);
-        if at.since(since) < HEAD_TIMEOUT {
+        let until = shard.outstanding_until(part.topic, at);
+        if at < until {
             wait = true;
-            timers.set(since.plus(HEAD_TIMEOUT), Timer::Topic(name.clone()));
+            timers.set(until, Timer::Topic(name.clone()));
         } else {
             metrics::counter!("forebay_heads_left_out_total").increment(1);
         }

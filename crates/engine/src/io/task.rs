@@ -14,7 +14,7 @@ use super::{
     ShardTask,
     commit::commit,
     heartbeat::{Renewals, renew},
-    server_settings,
+    noticed, server_settings,
     take_over::acquire,
 };
 use crate::{
@@ -70,14 +70,7 @@ async fn wait_for_release(orders: &mut UnboundedReceiver<ShardOrder>) {
 /// loop stalls, that says nothing of the shard.
 async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Batch, atomic: bool) -> Verdict {
     let events = task.events.clone();
-    let committing = commit(task, writer, batch, atomic);
-    tokio::pin!(committing);
-    tokio::select! {
-        biased;
-        verdict = &mut committing => return verdict,
-        () = tokio::time::sleep(SLOW_COMMIT) => events.send(ShardEvent::Slow),
-    }
-    committing.await
+    noticed(&events, SLOW_COMMIT, ShardEvent::Slow, commit(task, writer, batch, atomic)).await
 }
 
 async fn release(task: &ShardTask, writer: &mut dyn Writer) {

@@ -115,9 +115,10 @@ impl OwnedShard {
         self.topics.index_bytes() + self.prefetches.reserved_bytes()
     }
 
-    /// A demand waits for the topic's head. Returns since when.
-    pub fn outstanding_since(&mut self, id: TopicId, at: Monotonic) -> Monotonic {
-        self.topics.get_mut(id).map_or(at, |topic| *topic.outstanding_since.get_or_insert(at))
+    /// A demand waits for the topic's head. Returns until when.
+    pub fn outstanding_until(&mut self, id: TopicId, at: Monotonic) -> Monotonic {
+        let since = self.topics.get_mut(id).map_or(at, |topic| *topic.outstanding_since.get_or_insert(at));
+        since.plus(self.settings.head_timeout)
     }
 
     /// A read ended; `None` if it failed. Returns the topics whose windows have changed.

@@ -35,7 +35,8 @@ impl CheckConfig {
         let config = Config::load(&self.config, Vec::new())?;
         let opened = shards::open(&config).map_err(Failure::from_all)?;
         let (path, count) = (self.config.display(), opened.len());
-        writeln!(std::io::stdout().lock(), "{path} is valid: {count} shards, gRPC on {}", config.grpc)?;
+        let shards = if count == 1 { "shard" } else { "shards" };
+        writeln!(std::io::stdout().lock(), "{path} is valid: {count} {shards}, gRPC on {}", config.grpc)?;
         if !self.connect {
             return Ok(());
         }

@@ -58,6 +58,13 @@ pub struct Dequeue {
     /// How long the items are leased, as in 5m [default: each item's own lease]
     #[arg(long, value_parser = humantime::parse_duration)]
     lease: Option<Duration>,
+    /// The most bytes of payloads, metadata and headers to dequeue; the first item comes in any case
+    /// [default: the server's]
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "BYTES")]
+    max_bytes: u32,
+    /// The consumer's name, stored with each lease for operators
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
+    consumer: String,
     /// Acknowledge the items after they are printed
     #[arg(long)]
     ack: bool,
@@ -96,8 +103,8 @@ impl Dequeue {
                 demands: self.topics.iter().map(demand).collect(),
                 wait: end.saturating_duration_since(Instant::now()).min(POLL_TIMEOUT),
                 lease: self.lease,
-                consumer: String::new(),
-                max_bytes: 0,
+                consumer: self.consumer.clone(),
+                max_bytes: self.max_bytes,
             };
             let items = client.dequeue(call).await?;
             if !items.is_empty() || Instant::now() >= end {

@@ -218,9 +218,6 @@ pub async fn extremes_are_kept(subject: Subject) {
 
 /// A row that cannot be stored has an error class of its own.
 pub async fn a_poisoned_row_has_its_error_class(subject: Subject) {
-    if !subject.poisons {
-        return;
-    }
     let mut bench = Bench::new(subject).await;
     let mut batch = bench.owner.batch();
     batch.inserts.extend((1..=9).map(item));

@@ -28,12 +28,15 @@ pub struct Subject {
     pub steals: bool,
     /// The same place, configured as a shard with another number.
     pub renumbered: Box<dyn Fn(ShardId) -> Arc<dyn Shard> + Send + Sync>,
-    /// An item with 70,000 bytes of metadata cannot be stored.
-    pub poisons: bool,
-    /// It has a versioned schema, and fails before [`Shard::migrate`].
-    pub versions: bool,
-    /// A folder or a server that must outlive the shard.
+    /// A folder that must outlive the shard.
     pub guard: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Subject {
+    /// `open` opens the same place as the shard with a number. `steals`: see [`Subject::steals`].
+    pub fn new(open: impl Fn(ShardId) -> Arc<dyn Shard> + Send + Sync + 'static, steals: bool) -> Self {
+        Self { shard: open(ShardId(1)), renumbered: Box::new(open), steals, guard: None }
+    }
 }
 
 impl fmt::Debug for Subject {

@@ -13,9 +13,7 @@ pub async fn a_migration_is_done_once(subject: Subject) {
     );
     let mut applied = one.expect("migrates");
     applied.extend(other.expect("migrates"));
-    if subject.versions {
-        assert!(!applied.is_empty());
-    }
+    assert!(!applied.is_empty());
     let mut once = applied.clone();
     once.dedup();
     assert_eq!(applied, once, "a version was applied twice");
@@ -24,12 +22,10 @@ pub async fn a_migration_is_done_once(subject: Subject) {
 
 /// Before the first migration, the error names the command to run.
 pub async fn a_shard_without_schema_says_so(subject: Subject) {
-    if subject.versions {
-        let error = subject.shard.check().await.expect_err("there is no schema");
-        assert_eq!(error.class, ErrorClass::Schema, "{error}");
-        assert!(error.message.contains("forebay migrate"), "{error}");
-        subject.shard.observe().await.expect_err("there is no fence");
-    }
+    let error = subject.shard.check().await.expect_err("there is no schema");
+    assert_eq!(error.class, ErrorClass::Schema, "{error}");
+    assert!(error.message.contains("forebay migrate"), "{error}");
+    subject.shard.observe().await.expect_err("there is no fence");
     subject.shard.migrate(ClusterId::default()).await.expect("migrates");
     subject.shard.check().await.expect("there is a schema");
 }

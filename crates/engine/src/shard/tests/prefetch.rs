@@ -260,8 +260,8 @@ fn a_head_that_is_known_is_not_read_in_the_background() {
 fn a_demand_waits_since_the_first_that_asked() {
     let mut shard = shard_with_topics(1, 1);
     fetch(&mut shard, T, 1);
-    assert_eq!(shard.outstanding_since(T, at(5)), at(5));
-    assert_eq!(shard.outstanding_since(T, at(9)), at(5));
+    assert_eq!(shard.outstanding_until(T, at(5)), at(55));
+    assert_eq!(shard.outstanding_until(T, at(9)), at(55));
     shard.prefetched(T, 1, None);
-    assert_eq!(shard.outstanding_since(T, at(20)), at(20));
+    assert_eq!(shard.outstanding_until(T, at(20)), at(70));
 }
