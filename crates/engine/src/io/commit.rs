@@ -2,6 +2,7 @@
 //! is the one place that retries.
 
 use forebay_store::{Batch, CommitError, ErrorClass, Outcome, StoreError, Writer};
+use forebay_types::Monotonic;
 
 use super::{ShardTask, backoff::Backoff, bisect::bisect};
 use crate::{
@@ -176,12 +177,21 @@ async fn failure(
 /// Asks until the store knows a batch's outcome. Fails where the store answers, and with errors that waiting
 /// does not end.
 async fn resolve(task: &mut ShardTask, writer: &mut dyn Writer, number: u64) -> Result<Outcome, StoreError> {
-    let mut tries = Tries::new();
+    let (mut tries, mut unknown_since) = (Tries::new(), None);
     loop {
         match writer.resolve(number).await {
-            Ok(outcome) => return Ok(outcome),
+            Ok(outcome) => {
+                if let Some(since) = unknown_since {
+                    log_known(task, number, since);
+                }
+                return Ok(outcome);
+            }
             Err(error) => {
-                still_unknown(task, number, &error);
+                if unknown_since.is_none() {
+                    log_unknown(task, number, &error);
+                    unknown_since = Some(task.clock.monotonic());
+                }
+                task.events.send(ShardEvent::Trouble(error.to_string()));
                 // What is not available is asked for as long as it takes.
                 if error.class != ErrorClass::Unavailable {
                     tries.count(error.class);
@@ -238,15 +248,25 @@ fn log_lost_batches(task: &ShardTask, batch: u64) {
     );
 }
 
-fn still_unknown(task: &ShardTask, batch: u64, error: &StoreError) {
+/// Said once, however often the database is asked.
+fn log_unknown(task: &ShardTask, batch: u64, error: &StoreError) {
     let ShardTask { id, server, .. } = task;
     tracing::warn!(
         shard.id = id.0,
         batch,
         %error,
-        "the outcome of batch {batch} of shard {id} ({server}) is still unknown; asking again"
+        "the outcome of batch {batch} of shard {id} ({server}) is unknown; asking until the database answers"
     );
-    task.events.send(ShardEvent::Trouble(error.to_string()));
+}
+
+fn log_known(task: &ShardTask, batch: u64, since: Monotonic) {
+    let ShardTask { id, server, clock, .. } = task;
+    let after = clock.monotonic().since(since);
+    tracing::info!(
+        shard.id = id.0,
+        batch,
+        "the outcome of batch {batch} of shard {id} ({server}) is known after {after:.1?}"
+    );
 }
 
 /// A row that a read-back saw may not be on disk yet. It is answered only after a further fenced write.
