@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS topic (
     dead BIGINT NOT NULL COMMENT 'dead letters, as of counted_at',
     counted_at BIGINT NOT NULL COMMENT 'number of the batch as of which the counts are exact',
     PRIMARY KEY (id)
-) ENGINE=InnoDB COMMENT='topics with items, or recently with items';
+) ENGINE=InnoDB COMMENT='topics with items or dead letters, or recently with items';
 
 CREATE TABLE IF NOT EXISTS count_delta (
     batch BIGINT NOT NULL COMMENT 'number of the batch',

@@ -248,8 +248,11 @@ pub struct DedupeHit {
 /// What a new owner loads before it serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShardSnapshot {
-    /// Every topic, with its counts as of the last batch.
+    /// Every topic that is not dormant, with its counts as of the last batch. A dormant topic has dead
+    /// letters, no items, and no deltas.
     pub topics: Vec<TopicRow>,
+    /// Dead letters of all dormant topics.
+    pub dormant_dead: i64,
     /// Topics that have deltas beyond the counts of their own rows.
     pub unfolded: Vec<TopicId>,
     /// No batch before this one has a row of `count_delta`.

@@ -26,6 +26,10 @@ impl TopicTable {
         // Topics that were loaded with deltas have `dirty_since` 0: they are folded once, without haste.
         let behind = if oldest == 0 { FOLD_AFTER } else { batch.number - oldest };
         if behind < FOLD_AFTER {
+            // Every topic in the deltas before that one was folded, or is gone.
+            if oldest >= self.deltas_from + FOLD_AFTER {
+                batch.drop_deltas = Some(self.deltas_from..oldest);
+            }
             return Vec::new();
         }
         let most = if behind < 4 * FOLD_AFTER { FOLDS_MAX } else { FOLDS_BEHIND_MAX };
@@ -60,6 +64,10 @@ impl TopicTable {
             if let Some(topic) = self.get_mut(*id) {
                 topic.dirty_since = None;
             }
+        }
+        // Those at its head that are gone are not looked at again with every batch.
+        while self.dirty.front().is_some_and(|id| self.get(*id).is_none()) {
+            self.dirty.pop_front();
         }
         for (id, delta) in &batch.deltas {
             self.count(*id, delta, at);

@@ -28,7 +28,8 @@ impl Need {
 
     /// What a batch needs.
     pub fn of(batch: &Batch) -> Self {
-        let rows = batch.leases.len() + batch.promotes.len() + batch.requeues.len();
+        let changes = batch.requeues.len() + batch.dead_letter_keeps.len();
+        let rows = batch.leases.len() + batch.promotes.len() + changes;
         match () {
             () if batch.inserts.len() + batch.dead_letters.len() + batch.dedupes.len() > 0 => Self::Items,
             () if rows > 0 || batch.topology_history.is_some() => Self::Rows,
@@ -102,6 +103,8 @@ impl DiskRoom {
 
 #[cfg(test)]
 mod tests {
+    use forebay_types::{Seq, Timestamp};
+
     use super::*;
     use crate::shard::tests::at;
 
@@ -115,6 +118,14 @@ mod tests {
         room.full(Need::Nothing, at(20));
         assert_eq!((room.allowed(at(20)), room.allowed(at(119))), (None, None));
         assert_eq!(room.allowed(at(120)), Some(Need::Nothing), "the others have waited longer");
+    }
+
+    #[test]
+    fn to_keep_a_dead_letter_for_longer_takes_a_row_and_to_delete_one_takes_nothing() {
+        let end = Timestamp::from_micros(1);
+        let keeps = Batch { dead_letter_keeps: vec![(Seq(1), end)], ..Batch::default() };
+        let deletes = Batch { dead_letter_deletes: vec![Seq(1)], ..Batch::default() };
+        assert_eq!((Need::of(&keeps), Need::of(&deletes)), (Need::Rows, Need::Nothing));
     }
 
     #[test]

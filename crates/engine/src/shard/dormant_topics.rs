@@ -2,7 +2,7 @@
 //! its name, and memory forgets it. Its number is never used again: a new item of the same name makes a new
 //! topic.
 
-use forebay_store::{Batch, TopicCounts};
+use forebay_store::Batch;
 use forebay_types::TopicId;
 
 use super::topics::{NamedTopic, TopicTable};
@@ -23,12 +23,5 @@ impl TopicTable {
     /// A batch deleted so many dead letters of dormant topics.
     pub fn lost_dormant(&mut self, dead_letters: i64) {
         self.dormant_dead -= dead_letters;
-    }
-
-    /// Whether a topic that was loaded is dormant. Nothing of it waits for a fold.
-    pub(super) fn stays_dormant(&mut self, counts: &TopicCounts) -> bool {
-        let is_dormant = (counts.ready, counts.scheduled) == (0, 0) && counts.dead > 0;
-        self.dormant_dead += if is_dormant { counts.dead } else { 0 };
-        is_dormant
     }
 }

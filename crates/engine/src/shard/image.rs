@@ -47,9 +47,11 @@ pub(crate) struct ImageBuilder {
 impl ImageBuilder {
     /// Of what was loaded. The shard is taken over at `at`.
     pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
-        let ShardSnapshot { topics, unfolded, deltas_from, leases, checkpoints, generations } = snapshot;
+        let ShardSnapshot { topics, dormant_dead, unfolded, deltas_from, leases, checkpoints, generations } =
+            snapshot;
         let mut image = ShardImage { checkpoints, generations, ..ShardImage::default() };
         image.topics.deltas_from = deltas_from;
+        image.topics.dormant_dead = dormant_dead;
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
         Self { image, topics, unfolded, leases: leases.into_iter(), at }
     }

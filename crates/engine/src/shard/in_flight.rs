@@ -85,7 +85,7 @@ impl InFlight {
     pub fn does_upkeep(&self) -> bool {
         let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
         let rows = self.folds.len() + self.dropped.len() + self.dormant.len();
-        rows > 0 || self.topology.is_some() || self.planned.iter().any(moves)
+        rows > 0 || self.deltas_from.is_some() || self.topology.is_some() || self.planned.iter().any(moves)
     }
 
     /// It does upkeep and nothing else.

@@ -88,9 +88,19 @@ impl OwnedShard {
     /// An at-most-once item that nobody received is to be inserted again.
     pub fn restore(&mut self, mut reserved: ReservedItem) {
         reserved.item.attributes.deliveries += 1;
+        if let Some(topic) = self.topics.get_mut(reserved.topic) {
+            topic.restores += 1;
+        }
         let restore = self.restore_of(reserved);
         self.disk.set_fertile();
         self.restores.push(restore);
+    }
+
+    /// An item is inserted again, or can't be. Until then its topic was kept.
+    pub(super) fn end_restore(&mut self, topic: TopicId) {
+        if let Some(topic) = self.topics.get_mut(topic) {
+            topic.restores -= 1;
+        }
     }
 
     /// An item that is to be inserted again, with its tenant.

@@ -173,6 +173,8 @@ pub(super) struct Sweeps {
     pub expiry: Sweeper,
     /// Dead letters.
     pub retention: Sweeper,
+    /// Which one had its turn last.
+    last: Option<Sweep>,
     /// The page that waits for a batch.
     page: Option<SweepPage>,
     /// Rows of one page.
@@ -184,7 +186,7 @@ impl Sweeps {
     pub fn new(checkpoint: impl Fn(Sweep) -> Timestamp, page_rows_max: usize) -> Self {
         let sweeper = |sweep| Sweeper::new(sweep, checkpoint(sweep));
         let (due, expiry) = (sweeper(Sweep::Due), sweeper(Sweep::Expiry));
-        Self { due, expiry, retention: sweeper(Sweep::Retention), page: None, page_rows_max }
+        Self { due, expiry, retention: sweeper(Sweep::Retention), last: None, page: None, page_rows_max }
     }
 
     pub fn all(&self) -> [&Sweeper; 3] {
@@ -214,12 +216,14 @@ impl Sweeps {
         }
         let limit = self.page_rows_max;
         let mut sweepers = [&mut self.due, &mut self.expiry, &mut self.retention];
-        // The one that has waited longest is first.
-        sweepers.sort_by_key(|sweeper| sweeper.next);
-        sweepers.into_iter().find_map(|sweeper| {
+        // The one that has waited longest is first, but a backlog of one holds up no other.
+        sweepers.sort_by_key(|sweeper| (Some(sweeper.sweep) == self.last, sweeper.next));
+        let scan = sweepers.into_iter().find_map(|sweeper| {
             let open = in_flight.map_or(Timestamp::MAX, |batch| batch.earliest_added(sweeper.sweep));
             sweeper.begin(id, moment, open, limit)
-        })
+        })?;
+        self.last = Some(scan.sweep);
+        Some(scan)
     }
 
     fn is_scanning(&self) -> bool {

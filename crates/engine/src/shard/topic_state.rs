@@ -19,6 +19,8 @@ pub(crate) struct TopicState {
     pub(super) counts: TopicCounts,
     /// Items that have left the window, on their way to a lease.
     pub reserved: usize,
+    /// At-most-once items that nobody received and that are to be inserted again.
+    pub restores: u32,
     /// Its ready index. Changed through the table alone, which keeps account of its bytes.
     pub(super) window: Window,
     /// Since when a demand waits for the read under way.
@@ -42,6 +44,7 @@ impl TopicState {
             name,
             counts,
             reserved: 0,
+            restores: 0,
             window,
             outstanding_since: None,
             fill: FILL_MIN,
@@ -84,7 +87,7 @@ impl TopicState {
 
     /// Nothing is under way that needs it.
     pub fn is_unused(&self) -> bool {
-        self.is_empty() && self.reserved == 0 && !self.window.is_reading()
+        self.is_empty() && self.reserved == 0 && self.restores == 0 && !self.window.is_reading()
     }
 }
 

@@ -88,9 +88,6 @@ impl TopicTable {
     /// `unfolded`: it has deltas beyond the counts of its row.
     pub fn add_loaded(&mut self, row: TopicRow, unfolded: bool, at: Monotonic) {
         let TopicRow { id, name, counts } = row;
-        if !unfolded && self.stays_dormant(&counts) {
-            return;
-        }
         let window = if counts.ready > 0 { Window::unread() } else { Window::complete() };
         self.add(id, TopicState::new(name, counts, window), at);
         if let Some(topic) = self.get_mut(id) {

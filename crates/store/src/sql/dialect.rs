@@ -27,6 +27,14 @@ impl Dialect {
         }
     }
 
+    /// The same for a SELECT of dead letters by their end: they may be large, and many may be due.
+    pub(crate) const fn dead_letters_by_end(self) -> &'static str {
+        match self {
+            Self::MySql => "dead_letter d FORCE INDEX (retention)",
+            Self::Sqlite => "dead_letter AS d INDEXED BY retention",
+        }
+    }
+
     /// A join that reads the left table first.
     pub(crate) const fn join_in_order(self) -> &'static str {
         match self {

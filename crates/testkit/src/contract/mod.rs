@@ -79,7 +79,8 @@ macro_rules! store_contract {
                 due: what_is_due_is_found, a_promotion_makes_ready, a_removed_item_is_no_longer_due,
                     expiries_are_found, the_next_time_is_read, checkpoints_are_kept;
                 retention: dead_letters_are_found_by_their_end, dead_letters_are_deleted,
-                    dead_letters_are_kept_for_longer, a_dormant_topic_goes_with_its_last_dead_letter;
+                    dead_letters_are_kept_for_longer, a_dormant_topic_goes_with_its_last_dead_letter,
+                    a_topic_whose_items_are_not_folded_is_not_dormant;
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
                 counts: deltas_add_up, a_fold_replaces_the_deltas, a_dropped_topic_is_gone,
                     many_topics_are_folded;

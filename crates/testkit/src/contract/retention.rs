@@ -1,7 +1,7 @@
 //! Dead letters that were kept for long enough, and topics that have nothing else.
 
 use forebay_store::{DeadLetter, DueItem, DueRow, Sweep, TopicCounts, TopicRow};
-use forebay_types::{Seq, Timestamp};
+use forebay_types::{Seq, Timestamp, TopicId};
 
 use super::{
     Subject,
@@ -92,10 +92,29 @@ pub async fn a_dormant_topic_goes_with_its_last_dead_letter(subject: Subject) {
             .await;
     };
     lose(&mut bench.owner, &[1]).await;
-    let counts = TopicCounts { dead: 2, ..TopicCounts::default() };
     let loaded = bench.owner.load().await;
-    assert_eq!(loaded.topics, [TopicRow { counts, ..topic(TOPIC.0) }]);
-    assert!(loaded.unfolded.is_empty());
+    assert_eq!((loaded.topics.len(), loaded.unfolded.len(), loaded.dormant_dead), (0, 0, 2));
     lose(&mut bench.owner, &[2, 3]).await;
-    assert!(bench.owner.load().await.topics.is_empty());
+    let loaded = bench.owner.load().await;
+    assert_eq!((loaded.topics.len(), loaded.dormant_dead), (0, 0));
+}
+
+/// What looks dormant in its row, and has later deltas, is loaded.
+pub async fn a_topic_whose_items_are_not_folded_is_not_dormant(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let counts = |ready, dead| TopicCounts { ready, scheduled: 0, dead };
+    bench.owner.commit(|batch| batch.new_topics.extend((1..=4).map(topic))).await;
+    let folds = (1..=4).map(|id| (TopicId(id), counts(0, 10 * i64::from(id))));
+    bench
+        .owner
+        .commit(|batch| {
+            batch.count_folds.extend(folds);
+            // It is in the folded counts already.
+            batch.count_deltas.push((TopicId(1), counts(0, 1)));
+        })
+        .await;
+    bench.owner.commit(|batch| batch.count_deltas.push((TopicId(3), counts(2, 0)))).await;
+    let loaded = bench.owner.load().await;
+    assert_eq!(loaded.topics, [TopicRow { counts: counts(2, 30), ..topic(3) }]);
+    assert_eq!((loaded.unfolded, loaded.dormant_dead), (vec![TopicId(3)], 70));
 }

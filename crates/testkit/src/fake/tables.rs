@@ -113,6 +113,12 @@ impl Tables {
         later.any(|(changed, _)| *changed == topic)
     }
 
+    /// Whether a topic has dead letters and nothing else, and none of its counts waits for a fold.
+    fn is_dormant(&self, id: TopicId, entry: &TopicEntry) -> bool {
+        let TopicCounts { ready, scheduled, dead } = entry.counts;
+        (ready, scheduled) == (0, 0) && dead > 0 && !self.is_unfolded(id)
+    }
+
     fn deltas_from(&self) -> u64 {
         let first = self.deltas.keys().next().copied();
         first.or_else(|| self.topics.values().map(|entry| entry.folded).max()).unwrap_or(0)
@@ -120,13 +126,16 @@ impl Tables {
 
     /// What a new owner loads.
     pub fn snapshot(&self) -> ShardSnapshot {
-        let topics = self.topics.iter().map(|(id, entry)| TopicRow {
+        let (dormant, topics): (Vec<_>, Vec<_>) =
+            self.topics.iter().partition(|(id, entry)| self.is_dormant(**id, entry));
+        let topics = topics.into_iter().map(|(id, entry)| TopicRow {
             id: *id,
             name: entry.name.clone(),
             counts: self.counts(*id),
         });
         ShardSnapshot {
             topics: topics.collect(),
+            dormant_dead: dormant.into_iter().map(|(_, entry)| entry.counts.dead).sum(),
             unfolded: self.topics.keys().copied().filter(|id| self.is_unfolded(*id)).collect(),
             deltas_from: self.deltas_from(),
             leases: self.leases.values().cloned().collect(),

@@ -142,6 +142,7 @@ impl OwnedShard {
             }
             Planned::Restore(reserved) => {
                 let (topic, key) = (reserved.topic, reserved.key);
+                self.end_restore(topic);
                 self.invalidate(topic, key.seq);
                 let item = reserved.item.clone();
                 self.topics.with_window(topic, |window| window.add(key, item));

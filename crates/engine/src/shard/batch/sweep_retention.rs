@@ -19,7 +19,7 @@ pub(super) fn delete(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
             continue;
         }
         let end = builder.shard.settings.dead_letter_end(namespace, *died_at);
-        let is_over = end <= row.at;
+        let is_over = end <= builder.moment.now;
         // To keep one is to change its row. Deletions free room on a full disk.
         if room == 0 || !is_over && builder.allowed < Need::Rows {
             share.leave(row.at);

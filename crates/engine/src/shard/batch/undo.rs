@@ -107,7 +107,10 @@ impl OwnedShard {
     fn leave_alone(&mut self, planned: &Planned, why: &str) {
         match planned {
             // It was to be delivered at most once, and was.
-            Planned::Restore(reserved) => self.log_left_alone(reserved.key.seq, why),
+            Planned::Restore(reserved) => {
+                self.log_left_alone(reserved.key.seq, why);
+                self.end_restore(reserved.topic);
+            }
             Planned::Settle(settle) if settle.request.slot.is_none() => {
                 self.log_left_alone(settle.lease.seq, why);
                 let deadline = settle.lease.deadline.plus(PARKED_LEASE);

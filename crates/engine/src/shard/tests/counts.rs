@@ -176,3 +176,27 @@ fn an_idle_topic_whose_window_is_being_read_is_dropped_once_the_read_ended() {
     assert_eq!(run(&mut shard, hour).0.drop_topics, [T]);
     assert_eq!(shard.topics.next_unused(), None);
 }
+
+#[test]
+fn changes_of_topics_that_are_gone_are_deleted_too() {
+    let mut shard = shard_with(|settings| settings.idle_topic = Duration::from_millis(1));
+    let mut deleted = Vec::new();
+    for number in 1..=80 {
+        let ms = 10 * u64::from(number);
+        put(&mut shard, part(ms, vec![item_of(&format!("t{number}"), 0)]));
+        let mut batches = vec![run(&mut shard, ms).0];
+        let reserved = reserve(&mut shard, TopicId(number), 1);
+        shard.lease(share(1, reserved), 0);
+        let (batch, committed) = run(&mut shard, ms);
+        batches.push(batch);
+        ack(&mut shard, receipts(&committed)[0]);
+        batches.push(run(&mut shard, ms).0);
+        let (batch, _) = run(&mut shard, ms + 5);
+        assert_eq!(batch.drop_topics, [TopicId(number)]);
+        batches.push(batch);
+        deleted.extend(batches.into_iter().filter_map(|batch| batch.drop_deltas));
+    }
+    assert_eq!(deleted.len(), 1, "{deleted:?}");
+    assert!(deleted[0].start == 0 && (256..=258).contains(&deleted[0].end), "{deleted:?}");
+    assert!(shard.topics.dirty.len() <= 1, "topics that are gone are not looked at for ever");
+}

@@ -284,3 +284,12 @@ fn a_row_with_more_than_one_open_in_sixteen_stays() {
     run(&mut shard, 0);
     assert!(shard.leases.sparse().is_none());
 }
+
+#[test]
+fn a_topic_is_kept_as_long_as_one_of_its_items_is_to_be_inserted_again() {
+    let mut shard = shard();
+    restore_one(&mut shard);
+    assert_eq!((counts(&shard, T), shard.topics.next_unused()), ((0, 0, 0), None));
+    run(&mut shard, 0);
+    assert_eq!((counts(&shard, T), shard.topics.get(T).unwrap().restores), ((1, 0, 0), 0));
+}

@@ -93,6 +93,15 @@ fn a_shorter_retention_counts_for_those_to_come() {
 }
 
 #[test]
+fn a_dead_letter_whose_longer_retention_is_over_too_is_deleted() {
+    let settings = Settings { dead_letter_retention: Duration::from_millis(120), ..settings() };
+    let mut shard = loaded(settings, ShardSnapshot::default());
+    let (seq, _) = die(&mut shard, 0);
+    found(&mut shard, 130, T, &[(seq, 100, 0)]);
+    assert_eq!(run(&mut shard, 130).0.dead_letter_deletes, [seq]);
+}
+
+#[test]
 fn on_a_full_disk_dead_letters_are_deleted_and_none_is_kept_for_longer() {
     let settings = Settings { dead_letter_retention: Duration::from_millis(150), ..settings() };
     let mut shard = loaded(settings, ShardSnapshot::default());
@@ -100,7 +109,7 @@ fn on_a_full_disk_dead_letters_are_deleted_and_none_is_kept_for_longer() {
     ask_lease_of_new(&mut shard);
     build(&mut shard, 100).batch.unwrap();
     shard.disk_full(at(100)).unwrap();
-    found(&mut shard, 150, T, &[(one, 140, 0), (two, 150, 0)]);
+    found(&mut shard, 150, T, &[(one, 140, 10), (two, 150, 0)]);
     let (batch, _) = run(&mut shard, 150);
     assert_eq!((batch.dead_letter_deletes, batch.dead_letter_keeps.len()), (vec![two], 0));
     assert_eq!(batch.checkpoints[0].at, time(140), "the other one is looked at again");
@@ -163,21 +172,19 @@ fn a_batch_that_did_not_happen_forgets_no_topic() {
     assert_eq!(build(&mut shard, 10).batch.unwrap().count_folds.len(), 1);
     shard.unstorable("too long", &[], at(10)).unwrap();
     assert_eq!((shard.topics.len(), shard.status().dead), (1, 1));
+    assert!(build(&mut shard, 10).batch.is_none(), "it is left out for a while");
     shard.upkeep_after = at(0); // the pause is over
     run(&mut shard, 10);
     assert_eq!((shard.topics.len(), shard.status().dead), (0, 1));
 }
 
 #[test]
-fn a_take_over_leaves_dormant_topics_out() {
-    let name = |id| TopicName::new("ns", format!("t{id}"));
-    let topic = |id, counts| TopicRow { id: TopicId(id), name: name(id), counts };
-    let ready = TopicCounts { ready: 1, ..dead(1) };
-    let topics = vec![topic(1, dead(5)), topic(2, ready), topic(3, dead(2)), topic(4, dead(0))];
-    let snapshot = ShardSnapshot { topics, unfolded: vec![TopicId(3)], ..ShardSnapshot::default() };
-    let shard = loaded(settings(), snapshot);
-    let mut known: Vec<u32> = shard.topics.iter().map(|(id, _)| id.0).collect();
-    known.sort_unstable();
-    assert_eq!(known, [2, 3, 4], "the third has changes of its counts that are not folded");
-    assert_eq!(shard.status().dead, 8);
+fn the_dead_letters_of_dormant_topics_are_known_after_a_take_over() {
+    let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: dead(3) }];
+    let snapshot = ShardSnapshot { topics, dormant_dead: 5, ..ShardSnapshot::default() };
+    let mut shard = loaded(settings(), snapshot);
+    assert_eq!((shard.topics.len(), shard.status().dead), (1, 8));
+    found(&mut shard, 100, TopicId(9), &[(Seq(7), 50, 0)]);
+    assert_eq!(run(&mut shard, 100).0.dormant_losses, [(TopicId(9), 1)]);
+    assert_eq!(shard.status().dead, 7);
 }

@@ -49,6 +49,21 @@ fn the_sweep_whose_row_is_older_goes_first() {
 }
 
 #[test]
+fn a_sweep_with_a_backlog_holds_up_no_other() {
+    let mut shard = shard();
+    sweep_all(&mut shard, 0);
+    store(&mut shard, 0, vec![item_due(50), item_expiring(10)]);
+    let mut scanned = Vec::new();
+    for _ in 0..4 {
+        let request = shard.begin_scan(1, moment(60)).unwrap();
+        scanned.push(request.sweep);
+        // It ends without a row, and knows of an older one.
+        shard.scanned(request.sweep, 1, Vec::new(), Some(time(20)));
+    }
+    assert_eq!(scanned, [Sweep::Expiry, Sweep::Due, Sweep::Expiry, Sweep::Due]);
+}
+
+#[test]
 fn nothing_is_scanned_before_its_time() {
     let mut shard = shard();
     sweep_all(&mut shard, 0);

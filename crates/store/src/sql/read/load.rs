@@ -1,7 +1,7 @@
 //! Reads what a new owner needs. The items themselves are not read.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -11,70 +11,124 @@ use crate::{
     error::StoreError,
     rows::{Checkpoint, LeaseRow, ShardSnapshot, Sweep, TopicCounts, TopicRow},
     sql::{
-        pack,
-        statement::{ReadConnection, Statement},
+        pack, row_counts,
+        statement::{ReadConnection, Statement, scalar},
         value::Row,
     },
 };
 
 pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapshot, StoreError> {
-    let (topics, unfolded, deltas_from) = topics(connection).await?;
-    Ok(ShardSnapshot {
-        topics,
-        unfolded,
-        deltas_from,
+    let mut snapshot = ShardSnapshot {
         leases: leases(connection).await?,
         checkpoints: checkpoints(connection).await?,
         generations: generations(connection).await?,
-    })
+        ..ShardSnapshot::default()
+    };
+    topics(connection, &mut snapshot).await?;
+    Ok(snapshot)
 }
 
 /// Topics that are read at once. There may be a million, and a page is in memory twice.
 const TOPICS_PER_PAGE: u32 = 5_000;
+/// Rows that are dormant unless later deltas say otherwise. There may be many, so they are not read.
+const DORMANT: &str = "ready = 0 AND scheduled = 0 AND dead > 0";
+/// What is read of a topic.
+const TOPIC: &str = "SELECT id, namespace, name, ready, scheduled, dead, counted_at FROM topic";
+
+/// Reads topics, with the batch as of which each one's counts are.
+#[derive(Default)]
+struct TopicReader {
+    /// One string a namespace.
+    namespaces: HashMap<String, Arc<str>>,
+}
+
+impl TopicReader {
+    async fn read(
+        &mut self,
+        connection: &dyn ReadConnection,
+        statement: Statement,
+    ) -> Result<Vec<(TopicRow, u64)>, StoreError> {
+        connection.fetch(statement).await?.iter().map(|row| self.decode(row)).collect()
+    }
+
+    fn decode(&mut self, row: &Row) -> Result<(TopicRow, u64), StoreError> {
+        let namespace = row.text(1)?;
+        let namespace = self.namespaces.entry(namespace).or_insert_with_key(|name| Arc::from(name.as_str()));
+        let counts = TopicCounts { ready: row.int(3)?, scheduled: row.int(4)?, dead: row.int(5)? };
+        let name = TopicName::new(namespace.clone(), row.text(2)?);
+        Ok((TopicRow { id: row.topic(0)?, name, counts }, row.u64(6)?))
+    }
+}
 
 /// Adds the deltas of later batches to each topic's own counts, and tells which topics had some. The shard
-/// was taken over, so nobody changes anything between two pages. The number is the first batch with deltas.
-async fn topics(connection: &dyn ReadConnection) -> Result<(Vec<TopicRow>, Vec<TopicId>, u64), StoreError> {
-    let mut namespaces = HashMap::<String, Arc<str>>::new();
-    let mut topics: Vec<TopicRow> = Vec::new();
-    // By the topics' positions: up to which batch their counts are.
-    let mut counted_at = Vec::new();
+/// was taken over, so nobody changes anything between two pages.
+async fn topics(connection: &dyn ReadConnection, snapshot: &mut ShardSnapshot) -> Result<(), StoreError> {
+    let deltas = deltas(connection).await?;
+    let mut reader = TopicReader::default();
+    let mut topics: Vec<(TopicRow, u64)> = Vec::new();
     loop {
-        let after = topics.last().map_or(0, |topic| topic.id.0);
-        let sql = "SELECT id, namespace, name, ready, scheduled, dead, counted_at FROM topic \
-                   WHERE id > ? ORDER BY id LIMIT ?";
+        let after = topics.last().map_or(0, |(topic, _)| topic.id.0);
+        let sql = format!("{TOPIC} WHERE id > ? AND NOT ({DORMANT}) ORDER BY id LIMIT ?");
         let page = vec![after.into(), TOPICS_PER_PAGE.into()];
-        let rows = connection.fetch(Statement::new(sql, page)).await?;
-        for row in &rows {
-            let namespace = row.text(1)?;
-            let namespace = namespaces.entry(namespace).or_insert_with_key(|name| Arc::from(name.as_str()));
-            let counts = TopicCounts { ready: row.int(3)?, scheduled: row.int(4)?, dead: row.int(5)? };
-            counted_at.push(row.u64(6)?);
-            let name = TopicName::new(namespace.clone(), row.text(2)?);
-            topics.push(TopicRow { id: row.topic(0)?, name, counts });
-        }
-        if rows.len() < TOPICS_PER_PAGE as usize {
+        let found = reader.read(connection, Statement::new(sql, page)).await?;
+        let is_last = found.len() < TOPICS_PER_PAGE as usize;
+        topics.extend(found);
+        if is_last {
             break;
         }
     }
+    let sql = format!(
+        "SELECT CAST(COALESCE(SUM(dead), 0) AS SIGNED), COALESCE(MAX(counted_at), 0) \
+         FROM topic WHERE {DORMANT}"
+    );
+    let row = scalar(connection.fetch(Statement::new(sql, vec![])).await?, "dormant topics")?;
+    snapshot.dormant_dead = row.int(0)?;
+    let last_fold = topics.iter().map(|(_, counted_at)| *counted_at).max().unwrap_or(0).max(row.u64(1)?);
+
+    // Rows that look dormant, and have later deltas.
+    let mut changed_at: BTreeMap<TopicId, u64> = BTreeMap::new();
+    for (batch, of_batch) in &deltas {
+        changed_at.extend(of_batch.iter().map(|(id, _)| (*id, *batch)));
+    }
+    let is_read = |id: &TopicId| topics.binary_search_by_key(id, |(row, _)| row.id).is_ok();
+    let others = changed_at.keys().copied().filter(|id| !is_read(id)).collect();
+    let mut awake = Vec::new();
+    for ids in row_counts::key_lists(others) {
+        let sql = format!("{TOPIC} WHERE id IN ({})", row_counts::placeholders(ids.len()));
+        let values = ids.into_iter().map(Into::into).collect();
+        awake.extend(reader.read(connection, Statement::new(sql, values)).await?);
+    }
+    awake.retain(|(row, counted_at)| changed_at.get(&row.id) > Some(counted_at));
+    snapshot.dormant_dead -= awake.iter().map(|(row, _)| row.counts.dead).sum::<i64>();
+    topics.extend(awake);
+    topics.sort_unstable_by_key(|(row, _)| row.id);
+
+    // Without any delta, all up to the last fold are gone.
+    snapshot.deltas_from = deltas.first().map_or(last_fold, |(batch, _)| *batch);
     let mut unfolded = BTreeSet::new();
-    // Without any row, all deltas up to the last fold are gone.
-    let mut deltas_from = None;
-    let sql = "SELECT batch, deltas FROM count_delta ORDER BY batch";
-    for row in connection.fetch(Statement::new(sql, vec![])).await? {
-        let batch = row.u64(0)?;
-        deltas_from.get_or_insert(batch);
-        for (topic, delta) in pack::unpack_deltas(&row.bytes(1)?)? {
-            // Older deltas may name a topic that was dropped since.
-            let Ok(position) = topics.binary_search_by_key(&topic, |row| row.id) else { continue };
-            if batch > counted_at[position] {
-                topics[position].counts += delta;
-                unfolded.insert(topic);
+    for (batch, of_batch) in deltas {
+        for (id, delta) in of_batch {
+            // Older deltas may name a topic that was dropped since, or is dormant.
+            let Ok(at) = topics.binary_search_by_key(&id, |(row, _)| row.id) else { continue };
+            let (row, counted_at) = &mut topics[at];
+            if batch > *counted_at {
+                row.counts += delta;
+                unfolded.insert(id);
             }
         }
     }
-    let deltas_from = deltas_from.or_else(|| counted_at.into_iter().max()).unwrap_or(0);
-    Ok((topics, unfolded.into_iter().collect(), deltas_from))
+    snapshot.topics = topics.into_iter().map(|(row, _)| row).collect();
+    snapshot.unfolded = unfolded.into_iter().collect();
+    Ok(())
+}
+
+/// The changes of counts that are not folded yet, by batch.
+async fn deltas(
+    connection: &dyn ReadConnection,
+) -> Result<Vec<(u64, Vec<(TopicId, TopicCounts)>)>, StoreError> {
+    let sql = "SELECT batch, deltas FROM count_delta ORDER BY batch";
+    let rows = connection.fetch(Statement::new(sql, vec![])).await?;
+    rows.iter().map(|row| Ok((row.u64(0)?, pack::unpack_deltas(&row.bytes(1)?)?))).collect()
 }
 
 async fn leases(connection: &dyn ReadConnection) -> Result<Vec<LeaseRow>, StoreError> {
