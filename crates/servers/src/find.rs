@@ -101,7 +101,7 @@ fn version_of(program: &[OsString]) -> anyhow::Result<String> {
 
 /// One folder for the whole checkout, whatever the target folder of a build is: no two builds unpack the same
 /// server.
-fn servers_folder() -> PathBuf {
+pub(crate) fn servers_folder() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let workspace = crate_folder.ancestors().nth(2).unwrap_or(crate_folder);
     workspace.join("target/servers")

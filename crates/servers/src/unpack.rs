@@ -1,6 +1,6 @@
 //! Fetches the distribution's server packages with every library that they need, and unpacks them into a
 //! folder. Nothing is installed. The server then runs with the folder's own loader and libraries, so that a
-//! package of Debian unstable also runs on an older system.
+//! package of Debian unstable also runs on an older system. Debian has MySQL in unstable only.
 
 use std::{
     env::consts::ARCH,
@@ -32,7 +32,7 @@ pub(crate) fn unpack(kind: Kind, folder: &Path) -> anyhow::Result<Unpacked> {
     lock.lock()?;
     if !root.exists() {
         let work = tempfile::Builder::new().prefix("apt-").tempdir_in(&folder)?;
-        let packages = Apt::new(kind, work.path())?;
+        let packages = Apt::new(kind == Kind::MySql, work.path())?;
         packages.fetch(kind)?;
         let new = work.path().join("root");
         packages.extract(&new)?;
@@ -84,14 +84,17 @@ fn find_in(kind: Kind, root: &Path) -> anyhow::Result<Unpacked> {
 }
 
 /// An apt with its own lists, cache and status: it does not touch those of the machine.
-struct Apt<'a> {
+pub(crate) struct Apt<'a> {
+    /// Its folder, which is empty at first.
     work: &'a Path,
+    /// Arguments of every call.
     options: Vec<String>,
 }
 
 impl<'a> Apt<'a> {
-    fn new(kind: Kind, work: &'a Path) -> anyhow::Result<Self> {
-        let source = Source::of_this_machine(kind)?;
+    /// `unstable`: what Debian has in unstable only.
+    pub(crate) fn new(unstable: bool, work: &'a Path) -> anyhow::Result<Self> {
+        let source = Source::of_this_machine(unstable)?;
         for folder in ["lists/partial", "cache", "debs/partial"] {
             fs::create_dir_all(work.join(folder))?;
         }
@@ -139,13 +142,19 @@ impl<'a> Apt<'a> {
             .filter_map(|line| line.split_whitespace().nth(1)?.split('_').next())
             .filter(|name| is_needed(name, package))
             .collect();
+        self.download(&needed)
+    }
+
+    /// Downloads packages, without what they need.
+    pub(crate) fn download(&self, packages: &[&str]) -> anyhow::Result<()> {
         let mut arguments = vec!["-qq", "download"];
-        arguments.extend(needed);
+        arguments.extend(packages);
         self.run("apt-get", &arguments)?;
         Ok(())
     }
 
-    fn extract(&self, root: &Path) -> anyhow::Result<()> {
+    /// Unpacks all that was downloaded.
+    pub(crate) fn extract(&self, root: &Path) -> anyhow::Result<()> {
         fs::create_dir_all(root)?;
         for entry in fs::read_dir(self.work.join("debs"))? {
             let package = entry?.path();
@@ -171,7 +180,7 @@ impl<'a> Apt<'a> {
             .env("DEBIAN_FRONTEND", "noninteractive")
             .output()
             .with_context(|| {
-                format!("cannot run {program}: servers are unpacked on Debian and Ubuntu only")
+                format!("cannot run {program}: packages are unpacked on Debian and Ubuntu only")
             })?;
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{program} {}: {}\n{errors}", arguments.join(" "), output.status);
@@ -195,8 +204,8 @@ struct Source {
 }
 
 impl Source {
-    /// The mirror that this machine's own apt uses. Debian has MySQL in unstable only.
-    fn of_this_machine(kind: Kind) -> anyhow::Result<Self> {
+    /// The mirror that this machine's own apt uses.
+    fn of_this_machine(unstable: bool) -> anyhow::Result<Self> {
         let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
         let field = |name: &str| {
             let value = release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
@@ -204,11 +213,11 @@ impl Source {
         };
         let distribution = field("ID").unwrap_or_default();
         let codename = field("VERSION_CODENAME").unwrap_or_else(|| "sid".into());
-        let (keyring, components, suite) = match (distribution.as_str(), kind) {
-            ("debian", Kind::MySql) => ("debian-archive-keyring.gpg", "main", "sid".into()),
-            ("debian", Kind::MariaDb) => ("debian-archive-keyring.gpg", "main", codename),
+        let (keyring, components, suite) = match (distribution.as_str(), unstable) {
+            ("debian", true) => ("debian-archive-keyring.gpg", "main", "sid".into()),
+            ("debian", false) => ("debian-archive-keyring.gpg", "main", codename),
             ("ubuntu", _) => ("ubuntu-archive-keyring.gpg", "main universe", codename),
-            (other, _) => bail!("servers are unpacked on Debian and Ubuntu only, not on {other:?}"),
+            (other, _) => bail!("packages are unpacked on Debian and Ubuntu only, not on {other:?}"),
         };
         let mirror = mirror(&apt_sources()?, &distribution)
             .with_context(|| format!("the apt sources of this machine name no {distribution} mirror"))?;

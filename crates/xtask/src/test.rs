@@ -26,6 +26,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let tidy = tidy::run(&workspace())?;
     let servers = servers::start()?;
+    if arguments.package.is_empty() {
+        // The test of the metrics page needs it. Fetched here, a failure is one line.
+        println!("promtool: {}", forebay_servers::promtool()?.display());
+    }
     let binary = build_forebay()?;
     let mut environment = servers.environment.clone();
     environment.push(("FOREBAY_BIN", binary.to_str().context("the path is not UTF-8")?.to_owned()));

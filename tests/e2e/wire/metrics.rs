@@ -1,6 +1,12 @@
 //! `/metrics`: the text format, strictly, and the table of `docs/METRICS.md`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write as _,
+    process::{Command, Output, Stdio},
+};
+
+use forebay_testkit::servers::promtool;
 
 use super::{Wire, item};
 
@@ -72,19 +78,13 @@ fn parse(page: &str) -> BTreeMap<String, Family> {
     families
 }
 
-/// The rules of `promtool check metrics`, as far as they concern these metrics.
-fn lint(name: &str, family: &Family) {
-    assert_eq!(name.ends_with("_total"), family.kind == "counter", "{name}");
-    assert!(!family.help.is_empty(), "{name} has no help");
-    for word in name.split('_') {
-        assert!(!["ms", "millis", "milliseconds", "micros", "kb", "kib", "mb"].contains(&word), "{name}");
-        assert!(!["counter", "gauge", "histogram"].contains(&word), "{name}");
-    }
-    if family.kind == "histogram" {
-        let infinite = family.samples.keys().filter(|labels| labels.contains("le=\"+Inf\"")).count();
-        let counts = family.samples.keys().filter(|labels| labels.starts_with("_count")).count();
-        assert!(infinite == counts && counts > 0, "{name} has as many last buckets as counts");
-    }
+/// What `promtool check metrics` says of a page. It knows the rules of names, units and help.
+fn checked_by_promtool(page: &str) -> Output {
+    let mut command = Command::new(promtool().unwrap());
+    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
 }
 
 /// The rows of the documentation: type, labels and meaning by name.
@@ -124,8 +124,15 @@ async fn the_page_is_what_the_documentation_says() {
     wire.stored(vec![item("t"); 3]).await;
     wire.take_one("t").await;
     wire.enqueue(vec![item("a name that is refused")]).await.unwrap();
-    let families = parse(&wire.page("/metrics").await);
-    families.iter().for_each(|(name, family)| lint(name, family));
+    let page = wire.page("/metrics").await;
+    let families = parse(&page);
+    let said = tokio::task::spawn_blocking(move || {
+        let wrong = "# TYPE forebay_wrong counter\nforebay_wrong 1\n";
+        assert!(!checked_by_promtool(wrong).status.success(), "promtool finds nothing");
+        checked_by_promtool(&page)
+    });
+    let said = said.await.unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&[said.stdout, said.stderr].concat()));
     let documented = documented();
     let names = |found: Vec<&String>| found.into_iter().cloned().collect::<BTreeSet<String>>();
     assert_eq!(names(families.keys().collect()), names(documented.keys().collect()));

@@ -9,7 +9,7 @@ mod private;
 mod replicated;
 mod shared;
 
-pub use forebay_servers::{Kind, free_port};
+pub use forebay_servers::{Kind, free_port, promtool};
 pub use private::Private;
 pub use replicated::Replicated;
 pub use shared::{Server, mariadb, mysql, shared};

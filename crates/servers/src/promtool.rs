@@ -1,0 +1,38 @@
+//! Prometheus's own check of a metrics page: `promtool`, from the PATH, else from the distribution's package.
+
+use std::{env, fs, path::PathBuf};
+
+use anyhow::Context as _;
+
+use crate::{find::servers_folder, unpack::Apt};
+
+/// The program. Several processes may call this at once: one unpacks, the others wait for it.
+pub fn promtool() -> anyhow::Result<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path = env::split_paths(&path).map(|folder| folder.join("promtool")).find(|file| file.is_file());
+    match on_path {
+        Some(program) => Ok(program),
+        None => unpacked().context("promtool is not on the PATH and could not be unpacked"),
+    }
+}
+
+fn unpacked() -> anyhow::Result<PathBuf> {
+    let folder = servers_folder().join("promtool");
+    fs::create_dir_all(&folder)?;
+    let folder = folder.canonicalize()?;
+    let program = folder.join("promtool");
+    // The lock is released with its file handle, so a killed process blocks nobody.
+    let lock = fs::File::create(folder.join("lock"))?;
+    lock.lock()?;
+    if !program.exists() {
+        let work = tempfile::Builder::new().prefix("apt-").tempdir_in(&folder)?;
+        let packages = Apt::new(false, work.path())?;
+        // It needs the C library alone, which every machine has.
+        packages.download(&["prometheus"])?;
+        let root = work.path().join("root");
+        packages.extract(&root)?;
+        // The package has a server too, which is not kept. Renamed when complete.
+        fs::rename(root.join("usr/bin/promtool"), &program).context("the package contains no promtool")?;
+    }
+    Ok(program)
+}
