@@ -13,11 +13,13 @@ const HELD: &str = "heartbeat";
 /// The migration comes so far within this time.
 const BLOCKED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Waits until the migration waits for the table. Returns its connection's number.
-async fn blocked(connection: &mut MySqlConnection) -> u64 {
+/// Waits until the migration waits for the table. Returns its connection's number. Numbers grow, and one
+/// that was killed (`after`) may be listed for a moment.
+async fn blocked(connection: &mut MySqlConnection, after: u64) -> u64 {
     let waiting = format!(
         "SELECT CAST(id AS UNSIGNED) FROM information_schema.processlist \
-         WHERE db = DATABASE() AND state LIKE 'Waiting for%metadata lock' AND info LIKE '%{HELD}%'"
+         WHERE id > {after} AND db = DATABASE() \
+         AND state LIKE 'Waiting for%metadata lock' AND info LIKE '%{HELD}%'"
     );
     let deadline = Instant::now() + BLOCKED_TIMEOUT;
     loop {
@@ -53,14 +55,15 @@ async fn a_cut_migration_goes_on(kind: Kind) {
         let shard = shard.clone();
         async move { shard.migrate(ClusterId::default()).await }
     });
+    let mut id = 0;
     for _ in 0..2 {
-        let id = blocked(&mut other).await;
+        id = blocked(&mut other, id).await;
         let before = tables(&mut other).await;
         assert!(before.contains(&"fence".into()) && !before.contains(&"topic".into()), "{before:?}");
         let kill = AssertSqlSafe(format!("KILL {id}"));
         other.execute(sqlx::raw_sql(kill)).await.unwrap();
     }
-    blocked(&mut other).await;
+    blocked(&mut other, id).await;
     shard.check().await.expect_err("the schema is not whole yet");
     holder.execute(sqlx::raw_sql("UNLOCK TABLES")).await.unwrap();
 
