@@ -81,28 +81,29 @@ pub(crate) fn record_topology(core: &mut Core) {
 /// Another node owns the shard.
 pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, owner: String) {
     let at = core.time.monotonic();
-    let slot = &mut core.slots[index];
-    let is_new = slot.state != ShardState::Waiting;
-    (slot.term, slot.state) = (term, ShardState::Waiting);
-    slot.health.note("another node owns the shard".to_owned());
-    slot.health.waits_for(owner, at);
-    // It is said ten times a second of each shard that another node owns.
-    if is_new {
-        report_served(core);
-    }
+    set_state(core, index, term, ShardState::Waiting);
+    let health = &mut core.slots[index].health;
+    health.note("another node owns the shard".to_owned());
+    health.waits_for(owner, at);
 }
 
 /// A shard's task can't take the shard for now.
 pub(crate) fn unreachable(core: &mut Core, index: ShardIndex, term: u64, error: &StoreError) {
     let at = core.time.monotonic();
-    let slot = &mut core.slots[index];
-    let is_new = slot.state != ShardState::Unreachable;
-    (slot.term, slot.state) = (term, ShardState::Unreachable);
-    slot.health.note(error.to_string());
+    set_state(core, index, term, ShardState::Unreachable);
+    let health = &mut core.slots[index].health;
+    health.note(error.to_string());
     if error.class == ErrorClass::Disconnected {
-        slot.health.silent(&error.message, at);
+        health.silent(&error.message, at);
     }
-    if is_new {
+}
+
+/// A shard's task says how it stands, ten times a second while it does not own the shard. Only what is new is
+/// told on: that looks at all shards.
+fn set_state(core: &mut Core, index: ShardIndex, term: u64, state: ShardState) {
+    let slot = &mut core.slots[index];
+    slot.term = term;
+    if std::mem::replace(&mut slot.state, state) != state {
         report_served(core);
     }
 }

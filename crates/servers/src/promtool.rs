@@ -4,7 +4,7 @@ use std::{env, fs, path::PathBuf};
 
 use anyhow::Context as _;
 
-use crate::{find::servers_folder, unpack::Apt};
+use crate::{find::servers_folder, unpack};
 
 /// The program. Several processes may call this at once: one unpacks, the others wait for it.
 pub fn promtool() -> anyhow::Result<PathBuf> {
@@ -17,22 +17,12 @@ pub fn promtool() -> anyhow::Result<PathBuf> {
 }
 
 fn unpacked() -> anyhow::Result<PathBuf> {
-    let folder = servers_folder().join("promtool");
-    fs::create_dir_all(&folder)?;
-    let folder = folder.canonicalize()?;
-    let program = folder.join("promtool");
-    // The lock is released with its file handle, so a killed process blocks nobody.
-    let lock = fs::File::create(folder.join("lock"))?;
-    lock.lock()?;
-    if !program.exists() {
-        let work = tempfile::Builder::new().prefix("apt-").tempdir_in(&folder)?;
-        let packages = Apt::new(false, work.path())?;
+    unpack::once(&servers_folder().join("promtool"), "promtool", false, |packages, program| {
         // It needs the C library alone, which every machine has.
         packages.download(&["prometheus"])?;
-        let root = work.path().join("root");
+        let root = program.with_file_name("root");
         packages.extract(&root)?;
-        // The package has a server too, which is not kept. Renamed when complete.
-        fs::rename(root.join("usr/bin/promtool"), &program).context("the package contains no promtool")?;
-    }
-    Ok(program)
+        // The package has a server too, which is not kept.
+        fs::rename(root.join("usr/bin/promtool"), program).context("the package contains no promtool")
+    })
 }

@@ -24,22 +24,35 @@ pub(crate) struct Unpacked {
 
 /// The server in `folder`, which is unpacked now unless that was done before.
 pub(crate) fn unpack(kind: Kind, folder: &Path) -> anyhow::Result<Unpacked> {
+    let root = once(folder, "root", kind == Kind::MySql, |packages, root| {
+        packages.fetch(kind)?;
+        packages.extract(root)
+    })?;
+    find_in(kind, &root)
+}
+
+/// What is called `name` in `folder`. Unless it is there, it is made now: `fetch` leaves it at the path that
+/// it is given. `unstable`: of packages that Debian has in unstable only.
+pub(crate) fn once(
+    folder: &Path,
+    name: &str,
+    unstable: bool,
+    fetch: impl FnOnce(&Apt<'_>, &Path) -> anyhow::Result<()>,
+) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let folder = folder.canonicalize()?;
-    let root = folder.join("root");
+    let made = folder.join(name);
     // The lock is released with its file handle, so a killed process blocks nobody.
     let lock = fs::File::create(folder.join("lock"))?;
     lock.lock()?;
-    if !root.exists() {
+    if !made.exists() {
         let work = tempfile::Builder::new().prefix("apt-").tempdir_in(&folder)?;
-        let packages = Apt::new(kind == Kind::MySql, work.path())?;
-        packages.fetch(kind)?;
-        let new = work.path().join("root");
-        packages.extract(&new)?;
-        // Renamed when complete: a folder that exists is complete.
-        fs::rename(new, &root)?;
+        let new = work.path().join(name);
+        fetch(&Apt::new(unstable, work.path())?, &new)?;
+        // Renamed when complete: what exists is complete.
+        fs::rename(new, &made)?;
     }
-    find_in(kind, &root)
+    Ok(made)
 }
 
 fn find_in(kind: Kind, root: &Path) -> anyhow::Result<Unpacked> {
@@ -92,8 +105,7 @@ pub(crate) struct Apt<'a> {
 }
 
 impl<'a> Apt<'a> {
-    /// `unstable`: what Debian has in unstable only.
-    pub(crate) fn new(unstable: bool, work: &'a Path) -> anyhow::Result<Self> {
+    fn new(unstable: bool, work: &'a Path) -> anyhow::Result<Self> {
         let source = Source::of_this_machine(unstable)?;
         for folder in ["lists/partial", "cache", "debs/partial"] {
             fs::create_dir_all(work.join(folder))?;

@@ -26,6 +26,7 @@ impl OwnedShard {
         self.check_index()?;
         self.leases.check()?;
         self.check_reserved()?;
+        self.check_restores()?;
         self.check_topics()?;
         self.check_enqueues()?;
         self.settles.check()?;
@@ -60,8 +61,7 @@ impl OwnedShard {
         }
     }
 
-    /// Reserved items are those that wait for a lease or are in the batch that leases them. A restored item
-    /// is neither leased nor reserved.
+    /// Reserved items are those that wait for a lease or are in the batch that leases them.
     fn check_reserved(&self) -> Result<(), String> {
         let in_flight = self.planned().filter_map(|planned| match planned {
             Planned::Lease { part, .. } => Some(part),
@@ -93,12 +93,29 @@ impl OwnedShard {
                 "{out} items are on their way to a lease; reserved {reserved}, topics {topics}"
             ));
         }
-        self.tenants.check(&held)?;
+        self.tenants.check(&held)
+    }
+
+    /// An item that is to be inserted again is neither leased nor reserved, and its topic knows of it.
+    fn check_restores(&self) -> Result<(), String> {
+        let waiting = || self.restores.iter().map(|restore| &restore.reserved);
         let is_out = |seq: Seq| self.leases.get(seq).is_some() || self.reserved.contains(&seq);
-        let mut restores = self.restores.iter().map(|restore| &restore.reserved);
-        match restores.find(|restored| is_out(restored.key.seq)) {
-            Some(restored) => Err(format!("{:?} is to be inserted again, and is out", restored.key)),
-            None => Ok(()),
+        if let Some(restored) = waiting().find(|restored| is_out(restored.key.seq)) {
+            return Err(format!("{:?} is to be inserted again, and is out", restored.key));
+        }
+        let in_flight = self.planned().filter_map(|planned| match planned {
+            Planned::Restore(reserved) => Some(&**reserved),
+            _ => None,
+        });
+        let mut per_topic: FxHashMap<TopicId, u32> = FxHashMap::default();
+        for restored in waiting().chain(in_flight) {
+            *per_topic.entry(restored.topic).or_default() += 1;
+        }
+        let counted = self.topics.iter().filter(|(_, topic)| topic.restores > 0);
+        let counted: FxHashMap<TopicId, u32> = counted.map(|(id, topic)| (id, topic.restores)).collect();
+        match per_topic == counted {
+            true => Ok(()),
+            false => Err(format!("{per_topic:?} are to be inserted again, topics say {counted:?}")),
         }
     }
 

@@ -5,19 +5,13 @@
 use forebay_store::Batch;
 use forebay_types::TopicId;
 
-use super::topics::{NamedTopic, TopicTable};
+use super::topics::TopicTable;
 
 impl TopicTable {
     /// Writes the counts of topics into their rows for the last time.
     pub fn fold_last(&self, batch: &mut Batch, dormant: &[TopicId]) {
         let counts = |id: &TopicId| Some((*id, *self.get(*id)?.counts()));
         batch.count_folds.extend(dormant.iter().filter_map(counts));
-    }
-
-    /// A batch wrote the topic's counts for the last time.
-    pub fn forget(&mut self, id: TopicId) -> Option<NamedTopic> {
-        self.dormant_dead += self.get(id)?.counts().dead;
-        self.remove(id)
     }
 
     /// A batch deleted so many dead letters of dormant topics.

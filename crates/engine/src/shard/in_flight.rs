@@ -31,10 +31,8 @@ pub(crate) struct InFlight {
     pub marks: HighWaterMarks,
     /// Topics that it creates.
     pub new_topics: Vec<TopicRow>,
-    /// Topics that it drops.
+    /// Topics that memory forgets, whether their rows are dropped or stay for their dead letters.
     pub dropped: Vec<TopicId>,
-    /// Topics that memory forgets, because they only have dead letters.
-    pub dormant: Vec<TopicId>,
     /// How many dead letters of dormant topics it deletes.
     pub dormant_losses: i64,
     /// How many dead letters it deletes.
@@ -55,24 +53,34 @@ pub(crate) struct InFlight {
     pub page: Option<PlannedPage>,
     /// Sweeps whose checkpoint moves back, because a row was added below it.
     pub lowered: Vec<Checkpoint>,
-    /// The earliest `schedule` row that it adds.
-    pub schedule_min: Timestamp,
-    /// The earliest `expiry` row that it adds.
-    pub expiry_min: Timestamp,
-    /// The earliest end of a dead letter that it adds, or keeps for longer.
-    pub retention_min: Timestamp,
+    /// What it adds to the sweeps' tables.
+    pub added: EarliestAdded,
+}
+
+/// The earliest row that a batch adds to the table of each sweep. A dead letter that is kept for longer
+/// counts as added.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EarliestAdded([Timestamp; Sweep::ALL.len()]);
+
+impl EarliestAdded {
+    /// Of a batch that adds nothing.
+    pub fn nothing() -> Self {
+        Self([Timestamp::MAX; Sweep::ALL.len()])
+    }
+
+    /// A row is added.
+    pub fn add(&mut self, sweep: Sweep, at: Timestamp) {
+        let earliest = &mut self.0[sweep as usize];
+        *earliest = at.min(*earliest);
+    }
+
+    /// The time of the earliest; [`Timestamp::MAX`] if there is none.
+    pub fn of(&self, sweep: Sweep) -> Timestamp {
+        self.0[sweep as usize]
+    }
 }
 
 impl InFlight {
-    /// The earliest row that it adds to a sweep's table.
-    pub fn earliest_added(&self, sweep: Sweep) -> Timestamp {
-        match sweep {
-            Sweep::Due => self.schedule_min,
-            Sweep::Expiry => self.expiry_min,
-            Sweep::Retention => self.retention_min,
-        }
-    }
-
     /// It is one call with a request id and nothing else, which must not be cut.
     pub fn is_atomic(&self) -> bool {
         match self.only() {
@@ -84,7 +92,7 @@ impl InFlight {
     /// It does something beside what waits: see `batch/builder.rs::may_do_upkeep`.
     pub fn does_upkeep(&self) -> bool {
         let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
-        let rows = self.folds.len() + self.dropped.len() + self.dormant.len();
+        let rows = self.folds.len() + self.dropped.len();
         rows > 0 || self.deltas_from.is_some() || self.topology.is_some() || self.planned.iter().any(moves)
     }
 

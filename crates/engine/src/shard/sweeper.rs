@@ -219,7 +219,7 @@ impl Sweeps {
         // The one that has waited longest is first, but a backlog of one holds up no other.
         sweepers.sort_by_key(|sweeper| (Some(sweeper.sweep) == self.last, sweeper.next));
         let scan = sweepers.into_iter().find_map(|sweeper| {
-            let open = in_flight.map_or(Timestamp::MAX, |batch| batch.earliest_added(sweeper.sweep));
+            let open = in_flight.map_or(Timestamp::MAX, |batch| batch.added.of(sweeper.sweep));
             sweeper.begin(id, moment, open, limit)
         })?;
         self.last = Some(scan.sweep);
@@ -283,7 +283,7 @@ impl Sweeps {
             self.get_mut(lowered.sweep).checkpoint = lowered.at;
         }
         for sweep in Sweep::ALL {
-            let earliest = batch.earliest_added(sweep);
+            let earliest = batch.added.of(sweep);
             if earliest < Timestamp::MAX {
                 self.get_mut(sweep).added(earliest);
             }

@@ -121,12 +121,13 @@ impl TopicTable {
         name
     }
 
-    /// A batch dropped the topic.
+    /// A batch dropped the topic, or wrote its counts for the last time. Its dead letters stay.
     pub fn remove(&mut self, id: TopicId) -> Option<NamedTopic> {
         let topic = *self.by_id.remove(&id)?;
         let TopicState { name, counts, window, idle_since, .. } = topic;
         self.index_bytes -= window.cost();
         self.sums -= counts;
+        self.dormant_dead += counts.dead;
         self.reading.remove(&id);
         window.size_class().map(|size| self.by_size.remove(&(size, id)));
         if let Some(since) = idle_since {

@@ -29,7 +29,7 @@ pub(crate) struct Committed {
     pub took: Duration,
     /// Topics that it created.
     pub new_topics: Vec<NamedTopic>,
-    /// Topics that it dropped, or that memory forgot.
+    /// Topics that memory forgot.
     pub dropped: Vec<NamedTopic>,
     /// What it did, in the order in which it is answered.
     pub done: Vec<Planned>,
@@ -65,9 +65,7 @@ impl OwnedShard {
 
         let new_rows = std::mem::take(&mut batch.new_topics);
         let new_topics = new_rows.into_iter().map(|row| self.topics.add_new(row, at)).collect();
-        let mut dropped: Vec<NamedTopic> =
-            batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
-        dropped.extend(batch.dormant.iter().filter_map(|id| self.topics.forget(*id)));
+        let dropped = batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
         self.topics.lost_dormant(batch.dormant_losses);
         self.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.

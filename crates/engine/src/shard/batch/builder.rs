@@ -11,7 +11,7 @@ use crate::{
     shard::{
         OwnedShard,
         disk_room::Need,
-        in_flight::{Claims, InFlight, Planned, PlannedPage},
+        in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedPage},
         leases::LeasePosition,
         work::{SettleRequest, SweepPage},
     },
@@ -55,18 +55,14 @@ pub(super) struct BatchBuilder<'a> {
     pub stale: Vec<SettleRequest>,
     /// Polls whose at-most-once items have all expired.
     pub nothing_consumed: Vec<u64>,
-    /// Topics that memory forgets, because they only have dead letters.
-    pub dormant: Vec<TopicId>,
+    /// Topics that memory forgets.
+    pub dropped: Vec<TopicId>,
     /// How counts change.
     deltas: BTreeMap<TopicId, TopicCounts>,
     /// Positions of each lease row that are closed.
     closing: BTreeMap<u64, Vec<usize>>,
-    /// The earliest `schedule` row that it adds.
-    schedule_min: Timestamp,
-    /// The earliest `expiry` row that it adds.
-    expiry_min: Timestamp,
-    /// The earliest end of a dead letter that it adds, or keeps for longer.
-    retention_min: Timestamp,
+    /// What it adds to the sweeps' tables.
+    pub added: EarliestAdded,
     /// Dead letters of dormant topics that it deletes.
     dormant_losses: BTreeMap<TopicId, i64>,
 }
@@ -153,12 +149,10 @@ impl<'a> BatchBuilder<'a> {
             marks: HighWaterMarks { time: marks.time.max(moment.now), ..marks },
             stale: Vec::new(),
             nothing_consumed: Vec::new(),
-            dormant: Vec::new(),
+            dropped: Vec::new(),
             deltas: BTreeMap::new(),
             closing: BTreeMap::new(),
-            schedule_min: Timestamp::MAX,
-            expiry_min: Timestamp::MAX,
-            retention_min: Timestamp::MAX,
+            added: EarliestAdded::nothing(),
             dormant_losses: BTreeMap::new(),
             shard,
         }
@@ -214,19 +208,9 @@ impl<'a> BatchBuilder<'a> {
         self.count(topic, -1, 0, 0);
     }
 
-    /// A `schedule` row is added.
-    pub fn adds_schedule(&mut self, at: Timestamp) {
-        self.schedule_min = self.schedule_min.min(at);
-    }
-
     /// An `expiry` row is added, if the item expires.
     pub fn adds_expiry(&mut self, at: Option<Timestamp>) {
-        self.expiry_min = self.expiry_min.min(at.unwrap_or(Timestamp::MAX));
-    }
-
-    /// A dead letter is added, or kept for longer.
-    pub fn adds_dead_letter(&mut self, expires_at: Timestamp) {
-        self.retention_min = self.retention_min.min(expires_at);
+        self.added.add(Sweep::Expiry, at.unwrap_or(Timestamp::MAX));
     }
 
     /// A dead letter is deleted. Its topic may be dormant: then nobody counts its dead letters in memory.
@@ -235,15 +219,6 @@ impl<'a> BatchBuilder<'a> {
         match self.shard.topics.get(topic) {
             Some(_) => self.count(topic, 0, 0, -1),
             None => *self.dormant_losses.entry(topic).or_default() += 1,
-        }
-    }
-
-    /// The earliest row that the batch adds to a sweep's table.
-    pub fn earliest_added(&self, sweep: Sweep) -> Timestamp {
-        match sweep {
-            Sweep::Due => self.schedule_min,
-            Sweep::Expiry => self.expiry_min,
-            Sweep::Retention => self.retention_min,
         }
     }
 
@@ -263,7 +238,6 @@ impl<'a> BatchBuilder<'a> {
         }
         let lowered = self.move_checkpoints();
         self.deltas.retain(|_, delta| *delta != TopicCounts::default());
-        self.shard.topics.fold_last(&mut self.batch, &self.dormant);
         let folds = match self.may_do_upkeep() {
             true => self.shard.topics.fold(&mut self.batch, &self.deltas),
             false => Vec::new(),
@@ -279,9 +253,8 @@ impl<'a> BatchBuilder<'a> {
             topology: self.batch.topology_history.clone(),
             marks: self.marks,
             new_topics: self.batch.new_topics.clone(),
-            dropped: self.batch.drop_topics.clone(),
+            dropped: self.dropped,
             dead_letter_deletes: self.batch.dead_letter_deletes.len() as u64,
-            dormant: self.dormant,
             dormant_losses: self.batch.dormant_losses.iter().map(|(_, losses)| losses).sum(),
             deltas: self.batch.count_deltas.clone(),
             folds,
@@ -291,9 +264,7 @@ impl<'a> BatchBuilder<'a> {
             claims: self.claims,
             page: self.page,
             lowered,
-            schedule_min: self.schedule_min,
-            expiry_min: self.expiry_min,
-            retention_min: self.retention_min,
+            added: self.added,
         };
         let (atomic, rows) = (in_flight.is_atomic(), in_flight.rows);
         self.shard.in_flight = Some(in_flight);
@@ -307,7 +278,7 @@ impl<'a> BatchBuilder<'a> {
     fn move_checkpoints(&mut self) -> Vec<Checkpoint> {
         let mut lowered = Vec::new();
         for sweep in Sweep::ALL {
-            let (checkpoint, added) = (self.shard.sweeps.get(sweep).checkpoint, self.earliest_added(sweep));
+            let (checkpoint, added) = (self.shard.sweeps.get(sweep).checkpoint, self.added.of(sweep));
             match self.page.as_ref().filter(|planned| planned.page.sweep == sweep) {
                 Some(planned) if planned.checkpoint != checkpoint => {
                     self.batch.checkpoints.push(Checkpoint { sweep, at: planned.checkpoint });

@@ -1,6 +1,6 @@
 //! New items: numbered, with their topics, and with what their keys remember.
 
-use forebay_store::{DedupeEntry, ItemRow, TopicCounts, TopicRow};
+use forebay_store::{DedupeEntry, ItemRow, Sweep, TopicCounts, TopicRow};
 use forebay_types::{Key, Reason, Refusal, Seq, State, TopicId, TopicName};
 
 use super::{builder::BatchBuilder, remembered_answer::encode};
@@ -158,7 +158,7 @@ fn insert(
     let key = Key { priority: item.priority, rank, seq: builder.marks.seq };
     let state = match waits {
         Some(due) => {
-            builder.adds_schedule(due);
+            builder.added.add(Sweep::Due, due);
             builder.count(topic, 0, 1, 0);
             State::Scheduled
         }

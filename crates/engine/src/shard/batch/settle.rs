@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue};
+use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue, Sweep};
 use forebay_types::{
     Ending, ItemId, Key, Receipt, Seq, State, Timestamp, after_failure, after_rejection, after_release,
 };
@@ -251,7 +251,7 @@ fn requeue(
     });
     if waits {
         builder.count(lease.topic, -1, 1, 0);
-        builder.adds_schedule(Timestamp::from_micros(rank));
+        builder.added.add(Sweep::Due, Timestamp::from_micros(rank));
         return SettleEffect::Scheduled;
     }
     let mut item = ReadyItem::from_lease(lease, failures);
@@ -281,7 +281,7 @@ fn dead_letter(
         expires_at,
         metadata: metadata.map(<[u8]>::to_vec),
     });
-    builder.adds_dead_letter(expires_at);
+    builder.added.add(Sweep::Retention, expires_at);
     if let Some(at) = lease.attributes.expires_at {
         builder.batch.expiry_deletes.push(DueKey { at, seq: lease.seq });
     }

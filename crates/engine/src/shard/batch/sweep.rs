@@ -27,7 +27,7 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
         Sweep::Retention => sweep_retention::delete(builder, &page),
     };
     builder.rows += done.iter().filter(|done| **done).count();
-    let low = left_min.min(builder.earliest_added(page.sweep));
+    let low = left_min.min(builder.added.of(page.sweep));
     let sweeper = builder.shard.sweeps.get(page.sweep);
     let (checkpoint, cursor) = (sweeper.target(&page, low.min(parked_min)), sweeper.target(&page, low));
     builder.page = Some(PlannedPage { page, done, checkpoint, cursor });
@@ -42,10 +42,11 @@ pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
     let (now, keep) = (builder.moment.at, builder.shard.settings.idle_topic);
     let topics = &builder.shard.topics;
     let long = topics.unused().take_while(|(since, _)| now.since(*since) >= keep);
-    let unused = long.map(|(_, id)| id).filter(|id| !builder.counts(*id)).take(DROPS_MAX);
-    let (dormant, dropped): (Vec<TopicId>, Vec<TopicId>) =
-        unused.partition(|id| topics.get(*id).is_some_and(TopicState::has_dead_letters));
-    builder.rows += dropped.len() + dormant.len();
-    builder.batch.drop_topics = dropped;
-    builder.dormant = dormant;
+    let unused = long.map(|(_, id)| id).filter(|id| !builder.counts(*id));
+    builder.dropped = unused.take(DROPS_MAX).collect();
+    builder.rows += builder.dropped.len();
+    let (dormant, empty): (Vec<TopicId>, Vec<TopicId>) =
+        builder.dropped.iter().partition(|id| topics.get(**id).is_some_and(TopicState::has_dead_letters));
+    topics.fold_last(&mut builder.batch, &dormant);
+    builder.batch.drop_topics = empty;
 }

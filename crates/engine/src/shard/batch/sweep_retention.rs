@@ -1,6 +1,6 @@
 //! The sweep of dead letters: those that were kept for long enough are deleted.
 
-use forebay_store::DueItem;
+use forebay_store::{DueItem, Sweep};
 
 use super::builder::{BatchBuilder, PageShare};
 use crate::shard::{disk_room::Need, work::SweepPage};
@@ -31,7 +31,7 @@ pub(super) fn delete(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
             builder.delete_dead_letter(row.topic, row.seq);
         } else {
             builder.batch.dead_letter_keeps.push((row.seq, end));
-            builder.adds_dead_letter(end);
+            builder.added.add(Sweep::Retention, end);
         }
     }
     share

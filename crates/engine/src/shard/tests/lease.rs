@@ -55,7 +55,8 @@ fn an_at_most_once_item_that_nobody_received_is_inserted_again() {
     run(&mut shard, 0);
     shard.restore(taken[0].clone());
     let batch = build(&mut shard, 0).batch.unwrap();
-    assert_eq!(shard.in_flight.as_ref().unwrap().expiry_min, time(9_000), "it has an expiry row again");
+    let added = shard.in_flight.as_ref().unwrap().added;
+    assert_eq!(added.of(Sweep::Expiry), time(9_000), "it has an expiry row again");
     commit(&mut shard, 0);
     assert_eq!((batch.inserts[0].key, batch.inserts[0].attributes.deliveries), (key, 1));
     assert_eq!((head(&shard).unwrap().0, counts(&shard, T)), (key, (1, 0, 0)));
@@ -292,4 +293,10 @@ fn a_topic_is_kept_as_long_as_one_of_its_items_is_to_be_inserted_again() {
     assert_eq!((counts(&shard, T), shard.topics.next_unused()), ((0, 0, 0), None));
     run(&mut shard, 0);
     assert_eq!((counts(&shard, T), shard.topics.get(T).unwrap().restores), ((1, 0, 0), 0));
+}
+
+#[test]
+fn a_topic_that_miscounts_what_is_to_be_inserted_again_is_found() {
+    let what = check::wrong(|shard| shard.topics.get_mut(T).unwrap().restores = 1);
+    assert_eq!(what, "{} are to be inserted again, topics say {TopicId(1): 1}");
 }

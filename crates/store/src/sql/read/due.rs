@@ -30,19 +30,20 @@ pub(super) async fn due(
 }
 
 fn sql(sweep: Sweep, dialect: Dialect) -> String {
-    let at = table(sweep).1;
-    let (columns, table, joined) = match sweep {
-        Sweep::Due => (format!("{ITEM}, i.topic, i.state"), "schedule d", "item i ON i.seq = d.seq"),
-        Sweep::Expiry => (format!("{ITEM}, i.topic, i.state"), "expiry d", "item i ON i.seq = d.seq"),
+    let (table, at) = table(sweep);
+    let (columns, from, joined) = match sweep {
+        Sweep::Due | Sweep::Expiry => {
+            (format!("{ITEM}, i.topic, i.state"), format!("{table} d"), "item i ON i.seq = d.seq")
+        }
         Sweep::Retention => (
             "d.seq, d.topic, d.died_at, t.namespace".to_owned(),
-            dialect.dead_letters_by_end(),
+            dialect.dead_letters_by_end().to_owned(),
             "topic t ON t.id = d.topic",
         ),
     };
     let join = dialect.join_in_order();
     format!(
-        "SELECT {columns}, d.{at} FROM {table} {join} {joined} \
+        "SELECT {columns}, d.{at} FROM {from} {join} {joined} \
          WHERE d.{at} >= ? AND d.{at} <= ? ORDER BY d.{at}, d.seq LIMIT ?"
     )
 }
