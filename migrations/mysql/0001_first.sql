@@ -34,11 +34,20 @@ CREATE TABLE IF NOT EXISTS heartbeat (
     incarnation BINARY(16) NOT NULL COMMENT 'random name of the owner',
     renewals BIGINT NOT NULL COMMENT 'number of renewals; never reset',
     address VARBINARY(255) NOT NULL COMMENT 'host:port of the owner; empty before the first owner and after a release',
+    lease_ms INT UNSIGNED NOT NULL COMMENT 'how long the owner may be silent before it counts as gone, in milliseconds',
+    successor VARBINARY(255) NOT NULL COMMENT 'host:port of the node that a released shard was handed to; empty: anybody may take it over',
     writer_lock VARBINARY(64) NOT NULL COMMENT 'name of the GET_LOCK lock that the writing connection holds',
     heartbeat_lock VARBINARY(64) NOT NULL COMMENT 'name of the GET_LOCK lock that the renewing connection holds',
     PRIMARY KEY (id)
 ) ENGINE=InnoDB COMMENT='one row; the owner renews it independently of its batches';
-INSERT IGNORE INTO heartbeat VALUES (1, 0, REPEAT(X'00', 16), 0, '', '', '');
+INSERT IGNORE INTO heartbeat VALUES (1, 0, REPEAT(X'00', 16), 0, '', 0, '', '', '');
+
+CREATE TABLE IF NOT EXISTS probe (
+    id TINYINT NOT NULL COMMENT 'always 1',
+    probes BIGINT NOT NULL COMMENT 'how often a candidate has tried whether the server commits',
+    PRIMARY KEY (id)
+) ENGINE=InnoDB COMMENT='one row; a candidate writes it before it takes over a shard that was not released';
+INSERT IGNORE INTO probe VALUES (1, 0);
 
 CREATE TABLE IF NOT EXISTS topic (
     id INT UNSIGNED NOT NULL COMMENT 'number of the topic in this shard; never reused',

@@ -29,9 +29,11 @@ CREATE TABLE heartbeat (
     epoch INTEGER NOT NULL,
     incarnation BLOB NOT NULL,
     renewals INTEGER NOT NULL,
-    address BLOB NOT NULL
+    address BLOB NOT NULL,
+    lease_ms INTEGER NOT NULL,
+    successor BLOB NOT NULL
 );
-INSERT INTO heartbeat VALUES (1, 0, zeroblob(16), 0, X'');
+INSERT INTO heartbeat VALUES (1, 0, zeroblob(16), 0, X'', 0, X'');
 
 CREATE TABLE topic (
     id INTEGER PRIMARY KEY,

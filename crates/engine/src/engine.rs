@@ -1,8 +1,11 @@
 //! The handle by which callers reach the engine.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use forebay_store::Shard;
@@ -15,8 +18,9 @@ use tokio::sync::{
 
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, Extended,
-        NackOf, Peers, RETRY_AFTER, Served, Settings, Settled, Status, Supervised, TaskName, Tasks,
+        ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf,
+        Extended, NackOf, OwnerQuestion, Peers, RETRY_AFTER, Served, Settings, Settled, Setup, Status,
+        Supervised, TaskName, Tasks,
     },
     clock::NodeTime,
     core::{
@@ -30,6 +34,7 @@ use crate::{
     io::{ShardTask, backoff, task},
     messages::{
         event::{Event, Reply, ShardEvents},
+        pulse::LoopPulse,
         tenant_budget::{OverBudget, TenantBudget},
     },
 };
@@ -91,21 +96,16 @@ impl Engine {
         peers: Arc<dyn Peers>,
         seed: u64,
     ) -> Self {
-        Self::start_on(Arc::new(()), settings, address, shards, clock, peers, seed)
+        let (duty, tasks) = (Duty::Own, Arc::new(()));
+        Self::start_with(Setup { settings, address, shards, duty, clock, peers, tasks, seed })
     }
 
-    /// The same, with its tasks on `tasks`.
-    pub fn start_on(
-        tasks: Arc<dyn Tasks>,
-        settings: Settings,
-        address: String,
-        shards: Vec<(ShardId, Arc<dyn Shard>)>,
-        clock: Arc<dyn Clock>,
-        peers: Arc<dyn Peers>,
-        seed: u64,
-    ) -> Self {
+    /// The same in every detail. What it is to do with its shards can be changed by [`Engine::set_duties`].
+    pub fn start_with(setup: Setup) -> Self {
+        let Setup { settings, address, shards, duty, clock, peers, tasks, seed } = setup;
         let (tasks, failed) = Supervised::new(tasks);
         let tasks: Arc<dyn Tasks> = Arc::new(tasks);
+        let pulse = LoopPulse::default();
         let (events, inbox) = unbounded_channel();
         let (served_sender, served) = watch::channel(Served::default());
         let admitted = TenantBudget::new(settings.admit_bytes);
@@ -116,10 +116,13 @@ impl Engine {
         let servers = servers_of(&shards);
         for ((index, (id, shard)), server) in shards.into_iter().enumerate().zip(servers) {
             let (shard_orders, orders) = unbounded_channel();
+            let (duty_sender, duty) = watch::channel(duty.clone());
             let health = Health::new(id, shard.server(), time.monotonic());
             let shard_task = ShardTask {
                 settings: forebay_store::Settings::default(),
                 served_last: None,
+                duty,
+                pulse: pulse.clone(),
                 id,
                 server: shard.server(),
                 shard,
@@ -132,11 +135,11 @@ impl Engine {
                 events: ShardEvents { shard: ShardIndex(index), term: 0, events: events.clone() },
             };
             tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, orders)));
-            slots.push(Slot::new(id, server, health, shard_orders));
+            slots.push(Slot::new(id, server, health, shard_orders, duty_sender));
         }
         let slots = Slots::new(slots);
         let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), served_sender);
-        tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox)));
+        tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox, pulse)));
         Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), served, failed }
     }
 
@@ -210,6 +213,20 @@ impl Engine {
     /// Lists topics that have something to deliver.
     pub async fn active_topics(&self, call: ActiveTopicsCall) -> Result<ActiveTopics, Refusal> {
         self.ask(|reply| Event::ActiveTopics { call, reply }).await
+    }
+
+    /// What the node is to do with these shards from now on. The others keep their duties.
+    pub fn set_duties(&self, duties: BTreeMap<ShardId, Duty>) {
+        let _ = self.events.send(Event::Duties(duties));
+    }
+
+    /// Whether this node owns a shard, for a candidate that saw no sign of life of its claim. "No" is a
+    /// resignation: from then on this engine answers nobody for the shard in that epoch. The answer comes
+    /// from the event loop; where that stands still, none comes.
+    pub async fn owns(&self, question: OwnerQuestion) -> bool {
+        let (reply, answer) = oneshot::channel();
+        // An engine that has ended owns nothing.
+        self.events.send(Event::Owns { question, reply }).is_ok() && answer.await.unwrap_or(false)
     }
 
     /// What operators see. `None` once the engine has stopped.

@@ -24,9 +24,9 @@ mod shard;
 mod striped;
 
 pub use api::{
-    ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, EnqueueCall,
-    Enqueued, ExtendOf, Extended, MissingHome, NackAction, NackOf, NewItem, Peers, Schedule, Served,
-    Settings, Settled, ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks,
-    TopicPosition, TopicStatus, TurnStatus,
+    ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, Duty,
+    EnqueueCall, Enqueued, ExtendOf, Extended, MissingHome, NackAction, NackOf, NewItem, OwnerAnswer,
+    OwnerQuestion, Peers, Schedule, Served, Settings, Settled, Setup, ShardState, ShardStatus, Status,
+    SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicPosition, TopicStatus, TurnStatus,
 };
 pub use engine::Engine;

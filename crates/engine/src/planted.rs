@@ -92,6 +92,10 @@ pub enum Bug {
     EarlierHomesForgotten,
     /// A sweep takes a full page for all there is.
     FullPageTakenForAll,
+    /// A node whose event loop stands still renews its claims.
+    HungOwnerRenews,
+    /// Nobody but the named successor ever takes a shard that was handed over.
+    SuccessorForEver,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_engine::Peers;
+use forebay_engine::{OwnerAnswer, OwnerQuestion, Peers};
 use tonic::transport::Endpoint;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
@@ -26,17 +26,22 @@ impl GrpcPeers {
 
 #[async_trait]
 impl Peers for GrpcPeers {
-    async fn answers(&self, address: &str) -> bool {
+    async fn ask(&self, address: &str, _question: OwnerQuestion) -> OwnerAnswer {
         if address == self.own || address.is_empty() {
-            return false;
+            return OwnerAnswer::Silent;
         }
-        let Ok(endpoint) = Endpoint::from_shared(format!("http://{address}")) else { return false };
+        let Ok(endpoint) = Endpoint::from_shared(format!("http://{address}")) else {
+            return OwnerAnswer::Silent;
+        };
         let ask = async {
             let channel = endpoint.connect().await.ok()?;
             // Any answer means that the node is alive, even that it is stopping.
             let answer = HealthClient::new(channel).check(HealthCheckRequest::default()).await;
             answer.ok()
         };
-        matches!(tokio::time::timeout(HEALTH_CHECK_TIMEOUT, ask).await, Ok(Some(_)))
+        match tokio::time::timeout(HEALTH_CHECK_TIMEOUT, ask).await {
+            Ok(Some(_)) => OwnerAnswer::Alive,
+            _ => OwnerAnswer::Silent,
+        }
     }
 }

@@ -186,6 +186,10 @@ impl Shard for CheckedShard {
         self.inner.observe().await
     }
 
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.inner.probe().await
+    }
+
     async fn take_over(
         &self,
         claim: &Claim,

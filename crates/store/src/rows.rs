@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     ops::{AddAssign, SubAssign},
+    time::Duration,
 };
 
 use forebay_types::{
@@ -50,16 +51,22 @@ pub struct ShardTopology {
 
 /// What any process can see of a shard's owner. If two observations are equal, the owner did nothing visible
 /// between them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observation {
     /// The fence's epoch.
     pub epoch: u64,
+    /// The owner's random name.
+    pub incarnation: Incarnation,
     /// The number of the last committed batch.
     pub batch: u64,
     /// How often owners have renewed their claims.
     pub renewals: u64,
     /// The owner's `host:port`. Empty before the first owner and after a release.
     pub address: String,
+    /// How long the owner may be silent before it counts as gone. Zero before the first owner.
+    pub lease: Duration,
+    /// The `host:port` of the node that the last owner handed the shard to. Empty: it named none.
+    pub successor: String,
     /// The topologies that this shard has recorded, oldest first.
     pub topology_history: ShardTopology,
     /// The store itself knows that no owner is alive, so nobody needs to wait for its lease to end. In SQLite

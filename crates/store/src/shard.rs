@@ -1,6 +1,6 @@
 //! The interface of every kind of store. `testkit` runs one contract suite against all of them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use forebay_types::{Body, ClusterId, Incarnation, Key, Seq, Timestamp, TopicId};
@@ -32,6 +32,11 @@ pub trait Shard: Send + Sync + 'static {
     /// Reads who owns the shard, and how far its owner is.
     async fn observe(&self) -> Result<Observation, StoreError>;
 
+    /// Commits a row of its own on the shard's server. A candidate does so before it takes a shard over that
+    /// was not released: where that takes long, the owner may be slow for the same reason. An embedded store
+    /// has no server, and nothing to do.
+    async fn probe(&self) -> Result<(), StoreError>;
+
     /// Takes the shard over. It kills the old owner's connections. Then one transaction moves the fence to
     /// the next epoch and writes the heartbeat.
     ///
@@ -51,6 +56,8 @@ pub struct Claim {
     pub incarnation: Incarnation,
     /// This node's `host:port`, where other nodes check whether it is alive.
     pub address: String,
+    /// How long this node may be silent before others count it as gone.
+    pub lease: Duration,
 }
 
 /// The connections to a shard that was taken over. Dropping them closes them and does not release the shard.
@@ -87,8 +94,9 @@ pub trait Writer: Send {
     /// with a lock. After an error, call it again.
     async fn resolve(&mut self, number: u64) -> Result<Outcome, StoreError>;
 
-    /// Releases the shard: clears the address in the heartbeat if this owner still holds it.
-    async fn release(&mut self) -> Result<(), StoreError>;
+    /// Releases the shard: clears the address in the heartbeat if this owner still holds it, and names the
+    /// node that shall have the shard next, by its `host:port`. Empty: anybody may.
+    async fn release(&mut self, successor: &str) -> Result<(), StoreError>;
 }
 
 /// The result of renewing a claim.

@@ -18,7 +18,11 @@ async fn owner(server: &Private) -> ShardConnections {
     let shard = MySqlShard::new(ShardId(1), &url, &MySqlOptions::default()).unwrap();
     shard.migrate(ClusterId::default()).await.unwrap();
     let seen = shard.observe().await.unwrap();
-    let claim = Claim { incarnation: Incarnation([1; 16]), address: "here:1".into() };
+    let claim = Claim {
+        incarnation: Incarnation([1; 16]),
+        address: "here:1".into(),
+        lease: std::time::Duration::ZERO,
+    };
     shard.take_over(&claim, &seen).await.unwrap().unwrap()
 }
 

@@ -23,7 +23,7 @@ pub struct Seq(pub u64);
 pub struct TopicId(pub u32);
 
 /// One life of an owner of a shard: random, so that two processes never share one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Incarnation(pub [u8; 16]);
 
 impl fmt::Debug for Incarnation {

@@ -117,14 +117,11 @@ impl Shard for NullShard {
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
-        Ok(Observation {
-            epoch: 0,
-            batch: LEASES_PER_ROW,
-            renewals: 0,
-            address: String::new(),
-            topology_history: Default::default(),
-            orphaned: true,
-        })
+        Ok(Observation { batch: LEASES_PER_ROW, orphaned: true, ..Observation::default() })
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn take_over(
@@ -168,7 +165,7 @@ impl Writer for NullConnection {
         Ok(Outcome::Committed)
     }
 
-    async fn release(&mut self) -> Result<(), StoreError> {
+    async fn release(&mut self, _successor: &str) -> Result<(), StoreError> {
         Ok(())
     }
 }

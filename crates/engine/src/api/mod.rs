@@ -2,19 +2,23 @@
 
 mod active_topics;
 mod dequeue;
+mod duty;
 mod enqueue;
 mod peers;
 mod settings;
 mod settle;
+mod setup;
 mod status;
 mod tasks;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use dequeue::{Delivered, Demand, DequeueCall};
+pub use duty::Duty;
 pub use enqueue::{EnqueueCall, Enqueued, NewItem, Schedule};
-pub use peers::Peers;
+pub use peers::{OwnerAnswer, OwnerQuestion, Peers};
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
+pub use setup::Setup;
 pub use status::{
     BreakerPhase, MissingHome, Served, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus,
 };

@@ -1,19 +1,43 @@
 //! The way to other nodes.
 
 use async_trait::async_trait;
+use forebay_types::{Incarnation, ShardId};
+
+/// What a candidate asks the owner of a shard whose claim was not renewed for a while: do you own it?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerQuestion {
+    /// The shard.
+    pub shard: ShardId,
+    /// The epoch that the candidate saw.
+    pub epoch: u64,
+    /// The owner's random name that it saw.
+    pub incarnation: Incarnation,
+}
+
+/// What the owner said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerAnswer {
+    /// It owns the shard, and trusts its claim: the candidate stops.
+    Owns,
+    /// It does not own the shard, or has just given it up: it will answer nobody for it in that epoch.
+    Resigned,
+    /// A process answers there, but it was not asked: it has no way to say more than that it lives.
+    Alive,
+    /// Nobody answers.
+    Silent,
+}
 
 /// The way to other nodes, as far as the engine needs it.
 #[async_trait]
 pub trait Peers: Send + Sync + 'static {
-    /// Whether a node answers at this address, `host:port`, within half a second. A candidate for a shard
-    /// asks the owner that stopped renewing.
-    async fn answers(&self, address: &str) -> bool;
+    /// Asks the node at this address, `host:port`, whether it owns a shard. Answers within half a second.
+    async fn ask(&self, address: &str, question: OwnerQuestion) -> OwnerAnswer;
 }
 
 /// For an engine that is alone: nobody answers.
 #[async_trait]
 impl Peers for () {
-    async fn answers(&self, _address: &str) -> bool {
-        false
+    async fn ask(&self, _address: &str, _question: OwnerQuestion) -> OwnerAnswer {
+        OwnerAnswer::Silent
     }
 }

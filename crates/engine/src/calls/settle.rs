@@ -44,8 +44,10 @@ pub(super) fn queue(core: &mut Core, call: u64, namespace: Namespace, members: V
             calls.settle_refused(&request, Refusal::new(Reason::NotOwner, message));
             continue;
         };
-        // Also while the breaker is open: what waits is committed before the leases can end.
-        let Some(owned) = slots.owned_mut(shard) else {
+        // Also while the breaker is open: what waits is committed before the leases can end. But what comes
+        // while the shard is handed over is for its next owner.
+        let handed_over = slots[shard].hand_over.is_some();
+        let Some(owned) = slots.owned_mut(shard).filter(|_| !handed_over) else {
             calls.settle_refused(&request, slots[shard].refusal());
             continue;
         };
@@ -91,17 +93,32 @@ pub(crate) fn located(core: &mut Core, index: ShardIndex, read: u64, locations: 
     let Some(shard) = core.slots.owned_mut(index) else { return };
     let requests = shard.end_locate(read);
     match locations {
-        Some(locations) => {
-            for (request, location) in requests.iter().zip(locations) {
-                located_one(core, index, request, location);
-            }
+        // The read may have seen the batch, and a server that restarts may forget that again.
+        Some(locations) if shard.is_committing() && !requests.is_empty() => {
+            return shard.hold_located(requests, locations);
         }
+        Some(locations) => tell(core, index, &requests, locations),
         None => {
             let refusal = core.slots[index].refusal();
             requests.iter().for_each(|request| core.calls.settle_refused(request, refusal.clone()));
         }
     }
     read_locations(core, index);
+}
+
+/// The batch in flight is resolved: what was located meanwhile can be told, or is located anew.
+pub(crate) fn resolved(core: &mut Core, index: ShardIndex, committed: bool) {
+    let Some(shard) = core.slots.owned_mut(index) else { return };
+    if let Some((requests, locations)) = shard.take_located(committed) {
+        tell(core, index, &requests, locations);
+    }
+    read_locations(core, index);
+}
+
+fn tell(core: &mut Core, index: ShardIndex, requests: &[SettleRequest], locations: Vec<ItemLocation>) {
+    for (request, location) in requests.iter().zip(locations) {
+        located_one(core, index, request, location);
+    }
 }
 
 fn located_one(core: &mut Core, index: ShardIndex, request: &SettleRequest, location: ItemLocation) {

@@ -44,7 +44,7 @@ pub(crate) fn advance(core: &mut Core) {
         }
         core.stopping.begin_releasing();
         for slot in core.slots.iter() {
-            let _ = slot.tasks.send(ShardOrder::Release);
+            let _ = slot.tasks.send(ShardOrder::Stop);
         }
     }
     if has_stopped(core) {

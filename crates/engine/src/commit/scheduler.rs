@@ -51,7 +51,11 @@ pub(crate) fn commit_in_turn(core: &mut Core, changed: &[ShardIndex], until: Mon
 fn update_load(core: &mut Core, index: ShardIndex, node: Moment) {
     let slot = &mut core.slots[index];
     let server = slot.server;
-    let load = slot.holding.as_mut().map(|holding| load(&mut holding.shard, node));
+    let load = match &slot.hand_over {
+        // Its task was told to release it: a further batch would come too late.
+        Some(hand_over) if hand_over.ordered => None,
+        _ => slot.holding.as_mut().map(|holding| load(&mut holding.shard, node)),
+    };
     core.loads.update(index, server, load.unwrap_or_default());
 }
 

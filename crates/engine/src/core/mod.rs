@@ -33,8 +33,9 @@ use self::{
     slot::Slots, stopping::Stopping, timers::Timers, topics::TopicDirectory,
 };
 use crate::{
-    api::{Served, Settings, TurnStatus},
+    api::{Served, Settings, ShardState, TurnStatus},
     clock::NodeTime,
+    index::ShardIndex,
     messages::{event::Event, tenant_budget::TenantBudget},
     routing::key_homes::KeyHomes,
 };
@@ -136,8 +137,30 @@ impl Core {
         }
     }
 
-    /// Bytes of ready index and cached bodies that one shard may hold.
-    pub fn index_budget(&self) -> usize {
-        self.settings.index_bytes / self.slots.len().max(1)
+    /// Shares the bytes of ready index and cached bodies out among the shards that the node owns.
+    pub fn share_index(&mut self) {
+        let owned: Vec<ShardIndex> =
+            self.slots.entries().filter(|(_, slot)| slot.holding.is_some()).map(|(index, _)| index).collect();
+        let budget = self.settings.index_bytes / owned.len().max(1);
+        for index in owned {
+            if let Some(shard) = self.slots.owned_mut(index) {
+                shard.set_index_budget(budget);
+            }
+        }
+    }
+
+    /// Tells those who follow it how many shards are served.
+    pub fn report_served(&self) {
+        let mut served = Served::default();
+        for slot in self.slots.iter() {
+            match slot.state {
+                _ if slot.holding.is_some() => served.owned += 1,
+                _ if !slot.duty.borrow().is_own() => {}
+                ShardState::Starting => served.starting += 1,
+                ShardState::Waiting => served.waiting += 1,
+                ShardState::Owned | ShardState::Unreachable | ShardState::Stopped => {}
+            }
+        }
+        self.served.send_if_modified(|told| std::mem::replace(told, served) != served);
     }
 }

@@ -8,11 +8,11 @@ use std::{
 
 use forebay_types::{Monotonic, Reason, Refusal, ShardId};
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use super::health::Health;
 use crate::{
-    api::{BreakerPhase, RETRY_AFTER, ShardState},
+    api::{BreakerPhase, Duty, RETRY_AFTER, ShardState},
     index::{ServerIndex, ShardIndex},
     io::reads::Reads,
     messages::shard::ShardOrder,
@@ -25,6 +25,16 @@ pub(crate) struct Holding {
     pub shard: OwnedShard,
     /// Reads it, in the name of the current term.
     pub reads: Reads,
+}
+
+/// A shard that is about to be handed over. It takes nothing new; what it has accepted is committed.
+pub(crate) struct HandOver {
+    /// Who shall have it next. Empty: anybody may.
+    pub successor: String,
+    /// When what is not committed by then is refused.
+    pub until: Monotonic,
+    /// Its task was told to release it.
+    pub ordered: bool,
 }
 
 /// A configured shard.
@@ -44,6 +54,10 @@ pub(crate) struct Slot {
     pub health: Health,
     /// Its task's inbox.
     pub tasks: UnboundedSender<ShardOrder>,
+    /// What the node is to do with it, as its task sees it.
+    pub duty: watch::Sender<Duty>,
+    /// The node owns it, and is about to hand it over.
+    pub hand_over: Option<HandOver>,
     /// It is in the list of changed shards.
     changed: bool,
     /// It is in the list of shards whose fitness is to be looked at again.
@@ -56,7 +70,13 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// A shard that the node has not looked at yet.
-    pub fn new(id: ShardId, server: ServerIndex, health: Health, tasks: UnboundedSender<ShardOrder>) -> Self {
+    pub fn new(
+        id: ShardId,
+        server: ServerIndex,
+        health: Health,
+        tasks: UnboundedSender<ShardOrder>,
+        duty: watch::Sender<Duty>,
+    ) -> Self {
         Self {
             id,
             server,
@@ -65,6 +85,8 @@ impl Slot {
             state: ShardState::Starting,
             health,
             tasks,
+            duty,
+            hand_over: None,
             changed: true,
             unchecked: false,
             was_merged: false,
@@ -86,6 +108,7 @@ impl Slot {
     /// shards.
     pub fn is_healthy(&self) -> bool {
         self.owned().is_some_and(|shard| match self.health.phase() {
+            _ if self.hand_over.is_some() => false,
             BreakerPhase::Closed => true,
             BreakerPhase::HalfOpen => shard.can_probe(),
             BreakerPhase::Open => false,
@@ -94,13 +117,23 @@ impl Slot {
 
     /// Its ready items take part in the merge.
     pub fn is_merged(&self) -> bool {
-        self.holding.is_some() && self.health.phase() != BreakerPhase::Open
+        self.holding.is_some() && self.hand_over.is_none() && self.health.phase() != BreakerPhase::Open
+    }
+
+    /// Another node owns it, or is about to.
+    pub fn is_elsewhere(&self) -> bool {
+        match self.holding {
+            Some(_) => self.hand_over.is_some(),
+            None => self.state == ShardState::Waiting || !self.duty.borrow().is_own(),
+        }
     }
 
     /// Why it takes nothing for now.
     pub fn refusal(&self) -> Refusal {
         let id = self.id;
-        let (reason, message) = if self.holding.is_none() && self.state == ShardState::Waiting {
+        let (reason, message) = if self.hand_over.is_some() {
+            (Reason::NotOwner, format!("shard {id} is being handed over to another node"))
+        } else if self.is_elsewhere() {
             (Reason::NotOwner, format!("shard {id} is owned by another node"))
         } else {
             (Reason::ShardUnavailable, format!("shard {id} is unavailable"))

@@ -8,21 +8,69 @@ use std::{
     time::Duration,
 };
 
-use forebay_types::{Clock, Monotonic, ShardId, SystemClock, Timestamp, Topic};
+use async_trait::async_trait;
+use forebay_store::{
+    DedupeHit, DueRow, ErrorClass, ItemLocation, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep,
+};
+use forebay_types::{Body, Clock, Key, Monotonic, Seq, ShardId, SystemClock, Timestamp, Topic, TopicId};
 use rand::{SeedableRng, rngs::StdRng};
-use tokio::sync::{mpsc::unbounded_channel, oneshot, watch};
+use tokio::sync::{
+    mpsc::{UnboundedReceiver, unbounded_channel},
+    oneshot, watch,
+};
 
 use super::{
     Core,
     health::Health,
     polls::Poll,
-    slot::{Slot, Slots},
+    slot::{Holding, Slot, Slots},
 };
 use crate::{
-    api::{Demand, DequeueCall, Served, Settings},
+    api::{Demand, DequeueCall, Duty, Served, Settings, ShardState},
     clock::NodeTime,
-    index::ServerIndex,
+    index::{ServerIndex, ShardIndex},
+    io::reads::Reads,
+    messages::{event::ShardEvents, shard::ShardOrder},
+    shard::tests,
 };
+
+/// A shard that can't be read.
+struct Unreadable;
+
+fn unreadable<T>() -> Result<T, StoreError> {
+    Err(StoreError::new(ErrorClass::Disconnected, "a test does not read"))
+}
+
+#[async_trait]
+impl Reader for Unreadable {
+    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
+        unreadable()
+    }
+
+    async fn ready(&self, _: TopicId, _: Key, _: usize, _: usize) -> Result<Vec<ReadyRow>, StoreError> {
+        unreadable()
+    }
+
+    async fn bodies(&self, _: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {
+        unreadable()
+    }
+
+    async fn due(&self, _: Sweep, _: Timestamp, _: Timestamp, _: usize) -> Result<Vec<DueRow>, StoreError> {
+        unreadable()
+    }
+
+    async fn next_due(&self, _: Sweep, _: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        unreadable()
+    }
+
+    async fn dedupe(&self, _: &[u64], _: &[[u8; 16]]) -> Result<Vec<DedupeHit>, StoreError> {
+        unreadable()
+    }
+
+    async fn locate(&self, _: &[Seq]) -> Result<Vec<ItemLocation>, StoreError> {
+        unreadable()
+    }
+}
 
 /// A clock at which each look takes a millisecond.
 #[derive(Default)]
@@ -48,11 +96,27 @@ impl Core {
     pub fn for_test_with(clock: Arc<dyn Clock>) -> Self {
         let time = NodeTime::new(clock);
         let health = Health::new(ShardId(1), "db1:3306".into(), time.monotonic());
-        let slot = Slot::new(ShardId(1), ServerIndex(0), health, unbounded_channel().0);
+        let duty = watch::channel(Duty::Own).0;
+        let slot = Slot::new(ShardId(1), ServerIndex(0), health, unbounded_channel().0, duty);
         let rng = StdRng::seed_from_u64(1);
         let (events, served) = (unbounded_channel().0, watch::channel(Served::default()).0);
         let slots = Slots::new(vec![slot]);
         Self::new(Settings::default(), time, rng, slots, events, Arc::default(), served)
+    }
+
+    /// With one shard, which the node owns in epoch 3, and the inbox of its task.
+    pub fn for_test_with_shard() -> (Self, UnboundedReceiver<ShardOrder>) {
+        let mut core = Self::for_test();
+        let (tasks, orders) = unbounded_channel();
+        let events = ShardEvents { shard: ShardIndex(0), term: 0, events: core.events.clone() };
+        let reads = Reads { reader: Arc::new(Unreadable), own: events.clone(), events, tasks: Arc::new(()) };
+        let at = core.time.monotonic();
+        let mut shard = tests::shard();
+        shard.renewed(at);
+        let slot = &mut core.slots[ShardIndex(0)];
+        slot.holding = Some(Box::new(Holding { shard, reads }));
+        (slot.state, slot.tasks) = (ShardState::Owned, tasks);
+        (core, orders)
     }
 
     /// A poll of one topic, whose caller is gone. So it is forgotten as soon as it is looked at.

@@ -42,7 +42,12 @@ pub(super) fn drain_changed(core: &mut Core, index: ShardIndex) {
 pub(super) fn next_wake(core: &mut Core, index: ShardIndex, node: Moment) -> Option<Monotonic> {
     let deferred = core.loads.is_waiting(index);
     let slot = &mut core.slots[index];
+    let hand_over = match &slot.hand_over {
+        // Its task was told to release it: whatever is due is for its next owner.
+        Some(hand_over) if hand_over.ordered => return None,
+        hand_over => hand_over.as_ref().map(|hand_over| hand_over.until),
+    };
     let shard = &mut slot.holding.as_mut()?.shard;
     let breaker = if shard.is_committing() { None } else { slot.health.next_wake() };
-    breaker.into_iter().chain(shard.next_wake(node, deferred)).min()
+    breaker.into_iter().chain(hand_over).chain(shard.next_wake(node, deferred)).min()
 }

@@ -21,7 +21,8 @@ use crate::{
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
     dispatch::{delivery, prefetch, serve, undelivered},
-    messages::event::Event,
+    messages::{event::Event, pulse::LoopPulse},
+    ownership::{self, hand_over},
     planted,
 };
 
@@ -34,7 +35,7 @@ const WORK_PER_TURN_MAX: Duration = Duration::from_micros(750);
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
 /// The loop: take in what came, act, sleep until something comes or is due. Ends when the engine has stopped.
-pub(crate) async fn run(mut core: Core, mut events: UnboundedReceiver<Event>) {
+pub(crate) async fn run(mut core: Core, mut events: UnboundedReceiver<Event>, pulse: LoopPulse) {
     let mut received = Vec::with_capacity(RECEIVED_MAX);
     let mut inbox = Inbox::default();
     loop {
@@ -58,6 +59,7 @@ pub(crate) async fn run(mut core: Core, mut events: UnboundedReceiver<Event>) {
         take_in(&mut core, &mut inbox);
         advance(&mut core);
         core.turns.add(core.time.monotonic().since(began));
+        pulse.beat();
         if stop::has_stopped(&core) {
             // Calls that came too late hear that the node stops: nothing of them happened.
             events.close();
@@ -110,6 +112,10 @@ fn handle(core: &mut Core, event: Event) {
             extend_lease::serve(core, namespace, extensions, reply);
         }
         Event::ActiveTopics { call, reply } => active_topics::serve(core, call, reply),
+        Event::Duties(duties) => hand_over::set_duties(core, duties),
+        Event::Owns { question, reply } => {
+            let _ = reply.send(ownership::owns(core, question));
+        }
         Event::Status(reply) => {
             let _ = reply.send(status::serve(core));
         }
@@ -129,6 +135,7 @@ fn advance(core: &mut Core) {
     let mut changed = core.slots.take_changed();
     for index in &changed {
         dedupe::resume(core, *index);
+        hand_over::advance(core, *index, node.at);
         maintain::maintain(core, *index, node);
         prefetch::fetch_heads(&mut core.slots, &mut core.ids, *index);
     }

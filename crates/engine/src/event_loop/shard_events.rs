@@ -35,6 +35,7 @@ pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: Shard
         ShardEvent::Observed { topology } => observed(core, index, topology),
         ShardEvent::TakenOver(taken_over) => ownership::taken_over(core, index, term, *taken_over),
         ShardEvent::Released => ownership::on_released(core, index),
+        ShardEvent::Stopped => ownership::on_stopped(core, index),
         // A shard answers, or does not, whether it is owned or not.
         ShardEvent::Silent if core.slots[index].term <= term => {
             let at = core.time.monotonic();
@@ -112,7 +113,8 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         | ShardEvent::Answered
         | ShardEvent::Observed { .. }
         | ShardEvent::TakenOver(_)
-        | ShardEvent::Released => broken("the events around a term are handled before"),
+        | ShardEvent::Released
+        | ShardEvent::Stopped => broken("the events around a term are handled before"),
     }
 }
 
@@ -155,12 +157,16 @@ fn committed(core: &mut Core, index: ShardIndex, committed: Option<Committed>) {
     metrics::histogram!("forebay_commit_seconds", "shard" => slot.id.to_string())
         .record(committed.took.as_secs_f64());
     answers::committed(core, index, committed);
+    settle::resolved(core, index, true);
 }
 
 /// The batch in flight did not happen.
 fn undone(core: &mut Core, index: ShardIndex, undone: Option<Undone>) {
     match undone {
-        Some(undone) => answers::undone(core, index, undone),
+        Some(undone) => {
+            answers::undone(core, index, undone);
+            settle::resolved(core, index, false);
+        }
         None => broken("a batch that is undone was in flight"),
     }
 }

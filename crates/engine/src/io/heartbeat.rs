@@ -3,23 +3,31 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::{ErrorClass, Heartbeat, Renewal, StoreError};
-use forebay_types::Clock;
+use forebay_types::{Clock, ShardId};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
 use super::watched;
-use crate::messages::{
-    event::ShardEvents,
-    shard::{ShardEvent, ShardOrder},
+use crate::{
+    messages::{
+        event::ShardEvents,
+        pulse::LoopPulse,
+        shard::{ShardEvent, ShardOrder},
+    },
+    planted::{Bug, on},
 };
 
 /// What the renewals of one term work with.
 pub(super) struct Renewals {
+    /// The shard's number.
+    pub id: ShardId,
     /// The connection.
     pub heartbeat: Box<dyn Heartbeat>,
     /// Where events go.
     pub events: ShardEvents,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Whether the event loop turns.
+    pub pulse: LoopPulse,
     /// The pause between renewals.
     pub every: Duration,
     /// Generations to be created and dropped.
@@ -29,9 +37,20 @@ pub(super) struct Renewals {
 }
 
 /// Renews until the shard is lost, or its task ends.
+///
+/// It does not renew while the event loop stands still: then nobody serves the shard, and others shall have
+/// it. The loop is told of each renewal, so it has turned since the last one unless it stands.
 pub(super) async fn renew(renewals: Renewals) {
-    let Renewals { mut heartbeat, events, clock, every, mut orders, lost } = renewals;
+    let Renewals { id, mut heartbeat, events, clock, pulse, every, mut orders, lost } = renewals;
+    let mut turns = None;
     loop {
+        if turns == Some(pulse.count()) && !on(Bug::HungOwnerRenews) {
+            tracing::warn!(shard.id = id.0, "shard {id} is not renewed: the event loop stands still");
+            while turns == Some(pulse.count()) {
+                tokio::time::sleep(every).await;
+            }
+        }
+        turns = Some(pulse.count());
         let began = clock.monotonic();
         match watched(&events, heartbeat.renew()).await {
             Ok(Renewal::Renewed { server_time }) => events.send(ShardEvent::Renewed { began, server_time }),

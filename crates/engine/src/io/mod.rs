@@ -3,6 +3,7 @@
 
 pub(crate) mod backoff;
 mod bisect;
+mod claimed;
 mod commit;
 mod heartbeat;
 pub(crate) mod reads;
@@ -15,11 +16,13 @@ use std::{sync::Arc, time::Duration};
 use forebay_store::{Settings, Shard};
 use forebay_types::{Clock, ShardId};
 use rand::rngs::StdRng;
+use tokio::sync::watch;
 
 use crate::{
-    api::{Peers, Tasks},
+    api::{Duty, Peers, Tasks},
     messages::{
         event::ShardEvents,
+        pulse::LoopPulse,
         shard::{SILENT_AFTER, ShardEvent},
     },
 };
@@ -44,7 +47,11 @@ pub(crate) struct ShardTask {
     pub shard_lease: Duration,
     /// The server's settings, when they were looked at last.
     pub settings: Settings,
-    /// The epoch in which this task served the shard last.
+    /// What the node is to do with the shard.
+    pub duty: watch::Receiver<Duty>,
+    /// Whether the event loop turns.
+    pub pulse: LoopPulse,
+    /// The epoch in which this task served the shard last, unless it has released it.
     pub served_last: Option<u64>,
     /// Random numbers for incarnations and jitter.
     pub rng: StdRng,

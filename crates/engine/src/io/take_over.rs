@@ -18,26 +18,53 @@
 //! **Answers that write nothing need the clock.** "Your lease is lost" and "this is a duplicate" come from
 //! memory. The owner gives them only until `trusted_until`, which is the *start* of its last successful
 //! renewal or batch plus four fifths of the shard lease. A candidate saw that renewal no earlier than it
-//! began, and waits a whole lease after that. A renewal that it has not seen makes its claim fail, because
-//! the take-over compares the number of renewals too. The fifth in between covers clocks that run at
-//! different speeds.
+//! began, and waits a whole lease after that, by the owner's own lease as the heartbeat has it. A renewal
+//! that it has not seen makes its claim fail, because the take-over compares the number of renewals too. The
+//! fifth in between covers clocks that run at different speeds.
+//!
+//! **An owner that says no has stepped down.** A candidate asks the owner before it takes a silent shard. The
+//! owner drops the shard's memory before it denies to own it (`ownership.rs::owns`), so from then on it
+//! answers nobody for it, and there is nothing to wait for.
+//!
+//! # When a shard may be taken over
+//!
+//! Only if that is the node's duty, and one of these holds:
+//!
+//! - its owner released it, and handed it to this node, to nobody, or to a node that did not come within a
+//!   second;
+//! - the store knows that its owner is dead (SQLite: the lock of the file beside the database is free);
+//! - this node's own task was the last owner: it gave the shard up, and its connections of then are gone;
+//! - nothing has moved for two thirds of the owner's lease, and the owner denies to own it;
+//! - nothing has moved for the whole lease, and the owner does not answer;
+//! - nothing has moved for 10 s, and all that is known of the owner is that its process lives.
+//!
+//! In the last three cases a candidate first commits a row of its own at the shard's server, within half a
+//! second: where a server is slow, so are the owner's renewals, and no other node would do better.
 
 use std::time::Duration;
 
-use forebay_store::{Claim, Observation, ShardConnections, StoreError};
+use forebay_store::{Claim, Observation, StoreError};
 use forebay_types::{Incarnation, Monotonic};
 use rand::RngExt;
 
-use super::{ShardTask, backoff::Backoff, watched};
+use super::{ShardTask, backoff::Backoff, claimed::Claimed, watched};
 use crate::{
+    api::{OwnerAnswer, OwnerQuestion},
     messages::shard::{ShardEvent, TakenOver},
+    planted::{Bug, on},
     shard::image::ImageBuilder,
 };
 
-/// A shard whose owner's address still answers is taken all the same if nothing moved for so long.
+/// A shard of whose owner nothing is known but that its process lives is taken if nothing moved for so long.
 const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
 /// How often a candidate looks at a shard.
 const OBSERVE_EVERY: Duration = Duration::from_millis(100);
+/// How often a node looks at a shard that others are to own.
+const OBSERVE_IDLE_EVERY: Duration = Duration::from_millis(500);
+/// So long nobody but the named successor takes a shard that was handed over.
+const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);
+/// A server that takes longer to commit a row is slow.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a candidate saw, and since when it has not changed.
 struct Watch {
@@ -45,32 +72,50 @@ struct Watch {
     seen: Observation,
     /// When it was made first.
     since: Monotonic,
+    /// What the owner said since then.
+    answer: Option<OwnerAnswer>,
+}
+
+/// What one term's candidate knows.
+#[derive(Default)]
+struct Candidate {
+    /// What it saw.
+    watch: Option<Watch>,
+    /// The schema was checked in this term.
+    checked: bool,
+    /// What was logged last.
+    logged: String,
 }
 
 /// How an attempt ended.
 enum Attempt {
     /// The shard is ours.
-    TakenOver(Box<ShardConnections>),
-    /// It has a living owner, which answers there. Empty: that is not known.
+    TakenOver(Box<Claimed>),
+    /// It has a living owner, which answers there, or is not for this node. Empty: that is not known.
     Waits { owner: String },
 }
 
 /// Takes the shard over as soon as that may be. Tries until it succeeds.
-pub(super) async fn acquire(task: &mut ShardTask) -> ShardConnections {
+pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
     let mut backoff = Backoff::new();
-    let mut watch = None;
-    let mut logged = String::new();
+    let mut candidate = Candidate::default();
     loop {
-        match attempt(task, &mut watch).await {
-            Ok(Attempt::TakenOver(owned)) => return *owned,
+        let wanted = task.duty.borrow_and_update().is_own();
+        match attempt(task, &mut candidate).await {
+            Ok(Attempt::TakenOver(claimed)) => return *claimed,
             Ok(Attempt::Waits { owner }) => {
                 backoff.reset();
                 task.events.send(ShardEvent::Waits { owner });
-                tokio::time::sleep(OBSERVE_EVERY).await;
+                let pause = if wanted { OBSERVE_EVERY } else { OBSERVE_IDLE_EVERY };
+                tokio::select! {
+                    biased;
+                    _ = task.duty.changed() => {}
+                    () = tokio::time::sleep(pause) => {}
+                }
             }
             Err(error) => {
-                log_failure(task, &error, &mut logged);
-                watch = None;
+                log_failure(task, &error.to_string(), &mut candidate.logged);
+                candidate = Candidate { logged: candidate.logged, ..Candidate::default() };
                 task.events.send(ShardEvent::Unreachable(error));
                 backoff.pause(&mut task.rng).await;
             }
@@ -78,55 +123,82 @@ pub(super) async fn acquire(task: &mut ShardTask) -> ShardConnections {
     }
 }
 
-/// Logs an error once: the same line every second would hide everything else.
-fn log_failure(task: &ShardTask, error: &StoreError, logged: &mut String) {
-    if *logged != error.message {
+/// Logs a failure once: the same line every second would hide everything else.
+fn log_failure(task: &ShardTask, error: &str, logged: &mut String) {
+    if *logged != error {
         let ShardTask { id, server, .. } = task;
-        tracing::warn!(shard.id = id.0, %error, "cannot take over shard {id} ({server}); retrying");
-        logged.clone_from(&error.message);
+        tracing::warn!(shard.id = id.0, error, "cannot take over shard {id} ({server}); retrying");
+        *logged = error.to_owned();
     }
 }
 
-/// Observes the shard, and takes it over if it has no living owner.
-async fn attempt(task: &mut ShardTask, watch: &mut Option<Watch>) -> Result<Attempt, StoreError> {
-    let look = async { Ok((task.shard.check().await?, task.shard.observe().await?)) };
-    let (settings, seen) = watched(&task.events, look).await?;
+/// Observes the shard, and takes it over if that may be.
+async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Attempt, StoreError> {
+    if !candidate.checked {
+        watched(&task.events, task.shard.check()).await?;
+        candidate.checked = true;
+    }
+    let seen = watched(&task.events, task.shard.observe()).await?;
     task.events.send(ShardEvent::Answered);
     task.events.send(ShardEvent::Observed { topology: seen.topology_history.clone() });
     let now = task.clock.monotonic();
-    let outage = match watch {
-        Some(watch) if watch.seen == seen => now.since(watch.since),
-        _ => {
-            *watch = Some(Watch { seen: seen.clone(), since: now });
-            Duration::ZERO
-        }
+    let watch = match &mut candidate.watch {
+        Some(watch) if watch.seen == seen => watch,
+        watch => watch.insert(Watch { seen: seen.clone(), since: now, answer: None }),
     };
+    let owner = seen.address.clone();
+    if !task.duty.borrow().is_own() {
+        return Ok(Attempt::Waits { owner });
+    }
+    let outage = now.since(watch.since);
     // Nobody has owned it since this task did, and its connections of then are gone.
     let outage = match task.served_last {
         // How long acks found nobody is not known here: since the last commit, and that may be long ago.
         Some(epoch) if epoch == seen.epoch => task.shard_lease,
-        _ if has_lapsed(task, &seen, outage).await => outage,
-        _ => return Ok(Attempt::Waits { owner: seen.address }),
+        _ if is_free(task, &seen, outage) => outage,
+        _ if has_lapsed(task, watch, now).await && commits(task, &mut candidate.logged).await => outage,
+        _ => return Ok(Attempt::Waits { owner }),
     };
-    let claim = Claim { incarnation: Incarnation(task.rng.random()), address: task.address.clone() };
+    match take_over(task, &seen, outage).await? {
+        Some(claimed) => Ok(Attempt::TakenOver(Box::new(claimed))),
+        None => {
+            candidate.watch = None;
+            // Another candidate was faster. The next look shows who it is.
+            Ok(Attempt::Waits { owner: String::new() })
+        }
+    }
+}
+
+/// Takes the shard over, and loads it. `None`: it has changed since it was seen.
+async fn take_over(
+    task: &mut ShardTask,
+    seen: &Observation,
+    outage: Duration,
+) -> Result<Option<Claimed>, StoreError> {
+    let settings = watched(&task.events, task.shard.check()).await?;
+    let claim = Claim {
+        incarnation: Incarnation(task.rng.random()),
+        address: task.address.clone(),
+        lease: task.shard_lease,
+    };
     let began = task.clock.monotonic();
-    let Some(owned) = task.shard.take_over(&claim, &seen).await? else {
-        *watch = None;
-        // Another candidate was faster. The next look shows who it is.
-        return Ok(Attempt::Waits { owner: String::new() });
-    };
-    let snapshot = owned.reader.load().await?;
+    let Some(owned) = task.shard.take_over(&claim, seen).await? else { return Ok(None) };
+    let (fence, reader) = (owned.fence, owned.reader.clone());
+    let claimed = Claimed::new(task, owned);
+    // Whatever comes now, the connections of this epoch end with `claimed`.
+    task.served_last = Some(fence.epoch);
+    let snapshot = reader.load().await?;
     let mut image = ImageBuilder::new(snapshot, task.clock.monotonic());
     while image.step() {
         // Others of this thread have their turn.
         tokio::task::yield_now().await;
     }
-    let (ShardTask { id, server, .. }, epoch) = (&*task, owned.fence.epoch);
+    let (ShardTask { id, server, .. }, epoch) = (&*task, fence.epoch);
     tracing::info!(shard.id = id.0, epoch, "shard {id} ({server}) taken over");
     let taken_over = TakenOver {
-        fence: owned.fence,
+        fence,
         image: image.finish(),
-        reader: owned.reader.clone(),
+        reader,
         tasks: task.tasks.clone(),
         batch_bytes: settings.batch_bytes,
         concerns: settings.concerns(),
@@ -135,18 +207,59 @@ async fn attempt(task: &mut ShardTask, watch: &mut Option<Watch>) -> Result<Atte
     };
     task.settings = settings;
     task.events.send(ShardEvent::TakenOver(Box::new(taken_over)));
-    Ok(Attempt::TakenOver(Box::new(owned)))
+    Ok(Some(claimed))
 }
 
-/// Whether the owner has released the shard, or has shown no sign of life for long enough.
-async fn has_lapsed(task: &ShardTask, seen: &Observation, unchanged: Duration) -> bool {
-    if seen.orphaned || seen.address.is_empty() {
-        return true;
-    }
-    if unchanged < task.shard_lease {
+/// Whether the shard was released and is for this node, or its owner is known to be dead.
+fn is_free(task: &ShardTask, seen: &Observation, unchanged: Duration) -> bool {
+    let for_us = seen.successor.is_empty() || seen.successor == task.address;
+    let may_come = unchanged < SUCCESSOR_TIMEOUT || on(Bug::SuccessorForEver);
+    seen.orphaned || seen.address.is_empty() && (for_us || !may_come)
+}
+
+/// Whether the owner has shown no sign of life for long enough, or denies to own the shard.
+async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic) -> bool {
+    let Watch { seen, since, answer } = watch;
+    if seen.address.is_empty() {
         return false;
     }
-    // Our own address in the heartbeat was written before this node restarted.
-    let silent = seen.address == task.address || !task.peers.answers(&seen.address).await;
-    silent || unchanged >= TAKE_OVER_AFTER_MAX
+    let unchanged = now.since(*since);
+    let lease = if seen.lease.is_zero() { task.shard_lease } else { seen.lease };
+    if unchanged < lease * 2 / 3 {
+        return false;
+    }
+    let answer = match *answer {
+        Some(answer) => answer,
+        // Our own address in the heartbeat was written before this node restarted.
+        None if seen.address == task.address => OwnerAnswer::Silent,
+        None => {
+            let question = OwnerQuestion { shard: task.id, epoch: seen.epoch, incarnation: seen.incarnation };
+            task.peers.ask(&seen.address, question).await
+        }
+    };
+    match answer {
+        OwnerAnswer::Owns => {
+            *since = now;
+            false
+        }
+        OwnerAnswer::Resigned => true,
+        OwnerAnswer::Silent | OwnerAnswer::Alive => {
+            watch.answer = Some(answer);
+            let enough = if answer == OwnerAnswer::Silent { lease } else { TAKE_OVER_AFTER_MAX };
+            unchanged >= enough
+        }
+    }
+}
+
+/// Whether the shard's server commits a row soon. Where it is slow, so are the owner's renewals.
+async fn commits(task: &ShardTask, logged: &mut String) -> bool {
+    let why = match tokio::time::timeout(PROBE_TIMEOUT, task.shard.probe()).await {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => {
+            format!("the owner is silent, but the server does not commit for this node: {error}")
+        }
+        Err(_) => "the owner is silent, but the server takes over 500 ms to commit a row".to_owned(),
+    };
+    log_failure(task, &why, logged);
+    false
 }

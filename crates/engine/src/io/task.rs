@@ -1,66 +1,54 @@
-//! A shard's task: it takes the shard over, serves it until it is lost, and begins again, until it is told to
-//! release it.
+//! A shard's task: it takes the shard over if that is the node's duty, serves it until it is lost or given
+//! up, and begins again, until it is told to stop.
 
-use forebay_store::{Batch, ShardConnections, Writer};
-use tokio::{
-    sync::{
-        mpsc::{UnboundedReceiver, unbounded_channel},
-        oneshot,
-    },
-    task::AbortHandle,
-};
+use forebay_store::{Batch, Writer};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
     ShardTask,
+    claimed::{Claimed, watch_settings},
     commit::commit,
-    heartbeat::{Renewals, renew},
-    noticed, server_settings,
+    noticed,
     take_over::acquire,
 };
-use crate::{
-    api::TaskName,
-    messages::shard::{SLOW_COMMIT, ShardEvent, ShardOrder, Verdict},
-};
+use crate::messages::shard::{SLOW_COMMIT, ShardEvent, ShardOrder, Verdict};
 
 /// Why a shard is no longer served.
 enum End {
-    /// It was given up, or the event loop is gone.
+    /// The engine stops, or the event loop is gone.
+    Stopped,
+    /// It was given up as asked.
     Released,
     /// Another node owns it, or it is taken over anew.
     Lost,
 }
 
-/// Ends a task with its owner, wherever that one ends.
-struct EndedOnDrop(AbortHandle);
-
-impl Drop for EndedOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Runs the task until the shard is released.
+/// Runs the task until the engine stops.
 pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<ShardOrder>) {
     loop {
         task.events.term += 1;
-        let owned = tokio::select! {
+        let claimed = tokio::select! {
             biased;
-            owned = acquire(&mut task) => owned,
-            () = wait_for_release(&mut orders) => break,
+            claimed = acquire(&mut task) => claimed,
+            () = wait_for_stop(&mut orders) => break,
         };
-        let epoch = owned.fence.epoch;
-        if let End::Released = serve(&mut task, owned, &mut orders).await {
-            break;
+        let epoch = claimed.epoch;
+        match serve(&mut task, claimed, &mut orders).await {
+            End::Stopped => break,
+            End::Released => {
+                task.served_last = None;
+                task.events.send(ShardEvent::Released);
+            }
+            End::Lost => task.served_last = Some(epoch),
         }
-        task.served_last = Some(epoch);
     }
-    task.events.send(ShardEvent::Released);
+    task.events.send(ShardEvent::Stopped);
 }
 
-/// Waits until the shard is to be given up, or the event loop is gone. Other orders are of an earlier term.
-async fn wait_for_release(orders: &mut UnboundedReceiver<ShardOrder>) {
+/// Waits until the task is to end, or the event loop is gone. Other orders are of an earlier term.
+async fn wait_for_stop(orders: &mut UnboundedReceiver<ShardOrder>) {
     while let Some(order) = orders.recv().await {
-        if matches!(order, ShardOrder::Release) {
+        if matches!(order, ShardOrder::Stop) {
             return;
         }
     }
@@ -73,8 +61,8 @@ async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Bat
     noticed(&events, SLOW_COMMIT, ShardEvent::Slow, commit(task, writer, batch, atomic)).await
 }
 
-async fn release(task: &ShardTask, writer: &mut dyn Writer) {
-    if let Err(error) = writer.release().await {
+async fn release(task: &ShardTask, writer: &mut dyn Writer, successor: &str) {
+    if let Err(error) = writer.release(successor).await {
         let ShardTask { id, server, shard_lease, .. } = task;
         tracing::warn!(
             shard.id = id.0,
@@ -85,38 +73,14 @@ async fn release(task: &ShardTask, writer: &mut dyn Writer) {
 }
 
 /// Serves a shard until it is released or lost.
-async fn serve(
-    task: &mut ShardTask,
-    owned: ShardConnections,
-    orders: &mut UnboundedReceiver<ShardOrder>,
-) -> End {
-    let ShardConnections { mut writer, heartbeat, reader: _, .. } = owned;
-    let (generations, generation_orders) = unbounded_channel();
-    let (lost, mut claim_lost) = oneshot::channel();
-    let renewals = Renewals {
-        heartbeat,
-        events: task.events.clone(),
-        clock: task.clock.clone(),
-        every: task.shard_lease / 4,
-        orders: generation_orders,
-        lost,
-    };
-    let name = TaskName::Renewals(task.id);
-    let _renewals = EndedOnDrop(task.tasks.start(name, Box::pin(renew(renewals))));
-    let watch = server_settings::Watch {
-        id: task.id,
-        server: task.server.clone(),
-        shard: task.shard.clone(),
-        events: task.events.clone(),
-        known: task.settings.clone(),
-    };
-    let name = TaskName::ServerSettings(task.id);
-    let _settings = EndedOnDrop(task.tasks.start(name, Box::pin(server_settings::watch(watch))));
+async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut UnboundedReceiver<ShardOrder>) -> End {
+    let _settings = watch_settings(task);
+    let Claimed { mut writer, generations, mut lost, .. } = claimed;
     loop {
         let order = tokio::select! {
             biased;
             order = orders.recv() => order,
-            why = &mut claim_lost => {
+            why = &mut lost => {
                 let (ShardTask { id, server, .. }, why) = (&*task, why.unwrap_or_default());
                 tracing::warn!(shard.id = id.0, why, "shard {id} ({server}) is lost: {why}");
                 task.events.send(ShardEvent::ClaimLost);
@@ -128,7 +92,8 @@ async fn serve(
             Some(
                 ShardOrder::Commit { term, .. }
                 | ShardOrder::Generations { term, .. }
-                | ShardOrder::TakeAnew { term },
+                | ShardOrder::TakeAnew { term }
+                | ShardOrder::Release { term, .. },
             ) if term != task.events.term => {}
             Some(ShardOrder::Commit { batch, atomic, .. }) => {
                 let began = task.clock.monotonic();
@@ -147,11 +112,15 @@ async fn serve(
                 task.events.send(ShardEvent::ClaimLost);
                 return End::Lost;
             }
-            Some(ShardOrder::Release) => {
-                release(task, writer.as_mut()).await;
+            Some(ShardOrder::Release { successor, .. }) => {
+                release(task, writer.as_mut(), &successor).await;
                 return End::Released;
             }
-            None => return End::Released,
+            Some(ShardOrder::Stop) => {
+                release(task, writer.as_mut(), "").await;
+                return End::Stopped;
+            }
+            None => return End::Stopped,
         }
     }
 }

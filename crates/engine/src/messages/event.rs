@@ -1,6 +1,8 @@
 //! Events of the event loop: calls, and reports of the shards' tasks.
 
-use forebay_types::{Namespace, Receipt, Refusal};
+use std::collections::BTreeMap;
+
+use forebay_types::{Namespace, Receipt, Refusal, ShardId};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
@@ -10,8 +12,8 @@ use super::{
 };
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, DequeueCall, EnqueueCall, Enqueued, ExtendOf, Extended, NackOf,
-        Settled, Status,
+        ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended, NackOf,
+        OwnerQuestion, Settled, Status,
     },
     index::ShardIndex,
 };
@@ -89,6 +91,15 @@ pub(crate) enum Event {
         /// Receives the answer.
         reply: Reply<ActiveTopics>,
     },
+    /// What the node is to do with shards from now on.
+    Duties(BTreeMap<ShardId, Duty>),
+    /// A candidate asks whether the node owns a shard.
+    Owns {
+        /// What it saw.
+        question: OwnerQuestion,
+        /// Receives the answer.
+        reply: oneshot::Sender<bool>,
+    },
     /// Tell operators how things are.
     Status(oneshot::Sender<Status>),
     /// Stop in an orderly way.
@@ -116,7 +127,9 @@ impl Event {
             Self::Nack { namespace, nacks, .. } => (namespace, nacks.len()),
             Self::ExtendLease { namespace, extensions, .. } => (namespace, extensions.len()),
             Self::ActiveTopics { call, .. } => (&call.namespace, call.limit),
-            Self::Status(_) | Self::Stop(_) | Self::Shard { .. } => return None,
+            Self::Duties(_) | Self::Owns { .. } | Self::Status(_) | Self::Stop(_) | Self::Shard { .. } => {
+                return None;
+            }
         })
     }
 }

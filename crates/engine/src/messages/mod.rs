@@ -2,5 +2,6 @@
 
 pub(crate) mod delivery_guard;
 pub(crate) mod event;
+pub(crate) mod pulse;
 pub(crate) mod shard;
 pub(crate) mod tenant_budget;

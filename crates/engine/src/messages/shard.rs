@@ -42,8 +42,15 @@ pub(crate) enum ShardOrder {
         /// The term whose memory is wrong.
         term: u64,
     },
+    /// Give the shard up. Its duty says what comes then.
+    Release {
+        /// The term in which it is owned.
+        term: u64,
+        /// The node that shall have it next. Empty: anybody may.
+        successor: String,
+    },
     /// Give the shard up and end.
-    Release,
+    Stop,
 }
 
 /// What a shard's task reports.
@@ -89,6 +96,8 @@ pub(crate) enum ShardEvent {
     Concerns(Vec<String>),
     /// The shard was given up as asked.
     Released,
+    /// The task ends, as asked. The shard is given up.
+    Stopped,
     /// The claim was renewed.
     Renewed {
         /// When the renewal's call began.

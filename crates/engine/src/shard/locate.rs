@@ -1,5 +1,6 @@
 //! Finds out where items are whose deliveries are over.
 
+use forebay_store::ItemLocation;
 use forebay_types::{Refusal, Seq};
 
 use super::{OwnedShard, work::SettleRequest};
@@ -18,5 +19,15 @@ impl OwnedShard {
     /// A read ended. Returns those that it was for, in the order of its items.
     pub fn end_locate(&mut self, read: u64) -> Vec<SettleRequest> {
         self.locates.end(read)
+    }
+
+    /// What a read found is not told before the batch in flight is resolved.
+    pub fn hold_located(&mut self, requests: Vec<SettleRequest>, locations: Vec<ItemLocation>) {
+        self.locates.hold(requests, locations);
+    }
+
+    /// The batch in flight is resolved: what can be told now.
+    pub fn take_located(&mut self, committed: bool) -> Option<(Vec<SettleRequest>, Vec<ItemLocation>)> {
+        self.locates.resolved(committed)
     }
 }

@@ -2,6 +2,7 @@
 //! many items, in turn by tenant, and one such read is under way at a time. So they never take the
 //! connections that other reads need.
 
+use forebay_store::ItemLocation;
 use forebay_types::{Reason, Refusal, Seq, ShardId};
 
 use super::{
@@ -24,6 +25,8 @@ pub(super) struct Locates {
     waiting: FairQueue<SettleRequest>,
     /// The read under way, and what it asks for.
     under_way: Option<(u64, Vec<SettleRequest>)>,
+    /// What a read found that may have seen the batch in flight, which is not on disk before it is resolved.
+    held: Option<(Vec<SettleRequest>, Vec<ItemLocation>)>,
 }
 
 impl Locates {
@@ -56,8 +59,8 @@ impl Locates {
 
     /// The items that the next read, named `read`, asks for. `None`: one is under way, or nobody waits.
     pub fn begin(&mut self, read: u64) -> Option<Vec<Seq>> {
-        let Self { waiting, under_way } = self;
-        if under_way.is_some() || waiting.is_empty() {
+        let Self { waiting, under_way, held } = self;
+        if under_way.is_some() || held.is_some() || waiting.is_empty() {
             return None;
         }
         waiting.begin(KEYS_MAX);
@@ -74,15 +77,32 @@ impl Locates {
         ended.map(|(_, requests)| requests).unwrap_or_default()
     }
 
+    /// What the read found is not told before the batch in flight is resolved.
+    pub fn hold(&mut self, requests: Vec<SettleRequest>, locations: Vec<ItemLocation>) {
+        self.held = Some((requests, locations));
+    }
+
+    /// The batch in flight is resolved. Returns what can be told now: if it did not happen, the items are
+    /// located anew.
+    pub fn resolved(&mut self, committed: bool) -> Option<(Vec<SettleRequest>, Vec<ItemLocation>)> {
+        let held = self.held.take()?;
+        if committed {
+            return Some(held);
+        }
+        held.0.into_iter().for_each(|request| self.waiting.push(request));
+        None
+    }
+
     /// Nobody waits for an item's location.
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.under_way.is_none()
+        self.waiting.is_empty() && self.under_way.is_none() && self.held.is_none()
     }
 
     /// Takes everybody who waits.
     pub fn take(&mut self) -> Vec<SettleRequest> {
         let asked = self.under_way.take().map(|(_, requests)| requests).unwrap_or_default();
-        asked.into_iter().chain(self.waiting.drain()).collect()
+        let held = self.held.take().map(|(requests, _)| requests).unwrap_or_default();
+        asked.into_iter().chain(held).chain(self.waiting.drain()).collect()
     }
 }
 
@@ -112,6 +132,20 @@ mod tests {
         assert_eq!(asked, seqs, "in the order of the read");
         assert_eq!(shard.begin_locate(3).unwrap().len(), KEYS_MAX);
         assert_eq!(shard.abandon().0.work.count(), 2_001 - KEYS_MAX, "those that wait or are asked for");
+    }
+
+    #[test]
+    fn what_may_show_a_batch_that_is_not_on_disk_waits_for_its_outcome() {
+        let mut shard = shard();
+        shard.wait_for_location(stale("a", 7)).unwrap();
+        for (read, committed) in [(1, false), (2, true)] {
+            assert_eq!(shard.begin_locate(read).unwrap(), [Seq(7)]);
+            let asked = shard.end_locate(read);
+            shard.hold_located(asked, vec![ItemLocation::Gone]);
+            assert!(!shard.is_idle() && shard.begin_locate(9).is_none(), "one at a time");
+            assert_eq!(shard.take_located(committed).is_some(), committed);
+        }
+        assert!(shard.is_idle() && shard.take_located(true).is_none());
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod sweeper;
 mod tenants;
 mod tenure;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod topic_state;
 mod topics;
 mod walk;
@@ -45,14 +45,14 @@ pub(crate) mod work;
 use std::{collections::BTreeMap, sync::Arc};
 
 use forebay_store::{Fence, ShardTopology};
-use forebay_types::{Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
+use forebay_types::{Incarnation, Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
 use rustc_hash::FxHashSet;
 
 pub(crate) use self::{
     abandoned::{Abandoned, LostWork},
     batch::{
         BuildContext, Built,
-        apply::{Committed, TIMEOUT_GRACE_MAX},
+        apply::{Committed, TIMEOUT_GRACE_MAX, TIMEOUT_GRACE_MIN},
         decode_answer,
         undo::Undone,
     },
@@ -160,13 +160,7 @@ pub(crate) struct Loaded {
 
 impl OwnedShard {
     /// A shard that was just taken over.
-    pub fn new(
-        id: ShardId,
-        settings: Arc<Settings>,
-        index_budget: usize,
-        loaded: Loaded,
-        at: Monotonic,
-    ) -> Self {
+    pub fn new(id: ShardId, settings: Arc<Settings>, loaded: Loaded, at: Monotonic) -> Self {
         let Loaded { fence, image, batch_bytes, began, timeouts_after, new_topology } = loaded;
         let ShardImage { topics, leases, tenants, prefetches, checkpoints, generations } = image;
         let checkpoint = |sweep| {
@@ -177,8 +171,8 @@ impl OwnedShard {
         Self {
             id,
             tenure: Tenure::new(&fence, &settings, began, batch_bytes),
+            index_budget: settings.index_bytes,
             settings,
-            index_budget,
             evicts_on: false,
             time: ShardTime::new(fence.marks.time, at),
             topics,
@@ -217,6 +211,21 @@ impl OwnedShard {
     /// The shard's moment, given the node's.
     pub fn moment(&mut self, node: Moment) -> Moment {
         self.time.moment(node)
+    }
+
+    /// So many bytes of ready index and cached bodies it may hold from now on.
+    pub fn set_index_budget(&mut self, bytes: usize) {
+        self.index_budget = bytes;
+    }
+
+    /// Whether it is this owner's.
+    pub fn is_tenure_of(&self, epoch: u64, incarnation: Incarnation) -> bool {
+        (self.tenure.epoch, self.tenure.incarnation) == (epoch, incarnation)
+    }
+
+    /// The shard is about to be released: from now on another node may own it.
+    pub fn resign(&mut self) {
+        self.tenure.resign();
     }
 
     /// The claim was renewed by a call that began at `began`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_store::{Fence, HighWaterMarks};
-use forebay_types::Monotonic;
+use forebay_types::{Incarnation, Monotonic};
 
 use super::in_flight::InFlight;
 use crate::api::Settings;
@@ -13,6 +13,8 @@ use crate::api::Settings;
 pub(super) struct Tenure {
     /// The fence's epoch.
     pub epoch: u64,
+    /// The owner's random name.
+    pub incarnation: Incarnation,
     /// The last resolved batch.
     pub batch: u64,
     /// The highest values given out.
@@ -21,6 +23,8 @@ pub(super) struct Tenure {
     pub rank_floor: i64,
     /// Until then no other node can own the shard.
     trusted_until: Monotonic,
+    /// The shard is about to be released, so that another node may own it at any time.
+    resigned: bool,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
     /// How long the last commit took.
@@ -32,10 +36,12 @@ impl Tenure {
     pub fn new(fence: &Fence, settings: &Settings, began: Monotonic, batch_bytes: usize) -> Self {
         Self {
             epoch: fence.epoch,
+            incarnation: fence.incarnation,
             batch: fence.batch,
             marks: fence.marks,
             rank_floor: i64::MIN,
             trusted_until: began.plus(settings.trusted_span()),
+            resigned: false,
             batch_bytes,
             commit_took: Duration::ZERO,
         }
@@ -48,7 +54,12 @@ impl Tenure {
 
     /// Whether no other node can own the shard.
     pub fn is_trusted(&self, at: Monotonic) -> bool {
-        at < self.trusted_until
+        at < self.trusted_until && !self.resigned
+    }
+
+    /// The shard is about to be released.
+    pub fn resign(&mut self) {
+        self.resigned = true;
     }
 
     /// A batch is committed. `last` is its number, or that of the empty batch that confirmed it.
@@ -82,6 +93,15 @@ mod tests {
         assert!(shard.is_trusted(at(2_199)) && !shard.is_trusted(at(2_200)));
         shard.renewed(at(500));
         assert!(shard.is_trusted(at(2_199)), "a renewal that took longer takes nothing back");
+    }
+
+    #[test]
+    fn a_shard_that_is_about_to_be_released_is_trusted_no_more() {
+        let mut shard = shard();
+        shard.resign();
+        assert!(!shard.is_trusted(at(0)));
+        shard.renewed(at(1));
+        assert!(!shard.is_trusted(at(2)), "whatever is renewed until then");
     }
 
     #[test]

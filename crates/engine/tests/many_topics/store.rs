@@ -60,14 +60,11 @@ impl Shard for ManyTopics {
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
-        Ok(Observation {
-            epoch: 1,
-            batch: 0,
-            renewals: 0,
-            address: String::new(),
-            topology_history: Default::default(),
-            orphaned: true,
-        })
+        Ok(Observation { epoch: 1, orphaned: true, ..Observation::default() })
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn take_over(&self, _: &Claim, _: &Observation) -> Result<Option<ShardConnections>, StoreError> {
@@ -92,7 +89,7 @@ impl Writer for Connection {
         Ok(Outcome::Committed)
     }
 
-    async fn release(&mut self) -> Result<(), StoreError> {
+    async fn release(&mut self, _: &str) -> Result<(), StoreError> {
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     error::{ErrorClass, MigrateError, StoreError},
     rows::{Observation, Settings, ShardIdentity},
     shard::{Claim, Shard, ShardConnections},
-    sql::{Session as _, fence, identity, version},
+    sql::{Session as _, Statement, fence, identity, version},
 };
 
 /// A shard in a schema of MySQL or MariaDB.
@@ -31,8 +31,9 @@ pub struct MySqlShard {
     observer: Mutex<Option<(MySqlSession, Instant)>>,
 }
 
-/// So soon a connection that observes is replaced: the address may lead to another server.
-const OBSERVER_AGE_MAX: Duration = Duration::from_secs(1);
+/// So soon a connection that observes is replaced: the address may lead to another server. A claim that fails
+/// replaces it at once, because what it saw may be of a server that was switched off.
+const OBSERVER_AGE_MAX: Duration = Duration::from_secs(10);
 
 impl std::fmt::Debug for MySqlShard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -114,11 +115,20 @@ impl Shard for MySqlShard {
         fence::decode_observation(rows)
     }
 
+    async fn probe(&self) -> Result<(), StoreError> {
+        let sql = "/* forebay probe */ UPDATE probe SET probes = probes + 1 WHERE id = 1";
+        self.with_observer(async |session| session.execute(Statement::new(sql, vec![])).await).await.map(drop)
+    }
+
     async fn take_over(
         &self,
         claim: &Claim,
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError> {
-        take_over::take_over(&self.options, claim, seen).await
+        let taken = take_over::take_over(&self.options, claim, seen).await;
+        if !matches!(taken, Ok(Some(_))) {
+            *self.observer.lock().await = None;
+        }
+        taken
     }
 }

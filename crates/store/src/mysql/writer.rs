@@ -117,9 +117,9 @@ impl Writer for MySqlWriter {
         Ok(fence::outcome(&fence, self.owner, number))
     }
 
-    async fn release(&mut self) -> Result<(), StoreError> {
+    async fn release(&mut self, successor: &str) -> Result<(), StoreError> {
         self.ensure_usable().await?;
-        self.session.execute(fence::release(self.owner)).await?;
+        self.session.execute(fence::release(self.owner, successor)).await?;
         self.session.commit().await
     }
 }

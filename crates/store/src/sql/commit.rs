@@ -52,7 +52,7 @@ pub(crate) async fn take_over(
         }
         let fence = fence::decode(session.fetch(fence::read()).await?)?;
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
-        if session.execute(fence::first_renewal(owner, &claim.address, seen)).await? != 1 {
+        if session.execute(fence::first_renewal(owner, claim, seen)).await? != 1 {
             return Ok(None);
         }
         if let Some(statement) = extra(owner) {

@@ -1,5 +1,7 @@
 //! The fence: one row that every batch advances by compare-and-set.
 
+use std::time::Duration;
+
 use forebay_types::Incarnation;
 
 use super::{
@@ -11,7 +13,7 @@ use crate::{
     batch::Batch,
     error::StoreError,
     rows::{Fence, HighWaterMarks, Observation},
-    shard::Outcome,
+    shard::{Claim, Outcome},
 };
 
 /// The owner that the fence must name for a batch to pass.
@@ -101,8 +103,8 @@ pub(crate) fn outcome(fence: &Fence, owner: Owner, number: u64) -> Outcome {
 /// Reads an observation.
 pub(crate) fn observe() -> Statement {
     Statement::new(
-        "SELECT f.epoch, f.batch, h.renewals, h.address, t.topologies \
-         FROM fence f, heartbeat h, topology_history t WHERE f.id = 1 AND h.id = 1 AND t.id = 1",
+        "SELECT f.epoch, f.batch, h.renewals, h.address, t.topologies, f.incarnation, h.lease_ms, \
+         h.successor FROM fence f, heartbeat h, topology_history t WHERE f.id = 1 AND h.id = 1 AND t.id = 1",
         vec![],
     )
 }
@@ -116,17 +118,29 @@ pub(crate) fn decode_observation(rows: Vec<Row>) -> Result<Observation, StoreErr
         renewals: row.u64(2)?,
         address: row.text(3)?,
         topology_history: pack::unpack_topologies(&row.bytes(4)?)?,
+        incarnation: Incarnation(row.hash(5)?),
+        lease: Duration::from_millis(row.u64(6)?),
+        successor: row.text(7)?,
         orphaned: false,
     })
 }
 
 /// Writes the heartbeat in the transaction of a take-over, unless the old owner has renewed its claim since
 /// it was seen: the old owner trusts such a renewal.
-pub(crate) fn first_renewal(owner: Owner, address: &str, seen: &Observation) -> Statement {
+pub(crate) fn first_renewal(owner: Owner, claim: &Claim, seen: &Observation) -> Statement {
+    let lease_ms = i64::try_from(claim.lease.as_millis()).unwrap_or(i64::MAX);
     Statement::new(
         "/* forebay take-over */ UPDATE heartbeat \
-         SET epoch = ?, incarnation = ?, address = ?, renewals = renewals + 1 WHERE id = 1 AND renewals = ?",
-        vec![owner.epoch.into(), owner.incarnation.0.as_slice().into(), address.into(), seen.renewals.into()],
+         SET epoch = ?, incarnation = ?, address = ?, lease_ms = ?, successor = ?, renewals = renewals + 1 \
+         WHERE id = 1 AND renewals = ?",
+        vec![
+            owner.epoch.into(),
+            owner.incarnation.0.as_slice().into(),
+            claim.address.as_str().into(),
+            lease_ms.into(),
+            "".into(),
+            seen.renewals.into(),
+        ],
     )
 }
 
@@ -140,10 +154,10 @@ pub(crate) fn renew(owner: Owner) -> Statement {
 }
 
 /// Releases the shard, if this owner still holds it.
-pub(crate) fn release(owner: Owner) -> Statement {
+pub(crate) fn release(owner: Owner, successor: &str) -> Statement {
     Statement::new(
-        "/* forebay release */ UPDATE heartbeat SET renewals = renewals + 1, address = ? \
+        "/* forebay release */ UPDATE heartbeat SET renewals = renewals + 1, address = ?, successor = ? \
          WHERE id = 1 AND epoch = ? AND incarnation = ?",
-        vec!["".into(), owner.epoch.into(), owner.incarnation.0.as_slice().into()],
+        vec!["".into(), successor.into(), owner.epoch.into(), owner.incarnation.0.as_slice().into()],
     )
 }

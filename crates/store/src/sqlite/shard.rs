@@ -86,6 +86,10 @@ impl Shard for SqliteShard {
         Ok(observation)
     }
 
+    async fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn take_over(
         &self,
         claim: &Claim,

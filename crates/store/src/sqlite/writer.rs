@@ -56,12 +56,12 @@ impl Writer for SqliteWriter {
         Ok(fence::outcome(&fence, self.owner, number))
     }
 
-    async fn release(&mut self) -> Result<(), StoreError> {
+    async fn release(&mut self, successor: &str) -> Result<(), StoreError> {
         let mut session = match self.session.take() {
             Some(session) => session,
             None => SqliteSession(open::open(&self.path).await?),
         };
-        session.execute(fence::release(self.owner)).await?;
+        session.execute(fence::release(self.owner, successor)).await?;
         self.session = Some(session);
         Ok(())
     }

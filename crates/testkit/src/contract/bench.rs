@@ -1,8 +1,11 @@
 //! The tools of the test cases.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use forebay_store::{
@@ -114,7 +117,11 @@ pub(super) fn claim() -> Claim {
     // Several test processes may share a server.
     let process = u64::from(std::process::id());
     let incarnation = (u128::from(process) << 64 | u128::from(number)).to_be_bytes();
-    Claim { incarnation: Incarnation(incarnation), address: format!("node-{number}:7420") }
+    Claim {
+        incarnation: Incarnation(incarnation),
+        address: format!("node-{number}:7420"),
+        lease: Duration::from_millis(1_500),
+    }
 }
 
 /// The topic of most items.

@@ -63,8 +63,8 @@ macro_rules! store_contract {
                     a_schema_is_one_shard;
                 take_over: the_first_owner_finds_a_clean_shard, the_next_owner_continues,
                     a_living_owner_is_replaced_or_stays, what_was_seen_must_still_hold,
-                    of_two_candidates_one_wins, of_many_candidates_one_wins, a_release_clears_the_address,
-                    a_renewal_is_seen, a_release_by_an_old_owner_does_nothing;
+                    a_probe_changes_nothing, of_two_candidates_one_wins, of_many_candidates_one_wins,
+                    a_release_clears_the_address, a_renewal_is_seen, a_release_by_an_old_owner_does_nothing;
                 fence: a_wrong_number_changes_nothing, a_batch_moves_the_fence, an_empty_batch_is_a_batch,
                     a_renewal_returns_the_servers_time, a_failed_batch_changes_nothing,
                     an_unknown_batch_is_resolved, a_lost_fence_is_foreign;

@@ -22,6 +22,18 @@ pub async fn the_first_owner_finds_a_clean_shard(subject: Subject) {
     assert_eq!(owned.reader.load().await.expect("loads"), ShardSnapshot::default());
     let seen = subject.shard.observe().await.expect("observes");
     assert_eq!((seen.epoch, seen.batch, seen.address), (1, 0, claim.address));
+    assert_eq!((seen.incarnation, seen.lease), (claim.incarnation, claim.lease));
+}
+
+/// A probe changes nothing of the shard, and whoever can write to the server may make one.
+pub async fn a_probe_changes_nothing(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let before = bench.observe().await;
+    for _ in 0..2 {
+        bench.shard().probe().await.expect("commits");
+    }
+    assert_eq!(bench.observe().await, before);
+    bench.owner.commit(|batch| batch.inserts.push(item(1))).await;
 }
 
 /// The epoch is incremented, batch numbers and marks continue, and no data is lost.
@@ -138,16 +150,18 @@ async fn race(subject: Subject, candidates: usize) {
     owners[0].commit(|batch| batch.inserts.push(item(1))).await;
 }
 
-/// Other nodes see at once that the shard is free.
+/// Other nodes see at once that the shard is free, and for whom.
 pub async fn a_release_clears_the_address(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let before = bench.observe().await;
     assert_ne!(before.address, "");
-    bench.owner.writer.release().await.expect("releases");
+    bench.owner.writer.release("node-9:7420").await.expect("releases");
     let after = bench.observe().await;
     assert_eq!(after.address, "");
+    assert_eq!(after.successor, "node-9:7420");
     assert_eq!((after.epoch, after.batch), (before.epoch, before.batch));
-    bench.succeed().await;
+    let bench = bench.succeed().await;
+    assert_eq!(bench.observe().await.successor, "", "it has come");
 }
 
 /// Each renewal is counted once.
@@ -170,8 +184,8 @@ pub async fn a_release_by_an_old_owner_does_nothing(subject: Subject) {
     let mut old = bench.owner;
     let new = Owner::take(&*bench.subject.shard).await;
     // The connection was killed, so an error is fine too.
-    let _ = old.writer.release().await;
-    let _ = old.writer.release().await;
+    let _ = old.writer.release("").await;
+    let _ = old.writer.release("").await;
     let seen = bench.subject.shard.observe().await.expect("observes");
     assert_ne!(seen.address, "");
     assert_eq!(seen.epoch, new.fence.epoch);

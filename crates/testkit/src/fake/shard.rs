@@ -100,10 +100,17 @@ impl Shard for FakeShard {
             epoch: tables.fence.epoch,
             batch: tables.fence.batch,
             renewals: tables.renewals,
+            incarnation: tables.fence.incarnation,
             address: tables.address.clone(),
+            lease: tables.lease,
+            successor: tables.successor.clone(),
             topology_history: tables.topology_history.clone(),
             orphaned: false,
         })
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.db.operate(&self.process, "probe", |faults| faults.read_fails).await
     }
 
     async fn take_over(
@@ -135,6 +142,8 @@ impl Shard for FakeShard {
             state.tables.renewals += 1;
             let released = state.tables.address.is_empty();
             state.tables.address.clone_from(&claim.address);
+            state.tables.successor.clear();
+            state.tables.lease = claim.lease;
             state.flush();
             state.coverage.take_over_in_flight += u64::from(in_flight);
             let done = self.db.note(&self.process, format_args!("take-over, epoch {}", fence.epoch));

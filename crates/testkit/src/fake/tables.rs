@@ -1,6 +1,9 @@
 //! The rows of one shard, in maps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use forebay_store::{
     Checkpoint, DeadLetter, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow, ReadyRow,
@@ -35,6 +38,10 @@ pub struct Tables {
     pub renewals: u64,
     /// The owner's address.
     pub address: String,
+    /// The owner's lease.
+    pub lease: Duration,
+    /// Whom the shard was handed to.
+    pub successor: String,
     /// Topics by number.
     pub topics: BTreeMap<TopicId, TopicEntry>,
     /// Changes of counts by batch.
@@ -79,6 +86,8 @@ impl Tables {
             },
             renewals: 0,
             address: String::new(),
+            lease: Duration::ZERO,
+            successor: String::new(),
             topics: BTreeMap::new(),
             deltas: BTreeMap::new(),
             items: BTreeMap::new(),

@@ -73,14 +73,18 @@ impl Writer for FakeWriter {
         Ok(outcome)
     }
 
-    async fn release(&mut self) -> Result<(), StoreError> {
+    async fn release(&mut self, successor: &str) -> Result<(), StoreError> {
         let Session { db, process, author, .. } = &self.session;
         db.operate(process, "release", |faults| faults.read_fails).await?;
-        let state = &mut *db.lock();
-        let fence = state.tables.fence;
-        if (fence.epoch, fence.incarnation) == (author.epoch, author.incarnation) {
-            state.tables.address.clear();
+        {
+            let state = &mut *db.lock();
+            let fence = state.tables.fence;
+            if (fence.epoch, fence.incarnation) == (author.epoch, author.incarnation) {
+                state.tables.address.clear();
+                state.tables.successor = successor.to_owned();
+            }
         }
+        db.answer(process).await;
         Ok(())
     }
 }

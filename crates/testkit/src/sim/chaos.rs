@@ -1,8 +1,8 @@
 //! Causes faults at the shards and processes while the clients run.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{collections::BTreeMap, sync::PoisonError, time::Duration};
 
-use forebay_engine::TaskName;
+use forebay_engine::{Duty, TaskName};
 
 use super::{
     plan::Kind,
@@ -13,6 +13,10 @@ use crate::fake::{Dice, Faults, Life};
 
 /// An hour, in microseconds.
 const HOUR: u64 = 3_600_000_000;
+
+/// So soon the shards of a process that stands still are served by another one, once that one has looked at
+/// them.
+const SERVED_AFTER: Duration = Duration::from_secs(5);
 
 /// How long a fault waits for a batch that it may meet.
 const MEET_COMMIT_MS: u64 = 300;
@@ -31,13 +35,15 @@ pub async fn run_faults(world: &World, mut dice: Dice) {
             Kind::Clocks => step_clock(world, &mut dice).await,
             Kind::Stalls => stall(world, &mut dice).await,
             Kind::Reshards => reshard(world, &mut dice).await,
-            Kind::Everything => match dice.below(7) {
+            Kind::Moves => move_shards(world, &mut dice).await,
+            Kind::Everything => match dice.below(8) {
                 0 => shard_trouble(world, &mut dice).await,
                 1 => unknown_trouble(world, &mut dice).await,
                 2 => crash(world, &mut dice).await,
                 3 => take_over(world, &mut dice).await,
                 4 => stall(world, &mut dice).await,
                 5 => reshard(world, &mut dice).await,
+                6 => move_shards(world, &mut dice).await,
                 _ => step_clock(world, &mut dice).await,
             },
         }
@@ -164,10 +170,11 @@ async fn stall(world: &World, dice: &mut Dice) {
     let node = dice.pick(&alive).clone();
     let shard = *dice.pick(&node.shards);
     let (commits, renewals) = (Still::Task(TaskName::Shard(shard)), Still::Task(TaskName::Renewals(shard)));
-    let what = match dice.below(6) {
+    let what = match dice.below(7) {
         0..3 => vec![Still::Process],
         3 => vec![commits],
         4 => vec![renewals],
+        5 => vec![Still::Task(TaskName::EventLoop)],
         _ => vec![commits, renewals],
     };
     meet_commit(world, dice).await;
@@ -177,16 +184,69 @@ async fn stall(world: &World, dice: &mut Dice) {
         tokio::time::sleep(span).await;
         world.start(dice.next(), 0);
     }
-    // A process that answers health checks keeps its shards for 10 s.
+    // A process of which only one shard's renewals stand still keeps the shard for as long as it says so.
     let range = *dice.pick(&[(100, 1_500), (1_500, 11_000), (2_500, 20_000), (11_000, 20_000)]);
     let span = dice.millis(range);
     tokio::time::sleep(span).await;
+    let whole = [Still::Process, Still::Task(TaskName::EventLoop)];
+    if world.plan.kind == Kind::Stalls && span > SERVED_AFTER && what.iter().any(|it| whole.contains(it)) {
+        served_elsewhere(world, &node);
+    }
     world.go_on(&node);
     let span = dice.millis((500, 3_000));
     tokio::time::sleep(span).await;
     if dice.chance(400) {
         world.kill(&node);
     }
+}
+
+/// SHARD-SERVED: a process that stands still has lost its shards, if there is another one.
+fn served_elsewhere(world: &World, node: &Node) {
+    let other = world.alive().iter().any(|other| other.address != node.address);
+    for db in world.dbs.iter().filter(|_| other) {
+        let state = db.lock();
+        if state.tables.address == node.address {
+            let what = format!("shard {} belongs to a process that stands still", db.id);
+            drop(state);
+            world.blame("SHARD-SERVED", what);
+        }
+    }
+}
+
+/// Assigns each shard to some process. Now and then one of them dies meanwhile.
+async fn move_shards(world: &World, dice: &mut Dice) {
+    if world.alive().len() < 2 {
+        world.start(dice.next(), 0);
+    }
+    let alive = world.alive();
+    let mut duties = vec![BTreeMap::new(); alive.len()];
+    for db in &world.dbs {
+        let chosen = dice.below(alive.len() as u64) as usize;
+        let address = alive[chosen].address.clone();
+        world.journal.note(format_args!("shard {} is for process {}", db.id, alive[chosen].process.number));
+        let successor = if dice.chance(900) { address } else { String::new() };
+        for (at, duties) in duties.iter_mut().enumerate() {
+            let leave = Duty::Leave { successor: successor.clone() };
+            duties.insert(db.id, if at == chosen { Duty::Own } else { leave });
+        }
+    }
+    if dice.chance(500) {
+        meet_commit(world, dice).await;
+    }
+    for (node, duties) in alive.iter().zip(duties) {
+        node.engine.set_duties(duties);
+        if dice.chance(300) {
+            // The others hear of it later.
+            let span = dice.millis((0, 1_500));
+            tokio::time::sleep(span).await;
+        }
+    }
+    if dice.chance(100) {
+        let node = dice.pick(&alive).clone();
+        world.kill(&node);
+    }
+    let span = dice.millis((0, 3_000));
+    tokio::time::sleep(span).await;
 }
 
 /// Restarts all processes with another set of shards: some are added, some are missing until later.

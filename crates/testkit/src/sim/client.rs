@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, Schedule};
+use forebay_engine::{
+    ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, Schedule, ShardState,
+};
 use forebay_types::{DeliveryPolicy, Receipt, Topic};
 
 use super::{
@@ -262,7 +264,9 @@ async fn read_overview(port: &mut Port<'_>, node: &Node, tenant: usize) {
 
 fn bounded(world: &World, status: &forebay_engine::Status) {
     let settings = &world.plan.settings;
-    let budget = settings.index_bytes / status.shards.len().max(1);
+    // One that was just taken over may still have to be made room for.
+    let owned = status.shards.iter().filter(|shard| shard.state == ShardState::Owned).count();
+    let budget = settings.index_bytes / owned.saturating_sub(1).max(1);
     for shard in &status.shards {
         // Whatever the budget, a head of each topic stays, without its body.
         let heads = shard.topics * HEAD_BYTES_MAX;

@@ -51,6 +51,8 @@ pub struct Coverage {
     pub reshards: u64,
     /// Enqueues answered as duplicates of what a process with another set of shards had stored.
     pub repeated_across: u64,
+    /// Shards that one process handed to another.
+    pub handed_over: u64,
 }
 
 impl Coverage {
@@ -74,6 +76,7 @@ impl Coverage {
         self.task_stalls += other.task_stalls;
         self.reshards += other.reshards;
         self.repeated_across += other.repeated_across;
+        self.handed_over += other.handed_over;
         self.shards.add(&other.shards);
     }
 
@@ -103,6 +106,7 @@ impl Coverage {
             ("a task that stood still", self.task_stalls, 100),
             ("a changed set of shards", self.reshards, 200),
             ("a key repeated after a change of the set of shards", self.repeated_across, 150),
+            ("a shard handed over", self.handed_over, 300),
             ("an expired lease", self.ran_out, 1_000),
             ("a stale receipt", self.lease_lost, 1_000),
             ("a dead letter", self.dead_letters, 1_000),
@@ -176,6 +180,7 @@ impl Coverage {
             }
         }
     }
+
     /// Counts what happened to processes.
     fn measure_processes(&mut self, record: &RunRecord) {
         for stall in &record.stalls {
@@ -196,6 +201,9 @@ impl Coverage {
         let changes = record.configured.windows(2).filter(|pair| pair[0] != pair[1]);
         self.reshards += changes.count() as u64;
         self.repeated_across += repeated_across(record);
+        let handed = |pair: &&[TakenOver]| pair[1].released && pair[0].process != pair[1].process;
+        let handed = record.shards.iter().map(|shard| shard.owners.windows(2).filter(handed).count());
+        self.handed_over += handed.sum::<usize>() as u64;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::PoisonError, time::Duration};
 
-use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall};
+use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, Duty};
 use forebay_types::{Receipt, ShardId, State, TopicId};
 
 use super::{
@@ -36,6 +36,7 @@ pub async fn drain(world: &World, mut dice: Dice) {
         Some(node) => node,
         None => world.start(dice.next(), 0),
     };
+    node.engine.set_duties(world.dbs.iter().map(|db| (db.id, Duty::Own)).collect());
     for other in &alive {
         chaos::stop(world, other).await;
     }

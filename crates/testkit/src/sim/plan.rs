@@ -29,13 +29,15 @@ pub enum Kind {
     Stalls,
     /// Processes start with other sets of shards than those before.
     Reshards,
+    /// Shards are handed from process to process.
+    Moves,
     /// All of these faults.
     Everything,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Quiet,
         Self::Tight,
         Self::Rollbacks,
@@ -45,6 +47,7 @@ impl Kind {
         Self::Clocks,
         Self::Stalls,
         Self::Reshards,
+        Self::Moves,
         Self::Everything,
     ];
 }
@@ -236,7 +239,10 @@ impl Plan {
             faults.answer_ms = (0, dice.within(1, 40));
             faults.reply_ms = (0, dice.within(1, 120));
         }
-        if matches!(self.kind, Kind::Crashes) {
+        if matches!(self.kind, Kind::Moves) {
+            faults.reply_ms = (0, dice.within(1, 400));
+        }
+        if matches!(self.kind, Kind::Crashes | Kind::Moves) {
             faults.commit_ms = (1, dice.within(2, 40));
             faults.answer_ms = (0, dice.within(1, 40));
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{Engine, Peers};
+use forebay_engine::{Duty, Engine, OwnerAnswer, OwnerQuestion, Peers, Setup};
 use forebay_store::Shard;
 use forebay_types::{Clock, ClusterId, Receipt, ShardId, Timestamp};
 
@@ -130,15 +130,16 @@ impl World {
         });
         self.journal.note(format_args!("process {number} starts with shards {configured:?}"));
         let tasks = ProcessTasks::default();
-        let engine = Engine::start_on(
-            Arc::new(tasks.clone()),
-            self.plan.settings_of(number),
-            address.clone(),
-            shards.collect(),
-            clock.clone() as Arc<dyn Clock>,
-            Arc::new(SimPeers(self.nodes.clone())),
+        let engine = Engine::start_with(Setup {
+            settings: self.plan.settings_of(number),
+            address: address.clone(),
+            shards: shards.collect(),
+            duty: Duty::Own,
+            clock: clock.clone() as Arc<dyn Clock>,
+            peers: Arc::new(SimPeers(self.nodes.clone())),
+            tasks: Arc::new(tasks.clone()),
             seed,
-        );
+        });
         let node = Node { process, engine, tasks, shards: configured, clock, address };
         self.nodes().push(node.clone());
         node
@@ -219,19 +220,35 @@ impl World {
     }
 }
 
-/// Checks other processes: living ones answer, others time out.
+/// How long a question to another process may take.
+const ASK_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Asks other processes. A living one answers, if its event loop turns. One that is cut off from its shards
+/// answers in every other epoch: in the others it is cut off from its peers too.
 struct SimPeers(Arc<Mutex<Vec<Node>>>);
 
 #[async_trait]
 impl Peers for SimPeers {
-    async fn answers(&self, address: &str) -> bool {
-        let answers = {
+    async fn ask(&self, address: &str, question: OwnerQuestion) -> OwnerAnswer {
+        let asked = {
             let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let runs = |node: &Node| node.process.life() == Life::Running && !node.tasks.is_still();
-            nodes.iter().any(|node| node.address == address && runs(node))
+            let runs = |node: &Node| match node.process.life() {
+                Life::Running => !node.tasks.is_still(),
+                Life::CutOff => !node.tasks.is_still() && question.epoch.is_multiple_of(2),
+                Life::Dead => false,
+            };
+            nodes.iter().find(|node| node.address == address && runs(node)).cloned()
         };
-        let span = if answers { 1 } else { 500 };
-        tokio::time::sleep(Duration::from_millis(span)).await;
-        answers
+        let answer = async {
+            match asked {
+                Some(node) => match node.tasks.serve(node.engine.owns(question)).await {
+                    true => OwnerAnswer::Owns,
+                    false => OwnerAnswer::Resigned,
+                },
+                None => std::future::pending().await,
+            }
+        };
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::time::timeout(ASK_TIMEOUT, answer).await.unwrap_or(OwnerAnswer::Silent)
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn moment(ms: u64) -> Moment {
 }
 
 /// An empty shard.
-pub(super) fn shard() -> OwnedShard {
+pub(crate) fn shard() -> OwnedShard {
     shard_with(|_| {})
 }
 
@@ -92,7 +92,9 @@ pub(super) fn loaded(settings: Settings, snapshot: ShardSnapshot) -> OwnedShard 
         timeouts_after: at(0),
         new_topology: None,
     };
-    OwnedShard::new(SHARD, Arc::new(settings), 1 << 20, loaded, at(0))
+    let mut shard = OwnedShard::new(SHARD, Arc::new(settings), loaded, at(0));
+    shard.set_index_budget(1 << 20);
+    shard
 }
 
 /// A shard that was taken over with so many topics, each of which has `ready` items in the store.

@@ -1,4 +1,6 @@
-//! What a take-over, and the loss of a shard, mean for the node.
+//! What a take-over, a hand-over, and the loss of a shard, mean for the node.
+
+pub(crate) mod hand_over;
 
 use std::time::Duration;
 
@@ -6,7 +8,7 @@ use forebay_store::{ErrorClass, StoreError};
 use forebay_types::ShardId;
 
 use crate::{
-    api::{Served, ShardState},
+    api::{Duty, OwnerQuestion, ShardState},
     calls::dedupe,
     commit::answers,
     core::{Core, slot::Holding},
@@ -17,7 +19,7 @@ use crate::{
         shard::{ShardOrder, TakenOver},
     },
     planted::{Bug, on},
-    shard::{Loaded, OwnedShard, TIMEOUT_GRACE_MAX},
+    shard::{Loaded, OwnedShard, TIMEOUT_GRACE_MAX, TIMEOUT_GRACE_MIN},
 };
 
 /// A fence that is further ahead of node time is reported, and raises its own shard's ranks alone.
@@ -39,12 +41,12 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         timeouts_after: at.plus(if on(Bug::NoGrace) {
             Duration::ZERO
         } else {
-            outage.min(TIMEOUT_GRACE_MAX)
+            outage.clamp(TIMEOUT_GRACE_MIN, TIMEOUT_GRACE_MAX)
         }),
         new_topology: core.homes.to_record(index, now),
     };
     let id = core.slots[index].id;
-    let mut shard = OwnedShard::new(id, core.settings.clone(), core.index_budget(), loaded, at);
+    let mut shard = OwnedShard::new(id, core.settings.clone(), loaded, at);
     if on(Bug::RanksNotRaised) {
     } else if fence.marks.rank > now.plus(FENCE_AHEAD_MAX).as_micros() {
         shard.set_rank_floor(fence.marks.rank);
@@ -61,10 +63,16 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     slot.holding =
         Some(Box::new(Holding { shard, reads: Reads { reader, own: events.clone(), events, tasks } }));
     if core.stopping.is_stopping() {
-        let _ = slot.tasks.send(ShardOrder::Release);
+        let _ = slot.tasks.send(ShardOrder::Stop);
     }
+    let duty = slot.duty.borrow().clone();
+    core.share_index();
     core.begin_walk(index);
-    report_served(core);
+    core.report_served();
+    // It was taken away from this node while it was being taken over.
+    if let Duty::Leave { successor } = duty {
+        hand_over::begin(core, index, successor);
+    }
 }
 
 /// A set of shards became known that every shard has to record.
@@ -104,14 +112,42 @@ fn set_state(core: &mut Core, index: ShardIndex, term: u64, state: ShardState) {
     let slot = &mut core.slots[index];
     slot.term = term;
     if std::mem::replace(&mut slot.state, state) != state {
-        report_served(core);
+        core.report_served();
     }
 }
 
 /// A shard was given up as asked.
 pub(crate) fn on_released(core: &mut Core, index: ShardIndex) {
+    core.slots[index].state = ShardState::Waiting;
+    lost(core, index, false);
+}
+
+/// A shard's task has ended as asked, and has given the shard up.
+pub(crate) fn on_stopped(core: &mut Core, index: ShardIndex) {
     core.slots[index].state = ShardState::Stopped;
     lost(core, index, false);
+}
+
+/// Whether this node owns a shard, for a candidate that saw no sign of life of its claim.
+///
+/// "No" is a resignation: an owner that can't trust its claim any more drops the shard before it says so. So
+/// it answers nobody for the shard after the candidate has taken it.
+pub(crate) fn owns(core: &mut Core, question: OwnerQuestion) -> bool {
+    let OwnerQuestion { shard: id, epoch, incarnation } = question;
+    let at = core.time.monotonic();
+    let Some(index) = core.slots.index_of(id) else { return false };
+    let slot = &mut core.slots[index];
+    let Some(shard) = slot.owned().filter(|shard| shard.is_tenure_of(epoch, incarnation)) else {
+        return false;
+    };
+    if shard.is_trusted(at) {
+        return true;
+    }
+    slot.health.note("this node could not confirm its claim, and another one asked for the shard".to_owned());
+    let _ = slot.tasks.send(ShardOrder::TakeAnew { term: slot.term });
+    // Whether COMMIT of the batch in flight was sent is known to its task alone.
+    lost(core, index, true);
+    false
 }
 
 /// A batch failed again and again: the shard's task takes it over anew. `sent`: COMMIT of the batch was sent,
@@ -127,17 +163,20 @@ pub(crate) fn given_up(core: &mut Core, index: ShardIndex, why: String, sent: bo
 pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     let at = core.time.monotonic();
     let slot = &mut core.slots[index];
+    let hand_over = slot.hand_over.take();
     let Some(holding) = slot.holding.take() else { return };
     let (abandoned, topics) = holding.shard.abandon();
-    match slot.state {
-        ShardState::Stopped => slot.health.released(at, abandoned.epoch),
-        _ => slot.health.lost(at, abandoned.epoch),
+    if slot.state == ShardState::Stopped || hand_over.is_some_and(|hand_over| hand_over.ordered) {
+        slot.health.released(at, abandoned.epoch);
+    } else {
+        slot.health.lost(at, abandoned.epoch);
     }
     if slot.state == ShardState::Owned {
         slot.state = ShardState::Waiting;
     }
     let server = slot.server;
-    report_served(core);
+    core.share_index();
+    core.report_served();
     if !core.slots.iter().any(|slot| slot.server == server && slot.holding.is_some()) {
         core.time.forget(server);
     }
@@ -158,18 +197,4 @@ fn log_time_ahead(id: ShardId, ahead: Duration) {
             "the time of shard {id} is {millis} ms ahead of the node's time; check NTP"
         );
     }
-}
-
-/// Tells those who follow it how many shards are served.
-fn report_served(core: &Core) {
-    let mut served = Served::default();
-    for slot in core.slots.iter() {
-        match slot.state {
-            _ if slot.holding.is_some() => served.owned += 1,
-            ShardState::Starting => served.starting += 1,
-            ShardState::Waiting => served.waiting += 1,
-            ShardState::Owned | ShardState::Unreachable | ShardState::Stopped => {}
-        }
-    }
-    core.served.send_if_modified(|told| std::mem::replace(told, served) != served);
 }

@@ -1,0 +1,28 @@
+//! What an engine is made of.
+
+use std::sync::Arc;
+
+use forebay_store::Shard;
+use forebay_types::{Clock, ShardId};
+
+use super::{Duty, Peers, Settings, Tasks};
+
+/// What an engine is made of.
+pub struct Setup {
+    /// How it works.
+    pub settings: Settings,
+    /// Where this process answers other nodes, `host:port`.
+    pub address: String,
+    /// The shards that it may have to do with.
+    pub shards: Vec<(ShardId, Arc<dyn Shard>)>,
+    /// What it is to do with each of them at first.
+    pub duty: Duty,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The way to other nodes.
+    pub peers: Arc<dyn Peers>,
+    /// Where its tasks run.
+    pub tasks: Arc<dyn Tasks>,
+    /// Makes everything random about it.
+    pub seed: u64,
+}
