@@ -10,28 +10,31 @@ use super::{
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
-    rows::ShardIdentity,
-    sql::{Session as _, Statement, identity, int_of, version},
+    sql::{
+        Session as _, Statement, int_of,
+        version::{self, Identity, Schema},
+    },
 };
 
-const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/mysql/0001_first.sql"))];
-
-/// The version that this program supports.
-pub(super) const VERSION: u32 = 1;
+/// A shard.
+pub(super) const SHARD: Schema =
+    Schema::shard(&[(1, include_str!("../../../../migrations/mysql/0001_first.sql"))]);
 
 /// How long to wait for another migration of the same schema, in seconds.
 const WAIT_SECONDS: i64 = 60;
 /// How often a migration goes on after its connection was lost. Each statement may be repeated.
 const CUTS_MAX: u32 = 3;
 
-/// Creates or upgrades the schema. Returns the versions that were applied.
+/// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that
+/// `identity` says.
 pub(super) async fn migrate(
     options: &MySqlConnectOptions,
-    identity: ShardIdentity,
+    schema: &Schema,
+    identity: &dyn Identity,
 ) -> Result<Vec<u32>, MigrateError> {
     let mut cuts = 0;
     loop {
-        match attempt(options, identity).await {
+        match attempt(options, schema, identity).await {
             Err(MigrateError::Store(error)) if error.class == ErrorClass::Disconnected && cuts < CUTS_MAX => {
                 cuts += 1;
                 tracing::warn!(%error, "the migration lost its connection; it goes on");
@@ -41,7 +44,11 @@ pub(super) async fn migrate(
     }
 }
 
-async fn attempt(options: &MySqlConnectOptions, identity: ShardIdentity) -> Result<Vec<u32>, MigrateError> {
+async fn attempt(
+    options: &MySqlConnectOptions,
+    schema: &Schema,
+    identity: &dyn Identity,
+) -> Result<Vec<u32>, MigrateError> {
     let mut session = match connect(options, Role::Migration).await {
         Err(error) if error.class == ErrorClass::Schema => {
             create_schema(options).await?;
@@ -54,15 +61,15 @@ async fn attempt(options: &MySqlConnectOptions, identity: ShardIdentity) -> Resu
     let rows = session.fetch(Statement::new(name, vec![WAIT_SECONDS.into()])).await?;
     if int_of(&rows)? == Some(1) {
         // The lock ends with the connection.
-        let applied = apply(&mut session).await?;
-        identity::write(&mut session, identity).await?;
+        let applied = apply(&mut session, schema).await?;
+        identity.write(&mut session).await?;
         return Ok(applied);
     }
     let message = "another migration of this schema has held its lock for a minute: try again later";
     Err(StoreError::new(ErrorClass::Unavailable, message).into())
 }
 
-async fn apply(session: &mut MySqlSession) -> Result<Vec<u32>, MigrateError> {
+async fn apply(session: &mut MySqlSession, schema: &Schema) -> Result<Vec<u32>, MigrateError> {
     session
         .run(
             "CREATE TABLE IF NOT EXISTS schema_version (\
@@ -71,10 +78,9 @@ async fn apply(session: &mut MySqlSession) -> Result<Vec<u32>, MigrateError> {
              PRIMARY KEY (version)) ENGINE=InnoDB COMMENT='applied migrations'",
         )
         .await?;
-    let found = int_of(&session.fetch(version::read()).await?)?;
     let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
     let now = int_of(&session.fetch(Statement::new(clock, vec![])).await?)?.unwrap_or(0);
-    let missing = version::missing(found, MIGRATIONS)?;
+    let missing = version::missing(session, schema).await?;
     for (number, sql) in &missing {
         session.run(*sql).await?;
         session.execute(version::applied(*number, now)).await?;

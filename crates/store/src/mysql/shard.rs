@@ -51,10 +51,7 @@ impl MySqlShard {
 
     async fn connect(&self) -> Result<MySqlSession, StoreError> {
         connect(&self.options, Role::Single).await.map_err(|error| match error.class {
-            ErrorClass::Schema => {
-                let message = format!("the schema is missing: run `forebay migrate` ({})", error.message);
-                StoreError::new(ErrorClass::Schema, message)
-            }
+            ErrorClass::Schema => migrate::SHARD.missing(&error),
             _ => error,
         })
     }
@@ -90,7 +87,8 @@ impl Shard for MySqlShard {
     }
 
     async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError> {
-        let applied = migrate::migrate(&self.options, ShardIdentity { shard: self.id, cluster }).await?;
+        let ours = ShardIdentity { shard: self.id, cluster };
+        let applied = migrate::migrate(&self.options, &migrate::SHARD, &ours).await?;
         tracing::info!(
             shard.id = self.id.0,
             ?applied,
@@ -103,7 +101,7 @@ impl Shard for MySqlShard {
 
     async fn check(&self) -> Result<Settings, StoreError> {
         self.with_observer(async |session| {
-            version::check(session, migrate::VERSION).await?;
+            version::check(session, &migrate::SHARD).await?;
             let cluster = identity::check(session, self.id).await?;
             Ok(Settings { cluster, ..settings::read(session).await? })
         })

@@ -1,8 +1,12 @@
 //! Which shard of which cluster a schema is. The first migration writes it, and nothing changes it.
 
+use async_trait::async_trait;
 use forebay_types::{ClusterId, ShardId};
 
-use super::statement::{Session, Statement};
+use super::{
+    statement::{Session, Statement},
+    version::Identity,
+};
 use crate::{
     error::{ErrorClass, StoreError},
     rows::ShardIdentity,
@@ -33,15 +37,17 @@ pub(crate) async fn check(session: &mut dyn Session, shard: ShardId) -> Result<C
     }
 }
 
-/// Writes it, if the schema says nothing yet. Fails if it is another shard.
-pub(crate) async fn write(session: &mut dyn Session, ours: ShardIdentity) -> Result<(), StoreError> {
-    match read(session).await? {
-        Some(found) if found == ours => Ok(()),
-        Some(found) => Err(other(found, ours)),
-        None => {
-            let sql = "INSERT INTO identity (id, shard, cluster) VALUES (1, ?, ?)";
-            let values = vec![ours.shard.0.into(), ours.cluster.0.as_slice().into()];
-            session.execute(Statement::new(sql, values)).await.map(drop)
+#[async_trait]
+impl Identity for ShardIdentity {
+    async fn write(&self, session: &mut dyn Session) -> Result<(), StoreError> {
+        match read(session).await? {
+            Some(found) if found == *self => Ok(()),
+            Some(found) => Err(other(found, *self)),
+            None => {
+                let sql = "INSERT INTO identity (id, shard, cluster) VALUES (1, ?, ?)";
+                let values = vec![self.shard.0.into(), self.cluster.0.as_slice().into()];
+                session.execute(Statement::new(sql, values)).await.map(drop)
+            }
         }
     }
 }

@@ -7,17 +7,23 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use super::{error::classify, open, session::SqliteSession};
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
-    rows::ShardIdentity,
-    sql::{Session as _, Statement, identity, int_of, version},
+    sql::{
+        Session as _, Statement, int_of,
+        version::{self, Identity, Schema},
+    },
 };
 
-const MIGRATIONS: &[(u32, &str)] = &[(1, include_str!("../../../../migrations/sqlite/0001_first.sql"))];
+/// A shard.
+pub(super) const SHARD: Schema =
+    Schema::shard(&[(1, include_str!("../../../../migrations/sqlite/0001_first.sql"))]);
 
-/// The version that this program supports.
-pub(super) const VERSION: u32 = 1;
-
-/// Creates or upgrades the schema. Returns the versions that were applied.
-pub(super) async fn migrate(path: &Path, identity: ShardIdentity) -> Result<Vec<u32>, MigrateError> {
+/// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that
+/// `identity` says.
+pub(super) async fn migrate(
+    path: &Path,
+    schema: &Schema,
+    identity: &dyn Identity,
+) -> Result<Vec<u32>, MigrateError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
             StoreError::new(
@@ -28,26 +34,29 @@ pub(super) async fn migrate(path: &Path, identity: ShardIdentity) -> Result<Vec<
     }
     let options = open::options(path).create_if_missing(true);
     let mut session = SqliteSession(options.connect().await.map_err(classify)?);
-    let applied = apply(&mut session, identity).await;
+    let applied = apply(&mut session, schema, identity).await;
     // Closing rolls back what is not committed.
     session.0.close().await.map_err(classify)?;
     applied
 }
 
-async fn apply(session: &mut SqliteSession, identity: ShardIdentity) -> Result<Vec<u32>, MigrateError> {
+async fn apply(
+    session: &mut SqliteSession,
+    schema: &Schema,
+    identity: &dyn Identity,
+) -> Result<Vec<u32>, MigrateError> {
     session.execute(Statement::new("BEGIN EXCLUSIVE", vec![])).await?;
     let table = "CREATE TABLE IF NOT EXISTS schema_version \
                  (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)";
     session.execute(Statement::new(table, vec![])).await?;
-    let found = int_of(&session.fetch(version::read()).await?)?;
     let clock = "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000";
     let now = int_of(&session.fetch(Statement::new(clock, vec![])).await?)?.unwrap_or(0);
-    let missing = version::missing(found, MIGRATIONS)?;
+    let missing = version::missing(session, schema).await?;
     for (number, sql) in &missing {
         sqlx::raw_sql(*sql).execute(&mut session.0).await.map_err(classify)?;
         session.execute(version::applied(*number, now)).await?;
     }
-    identity::write(session, identity).await?;
+    identity.write(session).await?;
     session.commit().await?;
     Ok(missing.into_iter().map(|(number, _)| number).collect())
 }

@@ -55,8 +55,8 @@ impl Shard for SqliteShard {
     }
 
     async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError> {
-        let identity = ShardIdentity { shard: self.id, cluster };
-        let applied = migrate::migrate(&self.path, identity).await?;
+        let ours = ShardIdentity { shard: self.id, cluster };
+        let applied = migrate::migrate(&self.path, &migrate::SHARD, &ours).await?;
         tracing::info!(
             shard.id = self.id.0,
             ?applied,
@@ -69,7 +69,7 @@ impl Shard for SqliteShard {
 
     async fn check(&self) -> Result<Settings, StoreError> {
         let mut session = SqliteSession(open::open(&self.path).await?);
-        version::check(&mut session, migrate::VERSION).await?;
+        version::check(&mut session, &migrate::SHARD).await?;
         let cluster = identity::check(&mut session, self.id).await?;
         let version = session.fetch(Statement::new("SELECT sqlite_version()", vec![])).await?;
         let server = format!("SQLite {}", scalar(version, "the version")?.text(0)?);
