@@ -18,6 +18,6 @@ pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes};
 pub use key::{Horizon, Key};
 pub use lifecycle::{Ending, State, after_failure, after_rejection, after_release};
 pub use limits::Limits;
-pub use name::{Namespace, Topic, TopicName};
+pub use name::{Namespace, NodeName, NodeNameError, Topic, TopicName};
 pub use receipt::{Receipt, ReceiptError};
 pub use time::{Monotonic, Timestamp};

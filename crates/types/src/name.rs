@@ -1,6 +1,8 @@
-//! Names that users give.
+//! Names that users and operators give.
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Serialize};
 
 /// A tenant's name.
 pub type Namespace = Arc<str>;
@@ -26,5 +28,95 @@ impl TopicName {
 impl fmt::Display for TopicName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, Borrow::<str>::borrow(&self.topic))
+    }
+}
+
+/// A node of a cluster, as its operators name it: 1 to 100 bytes of letters, digits, `.`, `_` and `-`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct NodeName(Arc<str>);
+
+impl NodeName {
+    /// The most bytes of a name.
+    pub const BYTES_MAX: usize = 100;
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The string does not name a node.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NodeNameError {
+    /// It has no bytes, or too many.
+    #[error("a node's name has 1 to {max} bytes, and this one has {0}", max = NodeName::BYTES_MAX)]
+    Length(usize),
+    /// It contains something else than a name may.
+    #[error("a node's name has letters (a to z), digits, '.', '_' and '-' only, and this one has {0:?}")]
+    Character(char),
+}
+
+impl FromStr for NodeName {
+    type Err = NodeNameError;
+
+    fn from_str(text: &str) -> Result<Self, NodeNameError> {
+        if text.is_empty() || text.len() > Self::BYTES_MAX {
+            return Err(NodeNameError::Length(text.len()));
+        }
+        let may = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        match text.chars().find(|c| !may(*c)) {
+            Some(other) => Err(NodeNameError::Character(other)),
+            None => Ok(Self(text.into())),
+        }
+    }
+}
+
+impl TryFrom<String> for NodeName {
+    type Error = NodeNameError;
+
+    fn try_from(text: String) -> Result<Self, NodeNameError> {
+        text.parse()
+    }
+}
+
+impl From<NodeName> for String {
+    fn from(name: NodeName) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_a_plain_name() {
+        let longest = "n".repeat(NodeName::BYTES_MAX);
+        for name in ["a", "node-1", "forebay_2.example.org", "A9", &longest] {
+            assert_eq!(name.parse::<NodeName>().unwrap().to_string(), name);
+        }
+        for (wrong, why) in [
+            ("", "has 0"),
+            (&"n".repeat(NodeName::BYTES_MAX + 1), "has 101"),
+            ("node 1", "' '"),
+            ("n\u{f6}de", "'\u{f6}'"),
+            ("a/b", "'/'"),
+        ] {
+            let error = wrong.parse::<NodeName>().unwrap_err().to_string();
+            assert!(error.contains(why), "{wrong:?}: {error}");
+        }
     }
 }
