@@ -3,8 +3,11 @@
 //! Any process can observe a [`Shard`]. To write to it, a process takes it over and gets a [`Writer`]. Every
 //! batch must pass the fence. The store makes no decisions about items: the engine is the shard's only writer
 //! and decides which rows a batch changes.
+//!
+//! The [`Catalog`] of a cluster is a schema of its own. It makes no decisions either.
 
 mod batch;
+mod catalog;
 mod error;
 mod mysql;
 mod rows;
@@ -13,12 +16,16 @@ mod sql;
 mod sqlite;
 
 pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, Requeue};
+pub use catalog::{
+    Assignment, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState,
+    CatalogView, Home, Joined, NodeReport, Sighting, Versions,
+};
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
-pub use mysql::{MySqlOptions, MySqlShard, Tls};
+pub use mysql::{MySqlCatalog, MySqlOptions, MySqlShard, Tls};
 pub use rows::{
     Checkpoint, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow,
     Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep, TopicCounts,
     TopicRow,
 };
 pub use shard::{Claim, Heartbeat, ItemLocation, Outcome, Reader, Renewal, Shard, ShardConnections, Writer};
-pub use sqlite::SqliteShard;
+pub use sqlite::{SqliteCatalog, SqliteShard};

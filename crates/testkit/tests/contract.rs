@@ -8,13 +8,17 @@ use std::{
     },
 };
 
-use forebay_store::{MySqlOptions, MySqlShard, Shard, SqliteShard};
+use forebay_store::{Catalog, MySqlCatalog, MySqlOptions, MySqlShard, Shard, SqliteCatalog, SqliteShard};
 use forebay_testkit::{
-    contract::Subject,
+    contract::{
+        Subject,
+        catalog::{CatalogSubject, Cut},
+    },
     fake::{Db, Dice, FakeShard, Journal, Process},
     servers,
 };
 use forebay_types::{ShardId, Timestamp};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection};
 
 forebay_testkit::store_contract!(sqlite, fresh_sqlite());
 forebay_testkit::store_contract!(mariadb, fresh_schema(servers::mariadb().await));
@@ -45,6 +49,48 @@ async fn fresh_fake() -> Subject {
         Arc::new(FakeShard::new(db.clone(), process).configured_as(id))
     };
     Subject::new(open, true)
+}
+
+forebay_testkit::catalog_contract!(sqlite_catalog, fresh_sqlite_catalog());
+forebay_testkit::catalog_contract!(mariadb_catalog, fresh_catalog(servers::mariadb().await));
+forebay_testkit::catalog_contract!(mysql_catalog, fresh_catalog(servers::mysql().await));
+
+async fn fresh_sqlite_catalog() -> CatalogSubject {
+    let folder = Folder::new();
+    let path = folder.0.join("catalog.db");
+    let shard = Arc::new(SqliteShard::new(ShardId(1), &path));
+    let open = move || -> Arc<dyn Catalog> { Arc::new(SqliteCatalog::new(&path)) };
+    CatalogSubject { open: Box::new(open), shard, cut: None, guard: Some(Box::new(folder)) }
+}
+
+async fn fresh_catalog(server: &servers::Server) -> CatalogSubject {
+    let url = server.fresh_url().await;
+    let options = MySqlOptions::default();
+    let shard = Arc::new(MySqlShard::new(ShardId(1), &url, &options).expect("a good URL"));
+    let cut: Cut = Box::new({
+        let url = url.clone();
+        move || Box::pin(kill_connections(url.clone()))
+    });
+    let open =
+        move || -> Arc<dyn Catalog> { Arc::new(MySqlCatalog::new(&url, &options).expect("a good URL")) };
+    CatalogSubject { open: Box::new(open), shard, cut: Some(cut), guard: None }
+}
+
+/// Kills every other connection to a database, and waits until it has none.
+async fn kill_connections(url: String) {
+    let mut connection = MySqlConnection::connect(&url).await.expect("connects");
+    let others = "SELECT CAST(id AS UNSIGNED) FROM information_schema.processlist \
+                  WHERE db = DATABASE() AND id <> CONNECTION_ID()";
+    loop {
+        let ids: Vec<u64> = sqlx::query_scalar(others).fetch_all(&mut connection).await.expect("answers");
+        if ids.is_empty() {
+            return;
+        }
+        for id in ids {
+            // One that is gone already can't be killed.
+            let _ = connection.execute(sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}")))).await;
+        }
+    }
 }
 
 /// A folder that is removed after its test.

@@ -25,6 +25,10 @@ const WAIT_SECONDS: i64 = 60;
 /// How often a migration goes on after its connection was lost. Each statement may be repeated.
 const CUTS_MAX: u32 = 3;
 
+/// A catalog.
+pub(super) const CATALOG: Schema =
+    Schema::catalog(&[(1, include_str!("../../../../migrations/catalog/mysql/0001_first.sql"))]);
+
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that
 /// `identity` says.
 pub(super) async fn migrate(

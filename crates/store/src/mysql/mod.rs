@@ -1,5 +1,6 @@
-//! A shard in a schema of MySQL (8.0 or later) or MariaDB (10.6 or later).
+//! A shard or a catalog in a schema of MySQL (8.0 or later) or MariaDB (10.6 or later).
 
+mod catalog;
 mod connect;
 mod error;
 mod generation;
@@ -16,5 +17,7 @@ mod shard;
 mod take_over;
 mod writer;
 
+pub use catalog::MySqlCatalog;
+pub(crate) use options::check_shard_url;
 pub use options::{MySqlOptions, Tls};
 pub use shard::MySqlShard;

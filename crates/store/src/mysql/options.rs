@@ -43,11 +43,20 @@ impl fmt::Debug for MySqlOptions {
     }
 }
 
-/// Parses a shard's URL. It must name a schema.
-pub(super) fn parse(url: &str, options: &MySqlOptions) -> Result<MySqlConnectOptions, StoreError> {
+/// Fails if a URL can't be that of a shard. The error never repeats a password.
+pub(crate) fn check_shard_url(url: &str) -> Result<(), StoreError> {
+    parse(url, "shard", &MySqlOptions::default()).map(drop)
+}
+
+/// Parses the URL of a shard or a catalog, as `role` says. It must name a schema.
+pub(super) fn parse(
+    url: &str,
+    role: &str,
+    options: &MySqlOptions,
+) -> Result<MySqlConnectOptions, StoreError> {
     // The URL may contain a password, so no message repeats it.
     let wrong = |what: &str| {
-        let message = format!("not the URL of a shard (mysql://user@host:3306/schema): {what}");
+        let message = format!("not the URL of a {role} (mysql://user@host:3306/schema): {what}");
         StoreError::new(ErrorClass::Disconnected, message)
     };
     if !url.starts_with("mysql://") && !url.starts_with("mariadb://") {
@@ -87,7 +96,7 @@ mod tests {
     #[test]
     fn the_error_for_a_wrong_url_hides_the_password() {
         for url in ["", "postgres://u:secret@h/s", "mysql://u:secret@h", "mysql://u:secret@h:port/s"] {
-            let error = parse(url, &MySqlOptions::default()).unwrap_err();
+            let error = parse(url, "shard", &MySqlOptions::default()).unwrap_err();
             assert!(error.message.contains("mysql://user@host"), "{error}");
             assert!(!error.message.contains("secret"), "{error}");
         }
@@ -97,14 +106,14 @@ mod tests {
     fn the_password_is_not_shown() {
         let options = MySqlOptions { password: Some("secret".to_owned()), ..MySqlOptions::default() };
         assert!(!format!("{options:?}").contains("secret"));
-        parse("mysql://forebay@db1:3306/forebay_0001", &options).unwrap();
+        parse("mysql://forebay@db1:3306/forebay_0001", "shard", &options).unwrap();
     }
 
     #[test]
     fn connections_are_encrypted_unless_that_is_switched_off() {
         let ca = || Some(PathBuf::from("ca.pem"));
         let mode = |url, tls, tls_ca| {
-            let parsed = parse(url, &MySqlOptions { tls, tls_ca, ..MySqlOptions::default() });
+            let parsed = parse(url, "shard", &MySqlOptions { tls, tls_ca, ..MySqlOptions::default() });
             parsed.map(|parsed| format!("{:?}", parsed.get_ssl_mode()))
         };
         for url in ["mysql://forebay@db1/s", "mysql://forebay:secret@db1/s"] {

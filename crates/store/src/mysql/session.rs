@@ -41,7 +41,7 @@ impl Pipeline {
 }
 
 /// One connection to a schema.
-pub(super) struct MySqlSession {
+pub(crate) struct MySqlSession {
     /// Absent after a failure that left its state in doubt.
     connection: Option<MySqlConnection>,
     /// The schema's address, for messages.
@@ -117,6 +117,28 @@ impl MySqlSession {
         let rows = self.run_pipeline(pipeline.text, &mut matched).await?;
         let rows = rows.iter().map(decode).collect::<Result<_, _>>()?;
         Ok((matched.first().copied().unwrap_or_default(), rows))
+    }
+
+    /// Runs statements in one round trip, up to the first that fails. Returns the rows of each.
+    pub(super) async fn fetch_each(
+        &mut self,
+        statements: impl IntoIterator<Item = Statement>,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let mut pipeline = Pipeline::default();
+        statements.into_iter().for_each(|statement| pipeline.push(&statement));
+        let sql = AssertSqlSafe(pipeline.text);
+        let each = self.with_timeout(async |connection| {
+            let mut results = connection.fetch_many(sqlx::raw_sql(sql));
+            let (mut each, mut rows) = (Vec::new(), Vec::new());
+            while let Some(result) = results.try_next().await? {
+                match result {
+                    Either::Left(_) => each.push(std::mem::take(&mut rows)),
+                    Either::Right(row) => rows.push(row),
+                }
+            }
+            Ok(each)
+        });
+        each.await?.iter().map(|rows| rows.iter().map(decode).collect()).collect()
     }
 
     /// Checks that the server still answers.

@@ -46,7 +46,7 @@ impl MySqlShard {
     /// A shard in the schema that `url` names, as in `mysql://forebay@db1:3306/forebay_0001`. The error
     /// explains what is wrong with the URL and never repeats a password.
     pub fn new(id: ShardId, url: &str, options: &MySqlOptions) -> Result<Self, StoreError> {
-        Ok(Self { id, options: options::parse(url, options)?, observer: Mutex::new(None) })
+        Ok(Self { id, options: options::parse(url, "shard", options)?, observer: Mutex::new(None) })
     }
 
     async fn connect(&self) -> Result<MySqlSession, StoreError> {

@@ -14,5 +14,6 @@ pub(crate) mod version;
 mod write;
 
 pub(crate) use dialect::Dialect;
+pub(crate) use pack::pack;
 pub(crate) use statement::{ReadConnection, Session, Statement, int_of, scalar};
 pub(crate) use value::{Row, Value, corrupt};

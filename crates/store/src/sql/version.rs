@@ -24,6 +24,11 @@ impl Schema {
         Self { what: "shard", command: "forebay migrate", table: "fence", migrations }
     }
 
+    /// A cluster's catalog.
+    pub(crate) const fn catalog(migrations: &'static [(u32, &'static str)]) -> Self {
+        Self { what: "catalog", command: "forebay migrate --catalog", table: "node", migrations }
+    }
+
     /// The version that this program supports.
     fn known(&self) -> u32 {
         self.migrations.iter().map(|(version, _)| *version).max().unwrap_or(0)

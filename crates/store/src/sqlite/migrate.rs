@@ -17,6 +17,10 @@ use crate::{
 pub(super) const SHARD: Schema =
     Schema::shard(&[(1, include_str!("../../../../migrations/sqlite/0001_first.sql"))]);
 
+/// A catalog.
+pub(super) const CATALOG: Schema =
+    Schema::catalog(&[(1, include_str!("../../../../migrations/catalog/sqlite/0001_first.sql"))]);
+
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that
 /// `identity` says.
 pub(super) async fn migrate(

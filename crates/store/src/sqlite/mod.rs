@@ -1,5 +1,6 @@
-//! A shard in a SQLite file. `forebay dev` uses it because it needs no server.
+//! A shard or a catalog in a SQLite file. `forebay dev` uses it because it needs no server.
 
+mod catalog;
 mod error;
 mod heartbeat;
 mod lock;
@@ -10,4 +11,5 @@ mod session;
 mod shard;
 mod writer;
 
+pub use catalog::SqliteCatalog;
 pub use shard::SqliteShard;

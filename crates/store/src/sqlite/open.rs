@@ -30,17 +30,26 @@ pub(super) fn options(path: &Path) -> SqliteConnectOptions {
 
 /// Opens an existing file.
 pub(super) async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {
-    connect(&options(path), path).await
+    connect(&options(path), path, "forebay migrate").await
+}
+
+/// Opens the existing file of a catalog.
+pub(super) async fn open_catalog(path: &Path) -> Result<SqliteConnection, StoreError> {
+    connect(&options(path), path, "forebay migrate --catalog").await
 }
 
 /// Opens an existing file for renewals. A power failure may lose the last of them, which is harmless.
 pub(super) async fn open_for_renewals(path: &Path) -> Result<SqliteConnection, StoreError> {
-    connect(&options(path).synchronous(SqliteSynchronous::Normal), path).await
+    connect(&options(path).synchronous(SqliteSynchronous::Normal), path, "forebay migrate").await
 }
 
-async fn connect(options: &SqliteConnectOptions, path: &Path) -> Result<SqliteConnection, StoreError> {
+async fn connect(
+    options: &SqliteConnectOptions,
+    path: &Path,
+    command: &str,
+) -> Result<SqliteConnection, StoreError> {
     if !path.exists() {
-        let message = format!("the file {} is missing: run `forebay migrate`", path.display());
+        let message = format!("the file {} is missing: run `{command}`", path.display());
         return Err(StoreError::new(ErrorClass::Schema, message));
     }
     options.connect().await.map_err(classify)

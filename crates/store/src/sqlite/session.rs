@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// One connection to the file.
-pub(super) struct SqliteSession(pub(super) SqliteConnection);
+pub(crate) struct SqliteSession(pub(super) SqliteConnection);
 
 #[async_trait]
 impl Session for SqliteSession {

@@ -4,6 +4,7 @@
 //! takes a fresh [`Subject`] and panics if the store breaks the contract.
 
 mod bench;
+pub mod catalog;
 pub mod counts;
 pub mod dedupe;
 pub mod due;

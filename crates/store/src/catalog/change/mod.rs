@@ -1,0 +1,10 @@
+//! The changes of a catalog. Each begins with the cluster's row, which all of them lock: so they come one
+//! after the other, and none waits for another in a circle.
+
+mod assignment;
+mod nodes;
+mod shards;
+
+pub(super) use assignment::Assign;
+pub(super) use nodes::{Join, Leave, SendBeat, SetDraining};
+pub(super) use shards::{AddShard, RemoveShard, SetShardState};

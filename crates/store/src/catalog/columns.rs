@@ -1,0 +1,102 @@
+//! Rows of a catalog as columns, and back.
+
+use forebay_types::{Incarnation, NodeName, ShardId};
+
+use super::rows::{CatalogNode, CatalogShard, CatalogShardState, Home, NodeReport};
+use crate::{
+    error::StoreError,
+    sql::{Row, Value, corrupt, pack},
+};
+
+/// The columns of a node that its process writes when it joins, in the order of [`of_process`].
+pub(super) const OF_PROCESS: [&str; 8] = [
+    "incarnation",
+    "peer_address",
+    "clients_address",
+    "http_address",
+    "program_release",
+    "format",
+    "servers",
+    "unreachable",
+];
+
+/// The values of [`OF_PROCESS`].
+pub(super) fn of_process(node: &CatalogNode) -> Result<Vec<Value>, StoreError> {
+    let [servers, unreachable] = of_report(&node.report)?;
+    Ok(vec![
+        node.incarnation.0.as_slice().into(),
+        node.peer_address.as_str().into(),
+        node.clients_address.as_str().into(),
+        node.http_address.as_str().into(),
+        node.release.as_str().into(),
+        node.format.into(),
+        servers,
+        unreachable,
+    ])
+}
+
+/// The values of the columns `servers` and `unreachable`.
+pub(super) fn of_report(report: &NodeReport) -> Result<[Value; 2], StoreError> {
+    Ok([pack(&report.servers)?, pack(&report.unreachable)?])
+}
+
+/// A node, from `name`, `draining`, `beats` and [`OF_PROCESS`].
+pub(super) fn node(row: &Row) -> Result<CatalogNode, StoreError> {
+    let name = node_name(row, 0)?;
+    Ok(CatalogNode {
+        draining: row.int(1)? != 0,
+        beats: row.u64(2)?,
+        incarnation: Incarnation(row.hash(3)?),
+        peer_address: row.text(4)?,
+        clients_address: row.text(5)?,
+        http_address: row.text(6)?,
+        release: row.text(7)?,
+        format: row.u32(8)?,
+        report: NodeReport {
+            servers: unpack(row, 9, &name, "servers")?,
+            unreachable: unpack(row, 10, &name, "unreachable nodes")?,
+        },
+        name,
+    })
+}
+
+fn unpack<T: serde::de::DeserializeOwned>(
+    row: &Row,
+    column: usize,
+    name: &NodeName,
+    what: &str,
+) -> Result<T, StoreError> {
+    let unpacked = postcard::from_bytes(&row.bytes(column)?);
+    unpacked.map_err(|error| corrupt(format!("the {what} of node {name}: {error}")))
+}
+
+fn node_name(row: &Row, column: usize) -> Result<NodeName, StoreError> {
+    row.text(column)?.parse().map_err(|error| corrupt(format!("{error}")))
+}
+
+/// A shard, from `id`, `url` and `state`.
+pub(super) fn shard(row: &Row) -> Result<CatalogShard, StoreError> {
+    let id = ShardId(row.u32(0)?);
+    let state = match row.int(2)? {
+        0 => CatalogShardState::Active,
+        1 => CatalogShardState::Draining,
+        2 => CatalogShardState::Offline,
+        other => return Err(corrupt(format!("shard {id} has the state {other}"))),
+    };
+    Ok(CatalogShard { id, url: row.text(1)?, state })
+}
+
+/// The column `state`.
+pub(super) fn of_state(state: CatalogShardState) -> Value {
+    Value::Int(match state {
+        CatalogShardState::Active => 0,
+        CatalogShardState::Draining => 1,
+        CatalogShardState::Offline => 2,
+    })
+}
+
+/// A shard's home, from `shard`, `node` and `pinned`.
+pub(super) fn home(row: &Row) -> Result<(ShardId, Home), StoreError> {
+    let home = Home { node: node_name(row, 1)?, pinned: row.int(2)? != 0 };
+    Ok((ShardId(row.u32(0)?), home))
+}

@@ -1,0 +1,75 @@
+//! The interface of every kind of catalog.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+
+use super::{
+    error::CatalogError,
+    rows::{
+        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, Sighting, Versions,
+    },
+};
+use crate::error::{MigrateError, StoreError};
+
+/// The catalog of a cluster, as any of its nodes can reach it. It is cheap to create and connects when first
+/// used.
+///
+/// It decides nothing. It keeps what nodes and operators write, each change in one transaction. If a change
+/// fails with [`Disconnected`](crate::ErrorClass::Disconnected), it may have been made or not: read the
+/// catalog again. A conflict or a lost connection before the end of a transaction is repeated here.
+#[async_trait]
+pub trait Catalog: Send + Sync + 'static {
+    /// The cluster. `None`: there is no schema yet.
+    async fn cluster(&self) -> Result<Option<ClusterId>, StoreError>;
+
+    /// Creates or upgrades the schema under a lock. Returns the versions that were applied. A new catalog
+    /// gets the cluster id `cluster_if_new`; one that exists keeps its own.
+    async fn migrate(&self, cluster_if_new: ClusterId) -> Result<Vec<u32>, MigrateError>;
+
+    /// Fails with [`ErrorClass::Schema`](crate::ErrorClass::Schema) unless the schema has the version that
+    /// this program supports.
+    async fn check(&self) -> Result<(), StoreError>;
+
+    /// Reads the versions and the nodes, and those other rows whose version is not the known one, lower ones
+    /// included. All of it is of one moment.
+    async fn read(&self, known: Versions) -> Result<CatalogChanges, StoreError>;
+
+    /// Adds a node under its name. If another process has the name, it is replaced only if it is as
+    /// `expected`: the caller has seen its counter stand still for long enough to call it dead. A node that
+    /// replaces another keeps the counter and the draining flag of the row. Repeating it is harmless.
+    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<Joined, StoreError>;
+
+    /// Counts a beat of a process and writes its report. After a lost connection it may be counted twice,
+    /// which is harmless.
+    async fn beat(
+        &self,
+        name: &NodeName,
+        incarnation: Incarnation,
+        report: &NodeReport,
+    ) -> Result<Beat, StoreError>;
+
+    /// Removes a node, if the process still has the name. Returns whether it had.
+    async fn leave(&self, name: &NodeName, incarnation: Incarnation) -> Result<bool, StoreError>;
+
+    /// Says whether a node should own shards. Returns `false` if there is no node of that name.
+    async fn set_draining(&self, name: &NodeName, draining: bool) -> Result<bool, StoreError>;
+
+    /// Changes homes of shards; `None` takes a shard's home away. Returns `false`, and changes nothing, if
+    /// the assignment's version is not `from_version`.
+    async fn assign(
+        &self,
+        from_version: u64,
+        changes: &BTreeMap<ShardId, Option<Home>>,
+    ) -> Result<bool, StoreError>;
+
+    /// Adds an active shard. Without a number it gets one that no shard has had.
+    async fn add_shard(&self, url: &str, id: Option<ShardId>) -> Result<ShardId, CatalogError>;
+
+    /// Changes what operators want of a shard.
+    async fn set_shard_state(&self, id: ShardId, state: CatalogShardState) -> Result<(), CatalogError>;
+
+    /// Removes a shard, and its home. Whether it may go is for the caller to know.
+    async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError>;
+}

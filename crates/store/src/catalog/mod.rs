@@ -1,0 +1,27 @@
+//! The catalog of a cluster: its shards, its nodes, and which node should own which shard. It is a schema of
+//! its own, in MySQL, MariaDB or SQLite.
+//!
+//! `interface.rs` has the verbs. `verbs.rs` carries them out over any kind of connection, and `change/` has
+//! those that change something. The connections are in `mysql/catalog.rs` and `sqlite/catalog.rs`.
+
+mod call;
+mod change;
+mod columns;
+mod connection;
+mod error;
+mod identity;
+mod interface;
+mod read;
+mod rows;
+mod session;
+mod shard_url;
+mod verbs;
+
+pub(crate) use connection::{Connections, Connector};
+pub use error::CatalogError;
+pub use interface::Catalog;
+pub use rows::{
+    Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
+    Joined, NodeReport, Sighting, Versions,
+};
+pub(crate) use session::CatalogSession;

@@ -1,0 +1,157 @@
+//! What a catalog's tables contain.
+
+use std::{collections::BTreeMap, fmt};
+
+use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+
+/// A version of each set of rows. A version only grows. Nobody has seen anything yet: all are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Versions {
+    /// Of the shards.
+    pub shards: u64,
+    /// Of the nodes: who joined, left or drains. Beats and reports change without it.
+    pub nodes: u64,
+    /// Of the assignment.
+    pub assignment: u64,
+}
+
+/// What operators want of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CatalogShardState {
+    /// It takes new items.
+    Active,
+    /// It has an owner and takes no new items.
+    Draining,
+    /// It has no owner.
+    Offline,
+}
+
+impl fmt::Display for CatalogShardState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Active => "active",
+            Self::Draining => "draining",
+            Self::Offline => "offline",
+        })
+    }
+}
+
+/// A shard of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogShard {
+    /// Its number, as in the shard's own schema.
+    pub id: ShardId,
+    /// Where it is, without a password.
+    pub url: String,
+    /// What operators want of it.
+    pub state: CatalogShardState,
+}
+
+/// What a node says of itself with every beat.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeReport {
+    /// The database servers that it reaches, as [`Shard::server`](crate::Shard::server) names them.
+    pub servers: Vec<String>,
+    /// The nodes that it does not reach.
+    pub unreachable: Vec<NodeName>,
+}
+
+/// A node that has joined and not left. It may be dead: only a counter that moves shows life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogNode {
+    /// Its name in its configuration.
+    pub name: NodeName,
+    /// The process: random, never used before.
+    pub incarnation: Incarnation,
+    /// `host:port` for other nodes.
+    pub peer_address: String,
+    /// `host:port` for clients.
+    pub clients_address: String,
+    /// `host:port` of health, metrics and status.
+    pub http_address: String,
+    /// The program's version.
+    pub release: String,
+    /// The newest stored format that its program can read.
+    pub format: u32,
+    /// It should own no shard. An operator's wish, which outlasts the process.
+    pub draining: bool,
+    /// A counter that the node increments while it lives.
+    pub beats: u64,
+    /// What it said with its last beat.
+    pub report: NodeReport,
+}
+
+/// The node that should own a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    /// Its name. The node may be gone.
+    pub node: NodeName,
+    /// An operator chose it.
+    pub pinned: bool,
+}
+
+/// Which node should own which shard. The fence of a shard says which one does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Assignment {
+    /// Its version. A change names the one that it was made from.
+    pub version: u64,
+    /// The homes. A shard without a home has none yet, or is offline.
+    pub homes: BTreeMap<ShardId, Home>,
+}
+
+/// What has changed in a catalog, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogChanges {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The versions of that moment.
+    pub versions: Versions,
+    /// All nodes, by name.
+    pub nodes: Vec<CatalogNode>,
+    /// All shards, by number, if their version is another than the reader's.
+    pub shards: Option<Vec<CatalogShard>>,
+    /// The assignment, if its version is another than the reader's.
+    pub assignment: Option<Assignment>,
+}
+
+/// A whole catalog, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogView {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The versions of that moment.
+    pub versions: Versions,
+    /// All nodes, by name.
+    pub nodes: Vec<CatalogNode>,
+    /// All shards, by number.
+    pub shards: Vec<CatalogShard>,
+    /// Which node should own which shard.
+    pub assignment: Assignment,
+}
+
+/// A process as another one saw it: which one, and how far its counter was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sighting {
+    /// The process.
+    pub incarnation: Incarnation,
+    /// Its counter.
+    pub beats: u64,
+}
+
+/// The result of joining.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joined {
+    /// The name is ours.
+    Yes,
+    /// Another process has the name, and it is not the one that was expected, or its counter has moved.
+    NameTaken(Sighting),
+}
+
+/// The result of a beat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beat {
+    /// It was counted.
+    Ok,
+    /// Another process has the name, or nobody has.
+    Replaced,
+}

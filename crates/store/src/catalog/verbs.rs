@@ -1,0 +1,92 @@
+//! The verbs of a catalog over any kind of connection.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+
+use super::{
+    call::{Change, Transaction},
+    change::{AddShard, Assign, Join, Leave, RemoveShard, SendBeat, SetDraining, SetShardState},
+    connection::Connector,
+    error::CatalogError,
+    identity::{CheckVersion, IfNew, ReadCluster},
+    interface::Catalog,
+    read::ReadChanges,
+    rows::{
+        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, Sighting, Versions,
+    },
+    shard_url,
+};
+use crate::error::{ErrorClass, MigrateError, StoreError};
+
+async fn change<C: Change>(connector: &impl Connector, change: C) -> Result<C::Answer, StoreError> {
+    connector.connections().changes.run(connector, &Transaction(change)).await
+}
+
+#[async_trait]
+impl<C: Connector> Catalog for C {
+    async fn cluster(&self) -> Result<Option<ClusterId>, StoreError> {
+        match self.connections().changes.run(self, &ReadCluster).await {
+            // There is no database or no file.
+            Err(error) if error.class == ErrorClass::Schema => Ok(None),
+            cluster => cluster,
+        }
+    }
+
+    async fn migrate(&self, cluster_if_new: ClusterId) -> Result<Vec<u32>, MigrateError> {
+        let applied = Connector::migrate(self, &IfNew(cluster_if_new)).await?;
+        tracing::info!(?applied, "the catalog's schema is up to date");
+        Ok(applied)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.connections().changes.run(self, &CheckVersion(self.schema())).await
+    }
+
+    async fn read(&self, known: Versions) -> Result<CatalogChanges, StoreError> {
+        self.connections().beats.run(self, &ReadChanges(known)).await
+    }
+
+    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<Joined, StoreError> {
+        change(self, Join { node, expected }).await
+    }
+
+    async fn beat(
+        &self,
+        name: &NodeName,
+        incarnation: Incarnation,
+        report: &NodeReport,
+    ) -> Result<Beat, StoreError> {
+        self.connections().beats.run(self, &SendBeat { name, incarnation, report }).await
+    }
+
+    async fn leave(&self, name: &NodeName, incarnation: Incarnation) -> Result<bool, StoreError> {
+        change(self, Leave { name, incarnation }).await
+    }
+
+    async fn set_draining(&self, name: &NodeName, draining: bool) -> Result<bool, StoreError> {
+        change(self, SetDraining { name, draining }).await
+    }
+
+    async fn assign(
+        &self,
+        from_version: u64,
+        changes: &BTreeMap<ShardId, Option<Home>>,
+    ) -> Result<bool, StoreError> {
+        change(self, Assign { from_version, changes }).await
+    }
+
+    async fn add_shard(&self, url: &str, id: Option<ShardId>) -> Result<ShardId, CatalogError> {
+        shard_url::check(url)?;
+        change(self, AddShard { url, id }).await?
+    }
+
+    async fn set_shard_state(&self, id: ShardId, state: CatalogShardState) -> Result<(), CatalogError> {
+        change(self, SetShardState { id, state }).await?
+    }
+
+    async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError> {
+        change(self, RemoveShard(id)).await?
+    }
+}
