@@ -12,6 +12,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("forebay-types", &[]),
     ("forebay-proto", &[]),
     ("forebay-store", &["forebay-types"]),
+    ("forebay-cluster", &["forebay-types", "forebay-store"]),
     ("forebay-engine", &["forebay-types", "forebay-store"]),
     ("forebay-node", &["forebay-types", "forebay-store", "forebay-engine", "forebay-proto"]),
     ("forebay-client", &["forebay-types", "forebay-proto"]),

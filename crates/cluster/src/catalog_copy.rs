@@ -1,0 +1,163 @@
+//! The last good copy of the catalog. It never goes back: a catalog with lower versions was restored from a
+//! backup or is a replica that lags, and following it would undo what others already act on.
+
+use forebay_store::{CatalogChanges, CatalogView, Versions};
+use forebay_types::ClusterId;
+
+/// A node's copy of the catalog.
+#[derive(Debug, Clone, Default)]
+pub struct CatalogCopy {
+    /// The catalog. `None`: it was never read.
+    view: Option<CatalogView>,
+    /// Why the last changes were refused, if they were.
+    refused: Option<Refused>,
+}
+
+/// Why changes were refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// A version is lower than the known one.
+    WentBack {
+        /// What is known.
+        known: Versions,
+        /// What was read.
+        found: Versions,
+    },
+    /// It is the catalog of another cluster.
+    OtherCluster {
+        /// The cluster of the copy.
+        known: ClusterId,
+        /// The cluster that was read.
+        found: ClusterId,
+    },
+    /// It was read with other known versions than those of this copy, and rows are missing.
+    Incomplete,
+}
+
+/// What became of changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// The copy is as the catalog was when it was read.
+    Updated,
+    /// The copy stays as it was, and this reason is new: it should be reported.
+    Refused(Refused),
+    /// The copy stays as it was, for a reason that was reported before.
+    StillRefused,
+}
+
+impl CatalogCopy {
+    /// The catalog as it was last read.
+    pub fn view(&self) -> Option<&CatalogView> {
+        self.view.as_ref()
+    }
+
+    /// The versions to read from.
+    pub fn known(&self) -> Versions {
+        self.view.as_ref().map(|view| view.versions).unwrap_or_default()
+    }
+
+    /// Takes over what was read, unless that would go back.
+    pub fn apply(&mut self, changes: CatalogChanges) -> Applied {
+        let Some(refused) = self.refusal(&changes) else {
+            self.refused = None;
+            self.update(changes);
+            return Applied::Updated;
+        };
+        // A catalog that went back goes on changing from there, and none of that is news.
+        let is_new =
+            self.refused.as_ref().map(std::mem::discriminant) != Some(std::mem::discriminant(&refused));
+        self.refused = Some(refused.clone());
+        if is_new { Applied::Refused(refused) } else { Applied::StillRefused }
+    }
+
+    fn refusal(&self, changes: &CatalogChanges) -> Option<Refused> {
+        let known = self.known();
+        let found = changes.versions;
+        if let Some(view) = &self.view
+            && view.cluster != changes.cluster
+        {
+            return Some(Refused::OtherCluster { known: view.cluster, found: changes.cluster });
+        }
+        if found.shards < known.shards || found.nodes < known.nodes || found.assignment < known.assignment {
+            return Some(Refused::WentBack { known, found });
+        }
+        let lacks_shards = changes.shards.is_none() && found.shards != known.shards;
+        let lacks_homes = changes.assignment.is_none() && found.assignment != known.assignment;
+        (lacks_shards || lacks_homes).then_some(Refused::Incomplete)
+    }
+
+    fn update(&mut self, changes: CatalogChanges) {
+        let CatalogChanges { cluster, versions, nodes, shards, assignment } = changes;
+        let (old_shards, old_assignment) =
+            self.view.take().map(|view| (view.shards, view.assignment)).unwrap_or_default();
+        self.view = Some(CatalogView {
+            cluster,
+            versions,
+            nodes,
+            shards: shards.unwrap_or(old_shards),
+            assignment: assignment.unwrap_or(old_assignment),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_store::{Assignment, CatalogShard, CatalogShardState};
+    use forebay_types::ShardId;
+
+    use super::*;
+
+    fn changes(shards: u64, nodes: u64, assignment: u64) -> CatalogChanges {
+        CatalogChanges {
+            cluster: ClusterId([1; 16]),
+            versions: Versions { shards, nodes, assignment },
+            nodes: vec![],
+            shards: Some(vec![CatalogShard {
+                id: ShardId(shards as u32),
+                url: String::new(),
+                state: CatalogShardState::Active,
+            }]),
+            assignment: Some(Assignment { version: assignment, homes: Default::default() }),
+        }
+    }
+
+    #[test]
+    fn what_did_not_change_is_kept() {
+        let mut copy = CatalogCopy::default();
+        assert_eq!(copy.known(), Versions::default());
+        assert_eq!(copy.apply(changes(2, 2, 2)), Applied::Updated);
+        let next = CatalogChanges { shards: None, ..changes(2, 3, 3) };
+        assert_eq!(copy.apply(next), Applied::Updated);
+        let view = copy.view().unwrap();
+        assert_eq!((view.shards[0].id, view.assignment.version), (ShardId(2), 3));
+        assert_eq!(copy.known(), Versions { shards: 2, nodes: 3, assignment: 3 });
+    }
+
+    #[test]
+    fn it_never_goes_back_and_says_so_once() {
+        for lower in [changes(4, 5, 5), changes(5, 4, 5), changes(5, 5, 4), changes(9, 9, 4)] {
+            let mut copy = CatalogCopy::default();
+            copy.apply(changes(5, 5, 5));
+            let before = copy.view().cloned();
+            let (known, found) = (copy.known(), lower.versions);
+            let refused = Applied::Refused(Refused::WentBack { known, found });
+            assert_eq!(copy.apply(lower.clone()), refused);
+            assert_eq!(copy.apply(lower.clone()), Applied::StillRefused);
+            assert_eq!(copy.view().cloned(), before);
+            // Once it was well in between, the next time is news.
+            assert_eq!(copy.apply(changes(5, 5, 5)), Applied::Updated);
+            assert_eq!(copy.apply(lower), refused);
+        }
+    }
+
+    #[test]
+    fn another_cluster_is_refused() {
+        let mut copy = CatalogCopy::default();
+        copy.apply(changes(1, 1, 1));
+        let other = CatalogChanges { cluster: ClusterId([2; 16]), ..changes(9, 9, 9) };
+        assert!(matches!(copy.apply(other), Applied::Refused(Refused::OtherCluster { .. })));
+        let partial = CatalogChanges { assignment: None, ..changes(2, 2, 2) };
+        assert_eq!(copy.apply(partial), Applied::Refused(Refused::Incomplete));
+        assert_eq!(copy.known().shards, 1);
+    }
+}

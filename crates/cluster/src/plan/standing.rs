@@ -1,0 +1,56 @@
+//! What each node may do with shards.
+
+use std::collections::BTreeMap;
+
+use forebay_types::NodeName;
+
+use super::moves::{JOINER_WAITS, OUTVOTED_AFTER, Reason};
+use crate::view::{ClusterView, NodeView};
+
+/// Of two nodes, neither is voted out.
+const NODES_MIN: usize = 3;
+
+/// What a node may do with shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It may take shards.
+    Eligible,
+    /// It keeps its shards and takes no others: it has just joined, or most others do not reach it.
+    Keeps,
+    /// It should lose its shards, one after the other.
+    Leaves(Reason),
+    /// It is dead. So is every node that is not in the catalog.
+    Gone,
+}
+
+/// The standing of each node of the catalog.
+pub(super) fn standings(view: &ClusterView) -> BTreeMap<&NodeName, Standing> {
+    let outvoted = outvoted(view);
+    let standing = |name: &NodeName, node: &NodeView| match () {
+        () if !node.live => Standing::Gone,
+        () if node.draining => Standing::Leaves(Reason::Draining),
+        () if outvoted == Some(name) => Standing::Leaves(Reason::Outvoted),
+        () if node.grey_since.is_some() => Standing::Keeps,
+        () if view.now.since(node.joined_since) < JOINER_WAITS => Standing::Keeps,
+        () => Standing::Eligible,
+    };
+    view.nodes.iter().map(|(name, node)| (name, standing(name, node))).collect()
+}
+
+/// The node that hands over because most of the others do not reach it: the first by name, so that all
+/// planners pick the same one. Once it has no shard any more, the next one is next.
+fn outvoted(view: &ClusterView) -> Option<&NodeName> {
+    if view.nodes.values().filter(|node| node.live).count() < NODES_MIN {
+        return None;
+    }
+    let is_long_grey =
+        |node: &NodeView| node.grey_since.is_some_and(|since| view.now.since(since) >= OUTVOTED_AFTER);
+    let has_shards = |name: &NodeName| {
+        let mut shards = view.shards.values();
+        shards.any(|it| {
+            it.home.as_ref().is_some_and(|home| home.node == *name) || it.owner.as_ref() == Some(name)
+        })
+    };
+    let mut names = view.nodes.iter().filter(|(_, node)| node.live && !node.draining && is_long_grey(node));
+    names.find(|(name, _)| has_shards(name)).map(|(name, _)| name)
+}
