@@ -78,3 +78,54 @@ impl Observer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use forebay_store::{Assignment, CatalogShardState, Home, NodeReport, Versions};
+    use forebay_types::{ClusterId, Incarnation};
+
+    use super::*;
+
+    #[test]
+    fn a_view_joins_the_catalog_with_what_was_seen_of_it() {
+        let at = |seconds| Monotonic::from_start(Duration::from_secs(seconds));
+        let name = |name: &str| name.parse::<NodeName>().unwrap();
+        let node = |node: &str, beats| CatalogNode {
+            name: name(node),
+            incarnation: Incarnation([1; 16]),
+            peer_address: String::new(),
+            clients_address: String::new(),
+            http_address: String::new(),
+            release: String::new(),
+            format: 1,
+            draining: node == "b",
+            beats,
+            report: NodeReport { servers: vec!["db1".to_owned()], unreachable: vec![] },
+        };
+        let catalog = |beats| CatalogView {
+            cluster: ClusterId::default(),
+            versions: Versions::default(),
+            nodes: vec![node("a", beats), node("b", 1)],
+            shards: vec![CatalogShard {
+                id: ShardId(1),
+                url: "mysql://db1/s".to_owned(),
+                state: CatalogShardState::Active,
+            }],
+            assignment: Assignment {
+                version: 1,
+                homes: [(ShardId(1), Home { node: name("a"), pinned: true })].into(),
+            },
+        };
+        let mut observer = Observer::new(Duration::from_secs(3));
+        (0..6).for_each(|second| observer.observe(&catalog(second), at(second)));
+        let owners = BTreeMap::from([(ShardId(1), name("b"))]);
+        let surroundings = Surroundings { server: &|_| "db1".to_owned(), owners: &owners };
+        let view = observer.view(&catalog(5), &surroundings, at(6));
+        let (a, b) = (&view.nodes[&name("a")], &view.nodes[&name("b")]);
+        assert_eq!((a.live, a.draining, b.live, b.draining), (true, false, false, true));
+        assert!(a.servers.contains("db1") && a.joined_since == at(0) && a.grey_since.is_none());
+        let shard = &view.shards[&ShardId(1)];
+        assert_eq!((shard.server.as_str(), shard.home_since), ("db1", Some(at(0))));
+        assert_eq!((shard.home.as_ref().unwrap().pinned, &shard.owner), (true, &Some(name("b"))));
+    }
+}
