@@ -7,6 +7,7 @@
 mod backend;
 mod check;
 mod cli;
+mod cluster;
 mod drain;
 mod history;
 mod load;

@@ -18,5 +18,8 @@ pub use grey::GreyNodes;
 pub use homes::HomeAges;
 pub use liveness::Liveness;
 pub use observer::{Observer, Surroundings};
-pub use plan::{JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, OUTVOTED_AFTER, Reason, changes, plan};
+pub use plan::{
+    FIRST_JOINERS_WAIT, JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, OUTVOTED_AFTER, Reason, changes, plan,
+    weight,
+};
 pub use view::{ClusterView, NodeView, ShardView};

@@ -31,15 +31,27 @@ pub fn workspace() -> PathBuf {
 
 /// Compiles the protobuf files of the workspace at `root`. Writes nothing there.
 pub fn generate(root: &Path) -> anyhow::Result<Vec<Generated>> {
-    let files = protox::compile(["forebay/v1/queue.proto"], [root.join(SOURCES)])?;
+    let (public, descriptors) = code(root, "forebay/v1/queue.proto", "forebay.v1")?;
+    // What nodes ask each other is not for clients: reflection does not show it.
+    let (peer, _) = code(root, "forebay/peer/v1/peer.proto", "forebay.peer.v1")?;
+    let generated = |name: &str, bytes| Generated { path: root.join(FOLDER).join(name), bytes };
+    Ok(vec![
+        generated("forebay.v1.rs", public),
+        generated("descriptors.bin", descriptors),
+        generated("forebay.peer.v1.rs", peer),
+    ])
+}
+
+/// The code of a package, and the descriptors of its files.
+fn code(root: &Path, file: &str, package: &str) -> anyhow::Result<(Vec<u8>, Vec<u8>)> {
+    let files = protox::compile([file], [root.join(SOURCES)])?;
     let descriptors = files.encode_to_vec();
     let folder = tempfile::tempdir()?;
     tonic_prost_build::configure()
-        .bytes(".forebay.v1")
+        .bytes(format!(".{package}"))
         .extern_path(".google.rpc.Status", "::tonic_types::Status")
         .out_dir(folder.path())
         .compile_fds(files)?;
-    let code = fs::read(folder.path().join("forebay.v1.rs")).context("no code was generated")?;
-    let generated = |name: &str, bytes| Generated { path: root.join(FOLDER).join(name), bytes };
-    Ok(vec![generated("forebay.v1.rs", code), generated("descriptors.bin", descriptors)])
+    let code = fs::read(folder.path().join(format!("{package}.rs"))).context("no code was generated")?;
+    Ok((code, descriptors))
 }

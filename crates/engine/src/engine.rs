@@ -19,8 +19,8 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf,
-        Extended, NackOf, OwnerQuestion, Peers, RETRY_AFTER, Served, Settings, Settled, Setup, Status,
-        Supervised, TaskName, Tasks,
+        Extended, NackOf, OwnerQuestion, Peers, RETRY_AFTER, Served, Settings, Settled, Setup, ShardSight,
+        Status, Supervised, TaskName, Tasks,
     },
     clock::NodeTime,
     core::{
@@ -227,6 +227,13 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         // An engine that has ended owns nothing.
         self.events.send(Event::Owns { question, reply }).is_ok() && answer.await.unwrap_or(false)
+    }
+
+    /// What the node sees of its shards. `None` once the engine has stopped.
+    pub async fn sights(&self) -> Option<Vec<ShardSight>> {
+        let (reply, answer) = oneshot::channel();
+        self.events.send(Event::Sights(reply)).ok()?;
+        answer.await.ok()
     }
 
     /// What operators see. `None` once the engine has stopped.

@@ -26,7 +26,7 @@ mod striped;
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, Duty,
     EnqueueCall, Enqueued, ExtendOf, Extended, MissingHome, NackAction, NackOf, NewItem, OwnerAnswer,
-    OwnerQuestion, Peers, Schedule, Served, Settings, Settled, Setup, ShardState, ShardStatus, Status,
-    SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicPosition, TopicStatus, TurnStatus,
+    OwnerQuestion, Peers, Schedule, Served, Settings, Settled, Setup, ShardSight, ShardState, ShardStatus,
+    Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicPosition, TopicStatus, TurnStatus,
 };
 pub use engine::Engine;

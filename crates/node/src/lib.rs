@@ -1,12 +1,15 @@
 //! gRPC and HTTP in front of the engine, the configuration, and the order of start and stop.
 
+pub mod cluster;
 pub mod config;
 pub mod connections;
 mod descriptors;
 pub mod grpc;
 pub mod http;
+mod listen;
 mod node;
 pub mod peers;
+mod random;
 mod readiness;
 pub mod shard_reports;
 pub mod shards;

@@ -6,6 +6,7 @@ use forebay_engine::Engine;
 use tokio::task::JoinHandle;
 
 use crate::{
+    cluster::Member,
     grpc::Serving,
     http::{HttpServing, NodeInfo},
 };
@@ -22,6 +23,8 @@ pub struct Node {
     pub(crate) info: Arc<NodeInfo>,
     /// Keeps the flag and the health checks true to what is served.
     pub(crate) readiness: JoinHandle<()>,
+    /// The node's part in its cluster. `None`: it has a static list of shards.
+    pub(crate) member: Option<Member>,
     /// How long a stopping node still serves while load balancers notice.
     pub(crate) drain: Duration,
 }

@@ -18,10 +18,20 @@ pub type NumberedShard = (ShardId, Arc<dyn Shard>);
 
 /// The shards of the configuration. Connects to nothing yet.
 pub fn open(config: &Config) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
+    open_these(config, &config.shards)
+}
+
+/// How to connect to MySQL servers.
+pub fn mysql_options(config: &Config) -> MySqlOptions {
     let password = config.mysql_password.as_ref().map(|secret| secret.reveal().to_owned());
-    let options = MySqlOptions { password, tls_ca: config.mysql_tls_ca.clone(), tls: config.mysql_tls };
+    MySqlOptions { password, tls_ca: config.mysql_tls_ca.clone(), tls: config.mysql_tls }
+}
+
+/// These shards. Connects to nothing yet.
+pub fn open_these(config: &Config, listed: &[ShardConfig]) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
+    let options = mysql_options(config);
     let (mut shards, mut unfit) = (Vec::<NumberedShard>::new(), Vec::new());
-    for ShardConfig { id, url } in &config.shards {
+    for ShardConfig { id, url } in listed {
         match url {
             ShardUrl::Sqlite(path) => shards.push((*id, Arc::new(SqliteShard::new(*id, path)))),
             ShardUrl::MySql(url) => match MySqlShard::new(*id, url, &options) {
@@ -54,14 +64,14 @@ pub enum UnfitShard {
     },
     /// It belongs to another queue than the shards before it.
     #[error(
-        "shard {shard} is of cluster {found}, and shard {first} of cluster {expected}: is its URL right?"
+        "shard {shard} is of cluster {found}, and {} of cluster {expected}: is its URL right?", named(*first)
     )]
     OtherCluster {
         /// The shard.
         shard: ShardId,
         /// Its cluster.
         found: ClusterId,
-        /// The first shard that was looked at.
+        /// The first shard that was looked at, or [`CATALOG`].
         first: ShardId,
         /// That one's cluster.
         expected: ClusterId,
@@ -84,12 +94,24 @@ pub enum UnfitShard {
     },
 }
 
+/// Stands for the catalog, where a shard is named. No shard has this number.
+const CATALOG: ShardId = ShardId(0);
+
+fn named(shard: ShardId) -> String {
+    if shard == CATALOG { "the catalog is".to_owned() } else { format!("shard {shard}") }
+}
+
 /// Creates or upgrades the schemas of all shards. The first time, each shard is told its number and the
-/// random id of the cluster. Returns the versions that were applied, or the failure, for each shard.
+/// random id of the cluster: `cluster`, or if that is not known the one that some shard has, or a new one.
+/// Returns the versions that were applied, or the failure, for each shard.
 pub async fn migrate(
     shards: &[NumberedShard],
+    cluster: Option<ClusterId>,
 ) -> Result<Vec<(ShardId, Result<Vec<u32>, MigrateError>)>, Vec<UnfitShard>> {
-    let cluster = cluster_of(shards).await?;
+    let cluster = match cluster {
+        Some(cluster) => cluster,
+        None => cluster_of(shards).await?,
+    };
     let mut migrated = Vec::new();
     for (id, shard) in shards {
         migrated.push((*id, shard.migrate(cluster).await));
@@ -98,7 +120,7 @@ pub async fn migrate(
 }
 
 /// The cluster of these shards. A new one, if all were asked and none has one.
-async fn cluster_of(shards: &[NumberedShard]) -> Result<ClusterId, Vec<UnfitShard>> {
+pub(crate) async fn cluster_of(shards: &[NumberedShard]) -> Result<ClusterId, Vec<UnfitShard>> {
     let (mut known, mut unasked) = (KnownCluster::default(), Vec::new());
     let mut unfit = Vec::new();
     for ((id, _), identity) in
@@ -155,8 +177,15 @@ pub struct CheckedShard {
 
 impl CheckedShard {
     /// Wraps every shard of a list.
-    pub fn wrap_all(shards: Vec<NumberedShard>, allow_not_durable: bool) -> Vec<NumberedShard> {
-        let cluster = Arc::new(Mutex::new(KnownCluster::default()));
+    ///
+    /// `cluster`: the one that they must be of, if that is known.
+    pub fn wrap_all(
+        shards: Vec<NumberedShard>,
+        cluster: Option<ClusterId>,
+        allow_not_durable: bool,
+    ) -> Vec<NumberedShard> {
+        let known = KnownCluster(cluster.map(|cluster| (CATALOG, cluster)));
+        let cluster = Arc::new(Mutex::new(known));
         let wrap = |(id, inner)| -> NumberedShard {
             (id, Arc::new(Self { id, inner, allow_not_durable, cluster: cluster.clone() }))
         };

@@ -8,6 +8,8 @@ use crate::node::Node;
 const ENGINE_STOP_TIMEOUT: Duration = Duration::from_secs(21);
 /// How long responses may still be sent after the engine has stopped.
 const GRPC_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The same for other nodes.
+const PEER_CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 /// The same for pages.
 const HTTP_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -22,10 +24,17 @@ pub async fn stop(node: Node) -> Result<(), String> {
     tracing::info!(drain = ?node.drain, "stopping");
     tokio::time::sleep(node.drain).await;
 
-    // 2. The engine: it refuses new work, answers long polls empty, commits and answers what it accepted, and
-    //    releases the shards.
+    // 2. The cluster: other nodes take the shards over, one by one. Then the engine: it refuses new work,
+    // answers long polls empty, commits and answers what it accepted, and    releases the shards.
     let timeout = ENGINE_STOP_TIMEOUT.saturating_sub(node.drain);
-    if tokio::time::timeout(timeout, node.engine.stop()).await.is_err() {
+    let (cluster, peers) = node.member.map(|member| (member.cluster, member.peers)).unzip();
+    let stopped = async {
+        if let Some(cluster) = cluster {
+            cluster.leave().await;
+        }
+        node.engine.stop().await;
+    };
+    if tokio::time::timeout(timeout, stopped).await.is_err() {
         tracing::error!(
             "shard not released before the drain timeout; the next owner resolves its last batch"
         );
@@ -34,6 +43,9 @@ pub async fn stop(node: Node) -> Result<(), String> {
     let failure = node.engine.failure();
 
     // 3. The ports, once the responses are sent.
+    if let Some(peers) = peers {
+        peers.close(PEER_CLOSE_TIMEOUT).await;
+    }
     node.grpc.close(GRPC_CLOSE_TIMEOUT).await;
     node.http.close(HTTP_CLOSE_TIMEOUT).await;
     if let Some(panic) = failure {

@@ -8,9 +8,20 @@ mod generated {
     include!("generated/forebay.v1.rs");
 }
 
+#[expect(missing_docs, reason = "generated; the comments of the protobuf file are what there is")]
+#[allow(clippy::all, reason = "generated")]
+mod generated_peer {
+    include!("generated/forebay.peer.v1.rs");
+}
+
 /// The package `forebay.v1`.
 pub mod v1 {
     pub use crate::generated::*;
+}
+
+/// The package `forebay.peer.v1`: what nodes ask each other. It is not for clients.
+pub mod peer {
+    pub use crate::generated_peer::*;
 }
 
 /// The compiled protobuf files, imports included, for gRPC reflection.

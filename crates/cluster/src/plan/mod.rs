@@ -18,7 +18,10 @@ mod standing;
 mod tests;
 
 use forebay_store::CatalogShardState;
-pub use moves::{JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, OUTVOTED_AFTER, Reason, changes};
+pub use moves::{
+    FIRST_JOINERS_WAIT, JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, OUTVOTED_AFTER, Reason, changes,
+};
+pub use rendezvous::weight;
 
 use crate::view::ClusterView;
 

@@ -7,6 +7,8 @@ use forebay_types::{NodeName, ShardId};
 
 /// A node takes shards only after it has lived for so long: one that fails as it starts moves none.
 pub const JOINER_WAITS: Duration = Duration::from_secs(5);
+/// The same where no node has lived for that long.
+pub const FIRST_JOINERS_WAIT: Duration = Duration::from_secs(1);
 /// A shard that has moved is not moved again for evenness within this time.
 pub const MOVED_STAYS: Duration = Duration::from_secs(30);
 /// A node takes part in so many moves from a living node at once, in either role.

@@ -7,7 +7,7 @@ use forebay_types::{NodeName, ShardId};
 use siphasher::sip::SipHasher13;
 
 /// How well a node suits a shard.
-pub(super) fn weight(node: &NodeName, shard: ShardId) -> u64 {
+pub fn weight(node: &NodeName, shard: ShardId) -> u64 {
     of(node, &shard.0.to_be_bytes())
 }
 

@@ -1,10 +1,10 @@
 //! What each node may do with shards.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use forebay_types::NodeName;
 
-use super::moves::{JOINER_WAITS, OUTVOTED_AFTER, Reason};
+use super::moves::{FIRST_JOINERS_WAIT, JOINER_WAITS, OUTVOTED_AFTER, Reason};
 use crate::view::{ClusterView, NodeView};
 
 /// Of two nodes, neither is voted out.
@@ -26,12 +26,22 @@ pub(super) enum Standing {
 /// The standing of each node of the catalog.
 pub(super) fn standings(view: &ClusterView) -> BTreeMap<&NodeName, Standing> {
     let outvoted = outvoted(view);
+    let lived = |node: &NodeView| view.now.since(node.joined_since);
+    // Where nobody has lived for long, as when a cluster begins, nobody needs to wait for the others for
+    // long.
+    let has_lived = |span| view.nodes.values().any(|node| node.live && !node.draining && lived(node) >= span);
+    let waits = match () {
+        () if has_lived(JOINER_WAITS) => JOINER_WAITS,
+        // All that have joined by now.
+        () if has_lived(FIRST_JOINERS_WAIT) => Duration::ZERO,
+        () => FIRST_JOINERS_WAIT,
+    };
     let standing = |name: &NodeName, node: &NodeView| match () {
         () if !node.live => Standing::Gone,
         () if node.draining => Standing::Leaves(Reason::Draining),
         () if outvoted == Some(name) => Standing::Leaves(Reason::Outvoted),
         () if node.grey_since.is_some() => Standing::Keeps,
-        () if view.now.since(node.joined_since) < JOINER_WAITS => Standing::Keeps,
+        () if lived(node) < waits => Standing::Keeps,
         () => Standing::Eligible,
     };
     view.nodes.iter().map(|(name, node)| (name, standing(name, node))).collect()

@@ -1,9 +1,13 @@
 //! The rules of nodes and shards, said once more and otherwise.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use forebay_cluster::{
-    ClusterView, JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, NodeView, OUTVOTED_AFTER, Reason, ShardView,
+    ClusterView, FIRST_JOINERS_WAIT, JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, NodeView, OUTVOTED_AFTER,
+    Reason, ShardView,
 };
 use forebay_store::CatalogShardState;
 use forebay_types::NodeName;
@@ -13,10 +17,22 @@ fn may_take(view: &ClusterView, node: &NodeView, shard: &ShardView) -> bool {
 }
 
 fn is_eligible(view: &ClusterView, node: &NodeView) -> bool {
-    node.live
-        && !node.draining
-        && node.grey_since.is_none()
-        && view.now.since(node.joined_since) >= JOINER_WAITS
+    node.live && !node.draining && node.grey_since.is_none() && lived(view, node) >= wait(view)
+}
+
+fn lived(view: &ClusterView, node: &NodeView) -> Duration {
+    view.now.since(node.joined_since)
+}
+
+/// How long a node must have lived: as a cluster begins, nobody waits for long.
+fn wait(view: &ClusterView) -> Duration {
+    let lives =
+        |span| view.nodes.values().any(|node| node.live && !node.draining && lived(view, node) >= span);
+    match () {
+        () if lives(JOINER_WAITS) => JOINER_WAITS,
+        () if lives(FIRST_JOINERS_WAIT) => Duration::ZERO,
+        () => FIRST_JOINERS_WAIT,
+    }
 }
 
 /// Every move keeps the rules.

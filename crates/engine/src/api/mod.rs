@@ -8,6 +8,7 @@ mod peers;
 mod settings;
 mod settle;
 mod setup;
+mod sight;
 mod status;
 mod tasks;
 
@@ -19,6 +20,7 @@ pub use peers::{OwnerAnswer, OwnerQuestion, Peers};
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
 pub use setup::Setup;
+pub use sight::ShardSight;
 pub use status::{
     BreakerPhase, MissingHome, Served, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus,
 };

@@ -74,6 +74,8 @@ pub struct Served {
     pub starting: usize,
     /// Shards that other nodes own.
     pub waiting: usize,
+    /// Shards whose owners, other nodes, have shown no sign of life for a whole shard lease.
+    pub silent: usize,
 }
 
 /// Whether a node owns a shard.

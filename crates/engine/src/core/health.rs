@@ -99,17 +99,20 @@ impl Health {
         self.change_breaker(at, "the shard is lost", |breaker| *breaker = Breaker::new(at));
     }
 
-    /// Another node owns the shard.
-    pub fn waits_for(&mut self, owner: String, at: Monotonic) {
+    /// Another node owns the shard. `wanted`: this one is to own it.
+    pub fn waits_for(&mut self, owner: String, wanted: bool, at: Monotonic) {
         self.answers(at);
-        if !owner.is_empty() && self.waits_for.as_ref() != Some(&owner) {
+        if owner.is_empty() || self.waits_for.as_ref() == Some(&owner) {
+            return;
+        }
+        if wanted {
             let Self { id, server, .. } = &*self;
             tracing::info!(
                 shard.id = id.0,
                 "shard {id} ({server}) is owned by {owner}; waiting until that node releases it or is silent"
             );
-            self.waits_for = Some(owner);
         }
+        self.waits_for = Some(owner);
     }
 
     /// The address of the owner that is waited for.

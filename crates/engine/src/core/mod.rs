@@ -151,7 +151,8 @@ impl Core {
 
     /// Tells those who follow it how many shards are served.
     pub fn report_served(&self) {
-        let mut served = Served::default();
+        let silent = self.slots.iter().filter(|slot| slot.silent && slot.holding.is_none()).count();
+        let mut served = Served { silent, ..Served::default() };
         for slot in self.slots.iter() {
             match slot.state {
                 _ if slot.holding.is_some() => served.owned += 1,

@@ -56,6 +56,11 @@ pub(crate) struct Slot {
     pub tasks: UnboundedSender<ShardOrder>,
     /// What the node is to do with it, as its task sees it.
     pub duty: watch::Sender<Duty>,
+    /// Where its owner answers, `host:port`, if that is another node. Empty: nobody owns it, or that is not
+    /// known.
+    pub owner: String,
+    /// That owner has shown no sign of life for a whole shard lease.
+    pub silent: bool,
     /// The node owns it, and is about to hand it over.
     pub hand_over: Option<HandOver>,
     /// It is in the list of changed shards.
@@ -86,6 +91,8 @@ impl Slot {
             health,
             tasks,
             duty,
+            owner: String::new(),
+            silent: false,
             hand_over: None,
             changed: true,
             unchecked: false,

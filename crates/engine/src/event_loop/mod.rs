@@ -116,6 +116,9 @@ fn handle(core: &mut Core, event: Event) {
         Event::Owns { question, reply } => {
             let _ = reply.send(ownership::owns(core, question));
         }
+        Event::Sights(reply) => {
+            let _ = reply.send(ownership::sights(core));
+        }
         Event::Status(reply) => {
             let _ = reply.send(status::serve(core));
         }

@@ -30,7 +30,7 @@ const NO_ANSWER: &str = "no answer within a second";
 pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: ShardEvent) {
     match event {
         // These begin a term, or end one.
-        ShardEvent::Waits { owner } => ownership::waits(core, index, term, owner),
+        ShardEvent::Waits { owner, silent } => ownership::waits(core, index, term, owner, silent),
         ShardEvent::Unreachable(error) => ownership::unreachable(core, index, term, &error),
         ShardEvent::Observed { topology } => observed(core, index, topology),
         ShardEvent::TakenOver(taken_over) => ownership::taken_over(core, index, term, *taken_over),

@@ -38,6 +38,9 @@
 //! - nothing has moved for the whole lease, and the owner does not answer;
 //! - nothing has moved for 10 s, and all that is known of the owner is that its process lives.
 //!
+//! A node that is not to own the shard looks at it too, and asks its owner in time, so that the question is
+//! answered when the shard is given to it.
+//!
 //! In the last three cases a candidate first commits a row of its own at the shard's server, within half a
 //! second: where a server is slow, so are the owner's renewals, and no other node would do better.
 
@@ -60,7 +63,7 @@ const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
 /// How often a candidate looks at a shard.
 const OBSERVE_EVERY: Duration = Duration::from_millis(100);
 /// How often a node looks at a shard that others are to own.
-const OBSERVE_IDLE_EVERY: Duration = Duration::from_millis(500);
+const OBSERVE_IDLE_EVERY: Duration = Duration::from_millis(250);
 /// So long nobody but the named successor takes a shard that was handed over.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);
 /// A server that takes longer to commit a row is slow.
@@ -91,8 +94,9 @@ struct Candidate {
 enum Attempt {
     /// The shard is ours.
     TakenOver(Box<Claimed>),
-    /// It has a living owner, which answers there, or is not for this node. Empty: that is not known.
-    Waits { owner: String },
+    /// It has an owner, which answers there and may be silent, or is not for this node. Empty: that is not
+    /// known.
+    Waits { owner: String, silent: bool },
 }
 
 /// Takes the shard over as soon as that may be. Tries until it succeeds.
@@ -103,9 +107,9 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
         let wanted = task.duty.borrow_and_update().is_own();
         match attempt(task, &mut candidate).await {
             Ok(Attempt::TakenOver(claimed)) => return *claimed,
-            Ok(Attempt::Waits { owner }) => {
+            Ok(Attempt::Waits { owner, silent }) => {
                 backoff.reset();
-                task.events.send(ShardEvent::Waits { owner });
+                task.events.send(ShardEvent::Waits { owner, silent });
                 let pause = if wanted { OBSERVE_EVERY } else { OBSERVE_IDLE_EVERY };
                 tokio::select! {
                     biased;
@@ -147,24 +151,27 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
         watch => watch.insert(Watch { seen: seen.clone(), since: now, answer: None }),
     };
     let owner = seen.address.clone();
-    if !task.duty.borrow().is_own() {
-        return Ok(Attempt::Waits { owner });
-    }
+    // Whoever may have to take it over soon asks in time.
+    let lapsed = has_lapsed(task, watch, now).await;
     let outage = now.since(watch.since);
+    let silent = !owner.is_empty() && lapsed;
+    if !task.duty.borrow().is_own() {
+        return Ok(Attempt::Waits { owner, silent });
+    }
     // Nobody has owned it since this task did, and its connections of then are gone.
     let outage = match task.served_last {
         // How long acks found nobody is not known here: since the last commit, and that may be long ago.
         Some(epoch) if epoch == seen.epoch => task.shard_lease,
         _ if is_free(task, &seen, outage) => outage,
-        _ if has_lapsed(task, watch, now).await && commits(task, &mut candidate.logged).await => outage,
-        _ => return Ok(Attempt::Waits { owner }),
+        _ if lapsed && commits(task, &mut candidate.logged).await => outage,
+        _ => return Ok(Attempt::Waits { owner, silent }),
     };
     match take_over(task, &seen, outage).await? {
         Some(claimed) => Ok(Attempt::TakenOver(Box::new(claimed))),
         None => {
             candidate.watch = None;
             // Another candidate was faster. The next look shows who it is.
-            Ok(Attempt::Waits { owner: String::new() })
+            Ok(Attempt::Waits { owner: String::new(), silent: false })
         }
     }
 }
@@ -217,6 +224,11 @@ fn is_free(task: &ShardTask, seen: &Observation, unchanged: Duration) -> bool {
     seen.orphaned || seen.address.is_empty() && (for_us || !may_come)
 }
 
+/// How long the owner may be silent. Before the first owner: as long as this node.
+fn lease_of(task: &ShardTask, seen: &Observation) -> Duration {
+    if seen.lease.is_zero() { task.shard_lease } else { seen.lease }
+}
+
 /// Whether the owner has shown no sign of life for long enough, or denies to own the shard.
 async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic) -> bool {
     let Watch { seen, since, answer } = watch;
@@ -224,7 +236,7 @@ async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic) -> bool
         return false;
     }
     let unchanged = now.since(*since);
-    let lease = if seen.lease.is_zero() { task.shard_lease } else { seen.lease };
+    let lease = lease_of(task, seen);
     if unchanged < lease * 2 / 3 {
         return false;
     }

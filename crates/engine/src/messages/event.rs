@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended, NackOf,
-        OwnerQuestion, Settled, Status,
+        OwnerQuestion, Settled, ShardSight, Status,
     },
     index::ShardIndex,
 };
@@ -100,6 +100,8 @@ pub(crate) enum Event {
         /// Receives the answer.
         reply: oneshot::Sender<bool>,
     },
+    /// Tell what the node sees of its shards.
+    Sights(oneshot::Sender<Vec<ShardSight>>),
     /// Tell operators how things are.
     Status(oneshot::Sender<Status>),
     /// Stop in an orderly way.
@@ -127,7 +129,12 @@ impl Event {
             Self::Nack { namespace, nacks, .. } => (namespace, nacks.len()),
             Self::ExtendLease { namespace, extensions, .. } => (namespace, extensions.len()),
             Self::ActiveTopics { call, .. } => (&call.namespace, call.limit),
-            Self::Duties(_) | Self::Owns { .. } | Self::Status(_) | Self::Stop(_) | Self::Shard { .. } => {
+            Self::Duties(_)
+            | Self::Owns { .. }
+            | Self::Sights(_)
+            | Self::Status(_)
+            | Self::Stop(_)
+            | Self::Shard { .. } => {
                 return None;
             }
         })

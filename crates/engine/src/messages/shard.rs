@@ -59,6 +59,8 @@ pub(crate) enum ShardEvent {
     Waits {
         /// Where that one answers, `host:port`. Empty: that is not known.
         owner: String,
+        /// It has shown no sign of life for a whole shard lease.
+        silent: bool,
     },
     /// The shard can't be taken over for now.
     Unreachable(StoreError),

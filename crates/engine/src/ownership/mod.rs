@@ -8,10 +8,13 @@ use forebay_store::{ErrorClass, StoreError};
 use forebay_types::ShardId;
 
 use crate::{
-    api::{Duty, OwnerQuestion, ShardState},
+    api::{Duty, OwnerQuestion, ShardSight, ShardState},
     calls::dedupe,
     commit::answers,
-    core::{Core, slot::Holding},
+    core::{
+        Core,
+        slot::{Holding, Slot},
+    },
     index::ShardIndex,
     io::reads::Reads,
     messages::{
@@ -57,6 +60,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     let slot = &mut core.slots[index];
     slot.term = term;
     slot.state = ShardState::Owned;
+    (slot.owner, slot.silent) = (String::new(), false);
     slot.health.taken_over(at);
     slot.health.set_concerns(concerns);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
@@ -75,6 +79,22 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     }
 }
 
+/// What the node sees of its shards.
+pub(crate) fn sights(core: &Core) -> Vec<ShardSight> {
+    let sight = |slot: &Slot| ShardSight {
+        id: slot.id,
+        server: slot.health.server().to_owned(),
+        wanted: slot.duty.borrow().is_own(),
+        owned: slot.holding.is_some(),
+        owner: slot.owner.clone(),
+        silent: slot.silent,
+        looked_at: slot.state != ShardState::Starting,
+        answers: !matches!(slot.state, ShardState::Starting | ShardState::Unreachable)
+            && slot.health.silent_since().is_none(),
+    };
+    core.slots.iter().map(sight).collect()
+}
+
 /// A set of shards became known that every shard has to record.
 pub(crate) fn record_topology(core: &mut Core) {
     let now = core.time.now();
@@ -87,12 +107,19 @@ pub(crate) fn record_topology(core: &mut Core) {
 }
 
 /// Another node owns the shard.
-pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, owner: String) {
+pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, owner: String, silent: bool) {
     let at = core.time.monotonic();
+    let slot = &mut core.slots[index];
+    slot.owner.clone_from(&owner);
+    let was_silent = std::mem::replace(&mut slot.silent, silent);
     set_state(core, index, term, ShardState::Waiting);
-    let health = &mut core.slots[index].health;
-    health.note("another node owns the shard".to_owned());
-    health.waits_for(owner, at);
+    if silent != was_silent {
+        core.report_served();
+    }
+    let slot = &mut core.slots[index];
+    let wanted = slot.duty.borrow().is_own();
+    slot.health.note("another node owns the shard".to_owned());
+    slot.health.waits_for(owner, wanted, at);
 }
 
 /// A shard's task can't take the shard for now.

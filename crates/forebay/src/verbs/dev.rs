@@ -49,7 +49,7 @@ impl Dev {
         let config = Config::embedded(folder, shards, flags.collect())?;
         log::start(&config)?;
         let shards = shards::open(&config).map_err(Failure::from_all)?;
-        for (id, migrated) in shards::migrate(&shards).await.map_err(Failure::from_all)? {
+        for (id, migrated) in shards::migrate(&shards, None).await.map_err(Failure::from_all)? {
             let failed = |error| Failure::new(format!("shard {id} in {}: {error}", folder.display()));
             migrated.map_err(failed)?;
         }

@@ -3,7 +3,7 @@
 use std::{io::Write as _, path::PathBuf};
 
 use clap::Args;
-use forebay_node::{config::Config, shards};
+use forebay_node::{cluster, config::Config, shards};
 
 use crate::{failure::Failure, log};
 
@@ -11,27 +11,44 @@ use crate::{failure::Failure, log};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay migrate --config forebay.toml")]
+  forebay migrate --config forebay.toml
+  forebay migrate --catalog --config forebay.toml")]
 pub struct Migrate {
     /// The configuration file
     #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]
     config: PathBuf,
+    /// Only the catalog: not the shards
+    #[arg(long)]
+    catalog: bool,
 }
 
 impl Migrate {
-    /// Creates or upgrades the schema of every shard. If one fails, the others are still migrated.
+    /// Creates or upgrades the schemas of the catalog, if there is one, and of every shard. Shards that the
+    /// configuration lists come into the catalog. If one shard fails, the others are still migrated.
     pub async fn run(self) -> Result<(), Failure> {
         let config = Config::load(&self.config, Vec::new())?;
         log::start(&config)?;
+        let mut listed = config.shards.clone();
+        let mut of_catalog = None;
+        if let Some(url) = &config.catalog {
+            let migrated =
+                cluster::migrate(&config, url).await.map_err(|error| Failure::new(error.to_string()))?;
+            writeln!(std::io::stdout().lock(), "catalog: {}", done(&migrated.applied))?;
+            for shard in &migrated.added {
+                writeln!(std::io::stdout().lock(), "shard {}: added to the catalog", shard.id)?;
+            }
+            (listed, of_catalog) = (migrated.shards, Some(migrated.cluster));
+        } else if self.catalog {
+            return Err(Failure::new("no [catalog] is configured".to_owned()));
+        }
+        if self.catalog {
+            return Ok(());
+        }
         let mut failures = Vec::new();
-        let shards = shards::open(&config).map_err(Failure::from_all)?;
-        for (id, migrated) in shards::migrate(&shards).await.map_err(Failure::from_all)? {
+        let shards = shards::open_these(&config, &listed).map_err(Failure::from_all)?;
+        for (id, migrated) in shards::migrate(&shards, of_catalog).await.map_err(Failure::from_all)? {
             let line = match migrated {
-                Ok(applied) if applied.is_empty() => format!("shard {id}: up to date"),
-                Ok(applied) => {
-                    let versions: Vec<_> = applied.iter().map(u32::to_string).collect();
-                    format!("shard {id}: applied {}", versions.join(", "))
-                }
+                Ok(applied) => format!("shard {id}: {}", done(&applied)),
                 Err(error) => {
                     failures.push(format!("shard {id}: {error}"));
                     continue;
@@ -41,4 +58,13 @@ impl Migrate {
         }
         if failures.is_empty() { Ok(()) } else { Err(Failure::from_all(failures)) }
     }
+}
+
+/// What became of a schema.
+fn done(applied: &[u32]) -> String {
+    if applied.is_empty() {
+        return "up to date".to_owned();
+    }
+    let versions: Vec<_> = applied.iter().map(u32::to_string).collect();
+    format!("applied {}", versions.join(", "))
 }

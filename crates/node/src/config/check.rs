@@ -7,15 +7,19 @@ use std::{
 };
 
 use forebay_engine::{Settings, TOPIC_BYTES};
-use forebay_store::{MySqlOptions, MySqlShard, Tls};
+use forebay_store::Tls;
 use forebay_types::{Limits, ShardId};
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::{
     addresses::{address, overlap},
+    cluster::{Cluster, cluster},
+    environment::Secrets,
     file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Node, Shard},
     log_filter::log_filter,
-    values::{Config, LogFormat, Secret, ShardConfig, ShardUrl},
+    secret_file::secret_file,
+    urls::shard_url,
+    values::{Config, LogFormat, ShardConfig},
 };
 use crate::grpc::{LoadLimits, RequestRules};
 
@@ -31,7 +35,7 @@ const NAME_BYTES_MAX: usize = 255;
 const ANSWER_BYTES_MAX: usize = 15 << 20;
 
 /// Checks what was read and returns the configuration. Everything that is wrong is added to `errors`.
-pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> Config {
+pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
     let limits = limits(file.limits, errors);
     let mut load = LoadLimits::default();
     let mut settings = Settings { limits: limits.clone(), ..Settings::default() };
@@ -42,20 +46,29 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
     let namespaces = strict.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());
     namespace_settings(file.namespaces, &mut settings, errors);
 
-    let node = file.node;
+    let mut node = file.node;
     let drain = node.drain_ms.map_or(DRAIN_DEFAULT, Duration::from_millis);
     if drain > DRAIN_MAX {
         errors.push(format!("node.drain_ms must be at most {}", DRAIN_MAX.as_millis()));
     }
     connections(&node, &mut load, errors);
-    let grpc = address("node.grpc", node.grpc, "127.0.0.1:7420", errors);
-    let http = address("node.http", node.http, "127.0.0.1:7421", errors);
+    let grpc = address("node.grpc", node.grpc.take(), "127.0.0.1:7420", errors);
+    let http = address("node.http", node.http.take(), "127.0.0.1:7421", errors);
     if overlap(&grpc, &http) {
         errors.push(format!("node.grpc and node.http are the same port: {grpc} and {http}"));
     }
+    let ports = [("node.grpc", grpc.as_str()), ("node.http", http.as_str())];
+    let Cluster { catalog, name, peer, peer_secret, advertise_clients } =
+        cluster(file.catalog, &mut node, secrets.peer_secret, ports, errors);
+    let shards = shards(file.shards, catalog.is_some(), errors);
     Config {
         grpc,
         http,
+        catalog,
+        name,
+        peer,
+        peer_secret,
+        advertise_clients,
         advertise: node.advertise.map(|text| address("node.advertise", Some(text), "", errors)),
         allow_not_durable: node.allow_not_durable.unwrap_or(false),
         log: log(node.log, errors),
@@ -64,10 +77,12 @@ pub fn check(file: File, password: Option<Secret>, errors: &mut Vec<String>) -> 
         status_age: node.status_age_ms.map_or(STATUS_AGE_DEFAULT, Duration::from_millis),
         grpc_connections: node.grpc_connections,
         http_connections: node.http_connections,
-        mysql_password: password.or_else(|| password_file(node.mysql_password_file?, errors)),
+        mysql_password: secrets
+            .mysql_password
+            .or_else(|| secret_file("node.mysql_password_file", node.mysql_password_file?, errors)),
         mysql_tls: mysql_tls(node.mysql_tls.as_deref(), node.mysql_tls_ca_file.is_some(), errors),
         mysql_tls_ca: node.mysql_tls_ca_file.map(|path| tls_ca_file(path, errors)),
-        shards: shards(file.shards, errors),
+        shards,
         rules: RequestRules { limits, namespaces },
         load,
         settings,
@@ -271,9 +286,9 @@ fn namespace_settings(
     }
 }
 
-fn shards(listed: Vec<Shard>, errors: &mut Vec<String>) -> Vec<ShardConfig> {
-    if listed.is_empty() {
-        errors.push("no [[shard]] is configured; add at least one".to_owned());
+fn shards(listed: Vec<Shard>, has_catalog: bool, errors: &mut Vec<String>) -> Vec<ShardConfig> {
+    if listed.is_empty() && !has_catalog {
+        errors.push("no [[shard]] is configured; add at least one, or a [catalog]".to_owned());
     }
     let (mut ids, mut databases) = (BTreeSet::new(), BTreeSet::new());
     let mut shards = Vec::with_capacity(listed.len());
@@ -304,29 +319,6 @@ fn shards(listed: Vec<Shard>, errors: &mut Vec<String>) -> Vec<ShardConfig> {
     shards
 }
 
-/// Parses a shard's URL. The messages never repeat it, because it may hold a password.
-fn shard_url(id: ShardId, url: &str) -> Result<ShardUrl, String> {
-    if let Some(path) = url.strip_prefix("sqlite://") {
-        return match path {
-            "" => Err("url must name a file, as in sqlite:///var/lib/forebay/0001.db".to_owned()),
-            path => Ok(ShardUrl::Sqlite(path.into())),
-        };
-    }
-    let rest = url.strip_prefix("mysql://").or_else(|| url.strip_prefix("mariadb://"));
-    let Some(rest) = rest else { return Err("url must begin with mysql:// or sqlite://".to_owned()) };
-    match rest.split_once('/') {
-        Some((server, schema)) if !server.is_empty() && !schema.is_empty() => {
-            // The driver has rules of its own.
-            let opened = MySqlShard::new(id, url, &MySqlOptions::default());
-            opened.map_err(|error| format!("url is {}", error.message))?;
-            Ok(ShardUrl::MySql(url.to_owned()))
-        }
-        _ => {
-            Err("url must name a server and a schema, as in mysql://forebay@db1:3306/forebay_0001".to_owned())
-        }
-    }
-}
-
 fn log(given: Option<String>, errors: &mut Vec<String>) -> String {
     let directives = given.unwrap_or_else(|| "info".to_owned());
     if let Err(wrong) = log_filter(&directives) {
@@ -342,16 +334,6 @@ fn log_format(given: Option<&str>, errors: &mut Vec<String>) -> LogFormat {
         Some(_) => {
             errors.push("node.log_format must be text or json".to_owned());
             LogFormat::Text
-        }
-    }
-}
-
-fn password_file(path: String, errors: &mut Vec<String>) -> Option<Secret> {
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
-        Err(error) => {
-            errors.push(format!("node.mysql_password_file: cannot read {path}: {error}"));
-            None
         }
     }
 }

@@ -17,10 +17,14 @@ const COMMAND_LINE: [&str; 3] = ["addr", "namespace", "config"];
 const DEVELOPMENT: [&str; 4] = ["bin", "test_", "e2e_", "sim_"];
 
 /// The keys of `[node]` that variables set.
-const NODE_KEYS: [&str; 18] = [
+const NODE_KEYS: [&str; 22] = [
     "grpc",
     "http",
     "advertise",
+    "advertise_clients",
+    "name",
+    "peer",
+    "peer_secret_file",
     "allow_not_durable",
     "log",
     "log_format",
@@ -43,13 +47,22 @@ pub fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
     Some((name.into_string().ok()?, value.into_string().ok()?))
 }
 
-/// Sets the keys that variables name. Returns the password, which has no key.
+/// Secrets, which have no key.
+#[derive(Default)]
+pub struct Secrets {
+    /// The password of the MySQL accounts.
+    pub mysql_password: Option<Secret>,
+    /// What nodes of the cluster show each other.
+    pub peer_secret: Option<Secret>,
+}
+
+/// Sets the keys that variables name. Returns the secrets.
 pub fn overlay(
     table: &mut Table,
     variables: impl IntoIterator<Item = (String, String)>,
     errors: &mut Vec<String>,
-) -> Option<Secret> {
-    let (mut password, mut log) = (None, None);
+) -> Secrets {
+    let (mut secrets, mut log) = (Secrets::default(), None);
     for (variable, text) in variables {
         if variable == LOG && !text.is_empty() {
             log = Some(Value::String(text));
@@ -57,10 +70,14 @@ pub fn overlay(
         }
         let Some(name) = variable.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else { continue };
         if name == "mysql_password" {
-            password = Some(Secret::new(text));
+            secrets.mysql_password = Some(Secret::new(text));
+        } else if name == "peer_secret" {
+            secrets.peer_secret = Some(Secret::new(text));
         } else if NODE_KEYS.contains(&name.as_str()) {
             set(table, "node", [(name.as_str(), value(&text))], errors);
-        } else if let Some((section @ ("limits" | "engine" | "memory"), key)) = name.split_once('_') {
+        } else if let Some((section @ ("limits" | "engine" | "memory" | "catalog"), key)) =
+            name.split_once('_')
+        {
             set(table, section, [(key, value(&text))], errors);
         } else if !belongs_to_others(&name, &text) {
             errors.push(format!(
@@ -70,7 +87,7 @@ pub fn overlay(
         }
     }
     set(table, "node", log.map(|log| ("log", log)), errors);
-    password
+    secrets
 }
 
 /// Whether a variable is not for a node. Kubernetes describes each service of a namespace in variables, which

@@ -10,6 +10,8 @@ use toml::{Table, Value};
 pub struct File {
     /// `[node]`: the process.
     pub node: Node,
+    /// `[catalog]`: the catalog of a cluster.
+    pub catalog: Catalog,
     /// `[[shard]]`: one entry a shard.
     pub shards: Vec<Shard>,
     /// `[limits]`: what one request may have.
@@ -32,6 +34,14 @@ pub struct Node {
     pub http: Option<String>,
     /// Where other nodes reach this one, `host:port`.
     pub advertise: Option<String>,
+    /// Where clients reach this node, `host:port`.
+    pub advertise_clients: Option<String>,
+    /// The node's name in its cluster.
+    pub name: Option<String>,
+    /// Where to serve other nodes of the cluster, `host:port`.
+    pub peer: Option<String>,
+    /// Holds the secret that the nodes of the cluster share.
+    pub peer_secret_file: Option<String>,
     /// Serve even on a database that may lose answered commits.
     pub allow_not_durable: Option<bool>,
     /// The log filter, as in `info,forebay_engine=debug`.
@@ -62,6 +72,14 @@ pub struct Node {
     pub mysql_tls_ca_file: Option<String>,
     /// Whether connections to MySQL are encrypted: `auto`, `required` or `off`.
     pub mysql_tls: Option<String>,
+}
+
+/// `[catalog]`: the catalog of a cluster.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Catalog {
+    /// The database, as in `mysql://forebay@db1:3306/forebay_catalog`.
+    pub url: Option<String>,
 }
 
 /// `[[shard]]`: one shard.
@@ -194,6 +212,7 @@ pub struct NamespaceKeys {
 pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
     let file = File {
         node: section("node", table.remove("node"), errors),
+        catalog: section("catalog", table.remove("catalog"), errors),
         shards: shards(table.remove("shard"), errors),
         limits: section("limits", table.remove("limits"), errors),
         engine: section("engine", table.remove("engine"), errors),
@@ -203,7 +222,7 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
     for key in table.keys() {
         errors.push(format!(
             "unknown key {key}; the sections are \
-             [node], [[shard]], [limits], [engine], [memory] and [namespace.NAME]"
+             [node], [catalog], [[shard]], [limits], [engine], [memory] and [namespace.NAME]"
         ));
     }
     file

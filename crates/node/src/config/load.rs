@@ -59,10 +59,10 @@ impl Config {
         flags: Flags,
     ) -> Result<Self, ConfigError> {
         let mut errors = Vec::new();
-        let password = environment::overlay(&mut table, variables, &mut errors);
+        let secrets = environment::overlay(&mut table, variables, &mut errors);
         environment::set(&mut table, "node", flags, &mut errors);
         let file = file::read(table, &mut errors);
-        let config = check::check(file, password, &mut errors);
+        let config = check::check(file, secrets, &mut errors);
         if errors.is_empty() { Ok(config) } else { Err(ConfigError(errors)) }
     }
 }

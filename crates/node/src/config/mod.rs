@@ -4,10 +4,13 @@
 
 mod addresses;
 mod check;
+mod cluster;
 mod environment;
 mod file;
 mod load;
 mod log_filter;
+mod secret_file;
+mod urls;
 mod values;
 
 pub use load::Flags;

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use forebay_engine::Settings;
 use forebay_store::Tls;
-use forebay_types::ShardId;
+use forebay_types::{NodeName, ShardId};
 
 use crate::grpc::{LoadLimits, RequestRules};
 
@@ -15,8 +15,19 @@ pub struct Config {
     pub grpc: String,
     /// Where to serve HTTP, `host:port`.
     pub http: String,
-    /// Where other nodes reach this one; `None`: the bound gRPC address.
+    /// Where other nodes reach this one; `None`: the bound address of `peer`, or without a catalog that of
+    /// `grpc`.
     pub advertise: Option<String>,
+    /// The catalog of the cluster. `None`: the shards are those of the configuration.
+    pub catalog: Option<ShardUrl>,
+    /// This node's name in the cluster; `None`: the host's name.
+    pub name: Option<NodeName>,
+    /// Where to serve other nodes of the cluster, `host:port`.
+    pub peer: String,
+    /// What nodes of the cluster show each other.
+    pub peer_secret: Option<Secret>,
+    /// Where clients reach this node; `None`: the bound gRPC address.
+    pub advertise_clients: Option<String>,
     /// Serve even on a database that may lose answered commits.
     pub allow_not_durable: bool,
     /// The log filter, as in `info,forebay_engine=debug`.
@@ -35,7 +46,7 @@ pub struct Config {
     pub grpc_connections: Option<usize>,
     /// The most HTTP connections; `None`: as many as file descriptors allow, up to 256.
     pub http_connections: Option<usize>,
-    /// The shards to serve.
+    /// The shards to serve. With a catalog: those that `forebay migrate` adds to it.
     pub shards: Vec<ShardConfig>,
     /// How old what the pages show may be.
     pub status_age: Duration,

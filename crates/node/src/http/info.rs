@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::{condition::Condition, status_cache::StatusCache};
-use crate::{connections::ConnectionCap, grpc::AdmissionLoad};
+use crate::{cluster::ClusterState, connections::ConnectionCap, grpc::AdmissionLoad};
 
 /// What every request handler reads.
 pub type State = axum::extract::State<Arc<NodeInfo>>;
@@ -36,6 +36,8 @@ pub struct NodeInfo {
     pub clock: Arc<dyn Clock>,
     /// At least one shard is served, and the node is not stopping. `/readyz` answers this.
     pub serving: watch::Sender<bool>,
+    /// What is known of the cluster. `None`: the node has a static list of shards.
+    pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
     /// Renders the metrics.
     pub recorder: PrometheusHandle,
 }
@@ -65,6 +67,8 @@ pub struct NodeStatus {
     pub request_bytes: usize,
     /// Shards and topics; `None` once the engine has stopped.
     pub engine: Option<Arc<Status>>,
+    /// The cluster, as this node sees it. `None`: it has a static list of shards.
+    pub cluster: Option<Arc<ClusterState>>,
 }
 
 impl NodeInfo {
@@ -84,6 +88,7 @@ impl NodeInfo {
             calls: self.load.calls.in_use(),
             request_bytes: self.load.request_bytes.in_use(),
             engine,
+            cluster: self.cluster.as_ref().map(|cluster| cluster.borrow().clone()),
         }
     }
 }

@@ -238,6 +238,7 @@ mod tests {
             calls: 3,
             request_bytes: 0,
             engine: engine.map(Arc::new),
+            cluster: None,
         }
     }
 

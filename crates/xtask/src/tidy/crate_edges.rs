@@ -14,7 +14,10 @@ const ROWS: &[(&str, &[&str])] = &[
     ("forebay-store", &["forebay-types"]),
     ("forebay-cluster", &["forebay-types", "forebay-store"]),
     ("forebay-engine", &["forebay-types", "forebay-store"]),
-    ("forebay-node", &["forebay-types", "forebay-store", "forebay-engine", "forebay-proto"]),
+    (
+        "forebay-node",
+        &["forebay-types", "forebay-store", "forebay-cluster", "forebay-engine", "forebay-proto"],
+    ),
     ("forebay-client", &["forebay-types", "forebay-proto"]),
     ("forebay", &["forebay-types", "forebay-node", "forebay-client"]),
     // Not in the binary.

@@ -1,4 +1,5 @@
-//! Checks whether other nodes are alive, by a gRPC health check.
+//! Checks whether other nodes are alive, by a gRPC health check. That is all that nodes with a static list of
+//! shards know of each other.
 
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Reaches other nodes over gRPC.
-pub struct GrpcPeers {
+pub struct HealthPeers {
     /// This node's own address. A shard that names it was owned by an earlier process, which is dead because
     /// this one has its port.
     own: String,
 }
 
-impl GrpcPeers {
+impl HealthPeers {
     /// For a node that others reach at `own`.
     pub fn new(own: impl Into<String>) -> Self {
         Self { own: own.into() }
@@ -25,7 +26,7 @@ impl GrpcPeers {
 }
 
 #[async_trait]
-impl Peers for GrpcPeers {
+impl Peers for HealthPeers {
     async fn ask(&self, address: &str, _question: OwnerQuestion) -> OwnerAnswer {
         if address == self.own || address.is_empty() {
             return OwnerAnswer::Silent;

@@ -1,0 +1,25 @@
+//! What a node sees of a shard that others may own.
+
+use forebay_types::ShardId;
+
+/// What a node sees of a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardSight {
+    /// Its number.
+    pub id: ShardId,
+    /// Where the store keeps it, as the store names it.
+    pub server: String,
+    /// This node is to own it.
+    pub wanted: bool,
+    /// This node owns it.
+    pub owned: bool,
+    /// Where the owner answers other nodes, `host:port`, if it is another node. Empty: nobody owns it, or
+    /// that is not known.
+    pub owner: String,
+    /// The owner has shown no sign of life for a whole shard lease.
+    pub silent: bool,
+    /// The shard has been looked at, or tried to.
+    pub looked_at: bool,
+    /// Its server answered when the shard was last looked at.
+    pub answers: bool,
+}

@@ -1,0 +1,79 @@
+//! What a node of a cluster knows before it starts: the catalog as it is now.
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_cluster::CatalogCopy;
+use forebay_store::{Catalog, CatalogShard, ErrorClass, MySqlOptions, StoreError};
+use forebay_types::ClusterId;
+
+use super::membership::open_catalog;
+use crate::config::{ShardConfig, ShardUrl};
+
+/// The pause before the catalog is asked again.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// Why a node can't take part in its cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// The catalog's schema is missing or of another version, or its URL is malformed.
+    #[error("the catalog: {0}")]
+    Catalog(StoreError),
+    /// It has no shards.
+    #[error("the catalog has no shards: list them as [[shard]] and run `forebay migrate`")]
+    NoShards,
+}
+
+/// The catalog as it is now.
+pub(crate) struct Begun {
+    /// The catalog.
+    pub catalog: Arc<dyn Catalog>,
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The copy that the node begins with.
+    pub copy: CatalogCopy,
+    /// The shards.
+    pub shards: Vec<ShardConfig>,
+}
+
+/// Reads the catalog. Waits until it answers.
+pub(crate) async fn begin(url: &ShardUrl, options: &MySqlOptions) -> Result<Begun, BeginError> {
+    let catalog = open_catalog(url, options).map_err(BeginError::Catalog)?;
+    let mut copy = CatalogCopy::default();
+    let mut logged = false;
+    loop {
+        let read = async {
+            catalog.check().await?;
+            catalog.read(copy.known()).await
+        };
+        match read.await {
+            Ok(changes) => {
+                copy.apply(changes);
+                break;
+            }
+            Err(error) if error.class == ErrorClass::Schema => return Err(BeginError::Catalog(error)),
+            Err(error) => {
+                if !std::mem::replace(&mut logged, true) {
+                    tracing::warn!(%error, "the catalog does not answer: {error}; waiting for it");
+                }
+                tokio::time::sleep(RETRY_EVERY).await;
+            }
+        }
+    }
+    let view = copy.view();
+    let cluster = view.map(|view| view.cluster).unwrap_or_default();
+    let listed = view.map(|view| view.shards.as_slice()).unwrap_or_default();
+    let shards: Vec<ShardConfig> = listed.iter().map(shard_config).collect();
+    if shards.is_empty() {
+        return Err(BeginError::NoShards);
+    }
+    Ok(Begun { catalog, cluster, copy, shards })
+}
+
+/// A shard of the catalog, which has checked its URL.
+pub(crate) fn shard_config(shard: &CatalogShard) -> ShardConfig {
+    let url = match shard.url.strip_prefix("sqlite://") {
+        Some(path) => ShardUrl::Sqlite(path.into()),
+        None => ShardUrl::MySql(shard.url.clone()),
+    };
+    ShardConfig { id: shard.id, url }
+}

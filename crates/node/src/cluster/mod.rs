@@ -1,0 +1,25 @@
+//! A node's part in a cluster with a catalog: it joins, says that it lives, and learns which shards it is to
+//! own.
+//!
+//! Nothing here must be right for data to be safe: the fence of a shard says who owns it. What is decided
+//! here is who *should* own a shard, and how soon.
+
+mod assign;
+mod begin;
+mod duties;
+mod join;
+mod joining;
+mod membership;
+mod migrate;
+mod publish;
+mod reach;
+mod shared;
+mod unowned;
+
+pub use begin::BeginError;
+pub(crate) use begin::begin;
+pub use join::JoinError;
+pub use joining::JoiningError;
+pub(crate) use joining::{Joining, Member};
+pub use migrate::{CatalogMigrateError, CatalogMigrated, migrate};
+pub use shared::{ClusterState, NodeState, ShardHome};

@@ -1,0 +1,13 @@
+//! Random numbers of the operating system.
+
+use rand::{TryRng as _, rngs::SysRng};
+
+/// The system has no random numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read random numbers from the system: {0}")]
+pub struct NoRandomNumbers(String);
+
+/// A random number.
+pub fn random() -> Result<u64, NoRandomNumbers> {
+    SysRng.try_next_u64().map_err(|error| NoRandomNumbers(error.to_string()))
+}

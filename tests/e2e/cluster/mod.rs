@@ -1,0 +1,5 @@
+//! Several nodes with a catalog: each owns some of the shards, and others take them over.
+
+mod faults;
+mod nodes;
+mod restarts;

@@ -1,0 +1,112 @@
+//! A catalog, shards and nodes, on a database server.
+
+use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf, time::Duration};
+
+use forebay_testkit::servers::{self, Kind, free_port};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::node::Node;
+
+/// All shards must have owners within this time, on a machine that does much else.
+const OWNED_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A catalog, its shards, and the ports of its nodes.
+pub struct Nodes {
+    /// Holds configurations and logs.
+    folder: TempDir,
+    /// Of each node: gRPC, HTTP, and the port for other nodes. They survive restarts.
+    ports: Vec<[u16; 3]>,
+    /// How many shards there are.
+    shards: usize,
+}
+
+impl Nodes {
+    /// An empty cluster of so many nodes and shards, on a server that many tests share.
+    pub async fn new(kind: Kind, nodes: usize, shards: usize) -> Self {
+        let server = servers::shared(kind).await;
+        let catalog = server.fresh_url().await;
+        let mut urls = Vec::new();
+        for _ in 0..shards {
+            urls.push(server.fresh_url().await);
+        }
+        let folder = tempfile::Builder::new().prefix("forebay-e2e-").tempdir().unwrap();
+        let port = || free_port().unwrap();
+        let ports = (0..nodes).map(|_| [port(), port(), port()]).collect();
+        let cluster = Self { folder, ports, shards };
+        (0..nodes).for_each(|node| cluster.write_config(node, &catalog, &urls));
+        Node::run(&["migrate".into(), "--config".into(), cluster.config(0)]).await;
+        cluster
+    }
+
+    fn write_config(&self, node: usize, catalog: &str, urls: &[String]) {
+        let [grpc, http, peer] = self.ports[node];
+        let secret = self.folder.path().join("secret");
+        fs::write(&secret, "the secret of the tests\n".replace(' ', "-")).unwrap();
+        let mut text = format!(
+            "[node]\nname = \"node{node}\"\ngrpc = \"127.0.0.1:{grpc}\"\nhttp = \"127.0.0.1:{http}\"\n\
+             peer = \"127.0.0.1:{peer}\"\npeer_secret_file = \"{}\"\ndrain_ms = 0\n\
+             [catalog]\nurl = \"{catalog}\"\n",
+            secret.display()
+        );
+        for (id, url) in (1..).zip(urls) {
+            write!(text, "\n[[shard]]\nid = {id}\nurl = \"{url}\"\n").unwrap();
+        }
+        fs::write(self.config(node), text).unwrap();
+    }
+
+    fn config(&self, node: usize) -> String {
+        self.folder.path().join(format!("node{node}.toml")).display().to_string()
+    }
+
+    /// Where node number `node` logs.
+    pub fn log(&self, node: usize) -> PathBuf {
+        self.folder.path().join(format!("node{node}.log"))
+    }
+
+    /// Starts node number `node`. It may get no shard for a while.
+    pub async fn start(&self, node: usize) -> Node {
+        let arguments = ["serve".into(), "--config".into(), self.config(node)];
+        let [grpc, http, _] = self.ports[node];
+        let addresses = [grpc, http].map(|port| format!("127.0.0.1:{port}"));
+        Node::start_standby(&arguments, &self.log(node), addresses).await
+    }
+
+    /// Starts all of them, and waits until every shard has an owner.
+    pub async fn start_all(&self) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for node in 0..self.ports.len() {
+            nodes.push(self.start(node).await);
+        }
+        self.all_owned(&nodes.iter().collect::<Vec<_>>()).await;
+        nodes
+    }
+
+    /// Waits until these nodes own all shards. Returns how long that took.
+    pub async fn all_owned(&self, nodes: &[&Node]) -> Duration {
+        let begun = Instant::now();
+        loop {
+            let mut owned = BTreeSet::new();
+            for node in nodes {
+                owned.extend(owned_by(node).await);
+            }
+            if owned.len() == self.shards {
+                return begun.elapsed();
+            }
+            assert!(begun.elapsed() < OWNED_TIMEOUT, "only {owned:?} of {} shards are owned", self.shards);
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// The shards that a node owns.
+pub async fn owned_by(node: &Node) -> BTreeSet<u64> {
+    let (_, body) = node.fetch("/status.json").await;
+    let status: Value = serde_json::from_str(&body).unwrap();
+    let shards = status["engine"]["shards"].as_array().cloned().unwrap_or_default();
+    let owned = shards.iter().filter(|shard| shard["state"] == "owned");
+    owned.filter_map(|shard| shard["id"].as_u64()).collect()
+}
