@@ -10,8 +10,12 @@ use std::{
 use anyhow::Context as _;
 use prost::Message as _;
 
-/// The protobuf files, from the workspace's folder.
+/// The folder of the protobuf files, from the workspace's folder.
 const SOURCES: &str = "proto";
+/// The files of the interface for clients and operators, from that folder.
+const PUBLIC: &[&str] = &["forebay/v1/admin.proto", "forebay/v1/queue.proto"];
+/// What nodes ask each other. It is not for clients, so reflection does not show it.
+const PEER: &[&str] = &["forebay/peer/v1/peer.proto"];
 /// Where the generated files are, from the workspace's folder.
 const FOLDER: &str = "crates/proto/src/generated";
 
@@ -31,9 +35,8 @@ pub fn workspace() -> PathBuf {
 
 /// Compiles the protobuf files of the workspace at `root`. Writes nothing there.
 pub fn generate(root: &Path) -> anyhow::Result<Vec<Generated>> {
-    let (public, descriptors) = code(root, "forebay/v1/queue.proto", "forebay.v1")?;
-    // What nodes ask each other is not for clients: reflection does not show it.
-    let (peer, _) = code(root, "forebay/peer/v1/peer.proto", "forebay.peer.v1")?;
+    let (public, descriptors) = code(root, PUBLIC, "forebay.v1")?;
+    let (peer, _) = code(root, PEER, "forebay.peer.v1")?;
     let generated = |name: &str, bytes| Generated { path: root.join(FOLDER).join(name), bytes };
     Ok(vec![
         generated("forebay.v1.rs", public),
@@ -43,8 +46,8 @@ pub fn generate(root: &Path) -> anyhow::Result<Vec<Generated>> {
 }
 
 /// The code of a package, and the descriptors of its files.
-fn code(root: &Path, file: &str, package: &str) -> anyhow::Result<(Vec<u8>, Vec<u8>)> {
-    let files = protox::compile([file], [root.join(SOURCES)])?;
+fn code(root: &Path, files: &[&str], package: &str) -> anyhow::Result<(Vec<u8>, Vec<u8>)> {
+    let files = protox::compile(files, [root.join(SOURCES)])?;
     let descriptors = files.encode_to_vec();
     let folder = tempfile::tempdir()?;
     tonic_prost_build::configure()

@@ -39,14 +39,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_descriptors_name_the_service_and_its_imports() {
+    fn the_descriptors_name_the_services_and_their_imports() {
         let set = prost_types::FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
         let names: Vec<_> = set.file.iter().map(|file| file.name()).collect();
         assert!(names.contains(&"forebay/v1/queue.proto"), "{names:?}");
+        assert!(names.contains(&"forebay/v1/admin.proto"), "{names:?}");
         assert!(names.contains(&"google/rpc/status.proto"), "{names:?}");
         let queue = set.file.iter().find(|file| file.name() == "forebay/v1/queue.proto").unwrap();
         let service = queue.service.first().unwrap();
         assert_eq!(format!("{}.{}", queue.package(), service.name()), SERVICE);
         assert_eq!(service.method.len(), 6);
+        let admin = set.file.iter().find(|file| file.name() == "forebay/v1/admin.proto").unwrap();
+        assert_eq!(admin.service.first().unwrap().name(), "AdminService");
+    }
+
+    #[test]
+    fn only_reads_of_the_administration_have_no_side_effects() {
+        use prost_types::method_options::IdempotencyLevel::NoSideEffects;
+        let set = prost_types::FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
+        let admin = set.file.iter().find(|file| file.name() == "forebay/v1/admin.proto").unwrap();
+        for method in &admin.service[0].method {
+            let level = method.options.clone().unwrap_or_default().idempotency_level();
+            let reads = method.name().starts_with("List");
+            assert_eq!(level == NoSideEffects, reads, "{}", method.name());
+            // The style of buf: one request and one response message for each call.
+            let own = |kind| format!(".forebay.v1.{}{kind}", method.name());
+            assert_eq!((method.input_type(), method.output_type()), (&*own("Request"), &*own("Response")));
+        }
     }
 }
