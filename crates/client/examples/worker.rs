@@ -1,4 +1,4 @@
-//! A producer and a consumer on one topic:
+//! A producer and a consumer on one topic, with the addresses of one or more nodes:
 //! `cargo run --release -p forebay-client --example worker -- http://127.0.0.1:7420`
 
 use std::time::Duration;
@@ -13,8 +13,9 @@ const ITEMS: usize = 10_000;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let addr = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:7420".to_owned());
-    let client = Client::connect(ClientConfig::new(addr))?;
+    let mut addrs = std::env::args().skip(1);
+    let first = addrs.next().unwrap_or_else(|| "http://127.0.0.1:7420".to_owned());
+    let client = Client::connect(ClientConfig::new(first).endpoints(addrs))?;
 
     let (done, mut left) = tokio::sync::mpsc::unbounded_channel();
     let config = ConsumerConfig::new([TOPIC]).concurrency(256);

@@ -1,10 +1,11 @@
-//! Whether a gRPC server is at an address: asked once, without retries.
+//! Whether gRPC servers are at the addresses: asked once, without retries.
 
 use std::{io, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    task::JoinSet,
     time::{Instant, timeout, timeout_at},
 };
 
@@ -20,21 +21,48 @@ const SETTINGS: u8 = 4;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Client {
-    /// Connects once, and fails if nobody listens at the address, or something other than gRPC. That is for
-    /// programs that are not to wait for a server: a call is retried until its timeout.
+    /// Connects once to each server, and fails if none of them is there: nobody listens, or something other
+    /// than gRPC. That is for programs that are not to wait for a server: a call is retried until its
+    /// timeout. Calls go first to servers that are there. A channel of the caller's own is not checked.
     pub async fn check_server(&self) -> Result<(), Error> {
-        let address = Address::parse(&self.config.addr)?;
-        let deadline = Instant::now() + self.config.connect_timeout;
-        match first_answer(&address, HTTP2, deadline).await? {
-            Answer::Http1 => return Err(not_grpc(&address, "HTTP/1")),
-            Answer::Unknown => return Err(not_grpc(&address, "something else")),
-            Answer::Http2 | Answer::Nothing => return Ok(()),
-            Answer::Closed => {}
+        let began = Instant::now();
+        let mut checks = JoinSet::new();
+        for (place, endpoint) in self.endpoints.all_given().iter().cloned().enumerate() {
+            // Only a channel of the caller's own has no address.
+            let Some(address) = endpoint.checked_address() else { return Ok(()) };
+            let deadline = began + self.config.connect_timeout;
+            checks.spawn(async move { (place, endpoint, check(&address, deadline).await) });
         }
-        match first_answer(&address, HTTP1, deadline).await? {
-            Answer::Http1 => Err(not_grpc(&address, "HTTP/1")),
-            _ => Err(Error::unreachable(address.host_port(), "the connection was closed at once")),
+        let mut failed = Vec::new();
+        while let Some(Ok((place, endpoint, result))) = checks.join_next().await {
+            match result {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    endpoint.failed(began, &self.rng);
+                    failed.push((place, error));
+                }
+            }
         }
+        failed.sort_by_key(|(place, _)| *place);
+        // One that is there but is no server of ours is the better news.
+        let worst = failed.iter().find(|(_, error)| !error.is_disconnected()).or(failed.first());
+        match worst {
+            Some((_, error)) => Err(error.clone().with_others(failed.iter().map(|(_, error)| error))),
+            None => Ok(()),
+        }
+    }
+}
+
+async fn check(address: &Address, deadline: Instant) -> Result<(), Error> {
+    match first_answer(address, HTTP2, deadline).await? {
+        Answer::Http1 => return Err(not_grpc(address, "HTTP/1")),
+        Answer::Unknown => return Err(not_grpc(address, "something else")),
+        Answer::Http2 | Answer::Nothing => return Ok(()),
+        Answer::Closed => {}
+    }
+    match first_answer(address, HTTP1, deadline).await? {
+        Answer::Http1 => Err(not_grpc(address, "HTTP/1")),
+        _ => Err(Error::unreachable(address.host_port(), "the connection was closed at once")),
     }
 }
 
@@ -123,5 +151,29 @@ mod tests {
         let error = timeout(Duration::from_secs(1), client.check_server()).await.unwrap().unwrap_err();
         assert_eq!(error.message(), format!("cannot reach 127.0.0.1:{port}: nobody listens there"));
         assert!(error.is_transient() && !error.maybe_done());
+    }
+
+    #[tokio::test]
+    async fn one_server_of_several_is_enough_and_none_is_one_error() {
+        let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let nobody = [port(), port()].map(|port| format!("127.0.0.1:{port}"));
+        let config = ClientConfig::new(&nobody[0]).endpoint(&nobody[1]);
+        let error = Client::connect(config.clone()).unwrap().check_server().await.unwrap_err();
+        let text = format!(
+            "cannot reach {}: nobody listens there; cannot reach {}: nobody listens there",
+            nobody[0], nobody[1]
+        );
+        assert!(error.message() == text && error.is_disconnected(), "{error}");
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let config = config.endpoint(listener.local_addr().unwrap().to_string());
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"\0\0\x06\x04\0\0\0\0\0").await.unwrap();
+            stream
+        };
+        let client = Client::connect(config).unwrap();
+        let (checked, _stream) = tokio::join!(client.check_server(), serve);
+        checked.unwrap();
     }
 }

@@ -1,62 +1,90 @@
-//! The connection, and one attempt of a call.
+//! The connections, and one attempt of a call.
 
 use std::{sync::Arc, time::Duration};
 
 use forebay_proto::v1::queue_service_client::QueueServiceClient;
 use tokio::time::Instant;
-use tonic::{
-    Code, Request, Response, Status,
-    transport::{Channel, Endpoint},
-};
+use tonic::{Code, Request, Response, Status, transport::Channel};
 
 use crate::{
     address::Address,
     config::ClientConfig,
+    endpoints::{Dialer, Endpoints, Learner, Route},
     error::Error,
-    retry::{Attempts, SharedRng},
+    retry::{Attempts, Target},
+    rng::SharedRng,
 };
 
 /// The generated client.
 pub(crate) type Grpc = QueueServiceClient<Channel>;
 
-/// The largest response that is accepted: 15 MiB of items and their encoding.
-const RESPONSE_BYTES_MAX: usize = 24 << 20;
-
-/// A client of one server and one namespace. Cheap to clone. The clones share one connection, which is
-/// opened by the first call and reopened after it broke.
+/// A client of one cluster and one namespace. Cheap to clone. The clones share one connection to each server,
+/// which is opened by the first call there and reopened after it broke.
+///
+/// Calls go to all servers in turn. A call that one cannot serve goes to another. See
+/// [the crate's documentation](crate#several-nodes).
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The generated client; a clone of it makes one call.
-    pub(crate) grpc: Grpc,
-    /// Where, for whom and how patiently to call.
+    /// The servers.
+    pub(crate) endpoints: Arc<Endpoints>,
+    /// Learns more servers; `None`: there are only those that were given.
+    pub(crate) learner: Option<Arc<Learner>>,
+    /// For whom and how patiently to call.
     pub(crate) config: Arc<ClientConfig>,
     /// The source of retry pauses and request ids.
     pub(crate) rng: Arc<SharedRng>,
+    /// Where enqueues and dequeues go.
+    route: Route,
+    /// Where topics are listed: a page token is of use to the server that gave it.
+    pub(crate) listing: Route,
 }
 
 impl Client {
-    /// Prepares a connection. Must be called inside a Tokio runtime. Fails only if the address is not valid:
-    /// the first call connects.
+    /// Prepares connections. Must be called inside a Tokio runtime. Fails only if there is no address, or one
+    /// is not valid: the first call connects.
     pub fn connect(config: ClientConfig) -> Result<Self, Error> {
-        let invalid = |error: tonic::transport::Error| {
-            Error::local(Code::InvalidArgument, format!("{:?} is not a valid address: {error}", config.addr))
-        };
-        let endpoint = Endpoint::from_shared(Address::parse(&config.addr)?.uri())
-            .map_err(invalid)?
-            .user_agent(concat!("forebay-client/", env!("CARGO_PKG_VERSION")))
-            .map_err(invalid)?
-            .connect_timeout(config.connect_timeout)
-            .http2_keep_alive_interval(config.keepalive)
-            .keep_alive_timeout(config.keepalive_timeout)
-            .keep_alive_while_idle(true)
-            .tcp_nodelay(true);
-        Ok(Self::over(endpoint.connect_lazy(), config))
+        let dialer = Dialer::tcp(&config);
+        Self::dialled(dialer, config)
     }
 
-    /// A client on an existing channel.
-    pub(crate) fn over(channel: Channel, config: ClientConfig) -> Self {
-        let grpc = QueueServiceClient::new(channel).max_decoding_message_size(RESPONSE_BYTES_MAX);
-        Self { grpc, rng: Arc::new(SharedRng::new(config.seed)), config: Arc::new(config) }
+    /// A client on a channel of the caller's own, for load balancing, TLS or another transport. All calls go
+    /// there, and no nodes are learnt. The configuration's first endpoint only names the server in messages,
+    /// and its connection settings have no effect.
+    pub fn over_channel(channel: Channel, config: ClientConfig) -> Self {
+        let name = config.endpoints.first().map_or("the server", String::as_str).to_owned();
+        let rng = Arc::new(SharedRng::new(config.seed));
+        let endpoints = Arc::new(Endpoints::given([(name, String::new(), channel)], &rng));
+        Self::of(endpoints, None, config, rng)
+    }
+
+    /// A client whose connections are made by `dialer`.
+    pub(crate) fn dialled(dialer: Dialer, config: ClientConfig) -> Result<Self, Error> {
+        let mut given: Vec<(String, String, Channel)> = Vec::new();
+        for addr in &config.endpoints {
+            let address = Address::parse(addr)?;
+            if !given.iter().any(|(_, host_port, _)| host_port == address.host_port()) {
+                given.push((addr.clone(), address.host_port().to_owned(), dialer.dial(&address)?));
+            }
+        }
+        if given.is_empty() {
+            return Err(Error::local(Code::InvalidArgument, "no address of a server is given"));
+        }
+        let rng = Arc::new(SharedRng::new(config.seed));
+        let endpoints = Arc::new(Endpoints::given(given, &rng));
+        let learner = config
+            .learn_nodes
+            .then(|| Learner::new(endpoints.clone(), dialer, rng.clone(), config.connect_timeout));
+        Ok(Self::of(endpoints, learner, config, rng))
+    }
+
+    fn of(
+        endpoints: Arc<Endpoints>,
+        learner: Option<Arc<Learner>>,
+        config: ClientConfig,
+        rng: Arc<SharedRng>,
+    ) -> Self {
+        let (route, listing) = (Route::InTurn, Route::sticky());
+        Self { endpoints, learner, config: Arc::new(config), rng, route, listing }
     }
 
     /// The namespace that calls are made for.
@@ -64,33 +92,74 @@ impl Client {
         &self.config.namespace
     }
 
+    /// The addresses of the servers that calls go to at present, given or learnt.
+    pub fn servers(&self) -> Vec<String> {
+        self.endpoints.in_use().iter().map(|endpoint| endpoint.address().to_owned()).collect()
+    }
+
+    /// A client whose enqueues and dequeues stay with one server while it works, so that items come out in
+    /// the order of the enqueues. Its clones stay there too. A [`Producer`](crate::Producer) does this by
+    /// itself.
+    pub fn in_order(&self) -> Self {
+        Self { route: Route::sticky(), ..self.clone() }
+    }
+
+    /// The same with no more time for an attempt than this.
+    pub(crate) fn with_attempt_timeout(&self, timeout: Duration) -> Self {
+        let attempt_timeout = self.config.attempt_timeout.min(timeout);
+        let config = Arc::new(ClientConfig { attempt_timeout, ..(*self.config).clone() });
+        Self { config, ..self.clone() }
+    }
+
     /// The attempts of a call whose long poll takes up to `wait`.
     pub(crate) fn attempts(&self, wait: Duration) -> Attempts {
-        Attempts::new(self.config.retry, Instant::now() + self.config.call_timeout + wait)
+        self.attempts_by(self.route.clone(), wait)
+    }
+
+    /// The same by another route.
+    pub(crate) fn attempts_by(&self, route: Route, wait: Duration) -> Attempts {
+        let until = Instant::now() + self.config.call_timeout + wait;
+        Attempts::new(self.config.retry, until, self.endpoints.clone(), route, self.rng.clone())
     }
 
     /// One attempt, with a deadline that is sent to the server.
     pub(crate) async fn attempt<Q, A, F>(
         &self,
+        target: &Target,
         wait: Duration,
-        until: Instant,
         message: Q,
         call: impl FnOnce(Grpc, Request<Q>) -> F,
     ) -> Result<A, Error>
     where
         F: Future<Output = Result<Response<A>, Status>>,
     {
-        let timeout =
-            (self.config.attempt_timeout + wait).min(until.saturating_duration_since(Instant::now()));
+        let (endpoint, began) = (&target.endpoint, Instant::now());
+        let full = self.config.attempt_timeout + wait;
+        let timeout = full.min(target.until.saturating_duration_since(began));
         let mut request = Request::new(message);
         request.set_timeout(timeout);
         // The server answers by the deadline; the answer needs a moment to arrive.
         let receive_timeout = timeout + Duration::from_millis(250);
-        match tokio::time::timeout(receive_timeout, call(self.grpc.clone(), request)).await {
+        let answer = match tokio::time::timeout(receive_timeout, call(endpoint.queue(), request)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(Error::of_call(&status).at(&self.config.addr)),
-            Err(_) => Err(Error::timed_out(receive_timeout)),
+            Ok(Err(status)) => Err(Error::of_call(&status).at(endpoint.address())),
+            Err(_) => Err(Error::timed_out(endpoint.address(), receive_timeout)),
+        };
+        match &answer {
+            Ok(_) => {
+                endpoint.works(began);
+                self.learner.iter().for_each(Learner::on_success);
+            }
+            // What had less time than usual says nothing about the server.
+            Err(error) if error.code() == Code::DeadlineExceeded && timeout < full => {}
+            Err(error) if error.is_servers_fault() => {
+                endpoint.failed(began, &self.rng);
+                self.learner.iter().for_each(|learner| learner.on_failure());
+            }
+            Err(error) if error.reason().is_some() => endpoint.works(began),
+            Err(_) => {}
         }
+        answer
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-/// The server, the namespace, and the timeouts of a client.
+/// The servers, the namespace, and the timeouts of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// The server, as `host:port` or `http://host:port`. There is no TLS yet: `https://` is refused.
-    pub addr: String,
+    /// The servers, at least one, each as `host:port` or `http://host:port`. There is no TLS yet: `https://`
+    /// is refused.
+    pub endpoints: Vec<String>,
+    /// Whether the cluster's other nodes are learnt from the servers and called too. Only those are used that
+    /// can be reached at the address that they give. Until all can, the given servers stay in use.
+    pub learn_nodes: bool,
     /// The namespace of all calls.
     pub namespace: String,
     /// How long connecting may take.
@@ -26,10 +30,12 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// For a server at `addr`, with the namespace `default`, 10 s an attempt and 30 s a call.
+    /// For a server at `addr`, with the namespace `default`, 10 s an attempt and 30 s a call. Several servers
+    /// let the first call succeed while one is down: see [`ClientConfig::endpoint`].
     pub fn new(addr: impl Into<String>) -> Self {
         Self {
-            addr: addr.into(),
+            endpoints: vec![addr.into()],
+            learn_nodes: true,
             namespace: "default".to_owned(),
             connect_timeout: Duration::from_secs(5),
             attempt_timeout: Duration::from_secs(10),
@@ -39,6 +45,22 @@ impl ClientConfig {
             retry: RetryPolicy::default(),
             seed: None,
         }
+    }
+
+    /// The same with one more server.
+    pub fn endpoint(self, addr: impl Into<String>) -> Self {
+        self.endpoints([addr])
+    }
+
+    /// The same with more servers.
+    pub fn endpoints<T: Into<String>>(mut self, addrs: impl IntoIterator<Item = T>) -> Self {
+        self.endpoints.extend(addrs.into_iter().map(Into::into));
+        self
+    }
+
+    /// The same, learning the cluster's nodes or not.
+    pub fn learn_nodes(self, learn_nodes: bool) -> Self {
+        Self { learn_nodes, ..self }
     }
 
     /// The same for another namespace.

@@ -109,9 +109,36 @@ impl Error {
         error
     }
 
+    /// Whether another server may do at once what this one did not: this one is out of reach, stops, is
+    /// silent, does not own the shard, or does not reach it.
+    pub(crate) fn another_may_serve(&self) -> bool {
+        match (self.0.code, self.0.reason) {
+            (Code::Unavailable, Some(Reason::NodeDraining | Reason::NotOwner | Reason::ShardUnavailable)) => {
+                true
+            }
+            // Not Forebay's, since it names no reason and no delay.
+            (Code::Unavailable, None) => self.0.retry_after.is_none(),
+            (Code::DeadlineExceeded, _) => true,
+            _ => self.0.disconnected && self.0.transient,
+        }
+    }
+
+    /// The same, but for a server that works and merely cannot serve that shard.
+    pub(crate) fn is_servers_fault(&self) -> bool {
+        let of_shard = matches!(self.0.reason, Some(Reason::NotOwner | Reason::ShardUnavailable));
+        self.another_may_serve() && !of_shard
+    }
+
+    /// The same with the messages of all of these, which are about different servers.
+    pub(crate) fn with_others<'a>(mut self, errors: impl Iterator<Item = &'a Self>) -> Self {
+        self.0.message = errors.map(Self::message).collect::<Vec<_>>().join("; ");
+        self
+    }
+
     /// An attempt without an answer in time.
-    pub(crate) fn timed_out(after: Duration) -> Self {
-        let mut error = Self::local(Code::DeadlineExceeded, format!("no answer within {after:?}"));
+    pub(crate) fn timed_out(addr: &str, after: Duration) -> Self {
+        let message = format!("no answer from {addr} within {after:?}");
+        let mut error = Self::local(Code::DeadlineExceeded, message);
         error.0.maybe_done = true;
         error.0.transient = true;
         error

@@ -1,13 +1,15 @@
 //! The Rust client of Forebay.
 //!
-//! [`Client`] makes the six calls, one answer per member. [`Producer`] sends items in batches. [`Consumer`]
-//! runs a handler on the items of its topics and extends their leases while it runs.
+//! [`Client`] makes the six calls, one answer per member, to one node or several. [`Producer`] sends items in
+//! batches. [`Consumer`] runs a handler on the items of its topics and extends their leases while it runs.
 //!
 //! ```no_run
 //! use forebay_client::{Client, ClientConfig, Consumer, ConsumerConfig, Delivery, NewItem, Outcome};
 //!
 //! # async fn example() -> Result<(), forebay_client::Error> {
-//! let client = Client::connect(ClientConfig::new("http://127.0.0.1:7420"))?;
+//! // One node of a cluster is enough: the client learns the others. A second one helps if that one is down.
+//! let config = ClientConfig::new("node1:7420").endpoint("node2:7420");
+//! let client = Client::connect(config)?;
 //!
 //! let results = client.enqueue(vec![NewItem::new("mail", "hello").priority(5)]).await?;
 //! println!("stored as {}", results[0].as_ref().map_err(Clone::clone)?.item_id);
@@ -27,7 +29,8 @@
 //!
 //! A call with a transient error (`UNAVAILABLE`, `RESOURCE_EXHAUSTED` with a `RetryInfo`, a timeout, a broken
 //! connection) is retried until [`ClientConfig::call_timeout`]. The pauses are random and grow
-//! ([`RetryPolicy`]). They are never shorter than the server's retry delay.
+//! ([`RetryPolicy`]). They are never shorter than the server's retry delay. There is no pause before a node
+//! that was not asked yet, if the one before cannot be reached, is silent, stops, or cannot serve the shard.
 //!
 //! * An enqueue has a random `request_id`, so that a retry stores nothing twice. An item's `dedupe_key` does
 //!   the same. Items with a `shard` and no key have neither: their enqueue is retried only if it certainly
@@ -35,6 +38,20 @@
 //! * An ack is retried. After an attempt of unknown outcome, `LEASE_LOST` with an item that is gone counts as
 //!   acked.
 //! * A dequeue is retried. Items of a lost answer are delivered again when their leases end.
+//!
+//! # Several nodes
+//!
+//! * **Which nodes.** [`ClientConfig`] names one or more. While calls are made or a consumer runs, the client
+//!   asks one of them every 10 s which others there are. It calls those that it reaches at the address that
+//!   they give. Nodes that drain or are gone leave. If some node cannot be reached, the given addresses stay
+//!   in use: they may be those of a proxy.
+//! * **Calls** go to all nodes in turn. A node that failed is avoided for a while, 5 s at most.
+//! * **Order.** Items that were enqueued at one node come out in the order of the calls. So a [`Producer`]
+//!   stays with one node while it works, as does a client from [`Client::in_order`].
+//! * **Deliveries** are settled at the node that handed them out, or elsewhere if it is gone.
+//! * **A [`Consumer`]** asks every node, since each hands out the items of its own shards, and shares its
+//!   free handlers out among them. [`Client::dequeue`] asks one node.
+//! * For load balancing, TLS or a transport of your own: [`Client::over_channel`].
 
 mod address;
 mod calls;
@@ -43,10 +60,12 @@ mod client;
 mod config;
 mod consumer;
 mod durations;
+mod endpoints;
 mod error;
 mod item;
 mod producer;
 mod retry;
+mod rng;
 #[cfg(test)]
 mod testing;
 

@@ -1,37 +1,16 @@
-//! Whether and when a failed call is retried.
+//! Whether, when and where a failed call is retried.
 
-use std::{sync::Mutex, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::time::Instant;
+use tonic::Code;
 
-use crate::{config::RetryPolicy, error::Error};
-
-/// The random numbers of retry pauses and request ids, shared by a client's clones.
-#[derive(Debug)]
-pub(crate) struct SharedRng(Mutex<StdRng>);
-
-impl SharedRng {
-    /// Seeded, or from the system's random numbers.
-    pub(crate) fn new(seed: Option<u64>) -> Self {
-        Self(Mutex::new(seed.map_or_else(rand::make_rng, StdRng::seed_from_u64)))
-    }
-
-    /// A random id of 32 hexadecimal digits.
-    pub(crate) fn request_id(&self) -> String {
-        let (high, low) = self.with(|rng| (rng.next_u64(), rng.next_u64()));
-        format!("{high:016x}{low:016x}")
-    }
-
-    fn up_to(&self, max: Duration) -> Duration {
-        max.mul_f64(self.with(|rng| rng.random::<f64>()))
-    }
-
-    fn with<T>(&self, f: impl FnOnce(&mut StdRng) -> T) -> T {
-        // A panic while the lock is held leaves a valid generator.
-        f(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
-    }
-}
+use crate::{
+    config::RetryPolicy,
+    endpoints::{Endpoint, Endpoints, Route},
+    error::Error,
+    rng::SharedRng,
+};
 
 /// The attempts of one call.
 #[derive(Debug)]
@@ -40,28 +19,79 @@ pub(crate) struct Attempts {
     policy: RetryPolicy,
     /// When the call must be over.
     until: Instant,
-    /// Attempts so far; pauses grow with it.
+    /// Attempts so far.
     made: u32,
+    /// Pauses so far; they grow.
+    pauses: u32,
+    /// Where attempts may go.
+    endpoints: Arc<Endpoints>,
+    /// Where they would rather go.
+    route: Route,
+    /// The endpoints of this round.
+    tried: Vec<u32>,
+    /// The endpoint of the last attempt.
+    last: Option<Arc<Endpoint>>,
+    /// The next attempt goes where the last one went.
+    stay: bool,
+    /// What was said of each endpoint that could not be reached.
+    unreachable: Vec<(u32, Error)>,
+    /// Makes pauses random.
+    rng: Arc<SharedRng>,
+}
+
+/// Where and until when one attempt is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    /// Where.
+    pub(crate) endpoint: Arc<Endpoint>,
+    /// When the call must be over.
+    pub(crate) until: Instant,
 }
 
 impl Attempts {
     /// For a call that must be over at `until`.
-    pub(crate) fn new(policy: RetryPolicy, until: Instant) -> Self {
-        Self { policy, until, made: 0 }
+    pub(crate) fn new(
+        policy: RetryPolicy,
+        until: Instant,
+        endpoints: Arc<Endpoints>,
+        route: Route,
+        rng: Arc<SharedRng>,
+    ) -> Self {
+        let (tried, unreachable) = (Vec::new(), Vec::new());
+        let (made, pauses, last, stay) = (0, 0, None, false);
+        Self { policy, until, made, pauses, endpoints, route, tried, last, stay, unreachable, rng }
     }
 
-    /// When the call gives up.
-    pub(crate) fn until(&self) -> Instant {
-        self.until
+    /// Where the next attempt goes.
+    pub(crate) fn target(&mut self) -> Result<Target, Error> {
+        let stay = self.last.as_ref().filter(|_| self.stay).map(|endpoint| endpoint.id());
+        if stay.is_some() {
+            self.tried.retain(|id| Some(*id) != stay);
+        }
+        let endpoint = self.endpoints.choose(&self.route, stay, &mut self.tried);
+        // Clients are only made with an endpoint.
+        let none = || Error::local(Code::Internal, "there is no endpoint");
+        let endpoint = endpoint.ok_or_else(none)?;
+        self.last = Some(endpoint.clone());
+        Ok(Target { endpoint, until: self.until })
     }
 
-    /// Waits until the next attempt. `false`: there is none, and the error is final.
-    pub(crate) async fn wait_for_retry(&mut self, after: &Error, rng: &SharedRng) -> bool {
+    /// Waits until the next attempt, after one in which these errors prevented the answer of the call or of
+    /// members. `false`: there is none, and the errors are final.
+    pub(crate) async fn wait_for_retry(&mut self, after: &[&Error]) -> bool {
         self.made += 1;
-        if !after.is_transient() || self.made >= self.policy.attempts {
+        after.iter().for_each(|error| self.remember(error));
+        if !after.iter().all(|error| error.is_transient()) || self.made >= self.policy.attempts {
             return false;
         }
-        let pause = self.pause(after.retry_after(), rng);
+        // A server that has no room for now works: to leave it would break the order of what is sent there.
+        self.stay = after.iter().any(|error| error.code() == Code::ResourceExhausted);
+        if after.iter().all(|error| error.another_may_serve()) && self.can_move_on() {
+            return Instant::now() < self.until;
+        }
+        self.pauses += 1;
+        let retry_after = after.iter().filter_map(|error| error.retry_after()).max();
+        let pause = pause(self.policy, self.pauses, retry_after, &self.rng);
         if Instant::now() + pause >= self.until {
             return false;
         }
@@ -69,11 +99,41 @@ impl Attempts {
         true
     }
 
-    fn pause(&self, retry_after: Option<Duration>, rng: &SharedRng) -> Duration {
-        let factor = 1u32.checked_shl(self.made - 1).unwrap_or(u32::MAX);
-        let bound = self.policy.initial.saturating_mul(factor).min(self.policy.max);
-        rng.up_to(bound).saturating_add(retry_after.unwrap_or_default())
+    /// Whether there is an endpoint that works and was not asked in this round.
+    pub(crate) fn can_move_on(&self) -> bool {
+        self.endpoints.has_fresh(&self.tried)
     }
+
+    /// The call's error, after its last attempt failed as a whole. If several servers could not be reached,
+    /// it names them all.
+    pub(crate) fn final_error(&self, last: Error) -> Error {
+        match self.unreachable.len() {
+            2.. if last.is_disconnected() => {
+                last.with_others(self.unreachable.iter().map(|(_, error)| error))
+            }
+            _ => last,
+        }
+    }
+
+    fn remember(&mut self, error: &Error) {
+        let Some(id) = self.last.as_ref().map(|endpoint| endpoint.id()) else { return };
+        self.unreachable.retain(|(other, _)| *other != id);
+        if error.is_disconnected() {
+            self.unreachable.push((id, error.clone()));
+        }
+    }
+}
+
+/// The n-th pause of a call, or of something else that is repeated.
+pub(crate) fn pause(
+    policy: RetryPolicy,
+    nth: u32,
+    retry_after: Option<Duration>,
+    rng: &SharedRng,
+) -> Duration {
+    let factor = 1u32.checked_shl(nth.saturating_sub(1)).unwrap_or(u32::MAX);
+    let bound = policy.initial.saturating_mul(factor).min(policy.max);
+    rng.up_to(bound).saturating_add(retry_after.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -85,20 +145,12 @@ mod tests {
         let rng = SharedRng::new(Some(1));
         let policy = RetryPolicy::default();
         let mut longest = Duration::ZERO;
-        for made in 1..40 {
-            let attempts = Attempts { policy, until: Instant::now(), made };
-            let pause = attempts.pause(None, &rng);
-            assert!(pause <= policy.max.min(policy.initial * 2u32.saturating_pow(made - 1)));
-            longest = longest.max(pause);
-            assert!(attempts.pause(Some(Duration::from_secs(7)), &rng) >= Duration::from_secs(7));
+        for nth in 1..40 {
+            let random = pause(policy, nth, None, &rng);
+            assert!(random <= policy.max.min(policy.initial * 2u32.saturating_pow(nth - 1)));
+            longest = longest.max(random);
+            assert!(pause(policy, nth, Some(Duration::from_secs(7)), &rng) >= Duration::from_secs(7));
         }
         assert!(longest > policy.max / 2, "{longest:?}");
-    }
-
-    #[test]
-    fn request_ids_differ() {
-        let rng = SharedRng::new(None);
-        assert_ne!(rng.request_id(), rng.request_id());
-        assert_eq!(SharedRng::new(Some(3)).request_id(), SharedRng::new(Some(3)).request_id());
     }
 }

@@ -3,33 +3,65 @@
 use std::time::Duration;
 
 use forebay_proto::v1;
-use forebay_types::Fate;
+use forebay_types::{Fate, Reason};
 
-use super::member_results::{Member, retry_members};
+use super::{
+    by_origin::by_origin,
+    member_results::{Member, retry_members},
+};
 use crate::{
     client::{Client, Grpc},
     error::Error,
+    retry::Attempts,
 };
 
 impl Client {
-    /// Acknowledges up to 1,000 deliveries: their items are done. One result per receipt.
+    /// Acknowledges up to 1,000 deliveries: their items are done. One result per receipt. Each goes first to
+    /// the server that handed it out.
     pub async fn ack(&self, receipts: Vec<String>) -> Result<Vec<Result<(), Error>>, Error> {
-        retry_members(
+        let ids = receipts.clone();
+        let results = by_origin(
             self,
-            self.attempts(Duration::ZERO),
             receipts,
-            |receipts, until| async move {
+            |receipt| receipt.as_str(),
+            |attempts, receipts| self.ack_by(attempts, receipts),
+        );
+        let results = results.await?;
+        forget_settled(self, ids.iter().map(String::as_str), &results);
+        Ok(results)
+    }
+
+    async fn ack_by(&self, attempts: Attempts, receipts: Vec<String>) -> Result<Vec<Member<()>>, Error> {
+        retry_members(
+            attempts,
+            receipts,
+            |receipts, target| async move {
                 let request = v1::AckRequest {
                     namespace: self.config.namespace.clone(),
                     acks: receipts.into_iter().map(|receipt| v1::Ack { receipt }).collect(),
                 };
                 let call = |mut grpc: Grpc, request| async move { grpc.ack(request).await };
-                let answer = self.attempt(Duration::ZERO, until, request, call).await?;
+                let answer = self.attempt(&target, Duration::ZERO, request, call).await?;
                 Ok(answer.results.into_iter().map(settled).collect())
             },
             |_, unknown, error| (unknown && error.fate() == Some(Fate::Gone)).then_some(()),
         )
         .await
+    }
+}
+
+/// Deliveries that are over are not asked about again.
+pub(super) fn forget_settled<'a>(
+    client: &Client,
+    receipts: impl Iterator<Item = &'a str>,
+    results: &[Member<()>],
+) {
+    let is_over = |result: &Member<()>| match result {
+        Ok(()) => true,
+        Err(error) => error.reason() == Some(Reason::LeaseLost),
+    };
+    for (receipt, _) in receipts.zip(results).filter(|(_, result)| is_over(result)) {
+        client.endpoints.origins.forget(receipt);
     }
 }
 

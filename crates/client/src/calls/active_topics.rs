@@ -47,7 +47,7 @@ pub struct ActiveTopic {
 }
 
 impl Client {
-    /// One page of the topics that have a ready item.
+    /// One page of the topics that have a ready item. All pages come from one server while it works.
     pub async fn active_topics(&self, query: TopicQuery) -> Result<TopicPage, Error> {
         let request = v1::GetActiveTopicsRequest {
             namespace: self.config.namespace.clone(),
@@ -55,10 +55,11 @@ impl Client {
             page_token: query.page_token,
             topic_prefix: query.prefix,
         };
-        let mut attempts = self.attempts(Duration::ZERO);
+        let mut attempts = self.attempts_by(self.listing.clone(), Duration::ZERO);
         loop {
+            let target = attempts.target()?;
             let answer = self
-                .attempt(Duration::ZERO, attempts.until(), request.clone(), |mut grpc, request| async move {
+                .attempt(&target, Duration::ZERO, request.clone(), |mut grpc, request| async move {
                     grpc.get_active_topics(request).await
                 })
                 .await;
@@ -70,8 +71,8 @@ impl Client {
                         next: Some(answer.next_page_token).filter(|token| !token.is_empty()),
                     });
                 }
-                Err(error) if attempts.wait_for_retry(&error, &self.rng).await => {}
-                Err(error) => return Err(error),
+                Err(error) if attempts.wait_for_retry(&[&error]).await => {}
+                Err(error) => return Err(attempts.final_error(error)),
             }
         }
     }

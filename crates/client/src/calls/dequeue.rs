@@ -1,12 +1,22 @@
 //! Dequeue. It is retried: items of a lost answer are delivered again when their leases end.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use forebay_proto::v1;
 use forebay_types::{DeliveryPolicy, Timestamp};
+use tokio::time::Instant;
 
-use crate::{client::Client, durations, error::Error};
+use crate::{
+    client::{Client, Grpc},
+    durations,
+    endpoints::Endpoint,
+    error::Error,
+    retry::Target,
+};
+
+/// The longest wait of a long poll.
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// What to dequeue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,30 +95,56 @@ pub struct Dequeued {
 }
 
 impl Client {
-    /// Leases the most urgent items of the given topics; empty if none is ready.
+    /// Leases the most urgent items of the given topics; empty if none is ready. A node hands out the items
+    /// of its own shards, so this asks one node only. A [`Consumer`](crate::Consumer) asks all of them.
     pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<Dequeued>, Error> {
-        let wait = call.wait.min(Duration::from_secs(20));
-        let request = v1::DequeueRequest {
+        let wait = call.wait.min(WAIT_MAX);
+        let request = self.dequeue_request(call);
+        let mut attempts = self.attempts(wait);
+        loop {
+            let target = attempts.target()?;
+            match self.attempt_dequeue(&target, wait, request.clone()).await {
+                Ok(items) => return Ok(items),
+                Err(error) if attempts.wait_for_retry(&[&error]).await => {}
+                Err(error) => return Err(attempts.final_error(error)),
+            }
+        }
+    }
+
+    /// The same from this endpoint, in one attempt.
+    pub(crate) async fn dequeue_from(
+        &self,
+        endpoint: Arc<Endpoint>,
+        call: DequeueCall,
+    ) -> Result<Vec<Dequeued>, Error> {
+        let wait = call.wait.min(WAIT_MAX);
+        let target = Target { endpoint, until: Instant::now() + self.config.call_timeout + wait };
+        self.attempt_dequeue(&target, wait, self.dequeue_request(call)).await
+    }
+
+    fn dequeue_request(&self, call: DequeueCall) -> v1::DequeueRequest {
+        let wait = call.wait.min(WAIT_MAX);
+        v1::DequeueRequest {
             namespace: self.config.namespace.clone(),
             demands: call.demands.into_iter().map(demand).collect(),
             wait: (!wait.is_zero()).then(|| durations::to_proto(wait)),
             lease_duration: call.lease.map(durations::to_proto),
             consumer: call.consumer,
             max_bytes: call.max_bytes,
-        };
-        let mut attempts = self.attempts(wait);
-        loop {
-            let answer = self
-                .attempt(wait, attempts.until(), request.clone(), |mut grpc, request| async move {
-                    grpc.dequeue(request).await
-                })
-                .await;
-            match answer {
-                Ok(answer) => return Ok(answer.items.into_iter().map(dequeued).collect()),
-                Err(error) if attempts.wait_for_retry(&error, &self.rng).await => {}
-                Err(error) => return Err(error),
-            }
         }
+    }
+
+    async fn attempt_dequeue(
+        &self,
+        target: &Target,
+        wait: Duration,
+        request: v1::DequeueRequest,
+    ) -> Result<Vec<Dequeued>, Error> {
+        let call = |mut grpc: Grpc, request| async move { grpc.dequeue(request).await };
+        let items = self.attempt(target, wait, request, call).await?.items;
+        let receipts = items.iter().map(|item| item.receipt.as_str());
+        self.endpoints.origins.remember(receipts, target.endpoint.id());
+        Ok(items.into_iter().map(dequeued).collect())
     }
 }
 

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use forebay_proto::v1;
+use forebay_types::Reason;
 
-use super::member_results::{Member, MemberResults, longest_delay};
+use super::member_results::{Member, MemberResults};
 use crate::{
     client::{Client, miscounted},
     error::Error,
     item::NewItem,
-    retry::SharedRng,
+    retry::Target,
+    rng::SharedRng,
 };
 
 /// A stored item.
@@ -55,26 +57,35 @@ impl Client {
         let mut results = MemberResults::new(items.len());
         let mut left: Vec<usize> = (0..items.len()).collect();
         loop {
-            let answers = match self.attempt_enqueue(&identity, &items, &left, attempts.until()).await {
+            let target = attempts.target()?;
+            let answers = match self.attempt_enqueue(&target, &identity, &items, &left).await {
                 Ok(answers) if answers.len() == left.len() => answers,
                 Ok(answers) => return Err(miscounted(left.len(), answers.len())),
                 Err(error) => {
                     left.iter().for_each(|&at| results.attempt_failed(at, &error));
                     let safe = |&at: &usize| identity.may_retry(&items[at], &error);
-                    if left.iter().all(safe) && attempts.wait_for_retry(&error, &self.rng).await {
+                    if left.iter().all(safe) && attempts.wait_for_retry(&[&error]).await {
                         continue;
                     }
-                    return results.fail_rest(&error);
+                    return results.fail_rest(&attempts.final_error(error));
                 }
             };
             let answers: Vec<_> = left.into_iter().zip(answers).collect();
             let unknown =
                 answers.iter().any(|(_, answer)| matches!(answer, Err(error) if error.maybe_done()));
-            let retried = identity.retried(&items, answers, unknown, &mut results);
-            let error =
-                longest_delay(retried.iter().filter_map(|(_, answer)| answer.as_ref().err())).cloned();
-            let Some(error) = error else { return results.finish() };
-            if !attempts.wait_for_retry(&error, &self.rng).await {
+            // A request id belongs to one shard. If this node does not own that, another one may.
+            let elsewhere = attempts.can_move_on()
+                && answers.iter().all(
+                    |(_, answer)| matches!(answer, Err(error) if error.reason() == Some(Reason::NotOwner)),
+                );
+            let retried = identity.retried(&items, answers, unknown || elsewhere, &mut results);
+            // A refused member of a call that is repeated as a whole does not prevent the retry.
+            let errors = retried.iter().filter_map(|(_, answer)| answer.as_ref().err());
+            let errors: Vec<_> = errors.filter(|error| error.is_transient()).collect();
+            if errors.is_empty() {
+                return results.finish();
+            }
+            if !attempts.wait_for_retry(&errors).await {
                 for (at, answer) in retried {
                     match answer {
                         Ok(stored) => results.set(at, Ok(stored)),
@@ -84,7 +95,7 @@ impl Client {
                 return results.finish();
             }
             left = retried.into_iter().map(|(at, _)| at).collect();
-            if identity.is_whole() && !unknown {
+            if identity.is_whole() && !unknown && !elsewhere {
                 // These were certainly not stored, so they are a new call.
                 identity = Identity::random(&self.rng);
             }
@@ -93,10 +104,10 @@ impl Client {
 
     async fn attempt_enqueue(
         &self,
+        target: &Target,
         identity: &Identity,
         items: &[v1::EnqueueItem],
         left: &[usize],
-        until: tokio::time::Instant,
     ) -> Result<Vec<Member<Enqueued>>, Error> {
         let request = v1::EnqueueRequest {
             namespace: self.config.namespace.clone(),
@@ -104,7 +115,7 @@ impl Client {
             request_id: identity.request_id(),
         };
         let answer = self
-            .attempt(Duration::ZERO, until, request, |mut grpc, request| async move {
+            .attempt(target, Duration::ZERO, request, |mut grpc, request| async move {
                 grpc.enqueue(request).await
             })
             .await?;
@@ -144,16 +155,17 @@ impl Identity {
     }
 
     /// Sets the final answers in `results`, and returns the answers of the members to send again. While any
-    /// outcome of a whole call is unknown, all of its members are sent again.
+    /// outcome of a whole call is `open`, since it is unknown or another node has to say it, all of its
+    /// members are sent again.
     fn retried(
         &self,
         items: &[v1::EnqueueItem],
         answers: Vec<(usize, Member<Enqueued>)>,
-        unknown: bool,
+        open: bool,
         results: &mut MemberResults<Enqueued>,
     ) -> Vec<(usize, Member<Enqueued>)> {
-        let repeat_all = unknown && self.is_whole();
-        let is_final = matches!(self, Self::Given(_)) && !unknown;
+        let repeat_all = open && self.is_whole();
+        let is_final = matches!(self, Self::Given(_)) && !open;
         let mut retried = Vec::new();
         for (at, answer) in answers {
             match answer {

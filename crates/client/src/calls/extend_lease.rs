@@ -5,26 +5,44 @@ use std::time::Duration;
 use forebay_proto::v1;
 use forebay_types::Timestamp;
 
-use super::member_results::{Member, retry_members};
+use super::{
+    by_origin::by_origin,
+    member_results::{Member, retry_members},
+};
 use crate::{
     client::{Client, Grpc},
     durations,
     error::Error,
+    retry::Attempts,
 };
 
 impl Client {
     /// Lets up to 1,000 leases end in `lease` from now (`None`: each item's own duration). Returns each
-    /// lease's new end.
+    /// lease's new end. Each goes first to the server that handed out its delivery.
     pub async fn extend_lease(
         &self,
         receipts: Vec<String>,
         lease: Option<Duration>,
     ) -> Result<Vec<Result<Timestamp, Error>>, Error> {
-        retry_members(
+        by_origin(
             self,
-            self.attempts(Duration::ZERO),
             receipts,
-            |receipts, until| async move {
+            |receipt| receipt.as_str(),
+            |attempts, receipts| self.extend_by(attempts, receipts, lease),
+        )
+        .await
+    }
+
+    async fn extend_by(
+        &self,
+        attempts: Attempts,
+        receipts: Vec<String>,
+        lease: Option<Duration>,
+    ) -> Result<Vec<Member<Timestamp>>, Error> {
+        retry_members(
+            attempts,
+            receipts,
+            |receipts, target| async move {
                 let extension =
                     |receipt| v1::LeaseExtension { receipt, lease_duration: lease.map(durations::to_proto) };
                 let request = v1::ExtendLeaseRequest {
@@ -32,7 +50,7 @@ impl Client {
                     extensions: receipts.into_iter().map(extension).collect(),
                 };
                 let call = |mut grpc: Grpc, request| async move { grpc.extend_lease(request).await };
-                let answer = self.attempt(Duration::ZERO, until, request, call).await?;
+                let answer = self.attempt(&target, Duration::ZERO, request, call).await?;
                 Ok(answer.results.into_iter().map(extended).collect())
             },
             |_, _, _| None,

@@ -1,9 +1,9 @@
 //! One answer per member, collected over the attempts of a call.
 
 use crate::{
-    client::{Client, miscounted},
+    client::miscounted,
     error::Error,
-    retry::Attempts,
+    retry::{Attempts, Target},
 };
 
 /// The answer to one member.
@@ -72,10 +72,9 @@ impl<R> MemberResults<R> {
 /// `resolve` gets a final error with its member and whether an earlier attempt may have taken effect. It
 /// returns a result if the error shows that it did.
 pub(crate) async fn retry_members<M: Clone, R, F>(
-    client: &Client,
     mut attempts: Attempts,
     members: Vec<M>,
-    send: impl Fn(Vec<M>, tokio::time::Instant) -> F,
+    send: impl Fn(Vec<M>, Target) -> F,
     resolve: impl Fn(&M, bool, &Error) -> Option<R>,
 ) -> Result<Vec<Member<R>>, Error>
 where
@@ -84,16 +83,16 @@ where
     let mut results = MemberResults::new(members.len());
     let mut left: Vec<usize> = (0..members.len()).collect();
     while !left.is_empty() {
-        let answers = match send(left.iter().map(|&at| members[at].clone()).collect(), attempts.until()).await
-        {
+        let target = attempts.target()?;
+        let answers = match send(left.iter().map(|&at| members[at].clone()).collect(), target).await {
             Ok(answers) if answers.len() == left.len() => answers,
             Ok(answers) => return Err(miscounted(left.len(), answers.len())),
             Err(error) => {
                 left.iter().for_each(|&at| results.attempt_failed(at, &error));
-                if attempts.wait_for_retry(&error, &client.rng).await {
+                if attempts.wait_for_retry(&[&error]).await {
                     continue;
                 }
-                return results.fail_rest(&error);
+                return results.fail_rest(&attempts.final_error(error));
             }
         };
         let mut failed = Vec::new();
@@ -110,17 +109,15 @@ where
                 },
             }
         }
-        let Some(longest) = longest_delay(failed.iter().map(|(_, error)| error)).cloned() else { break };
-        if !attempts.wait_for_retry(&longest, &client.rng).await {
+        if failed.is_empty() {
+            break;
+        }
+        let errors: Vec<_> = failed.iter().map(|(_, error)| error).collect();
+        if !attempts.wait_for_retry(&errors).await {
             failed.into_iter().for_each(|(at, error)| results.fail(at, error));
             break;
         }
         left = failed.into_iter().map(|(at, _)| at).collect();
     }
     results.finish()
-}
-
-/// The error with the longest retry delay.
-pub(crate) fn longest_delay<'a>(errors: impl Iterator<Item = &'a Error>) -> Option<&'a Error> {
-    errors.max_by_key(|error| error.retry_after())
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod ack;
 pub(crate) mod active_topics;
+mod by_origin;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;
 pub(crate) mod extend_lease;

@@ -6,11 +6,16 @@ use bytes::Bytes;
 use forebay_proto::v1;
 use forebay_types::Fate;
 
-use super::{ack::settled, member_results::retry_members};
+use super::{
+    ack::{forget_settled, settled},
+    by_origin::by_origin,
+    member_results::{Member, retry_members},
+};
 use crate::{
     client::{Client, Grpc},
     durations,
     error::Error,
+    retry::Attempts,
 };
 
 /// A delivery that failed or is returned.
@@ -75,19 +80,31 @@ impl Nack {
 }
 
 impl Client {
-    /// Nacks up to 1,000 deliveries. One result per member.
+    /// Nacks up to 1,000 deliveries. One result per member. Each goes first to the server that handed it out.
     pub async fn nack(&self, nacks: Vec<Nack>) -> Result<Vec<Result<(), Error>>, Error> {
-        retry_members(
+        let ids: Vec<_> = nacks.iter().map(|nack| nack.receipt.clone()).collect();
+        let results = by_origin(
             self,
-            self.attempts(Duration::ZERO),
             nacks,
-            |nacks, until| async move {
+            |nack| nack.receipt.as_str(),
+            |attempts, nacks| self.nack_by(attempts, nacks),
+        );
+        let results = results.await?;
+        forget_settled(self, ids.iter().map(String::as_str), &results);
+        Ok(results)
+    }
+
+    async fn nack_by(&self, attempts: Attempts, nacks: Vec<Nack>) -> Result<Vec<Member<()>>, Error> {
+        retry_members(
+            attempts,
+            nacks,
+            |nacks, target| async move {
                 let request = v1::NackRequest {
                     namespace: self.config.namespace.clone(),
                     nacks: nacks.into_iter().map(Nack::into_proto).collect(),
                 };
                 let call = |mut grpc: Grpc, request| async move { grpc.nack(request).await };
-                let answer = self.attempt(Duration::ZERO, until, request, call).await?;
+                let answer = self.attempt(&target, Duration::ZERO, request, call).await?;
                 Ok(answer.results.into_iter().map(settled).collect())
             },
             |nack, unknown, error| {

@@ -7,8 +7,9 @@ use std::time::Duration;
 pub struct ConsumerConfig {
     /// The topics, at most 100. Each is asked for an equal share of the free handler slots.
     pub topics: Vec<String>,
-    /// Handlers that run at a time. With n topics the consumer may hold up to n - 1 more items, whose leases
-    /// it extends too.
+    /// Handlers that run at a time. With n topics and m servers the consumer may hold more items, whose
+    /// leases it extends too: up to n - 1 with one server, none with several if this is at least n · m, and
+    /// otherwise up to m · (n - 1).
     pub concurrency: usize,
     /// How long a poll waits for items; at most 20 s.
     pub wait: Duration,

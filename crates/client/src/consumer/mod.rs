@@ -3,6 +3,7 @@
 mod config;
 mod delivery;
 mod handlers;
+mod lanes;
 mod open_deliveries;
 mod poll;
 mod report;
@@ -58,3 +59,5 @@ impl Consumer {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_several;

@@ -58,8 +58,10 @@ impl OpenDeliveries {
     async fn extend(&self, client: &Client, receipts: Vec<String>, lease: Duration) {
         let (since, count) = (Instant::now(), receipts.len());
         // The limit is two ticks: a hanging call must not delay other extensions until their leases end.
-        let answer =
-            tokio::time::timeout(lease / 6, client.extend_lease(receipts.clone(), Some(lease))).await;
+        // With several servers, one that hangs leaves time for another one.
+        let several = client.endpoints.are_several().then(|| client.with_attempt_timeout(lease / 12));
+        let extension = several.as_ref().unwrap_or(client).extend_lease(receipts.clone(), Some(lease));
+        let answer = tokio::time::timeout(lease / 6, extension).await;
         match answer {
             Ok(Ok(results)) => {
                 for (receipt, result) in receipts.iter().zip(results) {

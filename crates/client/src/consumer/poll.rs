@@ -1,16 +1,18 @@
-//! Dequeues items while handler slots are free, and stops a consumer in order.
+//! Dequeues items from all servers while handler slots are free, and stops a consumer in order.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
-    time::Instant,
+    task::JoinSet,
+    time::{Instant, timeout},
 };
 
 use super::{
     config::ConsumerConfig,
     delivery::Handler,
     handlers::{Handlers, stopped, stopping},
+    lanes::{Lanes, Share},
     open_deliveries::OpenDeliveries,
     report::{ConsumerReport, ReportCounters},
     settle,
@@ -18,16 +20,24 @@ use super::{
 use crate::{
     calls::dequeue::{Demand, DequeueCall, Dequeued},
     client::Client,
+    endpoints::Endpoint,
     error::Error,
+    retry::pause,
 };
 
 /// Items of one dequeue.
 const POLL_ITEMS_MAX: usize = 1_000;
 /// Settlements that wait to be sent.
 const SETTLEMENTS_QUEUED_MAX: usize = 4_000;
-/// How long a stopping consumer waits for the answer to its last dequeue. A busy queue answers within it. An
-/// idle long poll is dropped, which tells the server to lease nothing.
+/// How long a stopping consumer waits for the answers to its last dequeues. A busy queue answers within it.
+/// An idle long poll is dropped, which tells the server to lease nothing.
 const LAST_POLL_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a poll waits until it is known whether there are other nodes.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// How long a server of several is left alone at most: it may take over shards.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Failures of a server in a row that are worth a warning: the first ones may be over at once.
+const WARNED_FAILURES: u32 = 4;
 
 /// Runs until it is stopped, or until the server refuses a dequeue with an error that is not transient.
 pub(super) async fn run<H: Handler>(
@@ -44,7 +54,20 @@ pub(super) async fn run<H: Handler>(
 
     let slots = Arc::new(Semaphore::new(config.concurrency));
     let mut handlers = Handlers::new(handler, slots.clone(), settlements, counters.clone(), stop.clone());
-    let end = poll(&client, &config, &slots, &deliveries, &mut handlers, stop).await;
+    let lanes = Lanes::new(config.concurrency, config.topics.len());
+    let polls = JoinSet::new();
+    let mut poller = Poller {
+        client: &client,
+        config: &config,
+        slots,
+        deliveries: &deliveries,
+        handlers: &mut handlers,
+        lanes,
+        polls,
+    };
+    let learning = client.learner.clone().map(|learner| tokio::spawn(learner.keep_learning()));
+    let end = poller.poll(stop).await;
+    poller.finish().await;
 
     // Stop in order: dequeues (above), handlers, settlements. Leases come last, because they must be
     // extended until everything is settled.
@@ -52,62 +75,140 @@ pub(super) async fn run<H: Handler>(
     // The settler ends now that no sender is left. It does not panic.
     let _ = settler.await;
     extender.abort();
+    learning.iter().for_each(|task| task.abort());
     end.map(|()| counters.report())
 }
 
-async fn poll<H: Handler>(
-    client: &Client,
-    config: &ConsumerConfig,
-    slots: &Arc<Semaphore>,
-    deliveries: &OpenDeliveries,
-    handlers: &mut Handlers<H>,
-    stop: watch::Receiver<bool>,
-) -> Result<(), Error> {
-    while !stopped(&stop) {
-        let free = tokio::select! {
-            biased;
-            () = stopping(stop.clone()) => break,
-            free = acquire_slots(slots) => free,
-        };
-        let since = Instant::now();
-        let mut dequeue = std::pin::pin!(client.dequeue(call(config, free.len())));
-        let answer = tokio::select! {
-            biased;
-            answer = &mut dequeue => answer,
-            () = stopping(stop.clone()) => match tokio::time::timeout(LAST_POLL_TIMEOUT, dequeue).await {
-                Ok(answer) => answer,
-                Err(_) => break,
-            },
-        };
-        match answer {
+/// Asks the servers for items.
+struct Poller<'a, H> {
+    /// Makes the calls.
+    client: &'a Client,
+    /// What to ask for.
+    config: &'a ConsumerConfig,
+    /// One permit a handler that does not run.
+    slots: Arc<Semaphore>,
+    /// Deliveries are added.
+    deliveries: &'a OpenDeliveries,
+    /// Get the items.
+    handlers: &'a mut Handlers<H>,
+    /// Whom to ask.
+    lanes: Lanes,
+    /// The dequeues in flight.
+    polls: JoinSet<Answer>,
+}
+
+/// The answer to a dequeue.
+struct Answer {
+    /// Who was asked.
+    endpoint: Arc<Endpoint>,
+    /// When.
+    began: Instant,
+    /// For the handlers of the items.
+    slots: Vec<OwnedSemaphorePermit>,
+    /// The items.
+    items: Result<Vec<Dequeued>, Error>,
+}
+
+impl<H: Handler> Poller<'_, H> {
+    /// Runs until the consumer is to stop, or until a dequeue is refused.
+    async fn poll(&mut self, stop: watch::Receiver<bool>) -> Result<(), Error> {
+        let mut endpoints = self.client.endpoints.watch();
+        while !stopped(&stop) {
+            let in_use = endpoints.borrow_and_update().clone();
+            self.lanes.set(&in_use.iter().map(|endpoint| endpoint.id()).collect::<Vec<_>>());
+            let now = Instant::now();
+            let (wake, most) = (self.lanes.next_wake(now), POLL_ITEMS_MAX * in_use.len());
+            tokio::select! {
+                biased;
+                () = stopping(stop.clone()) => break,
+                Some(Ok(answer)) = self.polls.join_next() => self.take(answer)?,
+                // The sender lives as long as the client.
+                Ok(()) = endpoints.changed() => {}
+                () = tokio::time::sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
+                free = acquire_slots(&self.slots, most), if self.lanes.is_due(now) => {
+                    self.share_out(free, &in_use);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the servers that should be asked.
+    fn share_out(&mut self, mut free: Vec<OwnedSemaphorePermit>, in_use: &[Arc<Endpoint>]) {
+        // Until the other nodes are known, no poll should keep their slots for long.
+        let soon = self.client.learner.as_ref().is_some_and(|learner| !learner.has_asked());
+        let wait = if soon { self.config.wait.min(FIRST_WAIT) } else { self.config.wait };
+        for share in self.lanes.share_out(free.len(), Instant::now(), wait) {
+            let asked = in_use.iter().find(|endpoint| endpoint.id() == share.id);
+            let Some(endpoint) = asked.cloned() else { continue };
+            let slots = free.split_off(free.len().saturating_sub(share.slots));
+            let call = call(self.config, &share, in_use.len() == 1);
+            let (client, began) = (self.client.clone(), Instant::now());
+            self.polls.spawn(async move {
+                let items = client.dequeue_from(endpoint.clone(), call).await;
+                Answer { endpoint, began, slots, items }
+            });
+        }
+    }
+
+    /// Takes the answer of one server. Fails if that is a refusal.
+    fn take(&mut self, answer: Answer) -> Result<(), Error> {
+        let Answer { endpoint, began, slots, items } = answer;
+        match items {
             Ok(items) => {
+                self.lanes.answered(endpoint.id(), items.len());
                 // The lease began after the call did. The answer arrives within a sixth of the lease.
-                let since = Instant::now().checked_sub(config.lease / 6).map_or(since, |at| at.max(since));
-                start_handlers(items, free, since, deliveries, handlers);
+                let now = Instant::now();
+                let since = now.checked_sub(self.config.lease / 6).map_or(began, |at| at.max(began));
+                start_handlers(items, slots, since, self.deliveries, self.handlers);
+                Ok(())
             }
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, "dequeue failed; retrying");
-                drop(free);
-                // The client has paused between its own attempts. This pause is for a policy without retries.
-                tokio::select! {
-                    () = stopping(stop.clone()) => {}
-                    () = tokio::time::sleep(client.config.retry.max) => {}
+                let (mut policy, rng) = (self.client.config.retry, &self.client.rng);
+                let several = self.client.endpoints.are_several();
+                if several {
+                    policy.max = policy.max.min(PAUSE_MAX);
                 }
+                let failures = self.lanes.failed(endpoint.id(), Instant::now(), |nth| {
+                    pause(policy, nth, error.retry_after(), rng)
+                });
+                // A node among several may well own no shard.
+                let usual = several && error.another_may_serve() && !error.is_servers_fault();
+                if !usual && failures >= WARNED_FAILURES && failures.is_power_of_two() {
+                    let at = endpoint.address();
+                    tracing::warn!(%error, failures, "dequeue from {at} failed {failures} times; retrying");
+                }
+                Ok(())
             }
             Err(error) => {
                 tracing::error!(%error, "dequeue refused; the consumer ends");
-                return Err(error);
+                Err(error)
             }
         }
     }
-    Ok(())
+
+    /// Takes the last answers. What takes longer is dropped.
+    async fn finish(&mut self) {
+        let last = async {
+            while let Some(answer) = self.polls.join_next().await {
+                // The consumer ends anyway.
+                let _ = answer.map(|answer| self.take(answer));
+            }
+        };
+        if timeout(LAST_POLL_TIMEOUT, last).await.is_err() {
+            self.polls.abort_all();
+            while let Some(answer) = self.polls.join_next().await {
+                let _ = answer.map(|answer| self.take(answer));
+            }
+        }
+    }
 }
 
-/// Waits for one free slot, then acquires all that are free, up to the items of one dequeue.
-async fn acquire_slots(slots: &Arc<Semaphore>) -> Vec<OwnedSemaphorePermit> {
+/// Waits for one free slot, then acquires all that are free, up to `max`.
+async fn acquire_slots(slots: &Arc<Semaphore>, max: usize) -> Vec<OwnedSemaphorePermit> {
     let mut free = Vec::new();
     free.extend(slots.clone().acquire_owned().await.ok());
-    while free.len() < POLL_ITEMS_MAX {
+    while free.len() < max {
         match slots.clone().try_acquire_owned() {
             Ok(slot) => free.push(slot),
             Err(_) => break,
@@ -116,15 +217,19 @@ async fn acquire_slots(slots: &Arc<Semaphore>) -> Vec<OwnedSemaphorePermit> {
     free
 }
 
-/// Asks each topic for its share of the free slots, and for one item at least.
-fn call(config: &ConsumerConfig, free: usize) -> DequeueCall {
+/// Asks each topic of a share for its part of the slots, and for one item at least.
+fn call(config: &ConsumerConfig, share: &Share, alone: bool) -> DequeueCall {
+    let (topics, slots) = (share.topics.count.max(1), share.slots.min(POLL_ITEMS_MAX));
+    // What is too much adds up over several servers.
+    let part = if alone { slots.div_ceil(topics) } else { slots / topics };
+    let part = part.min(POLL_ITEMS_MAX / topics).max(1);
     // At most 1,000, so it fits.
-    let share =
-        free.div_ceil(config.topics.len().max(1)).min(POLL_ITEMS_MAX / config.topics.len().max(1)).max(1);
-    let max_items = u32::try_from(share).unwrap_or(1);
+    let max_items = u32::try_from(part).unwrap_or(1);
+    let skip = share.topics.skip % config.topics.len().max(1);
+    let asked = config.topics.iter().cycle().skip(skip).take(share.topics.count);
     DequeueCall {
-        demands: config.topics.iter().map(|topic| Demand { topic: topic.clone(), max_items }).collect(),
-        wait: config.wait,
+        demands: asked.map(|topic| Demand { topic: topic.clone(), max_items }).collect(),
+        wait: share.wait,
         lease: Some(config.lease),
         consumer: config.name.clone(),
         max_bytes: 0,

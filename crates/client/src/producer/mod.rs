@@ -19,8 +19,9 @@ use crate::{calls::enqueue::Enqueued, client::Client, error::Error, item::NewIte
 use batcher::QueuedItem;
 pub use config::ProducerConfig;
 
-/// Sends items in batches. Cheap to clone. The clones share one buffer. After the last clone is dropped, the
-/// buffer is still sent while the runtime runs. [`Producer::close`] waits for that.
+/// Sends items in batches, to one server while that works. Cheap to clone. The clones share one buffer. After
+/// the last clone is dropped, the buffer is still sent while the runtime runs. [`Producer::close`] waits for
+/// that.
 #[derive(Debug, Clone)]
 pub struct Producer(Arc<Shared>);
 
@@ -50,7 +51,7 @@ impl Producer {
         };
         let (queue, queued) = mpsc::unbounded_channel();
         let flush = Arc::new(Notify::new());
-        tokio::spawn(run::run(client, config, queued, flush.clone()));
+        tokio::spawn(run::run(client.in_order(), config, queued, flush.clone()));
         Self(Arc::new(Shared {
             queue,
             items: Arc::new(Semaphore::new(config.buffer_items)),

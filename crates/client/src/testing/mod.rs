@@ -1,4 +1,6 @@
-//! A server in this process that answers by script and records its calls.
+//! Servers in this process that answer by script and record their calls.
+
+mod network;
 
 use std::{
     collections::VecDeque,
@@ -7,20 +9,16 @@ use std::{
 
 use forebay_proto::{
     Status as Refused,
-    v1::{
-        self,
-        queue_service_server::{QueueService, QueueServiceServer},
-    },
+    v1::{self, queue_service_server::QueueService},
 };
-use hyper_util::rt::TokioIo;
 use prost::Message as _;
-use tokio::sync::{mpsc, watch};
-use tonic::{Code, Request, Response, Status, transport::Endpoint};
+use tokio::sync::watch;
+use tonic::{Code, Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::{client::Client, config::ClientConfig};
+pub(crate) use network::{Network, config, node};
 
-/// The scripts of all six calls.
+/// The scripts of the six calls, and the nodes of the cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
     /// `Enqueue`.
@@ -35,6 +33,53 @@ pub(crate) struct Fake {
     pub(crate) extend: Script<v1::ExtendLeaseRequest, v1::ExtendLeaseResponse>,
     /// `GetActiveTopics`.
     pub(crate) topics: Script<v1::GetActiveTopicsRequest, v1::GetActiveTopicsResponse>,
+    /// `ListNodes`. Without an answer, the usual one is `cluster`.
+    pub(crate) nodes: Script<v1::ListNodesRequest, v1::ListNodesResponse>,
+    /// Items for dequeues without a scripted answer.
+    pub(crate) stock: Mutex<Option<Stock>>,
+    /// What `ListNodes` answers. `None`: there is no such call.
+    pub(crate) cluster: Mutex<Option<Vec<v1::Node>>>,
+}
+
+/// Items that are handed out as far as they are asked for.
+#[derive(Debug)]
+pub(crate) struct Stock {
+    /// The numbers of the items that are left.
+    pub(crate) numbers: std::ops::Range<usize>,
+    /// Is told how many were handed out.
+    pub(crate) held: Held,
+}
+
+/// Counts items that are handed out and not handled yet, at all servers together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Held(Arc<Mutex<(usize, usize)>>);
+
+impl Held {
+    /// So many more were handed out.
+    fn add(&self, items: usize) {
+        let mut held = self.0.lock().unwrap();
+        held.0 += items;
+        held.1 = held.1.max(held.0);
+    }
+
+    /// One was handled.
+    pub(crate) fn handled(&self) {
+        self.0.lock().unwrap().0 -= 1;
+    }
+
+    /// The most there ever were.
+    pub(crate) fn most(&self) -> usize {
+        self.0.lock().unwrap().1
+    }
+}
+
+impl Stock {
+    fn take(&mut self, demands: &[v1::TopicDemand]) -> v1::DequeueResponse {
+        let asked: u32 = demands.iter().map(|demand| demand.max_items).sum();
+        let items: Vec<_> = self.numbers.by_ref().take(asked as usize).map(item).collect();
+        self.held.add(items.len());
+        v1::DequeueResponse { items }
+    }
 }
 
 /// The scripted answers of one call, and the requests so far.
@@ -105,27 +150,6 @@ impl<Q: Clone, A> Script<Q, A> {
     }
 }
 
-impl Fake {
-    /// Starts a server and a client for it. Both communicate in memory, so that paused time works.
-    pub(crate) async fn start() -> (Arc<Self>, Client) {
-        let fake = Arc::new(Self::default());
-        let (connect, connections) = mpsc::unbounded_channel::<tokio::io::DuplexStream>();
-        let incoming = futures_util::stream::unfold(connections, |mut connections| async move {
-            connections.recv().await.map(|stream| (Ok::<_, std::io::Error>(stream), connections))
-        });
-        let service = QueueServiceServer::from_arc(fake.clone()).max_decoding_message_size(8 << 20);
-        tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
-        let connector = tower::service_fn(move |_| {
-            let (ours, theirs) = tokio::io::duplex(1 << 20);
-            let sent = connect.send(theirs);
-            async move { sent.map(|()| TokioIo::new(ours)).map_err(std::io::Error::other) }
-        });
-        let channel = Endpoint::from_static("http://fake").connect_with_connector_lazy(connector);
-        let config = ClientConfig { seed: Some(7), ..ClientConfig::new("http://fake").namespace("tenant") };
-        (fake, Client::over(channel, config))
-    }
-}
-
 /// A member that was stored.
 pub(crate) fn stored(id: &str) -> v1::EnqueueResult {
     v1::EnqueueResult { item_id: id.to_owned(), ..Default::default() }
@@ -179,11 +203,16 @@ impl QueueService for Fake {
 
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
         let request = request.into_inner();
-        let wait = request.wait.map_or(0, |wait| wait.seconds.unsigned_abs());
-        match self.dequeue.take(request).await {
+        let (wait, demands) = (request.wait.unwrap_or_default(), request.demands.clone());
+        let scripted = self.dequeue.take(request).await;
+        let stock = || self.stock.lock().unwrap().as_mut().map(|stock| Ok(stock.take(&demands)));
+        let in_stock = |answer: &Result<v1::DequeueResponse, _>| {
+            answer.as_ref().is_ok_and(|answer| !answer.items.is_empty())
+        };
+        match scripted.or_else(|| stock().filter(in_stock)) {
             Some(answer) => answer.map(Response::new),
             None => {
-                tokio::time::sleep(std::time::Duration::from_secs(wait)).await;
+                tokio::time::sleep(wait.try_into().unwrap()).await;
                 Ok(Response::new(v1::DequeueResponse::default()))
             }
         }

@@ -1,0 +1,19 @@
+//! The servers that a client may call: which there are, which of them works, and which one is next.
+
+mod choice;
+mod dialer;
+mod endpoint;
+mod health;
+mod learn;
+mod origins;
+mod route;
+mod set;
+
+pub(crate) use dialer::Dialer;
+pub(crate) use endpoint::Endpoint;
+pub(crate) use learn::Learner;
+pub(crate) use route::Route;
+pub(crate) use set::Endpoints;
+
+#[cfg(test)]
+mod tests;
