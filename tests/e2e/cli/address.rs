@@ -23,6 +23,25 @@ async fn an_address_may_have_a_scheme_or_none() {
 }
 
 #[tokio::test]
+async fn one_of_several_addresses_is_enough() {
+    let server = Server::start().await;
+    let nobody = format!("127.0.0.1:{}", free_port().unwrap());
+    let both = format!("{nobody},{}", server.node.grpc);
+    for flags in [vec!["--addr", &nobody, "--addr", &server.node.grpc], vec!["--addr", &both]] {
+        let enqueued = run(&[&["enqueue", "--topic", "mail", "hello"], flags.as_slice()].concat()).await;
+        assert!(enqueued.done().contains("stored"), "{flags:?}");
+    }
+    let other = format!("127.0.0.1:{}", free_port().unwrap());
+    let stderr = run(&["topics", "--addr", &nobody, "--addr", &other]).await.failed(6);
+    for part in [&nobody, &other] {
+        assert!(stderr.contains(&format!("cannot reach {part}: nobody listens there")), "{stderr}");
+    }
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    let stderr = run(&["topics", "--addr", "127.0.0.1:1,localhost"]).await.failed(2);
+    assert!(stderr.contains("\"localhost\"") && stderr.contains("has no port"), "{stderr}");
+}
+
+#[tokio::test]
 async fn a_senseless_address_is_wrong_usage() {
     for (addr, why) in [
         ("", "names no host"),

@@ -14,12 +14,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// What to do about a server that is not there.
 const NOBODY: &str = "; start one (try `forebay dev`), or name another with --addr or FOREBAY_ADDR";
 
-/// The server and the namespace.
+/// The servers and the namespace.
 #[derive(Args)]
 pub struct Connection {
-    /// The server's gRPC address, as host:port or http://host:port
-    #[arg(long, env = "FOREBAY_ADDR", default_value = "http://127.0.0.1:7420", value_name = "ADDRESS")]
-    addr: String,
+    /// The server's gRPC address, as host:port or http://host:port; several, with commas between them or each
+    /// after its own --addr: if one can't be reached, another is called
+    #[arg(
+        long,
+        env = "FOREBAY_ADDR",
+        default_value = "http://127.0.0.1:7420",
+        value_name = "ADDRESS",
+        value_delimiter = ','
+    )]
+    addr: Vec<String>,
     /// The namespace of the call
     #[arg(long, env = "FOREBAY_NAMESPACE", default_value = "default", value_name = "NAME")]
     pub namespace: String,
@@ -34,7 +41,7 @@ pub struct Format {
 }
 
 impl Connection {
-    /// A client of a server that is there.
+    /// A client of servers of which one at least is there.
     pub async fn client(&self) -> Result<Client, Failure> {
         let client = self.unchecked()?;
         // A call alone would be retried until its timeout, because a server may come back.
@@ -44,16 +51,23 @@ impl Connection {
             Err(error) => Err(error.into()),
         }
     }
-    /// The server's host.
+
+    /// The first server's host.
     pub fn host(&self) -> Result<&str, Failure> {
         self.unchecked()?;
-        let rest = self.addr.split_once("://").map_or(self.addr.as_str(), |(_, rest)| rest);
+        let addr = self.addr.first().map_or("", String::as_str);
+        let rest = addr.split_once("://").map_or(addr, |(_, rest)| rest);
         Ok(rest.rsplit_once(':').map_or(rest, |(host, _)| host))
     }
 
     fn unchecked(&self) -> Result<Client, Failure> {
-        let config = ClientConfig::new(&self.addr).namespace(&self.namespace).call_timeout(CALL_TIMEOUT);
-        let config = ClientConfig { connect_timeout: CONNECT_TIMEOUT, ..config };
+        let config = ClientConfig {
+            endpoints: self.addr.clone(),
+            connect_timeout: CONNECT_TIMEOUT,
+            // A verb ends before it could make use of what it learns.
+            learn_nodes: false,
+            ..ClientConfig::new("").namespace(&self.namespace).call_timeout(CALL_TIMEOUT)
+        };
         Client::connect(config).map_err(|error| Failure::usage(format!("--addr: {}", error.message())))
     }
 }
@@ -64,13 +78,16 @@ mod tests {
 
     #[tokio::test]
     async fn the_host_is_what_comes_before_the_port() {
+        let connection = |addrs: &[&str]| Connection {
+            addr: addrs.iter().map(|addr| (*addr).to_owned()).collect(),
+            namespace: "default".to_owned(),
+        };
         for (addr, host) in
             [("db1:7420", "db1"), ("http://127.0.0.1:1", "127.0.0.1"), ("http://[::1]:7420/", "[::1]")]
         {
-            let connection = Connection { addr: addr.to_owned(), namespace: "default".to_owned() };
-            assert_eq!(connection.host().unwrap(), host);
+            assert_eq!(connection(&[addr, "db2:1"]).host().unwrap(), host);
         }
-        let wrong = Connection { addr: "db1".to_owned(), namespace: "default".to_owned() };
-        assert!(wrong.host().is_err());
+        assert!(connection(&["db1"]).host().is_err());
+        assert!(connection(&["db1:7420", "db2"]).host().is_err());
     }
 }

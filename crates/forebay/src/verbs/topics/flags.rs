@@ -27,7 +27,7 @@ pub struct Topics {
     /// Also list topics whose items are all scheduled, leased or dead, as one node's status page shows them
     #[arg(long)]
     pub all: bool,
-    /// With --all: the node's HTTP address, as host:port [default: port 7421 of --addr's host]
+    /// With --all: the node's HTTP address, as host:port [default: port 7421 of the first --addr's host]
     #[arg(long, value_name = "ADDRESS", requires = "all")]
     pub http: Option<String>,
 }
