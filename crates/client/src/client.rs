@@ -153,8 +153,9 @@ impl Client {
             // What had less time than usual says nothing about the server.
             Err(error) if error.code() == Code::DeadlineExceeded && timeout < full => {}
             Err(error) if error.is_servers_fault() => {
-                endpoint.failed(began, &self.rng);
-                self.learner.iter().for_each(|learner| learner.on_failure());
+                if endpoint.failed(began, &self.rng) {
+                    self.learner.iter().for_each(|learner| learner.on_failure());
+                }
             }
             Err(error) if error.reason().is_some() => endpoint.works(began),
             Err(_) => {}

@@ -68,10 +68,10 @@ impl Endpoint {
         self.health().works(began);
     }
 
-    /// A call that began at `began` could not be answered here.
-    pub(crate) fn failed(&self, began: Instant, rng: &SharedRng) {
+    /// A call that began at `began` could not be answered here. Returns whether the last one was.
+    pub(crate) fn failed(&self, began: Instant, rng: &SharedRng) -> bool {
         // At least half of the longest time.
-        self.health().failed(began, Instant::now(), |longest| longest / 2 + rng.up_to(longest / 2));
+        self.health().failed(began, Instant::now(), |longest| longest / 2 + rng.up_to(longest / 2))
     }
 
     /// What calls have shown of it.

@@ -43,14 +43,21 @@ impl Health {
     }
 
     /// A call that began at `began` found that the server does not work. Calls that failed together count
-    /// once. `jitter` shortens a duration at random, so that clients do not come back together.
-    pub(super) fn failed(&mut self, began: Instant, now: Instant, jitter: impl Fn(Duration) -> Duration) {
+    /// once. `jitter` shortens a duration at random, so that clients do not come back together. Returns
+    /// whether the server worked before.
+    pub(super) fn failed(
+        &mut self,
+        began: Instant,
+        now: Instant,
+        jitter: impl Fn(Duration) -> Duration,
+    ) -> bool {
         if self.failed_at.is_some_and(|failed_at| began < failed_at) {
-            return;
+            return false;
         }
         self.failures = self.failures.saturating_add(1);
         self.failed_at = Some(now);
         self.avoided_until = Some(now + jitter(longest(self.failures)));
+        self.failures == 1
     }
 }
 
@@ -91,14 +98,14 @@ mod tests {
         assert!(health.avoided_until(now).is_some(), "the call was older");
         health.works(now + MS);
         assert_eq!(health.avoided_until(now + MS), None);
-        health.failed(now + 2 * MS, now + 2 * MS, |longest| longest);
+        assert!(health.failed(now + 2 * MS, now + 2 * MS, |longest| longest), "it worked before");
         assert_eq!(health.avoided_until(now + 2 * MS), Some(now + 202 * MS));
     }
 
     #[test]
     fn calls_that_fail_together_count_once() {
         let (mut health, now) = failed_times(1);
-        health.failed(now - MS, now + MS, |longest| longest);
+        assert!(!health.failed(now - MS, now + MS, |longest| longest));
         assert_eq!(health.avoided_until(now), Some(now + 200 * MS));
     }
 

@@ -89,7 +89,8 @@ impl Learner {
         }
     }
 
-    /// A server fails: what is known of the nodes may be outdated, so learn after the next success.
+    /// A server that worked fails: what is known of the nodes may be outdated, so learn after the next
+    /// success.
     pub(crate) fn on_failure(&self) {
         let mut next = self.next();
         if matches!(*next, Next::At(_)) {

@@ -115,6 +115,30 @@ async fn nothing_is_asked_before_a_call_succeeds_or_while_none_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_fails_is_a_reason_to_ask_once() {
+    let network = Network::default();
+    let (a, b) = (network.fake("a:1"), network.fake("b:1"));
+    network.cluster(&[("a:1", &a), ("b:1", &b)]);
+    let client = network.client(&["a:1", "b:1"]);
+    call(&client).await;
+    // Paused time goes on when nothing else is left to do: what was begun is done then.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(a.nodes.calls().len() + b.nodes.calls().len(), 1);
+    network.cut("b:1", true);
+    let asked = a.nodes.calls().len();
+    for _ in 0..3 {
+        call(&client).await;
+    }
+    a.nodes.seen(asked + 1).await;
+    // The node stays on the list, and is tried now and then.
+    for _ in 0..30 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        call(&client).await;
+    }
+    assert_eq!(a.nodes.calls().len(), asked + 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_knows_no_nodes_is_asked_rarely() {
     let (fake, client) = Fake::start().await;
     for _ in 0..50 {
