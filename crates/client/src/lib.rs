@@ -71,6 +71,7 @@ mod testing;
 
 pub use calls::{
     active_topics::{ActiveTopic, TopicPage, TopicQuery},
+    cluster::{Node, Shard},
     dequeue::{Demand, DequeueCall, Dequeued},
     enqueue::Enqueued,
     nack::{Nack, NackAction},

@@ -12,7 +12,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use failure::Failure;
-use verbs::{ack, check_config, dequeue, dev, enqueue, extend, migrate, nack, serve, topics};
+use verbs::{
+    ack, check_config, dequeue, dev, enqueue, extend, health, migrate, nack, node, nodes, serve, shards,
+    topics,
+};
 
 /// The system's allocator took a fifth of a busy node's CPU time.
 #[global_allocator]
@@ -64,6 +67,14 @@ enum Verb {
     Extend(extend::Extend),
     /// List the active topics, most urgent first
     Topics(topics::Topics),
+    /// List the nodes of the cluster
+    Nodes(nodes::Nodes),
+    /// List the shards and who owns them, or move one
+    Shards(shards::Shards),
+    /// Drain a node
+    Node(node::NodeCommand),
+    /// Ask a node whether it is ready, for probes
+    Health(health::Health),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +96,10 @@ fn main() -> ExitCode {
             Verb::Nack(verb) => verb.run().await,
             Verb::Extend(verb) => verb.run().await,
             Verb::Topics(verb) => verb.run().await,
+            Verb::Nodes(verb) => verb.run().await,
+            Verb::Shards(verb) => verb.run().await,
+            Verb::Node(verb) => verb.run().await,
+            Verb::Health(verb) => verb.run().await,
         }
     });
     // Tasks that still run serve connections that nobody reads any more, so they are not waited for.

@@ -1,16 +1,16 @@
 //! The order of start-up, from a configuration to a node that serves.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{Duty, Engine, Setup};
 use forebay_types::{Clock, ShardId, SystemClock};
 
 use crate::{
-    cluster::{self, BeginError, JoinError, Joining, JoiningError},
+    cluster::{self, BeginError, JoinError, Joining, JoiningError, NodeState},
     config::Config,
     connections::ConnectionCap,
     descriptors,
-    grpc::{self, LoadLimits, Queue, ReflectionError},
+    grpc::{self, Admin, LoadLimits, Queue, ReflectionError},
     http::{self, NodeInfo, StatusCache, metrics},
     listen::{BindError, listen, reachable},
     node::Node,
@@ -87,17 +87,19 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let load = LoadLimits { connections: caps.grpc, ..config.load };
 
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
+    let status = status_cache(&engine, config.status_age);
+    let cluster = member.as_ref().map(|member| member.state.subscribe());
     let queue = Queue { engine: engine.clone(), rules: Arc::new(config.rules.clone()), clock: clock.clone() };
-    let grpc = grpc::serve(grpc_listener, queue, load).await?;
+    let admin = Admin {
+        alone: NodeState::alone(&address, &clients_address, http_address),
+        cluster: cluster.clone(),
+        status: status.clone(),
+    };
+    let grpc = grpc::serve(grpc_listener, queue, admin, load).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
-    let asked = engine.clone();
-    let ask = move || {
-        let engine = asked.clone();
-        async move { engine.status().await }
-    };
     let info = Arc::new(NodeInfo {
-        status: StatusCache::new(config.status_age, ask),
+        status,
         engine: engine.clone(),
         load: grpc.load().clone(),
         http_connections: ConnectionCap::new("http", caps.http),
@@ -107,7 +109,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         started: clock.wall(),
         clock: clock.clone(),
         serving: Default::default(),
-        cluster: member.as_ref().map(|member| member.state.subscribe()),
+        cluster,
         recorder,
     });
     let http = http::serve(http_listener, info.clone(), config.load.timeouts.handshake);
@@ -141,5 +143,14 @@ fn start_engine(
         },
         tasks: Arc::new(()),
         seed: random()?,
+    }))
+}
+
+/// What the pages, the metrics and the calls for operators show of the engine.
+fn status_cache(engine: &Engine, age: Duration) -> Arc<StatusCache> {
+    let engine = engine.clone();
+    Arc::new(StatusCache::new(age, move || {
+        let engine = engine.clone();
+        async move { engine.status().await }
     }))
 }

@@ -2,4 +2,5 @@
 
 mod faults;
 mod nodes;
+mod operate;
 mod restarts;

@@ -58,7 +58,19 @@ impl Nodes {
         fs::write(self.config(node), text).unwrap();
     }
 
-    fn config(&self, node: usize) -> String {
+    /// The configuration of node number `node` with other ports.
+    pub fn other_ports(&self, node: usize) -> String {
+        let mut text = fs::read_to_string(self.config(node)).unwrap();
+        for port in self.ports[node] {
+            text = text.replace(&format!(":{port}\""), ":0\"");
+        }
+        let path = self.folder.path().join("other.toml");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// Where the configuration of node number `node` is.
+    pub fn config(&self, node: usize) -> String {
         self.folder.path().join(format!("node{node}.toml")).display().to_string()
     }
 

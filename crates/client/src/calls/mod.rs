@@ -1,8 +1,9 @@
-//! The six calls, one file each.
+//! The calls, one file each.
 
 pub(crate) mod ack;
 pub(crate) mod active_topics;
 mod by_origin;
+pub(crate) mod cluster;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;
 pub(crate) mod extend_lease;

@@ -59,7 +59,7 @@ impl Endpoint {
     }
 
     /// For calls of the administration.
-    pub(super) fn admin(&self) -> AdminServiceClient<Channel> {
+    pub(crate) fn admin(&self) -> AdminServiceClient<Channel> {
         AdminServiceClient::new(self.channel.clone())
     }
 

@@ -6,9 +6,13 @@ pub mod dequeue;
 pub mod dev;
 pub mod enqueue;
 pub mod extend;
+pub mod health;
 pub mod migrate;
 pub mod nack;
+pub mod node;
+pub mod nodes;
 pub mod serve;
+pub mod shards;
 pub mod topics;
 
 mod connection;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use forebay_cluster::JOINER_WAITS;
 use forebay_engine::ShardSight;
 use forebay_store::CatalogNode;
 
@@ -15,14 +16,20 @@ impl Member {
     /// Publishes the cluster as this node sees it, if that has changed.
     pub(super) fn publish(&self, sights: &[ShardSight]) {
         let Some(view) = self.copy.view() else { return };
+        let now = self.now();
         let owners = duties::owners(view, &self.own, sights);
         let node = |node: &CatalogNode| NodeState {
-            name: node.name.clone(),
+            name: node.name.to_string(),
             peer_address: node.peer_address.clone(),
             clients_address: node.clients_address.clone(),
             http_address: node.http_address.clone(),
             release: node.release.clone(),
             live: self.observer.liveness.is_live(&node.name),
+            joining: self
+                .observer
+                .liveness
+                .joined_since(&node.name)
+                .is_none_or(|at| now.since(at) < JOINER_WAITS),
             draining: node.draining,
             shards: owners.values().filter(|owner| **owner == node.name).count(),
         };

@@ -1,6 +1,10 @@
 //! What the rest of the node knows of the cluster.
 
+use std::net::SocketAddr;
+
 use forebay_types::{NodeName, ShardId};
+
+use crate::listen::{host_name, reachable};
 
 /// The cluster, as this node saw it last.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
@@ -19,7 +23,7 @@ pub struct ClusterState {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct NodeState {
     /// Its name.
-    pub name: NodeName,
+    pub name: String,
     /// Where other nodes reach it, `host:port`.
     pub peer_address: String,
     /// Where clients reach it, `host:port`.
@@ -30,10 +34,29 @@ pub struct NodeState {
     pub release: String,
     /// Its counter moves.
     pub live: bool,
+    /// It lives, but not for long enough yet to be given shards.
+    pub joining: bool,
     /// An operator wants it to own nothing.
     pub draining: bool,
     /// How many shards it owns, as far as is known.
     pub shards: usize,
+}
+
+impl NodeState {
+    /// A node with a static list of shards: it is alone, as far as it knows.
+    pub fn alone(peer_address: &str, clients_address: &str, http: SocketAddr) -> Self {
+        Self {
+            name: host_name(),
+            peer_address: peer_address.to_owned(),
+            clients_address: clients_address.to_owned(),
+            http_address: reachable(http),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            live: true,
+            joining: false,
+            draining: false,
+            shards: 0,
+        }
+    }
 }
 
 /// A shard of the cluster.

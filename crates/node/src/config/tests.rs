@@ -26,7 +26,9 @@ fn every_sample_is_valid() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "toml") {
             let text = std::fs::read_to_string(&path).unwrap();
-            let config = parse(&text, &[], vec![]).unwrap_or_else(|errors| panic!("{path:?}: {errors:?}"));
+            let secret = [("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more")];
+            let config =
+                parse(&text, &secret, vec![]).unwrap_or_else(|errors| panic!("{path:?}: {errors:?}"));
             assert!(!config.shards.is_empty());
             seen += 1;
         }
@@ -220,4 +222,34 @@ fn a_url_that_the_driver_refuses_is_found() {
     let errors = errors("[[shard]]\nid = 1\nurl = 'mysql://u:hidden@db:port/schema'");
     assert!(errors[0].starts_with("shard[0].url is not the URL of a shard"), "{errors:?}");
     assert!(!errors[0].contains("hidden"));
+}
+
+#[test]
+fn a_cluster_needs_a_catalog_a_secret_and_a_port() {
+    let catalog = "[catalog]\nurl = \"mysql://forebay@db1:3306/forebay_catalog\"\n";
+    let secret = ("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more");
+    let config = parse(catalog, &[secret, ("FOREBAY_NAME", "queue1")], vec![]).unwrap();
+    assert!(config.catalog.is_some() && config.shards.is_empty(), "the catalog names the shards");
+    assert_eq!(config.name.unwrap().as_str(), "queue1");
+    assert_eq!(config.peer, "127.0.0.1:7422");
+    assert!(!format!("{:?}", config.peer_secret.unwrap()).contains("sixteen"));
+    let wrong = |text: &str, variables: &[(&str, &str)], says: &str| {
+        let errors = parse(text, variables, vec![]).err().unwrap();
+        assert!(errors.iter().any(|error| error.starts_with(says)), "{says}: {errors:?}");
+    };
+    wrong(catalog, &[], "node.peer_secret_file (or FOREBAY_PEER_SECRET) is missing");
+    wrong(catalog, &[("FOREBAY_PEER_SECRET", "short")], "node.peer_secret_file must hold at least 16 bytes");
+    wrong(
+        catalog,
+        &[("FOREBAY_PEER_SECRET", "sixteen bytes or more")],
+        "node.peer_secret_file must hold printable",
+    );
+    wrong(
+        catalog,
+        &[secret, ("FOREBAY_PEER", "127.0.0.1:7420")],
+        "node.peer and node.grpc are the same port",
+    );
+    wrong(catalog, &[secret, ("FOREBAY_NAME", "queue 1")], "node.name: a node's name has letters");
+    wrong("[catalog]\nurl = \"postgres://db/x\"\n", &[secret], "catalog.url must begin with");
+    wrong("[catalog]\nuri = \"x\"\n", &[secret], "catalog.uri: unknown field");
 }

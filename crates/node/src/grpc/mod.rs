@@ -3,6 +3,7 @@
 
 mod ack;
 mod active_topics;
+mod admin;
 mod admission;
 mod dequeue;
 mod enqueue;
@@ -16,6 +17,7 @@ mod service;
 mod status;
 mod token;
 
+pub use admin::Admin;
 pub use admission::{AdmissionLoad, LoadLimits};
 pub use queue::{Queue, RequestRules};
 pub use server::{Health, ReflectionError, Serving, serve};

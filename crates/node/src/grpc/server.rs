@@ -2,12 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_proto::{FILE_DESCRIPTOR_SET, SERVICE, v1::queue_service_server::QueueServiceServer};
+use forebay_proto::{
+    FILE_DESCRIPTOR_SET, SERVICE,
+    v1::{admin_service_server::AdminServiceServer, queue_service_server::QueueServiceServer},
+};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use tonic::transport::Server;
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use super::{
+    admin::Admin,
     admission::{AdmissionLayer, AdmissionLoad, Incoming, LoadLimits, RequestBounds},
     queue::Queue,
 };
@@ -47,10 +51,12 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// Serves the queue, health and reflection on one port. Health checks answer not serving at first.
+/// Serves the queue, what is known of the cluster, health and reflection on one port. Health checks answer not
+/// serving at first.
 pub async fn serve(
     listener: TcpListener,
     queue: Queue,
+    admin: Admin,
     limits: LoadLimits,
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::new(&limits));
@@ -78,6 +84,7 @@ pub async fn serve(
         .http2_max_header_list_size(8 << 10)
         .layer(AdmissionLayer { load: load.clone(), bounds })
         .add_service(queue)
+        .add_service(AdminServiceServer::new(admin))
         .add_service(health_service)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);

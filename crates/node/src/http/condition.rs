@@ -8,6 +8,8 @@ use std::{
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
 use forebay_types::Timestamp;
 
+use crate::cluster::ClusterState;
+
 /// So many problems are named, and the rest is counted.
 const PROBLEMS_MAX: usize = 3;
 /// Where the time of day is in a date and time of RFC 3339.
@@ -27,7 +29,12 @@ pub enum Condition {
 impl Condition {
     /// Of a node at `now`. `serving`: it serves a shard, and does not stop. Without a status the engine has
     /// stopped.
-    pub fn of(serving: bool, engine: Option<&Status>, now: Timestamp) -> Self {
+    pub fn of(
+        serving: bool,
+        engine: Option<&Status>,
+        cluster: Option<&ClusterState>,
+        now: Timestamp,
+    ) -> Self {
         let Some(engine) = engine else { return Self::StandingBy };
         let mut problems: Vec<String> =
             engine.shards.iter().filter_map(|shard| problem(shard, now)).collect();
@@ -37,6 +44,9 @@ impl Condition {
                 "shard {shard}, which may know dedupe keys, is not configured any more; this matters until \
                  {until}"
             ));
+        }
+        if let Some(trouble) = cluster.map(|cluster| &cluster.catalog_trouble).filter(|it| !it.is_empty()) {
+            problems.push(format!("the catalog does not answer: {trouble}"));
         }
         match (problems.is_empty(), serving) {
             (false, _) => Self::Degraded(problems),
@@ -119,7 +129,7 @@ mod tests {
     }
 
     fn state(serving: bool, shards: Vec<ShardStatus>) -> String {
-        Condition::of(serving, Some(&Status { shards, ..Default::default() }), NOW).to_string()
+        Condition::of(serving, Some(&Status { shards, ..Default::default() }), None, NOW).to_string()
     }
 
     fn ago(seconds: u64) -> Option<i64> {
@@ -132,7 +142,7 @@ mod tests {
         assert_eq!(state(true, vec![shard(1), waiting.clone()]), "serving");
         assert_eq!(state(false, vec![waiting]), "standing by");
         assert_eq!(state(false, vec![shard(1)]), "standing by", "it stops");
-        assert_eq!(Condition::of(false, None, NOW), Condition::StandingBy);
+        assert_eq!(Condition::of(false, None, None, NOW), Condition::StandingBy);
     }
 
     #[test]
@@ -164,7 +174,7 @@ mod tests {
         let missing = MissingHome { shard: 2, until_micros: NOW.plus(Duration::from_secs(60)).as_micros() };
         let status = Status { shards: vec![shard(1)], missing_homes: vec![missing], ..Default::default() };
         assert_eq!(
-            Condition::of(true, Some(&status), NOW).to_string(),
+            Condition::of(true, Some(&status), None, NOW).to_string(),
             "degraded: shard 2, which may know dedupe keys, is not configured any more; this matters until \
              14:14:20"
         );

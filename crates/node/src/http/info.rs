@@ -17,7 +17,7 @@ pub type State = axum::extract::State<Arc<NodeInfo>>;
 /// A node's addresses, its state, and where its figures come from.
 pub struct NodeInfo {
     /// Reports shards and topics.
-    pub status: StatusCache,
+    pub status: Arc<StatusCache>,
     /// Reports the bytes of long polls.
     pub engine: Engine,
     /// Reports calls and bytes in memory.
@@ -76,19 +76,20 @@ impl NodeInfo {
     pub async fn status(&self) -> NodeStatus {
         let engine = self.status.get().await;
         let (serving, now) = (*self.serving.borrow(), self.clock.wall());
+        let cluster = self.cluster.as_ref().map(|cluster| cluster.borrow().clone());
         NodeStatus {
             version: env!("CARGO_PKG_VERSION"),
             address: self.address.clone(),
             grpc: self.grpc,
             http: self.http,
-            state: Condition::of(serving, engine.as_deref(), now),
+            state: Condition::of(serving, engine.as_deref(), cluster.as_deref(), now),
             serving,
             started_micros: self.started.as_micros(),
             uptime_seconds: now.since(self.started).as_secs(),
             calls: self.load.calls.in_use(),
             request_bytes: self.load.request_bytes.in_use(),
             engine,
-            cluster: self.cluster.as_ref().map(|cluster| cluster.borrow().clone()),
+            cluster,
         }
     }
 }

@@ -4,11 +4,13 @@ use std::fmt::{self, Display, Write as _};
 
 use axum::response::Html;
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status, TopicStatus};
+use forebay_types::NodeName;
 
 use super::{
     condition::Condition,
     info::{NodeStatus, State},
 };
+use crate::cluster::{ClusterState, ShardHome};
 
 /// Everything before the first heading.
 const HEAD: &str = r#"<!doctype html>
@@ -62,7 +64,10 @@ fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
                 Bytes(engine.admitted_bytes),
                 engine.topic_count
             )?;
-            shards(page, &engine.shards)?;
+            if let Some(cluster) = &node.cluster {
+                nodes(page, cluster)?;
+            }
+            shards(page, &engine.shards, node.cluster.as_deref())?;
             sweeps(page, &engine.shards)?;
             topics(page, engine)?;
         }
@@ -72,7 +77,36 @@ fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
     Ok(())
 }
 
-fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
+fn nodes(page: &mut String, cluster: &ClusterState) -> fmt::Result {
+    page.push_str(
+        "<h2>Nodes</h2><div class=\"scroll\"><table><tr><th class=\"l\">node<th class=\"l\">state<th>shards\
+         <th class=\"l\">clients<th class=\"l\">HTTP<th class=\"l\">release</tr>\n",
+    );
+    for node in &cluster.nodes {
+        let state = match node {
+            node if !node.live => "silent",
+            node if node.draining => "draining",
+            node if node.joining => "joining",
+            _ => "live",
+        };
+        let own = if node.name == cluster.own { " (this one)" } else { "" };
+        writeln!(
+            page,
+            "<tr><td class=\"l\">{}{own}<td class=\"l {}\">{state}<td>{}<td class=\"l\">{}<td class=\"l\">{}\
+             <td class=\"l\">{}</tr>",
+            Escaped(&node.name),
+            class(node.live),
+            node.shards,
+            Escaped(&node.clients_address),
+            Escaped(&node.http_address),
+            Escaped(&node.release),
+        )?;
+    }
+    page.push_str("</table></div>\n");
+    Ok(())
+}
+
+fn shards(page: &mut String, shards: &[ShardStatus], cluster: Option<&ClusterState>) -> fmt::Result {
     page.push_str(
         "<h2>Shards</h2><div class=\"scroll\"><table><tr><th>shard<th class=\"l\">server<th class=\"l\">state\
          <th class=\"l\">breaker\
@@ -88,7 +122,7 @@ fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
             shard.id,
             Escaped(&shard.server),
             class(shard.state == ShardState::Owned && shard.silent_since_micros.is_none()),
-            Escaped(&ownership(shard)),
+            Escaped(&ownership(shard, cluster)),
             class(shard.breaker == BreakerPhase::Closed && shard.silent_since_micros.is_none()),
             shard.breaker.as_str(),
             shard.epoch,
@@ -109,8 +143,18 @@ fn shards(page: &mut String, shards: &[ShardStatus]) -> fmt::Result {
     Ok(())
 }
 
-/// The state of a shard, and whom it waits for.
-fn ownership(shard: &ShardStatus) -> String {
+/// The state of a shard, and whom it waits for. In a cluster: who owns it, and where it moves.
+fn ownership(shard: &ShardStatus, cluster: Option<&ClusterState>) -> String {
+    let home = cluster.and_then(|cluster| cluster.shards.iter().find(|home| home.id.0 == shard.id));
+    if let Some(ShardHome { owner, home, .. }) = home
+        && (shard.state == ShardState::Waiting || owner != home)
+    {
+        let name = |name: &Option<NodeName>| name.as_ref().map_or("nobody".to_owned(), ToString::to_string);
+        return match owner == home {
+            true => format!("owned by {}", name(owner)),
+            false => format!("owned by {}, moves to {}", name(owner), name(home)),
+        };
+    }
     match (shard.state, shard.silent_since_micros) {
         (ShardState::Waiting, _) => format!("waiting for {}", shard.owner),
         (ShardState::Owned, Some(_)) => "owned, does not answer".to_owned(),

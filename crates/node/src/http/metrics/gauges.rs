@@ -4,7 +4,10 @@ use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
 use forebay_types::Timestamp;
 use metrics::{counter, gauge};
 
-use crate::http::info::NodeInfo;
+use crate::{
+    cluster::{ClusterState, NodeState},
+    http::info::NodeInfo,
+};
 
 /// Sets all gauges. Returns the counters of seconds, with their names.
 pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)> {
@@ -15,6 +18,7 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)>
     gauge!("forebay_calls_at_work").set(node.load.calls.in_use() as f64);
     gauge!("forebay_request_bytes").set(node.load.request_bytes.in_use() as f64);
     gauge!("forebay_unsent_bytes").set(node.load.unread.in_use() as f64);
+    cluster(node.cluster.as_ref().map(|cluster| cluster.borrow().clone()).as_deref());
     let mut seconds = Vec::new();
     if let Some(status) = status {
         engine(status, node.clock.wall());
@@ -41,6 +45,19 @@ fn process() -> Option<f64> {
         }
     }
     process.cpu_seconds_total
+}
+
+/// The cluster. A node without one is alone.
+fn cluster(cluster: Option<&ClusterState>) {
+    let answers = cluster.is_none_or(|cluster| cluster.catalog_trouble.is_empty());
+    gauge!("forebay_catalog_answers").set(f64::from(answers));
+    let nodes = cluster.map(|cluster| cluster.nodes.as_slice());
+    let count = |is: fn(&NodeState) -> bool| nodes.map(|nodes| nodes.iter().filter(|node| is(node)).count());
+    let live = count(|node| node.live && !node.draining).unwrap_or(1);
+    gauge!("forebay_nodes", "state" => "live").set(live as f64);
+    let draining = count(|node| node.live && node.draining).unwrap_or(0);
+    gauge!("forebay_nodes", "state" => "draining").set(draining as f64);
+    gauge!("forebay_nodes", "state" => "silent").set(count(|node| !node.live).unwrap_or(0) as f64);
 }
 
 fn engine(status: &Status, now: Timestamp) {

@@ -23,6 +23,8 @@ const LIMITS: Values = Fixed(&[
 ]);
 /// Where an item may be.
 const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
+/// How a node may be.
+const NODE_STATES: Values = Fixed(&["live", "draining", "silent"]);
 /// What a breaker may be.
 const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
@@ -108,6 +110,13 @@ pub const METRICS: &[Metric] = &[
          as of the last look at all",
     ),
     metric(Kind::Gauge, "forebay_topics", &[], "Topics on the node's shards"),
+    metric(
+        Kind::Gauge,
+        "forebay_nodes",
+        &[("state", NODE_STATES)],
+        "Nodes of the cluster, as this one sees them; without a catalog it is alone",
+    ),
+    metric(Kind::Gauge, "forebay_catalog_answers", &[], "1 if the catalog answers this node, or it has none"),
     metric(Kind::Gauge, "forebay_shard_owned", &[("shard", Shards)], "1 if this node owns the shard"),
     metric(Kind::Gauge, "forebay_shard_answers", &[("shard", Shards)], "0 if the shard does not answer"),
     metric(

@@ -1,0 +1,91 @@
+//! What operators change in the catalog. The nodes act on it at their next look, within a second.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use forebay_store::{Catalog, CatalogChanges, Home, StoreError, Versions};
+use forebay_types::{NodeName, NodeNameError, ShardId};
+
+use super::membership::open_catalog;
+use crate::{config::Config, shards};
+
+/// How often a change is tried again because somebody else was faster.
+const TRIES_MAX: u32 = 10;
+
+/// Why a change was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum OperateError {
+    /// There is no catalog.
+    #[error("no [catalog] is configured: a node with a static list of shards owns all of them")]
+    NoCatalog,
+    /// The catalog failed.
+    #[error("the catalog: {0}")]
+    Catalog(#[from] StoreError),
+    /// The name is not one.
+    #[error(transparent)]
+    Name(#[from] NodeNameError),
+    /// There is no such node.
+    #[error("there is no node {0} in the catalog; there are: {1}")]
+    NoNode(NodeName, String),
+    /// There is no such shard.
+    #[error("there is no shard {0} in the catalog")]
+    NoShard(u32),
+    /// The shard has no home that a pin could end at.
+    #[error("shard {0} is not pinned")]
+    NotPinned(u32),
+    /// The assignment changes all the time.
+    #[error("the assignment is changed by others at the moment: try again")]
+    Busy,
+}
+
+fn open(config: &Config) -> Result<Arc<dyn Catalog>, OperateError> {
+    let url = config.catalog.as_ref().ok_or(OperateError::NoCatalog)?;
+    Ok(open_catalog(url, &shards::mysql_options(config))?)
+}
+
+fn known(changes: &CatalogChanges, name: &NodeName) -> Result<(), OperateError> {
+    if changes.nodes.iter().any(|node| node.name == *name) {
+        return Ok(());
+    }
+    let names: Vec<&str> = changes.nodes.iter().map(|node| node.name.as_str()).collect();
+    Err(OperateError::NoNode(name.clone(), names.join(", ")))
+}
+
+/// Pins a shard to a node; without a node, ends its pin. Returns its home.
+pub async fn pin(config: &Config, shard: u32, node: Option<&str>) -> Result<NodeName, OperateError> {
+    let catalog = open(config)?;
+    let node = node.map(str::parse::<NodeName>).transpose()?;
+    for _ in 0..TRIES_MAX {
+        let changes = catalog.read(Versions::default()).await?;
+        if !changes.shards.iter().flatten().any(|known| known.id.0 == shard) {
+            return Err(OperateError::NoShard(shard));
+        }
+        let homes = changes.assignment.as_ref().map(|assignment| &assignment.homes);
+        let home = homes.and_then(|homes| homes.get(&ShardId(shard)));
+        let home = match &node {
+            Some(node) => {
+                known(&changes, node)?;
+                Home { node: node.clone(), pinned: true }
+            }
+            None => {
+                let pinned = home.filter(|home| home.pinned).ok_or(OperateError::NotPinned(shard))?;
+                Home { node: pinned.node.clone(), pinned: false }
+            }
+        };
+        let name = home.node.clone();
+        let change = BTreeMap::from([(ShardId(shard), Some(home))]);
+        if catalog.assign(changes.versions.assignment, &change).await? {
+            return Ok(name);
+        }
+    }
+    Err(OperateError::Busy)
+}
+
+/// Lets a node own no shards, or undoes that.
+pub async fn drain_node(config: &Config, node: &str, draining: bool) -> Result<(), OperateError> {
+    let catalog = open(config)?;
+    let name: NodeName = node.parse()?;
+    if !catalog.set_draining(&name, draining).await? {
+        known(&catalog.read(Versions::default()).await?, &name)?;
+    }
+    Ok(())
+}

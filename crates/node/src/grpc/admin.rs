@@ -1,0 +1,218 @@
+//! The calls for those who run the cluster, as far as they only read. Changes are made with the command line
+//! on the catalog, until there is access control: this port is open to every tenant.
+
+use std::sync::Arc;
+
+use forebay_engine::{ShardState as EngineState, ShardStatus};
+use forebay_proto::v1::{self, NodeState, ShardState, admin_service_server::AdminService};
+use tokio::sync::watch;
+use tonic::{Request, Response, Status};
+
+use crate::{
+    cluster::{ClusterState, NodeState as Member, ShardHome},
+    http::StatusCache,
+};
+
+/// Rows of a page by default, and at most.
+const PAGE_ROWS: (usize, usize) = (100, 1_000);
+
+/// What the calls answer from.
+#[derive(Clone)]
+pub struct Admin {
+    /// The node without a cluster, as the only one of its list.
+    pub alone: Member,
+    /// What is known of the cluster. `None`: the node has a static list of shards.
+    pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+    /// Reports this node's own shards.
+    pub status: Arc<StatusCache>,
+}
+
+impl Admin {
+    fn cluster(&self) -> Option<Arc<ClusterState>> {
+        self.cluster.as_ref().map(|cluster| cluster.borrow().clone())
+    }
+
+    async fn own_shards(&self) -> Vec<ShardStatus> {
+        self.status.get().await.map(|status| status.shards.clone()).unwrap_or_default()
+    }
+}
+
+#[tonic::async_trait]
+impl AdminService for Admin {
+    async fn list_nodes(
+        &self,
+        request: Request<v1::ListNodesRequest>,
+    ) -> Result<Response<v1::ListNodesResponse>, Status> {
+        let v1::ListNodesRequest { page_size, page_token } = request.into_inner();
+        let nodes = match self.cluster() {
+            Some(cluster) => {
+                let own = |node: &Member| node.name == cluster.own;
+                cluster.nodes.iter().map(|it| node(it, own(it))).collect()
+            }
+            None => {
+                let owned =
+                    self.own_shards().await.iter().filter(|it| it.state == EngineState::Owned).count();
+                vec![node(&Member { shards: owned, ..self.alone.clone() }, true)]
+            }
+        };
+        let (nodes, next_page_token) =
+            page(nodes, page_size, |node| node.name > page_token, |it| it.name.clone());
+        Ok(Response::new(v1::ListNodesResponse { nodes, next_page_token }))
+    }
+
+    async fn list_shards(
+        &self,
+        request: Request<v1::ListShardsRequest>,
+    ) -> Result<Response<v1::ListShardsResponse>, Status> {
+        let v1::ListShardsRequest { page_size, page_token } = request.into_inner();
+        let after = match page_token.as_str() {
+            "" => 0,
+            token => token
+                .parse::<u32>()
+                .map_err(|_| Status::invalid_argument("page_token: is not a page token of this list"))?,
+        };
+        let own = self.own_shards().await;
+        let cluster = self.cluster();
+        let homes = |id: u32| cluster.as_ref()?.shards.iter().find(|home| home.id.0 == id);
+        let alone = &self.alone.name;
+        let shards =
+            own.iter().map(|status| shard(status, homes(status.id), cluster.is_some(), alone)).collect();
+        let (shards, next_page_token) =
+            page(shards, page_size, |shard| shard.id > after, |shard| shard.id.to_string());
+        Ok(Response::new(v1::ListShardsResponse { shards, next_page_token }))
+    }
+
+    async fn add_shard(
+        &self,
+        _request: Request<v1::AddShardRequest>,
+    ) -> Result<Response<v1::AddShardResponse>, Status> {
+        Err(by_command_line())
+    }
+
+    async fn drain_shard(
+        &self,
+        _request: Request<v1::DrainShardRequest>,
+    ) -> Result<Response<v1::DrainShardResponse>, Status> {
+        Err(by_command_line())
+    }
+
+    async fn remove_shard(
+        &self,
+        _request: Request<v1::RemoveShardRequest>,
+    ) -> Result<Response<v1::RemoveShardResponse>, Status> {
+        Err(by_command_line())
+    }
+
+    async fn move_shard(
+        &self,
+        _request: Request<v1::MoveShardRequest>,
+    ) -> Result<Response<v1::MoveShardResponse>, Status> {
+        Err(by_command_line())
+    }
+
+    async fn drain_node(
+        &self,
+        _request: Request<v1::DrainNodeRequest>,
+    ) -> Result<Response<v1::DrainNodeResponse>, Status> {
+        Err(by_command_line())
+    }
+}
+
+/// Every tenant reaches this port.
+fn by_command_line() -> Status {
+    Status::unimplemented(
+        "changes of the cluster are made with `forebay shards` and `forebay node` on its catalog",
+    )
+}
+
+/// A page of a list in order, and the token for the next one.
+fn page<T>(
+    rows: Vec<T>,
+    size: u32,
+    is_after: impl Fn(&T) -> bool,
+    token: impl Fn(&T) -> String,
+) -> (Vec<T>, String) {
+    let (default, most) = PAGE_ROWS;
+    let size = if size == 0 { default } else { most.min(usize::try_from(size).unwrap_or(most)) };
+    let mut rows: Vec<T> = rows.into_iter().filter(is_after).collect();
+    let more = rows.len() > size;
+    rows.truncate(size);
+    let next = rows.last().filter(|_| more).map(token).unwrap_or_default();
+    (rows, next)
+}
+
+fn node(node: &Member, is_self: bool) -> v1::Node {
+    let state = match node {
+        node if !node.live => NodeState::Silent,
+        node if node.draining => NodeState::Draining,
+        node if node.joining => NodeState::Joining,
+        _ => NodeState::Live,
+    };
+    v1::Node {
+        name: node.name.clone(),
+        clients_address: node.clients_address.clone(),
+        peer_address: node.peer_address.clone(),
+        http_address: node.http_address.clone(),
+        release: node.release.clone(),
+        state: state.into(),
+        shards: u32::try_from(node.shards).unwrap_or(u32::MAX),
+        draining: node.draining,
+        started_at: None,
+        self_: is_self,
+    }
+}
+
+/// A shard. What is stored in it is known to its owner alone.
+fn shard(status: &ShardStatus, home: Option<&ShardHome>, in_cluster: bool, alone: &str) -> v1::Shard {
+    let owned = status.state == EngineState::Owned;
+    let name = |name: Option<String>| name.unwrap_or_default();
+    let state = match home.map(|home| home.state.as_str()) {
+        Some("draining") => ShardState::Draining,
+        Some("offline") => ShardState::Offline,
+        _ => ShardState::Active,
+    };
+    let owner = match in_cluster {
+        true => name(home.and_then(|home| home.owner.as_ref()).map(ToString::to_string)),
+        false if owned => alone.to_owned(),
+        false => status.owner.clone(),
+    };
+    v1::Shard {
+        id: status.id,
+        server: status.server.clone(),
+        state: state.into(),
+        owner,
+        wished_owner: name(home.and_then(|home| home.home.as_ref()).map(ToString::to_string)),
+        pinned: home.is_some_and(|home| home.pinned),
+        epoch: status.epoch,
+        since: None,
+        trouble: if owned || status.state == EngineState::Unreachable {
+            status.last_error.clone()
+        } else {
+            String::new()
+        },
+        items: owned.then(|| status.ready + status.leased + status.scheduled),
+        hold_up: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_one_another_without_gaps() {
+        let rows: Vec<u32> = (1..=250).collect();
+        let (mut seen, mut token) = (Vec::new(), 0);
+        loop {
+            let (rows, next) = page(rows.clone(), 0, |row| *row > token, u32::to_string);
+            assert!(rows.len() <= 100);
+            seen.extend(rows);
+            match next.parse() {
+                Ok(next) => token = next,
+                Err(_) => break,
+            }
+        }
+        assert_eq!(seen, rows);
+        assert_eq!(page(rows, 5_000, |_| true, u32::to_string).0.len(), 250);
+    }
+}
