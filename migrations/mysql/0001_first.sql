@@ -37,10 +37,9 @@ CREATE TABLE IF NOT EXISTS heartbeat (
     lease_ms INT UNSIGNED NOT NULL COMMENT 'how long the owner may be silent before it counts as gone, in milliseconds',
     successor VARBINARY(255) NOT NULL COMMENT 'host:port of the node that a released shard was handed to; empty: anybody may take it over',
     writer_lock VARBINARY(64) NOT NULL COMMENT 'name of the GET_LOCK lock that the writing connection holds',
-    heartbeat_lock VARBINARY(64) NOT NULL COMMENT 'name of the GET_LOCK lock that the renewing connection holds',
     PRIMARY KEY (id)
 ) ENGINE=InnoDB COMMENT='one row; the owner renews it independently of its batches';
-INSERT IGNORE INTO heartbeat VALUES (1, 0, REPEAT(X'00', 16), 0, '', 0, '', '', '');
+INSERT IGNORE INTO heartbeat VALUES (1, 0, REPEAT(X'00', 16), 0, '', 0, '', '');
 
 CREATE TABLE IF NOT EXISTS probe (
     id TINYINT NOT NULL COMMENT 'always 1',

@@ -7,7 +7,8 @@ use crate::config::{ShardConfig, ShardUrl};
 /// Kept back for the process itself: standard streams, the runtime, listeners, files that are open for a
 /// moment, connections to other nodes.
 const PROCESS: usize = 48;
-/// The same for a shard on a server: six connections, one for statements that cannot share one, one to look.
+/// The same for a shard on a server: a connection that writes, four that read, one for statements that cannot
+/// share one, and a part of those that all shards of a server share.
 const MYSQL_SHARD: usize = 8;
 /// The same for a shard in a file: six connections with three files each, the lock, and one to look.
 const SQLITE_SHARD: usize = 22;

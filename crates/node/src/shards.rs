@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlShard, Observation, Settings, Shard,
+    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlServers, Observation, Settings, Shard,
     ShardConnections, ShardIdentity, SqliteShard, StoreError,
 };
 use forebay_types::{ClusterId, ShardId};
@@ -30,11 +30,12 @@ pub fn mysql_options(config: &Config) -> MySqlOptions {
 /// These shards. Connects to nothing yet.
 pub fn open_these(config: &Config, listed: &[ShardConfig]) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
     let options = mysql_options(config);
+    let servers = MySqlServers::default();
     let (mut shards, mut unfit) = (Vec::<NumberedShard>::new(), Vec::new());
     for ShardConfig { id, url } in listed {
         match url {
             ShardUrl::Sqlite(path) => shards.push((*id, Arc::new(SqliteShard::new(*id, path)))),
-            ShardUrl::MySql(url) => match MySqlShard::new(*id, url, &options) {
+            ShardUrl::MySql(url) => match servers.shard(*id, url, &options) {
                 Ok(shard) => shards.push((*id, Arc::new(shard))),
                 Err(error) => unfit.push(UnfitShard::Url { shard: *id, error }),
             },

@@ -21,7 +21,7 @@ pub use catalog::{
     CatalogView, Home, Joined, NodeReport, Sighting, Versions,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
-pub use mysql::{MySqlCatalog, MySqlOptions, MySqlShard, Tls};
+pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Tls};
 pub use rows::{
     Checkpoint, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow,
     Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep, TopicCounts,

@@ -23,8 +23,9 @@ const MIGRATION_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) enum Role {
     /// Writes batches. Autocommit is off.
     Writer,
-    /// Renews, observes and migrates. Each statement is a transaction.
-    Single,
+    /// Asks about many shards, and renews their claims. Each statement is a transaction. It has no schema,
+    /// and short lock waits: others wait for it.
+    Shared,
     /// Creates and drops tables. Its lock waits are the shortest.
     Ddl,
     /// Creates or upgrades the schema. It waits for locks, and for statements that rebuild a table.
@@ -42,7 +43,8 @@ pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result
     let error = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
         Ok(Ok(connection)) => {
             let timeout = if role == Role::Migration { MIGRATION_TIMEOUT } else { STATEMENT_TIMEOUT };
-            return Ok(MySqlSession::new(connection, address, timeout));
+            let session = MySqlSession::new(connection, address, timeout);
+            return Ok(if role == Role::Shared { session.text_only() } else { session });
         }
         Ok(Err(error)) => classify(error),
         Err(_) => StoreError::new(ErrorClass::Disconnected, "no answer within 5 s"),
@@ -50,10 +52,13 @@ pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result
     Err(StoreError::new(error.class, format!("cannot connect to {address}: {}", error.message)))
 }
 
-/// The schema's address for messages, as in `db1:3306/forebay_0001`.
+/// The schema's address for messages, as in `db1:3306/forebay_0001`, or that of the server.
 pub(super) fn address(options: &MySqlConnectOptions) -> String {
-    let schema = options.get_database().unwrap_or_default();
-    format!("{}:{}/{schema}", options.get_host(), options.get_port())
+    let server = format!("{}:{}", options.get_host(), options.get_port());
+    match options.get_database() {
+        None | Some("") => server,
+        Some(schema) => format!("{server}/{schema}"),
+    }
 }
 
 /// Sets the session variables. The timeouts are short, so that an owner that hangs soon loses its locks.
@@ -66,9 +71,10 @@ async fn prepare(connection: &mut MySqlConnection, role: Role) -> Result<(), sql
              /*M!100300 , idle_transaction_timeout = 5 */; \
              SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
         }
-        Role::Single => {
+        Role::Shared => {
             "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-             innodb_lock_wait_timeout = 3, lock_wait_timeout = 3, wait_timeout = 15; \
+             innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 15 \
+             /*M!100300 , idle_transaction_timeout = 5 */; \
              SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
         }
         Role::Ddl => {

@@ -24,6 +24,12 @@ impl fmt::Display for OtherServer {
 
 impl std::error::Error for OtherServer {}
 
+/// The error of an owner whose connection leads to another server than its others.
+pub(super) fn other_server(expected: &str, found: &str) -> StoreError {
+    let other = OtherServer { expected: expected.to_owned(), found: found.to_owned() };
+    classify(sqlx::Error::Configuration(Box::new(other)))
+}
+
 /// Whether an error says that another server answers.
 pub(super) fn is_other_server(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Configuration(source) if source.is::<OtherServer>())

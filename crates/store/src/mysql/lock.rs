@@ -1,4 +1,5 @@
-//! Named locks, which identify a connection so that it can be killed. They protect nothing: the fence does.
+//! Named locks, which identify a writing connection so that it can be killed. They protect nothing: the
+//! fence does.
 //!
 //! A connection id may be reused after the server restarts. A random lock name is never reused.
 
@@ -17,27 +18,25 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often to check whether a killed connection is gone.
 const KILL_CHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// Lock names of one owner. Each name is used by one connection only.
+/// Lock names of one owner's writing connections. Each name is used by one connection only.
 #[derive(Debug, Clone)]
 pub(super) struct LockNames {
     /// The owner's random name.
     incarnation: Incarnation,
-    /// `w` for the writer, `h` for the heartbeat.
-    kind: char,
     /// How many names were given out.
     given: u32,
 }
 
 impl LockNames {
-    /// The names of the owner's connections of one kind.
-    pub(super) fn new(incarnation: Incarnation, kind: char) -> Self {
-        Self { incarnation, kind, given: 0 }
+    /// The names of an owner's connections.
+    pub(super) fn new(incarnation: Incarnation) -> Self {
+        Self { incarnation, given: 0 }
     }
 
     /// A new name.
     pub(super) fn next(&mut self) -> String {
         self.given += 1;
-        format!("forebay.{:?}.{}{}", self.incarnation, self.kind, self.given)
+        format!("forebay.{:?}.w{}", self.incarnation, self.given)
     }
 }
 

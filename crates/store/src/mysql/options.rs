@@ -65,7 +65,10 @@ pub(super) fn parse(
     let mut parsed = MySqlConnectOptions::from_str(url).map_err(|error| wrong(&error.to_string()))?;
     match parsed.get_database() {
         None | Some("") => return Err(wrong("it names no schema")),
-        Some(schema) if schema.contains('`') => return Err(wrong("the schema's name contains a `")),
+        // It stands between backticks in statements, in which a question mark stands for a value.
+        Some(schema) if schema.contains(['`', '?']) => {
+            return Err(wrong("the schema's name contains a ` or a ?"));
+        }
         Some(_) => {}
     }
     if let Some(password) = &options.password {

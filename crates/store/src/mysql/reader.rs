@@ -38,7 +38,8 @@ impl MySqlReadPool {
         let pool = MySqlPoolOptions::new()
             .max_connections(4)
             .acquire_timeout(Duration::from_secs(2))
-            .idle_timeout(Duration::from_secs(5 * 60))
+            // A take-over reads with several at once, and then the shard may be idle for ever.
+            .idle_timeout(Duration::from_secs(60))
             .max_lifetime(Duration::from_secs(30 * 60))
             .after_connect(move |connection, _| {
                 let (report, server) = (report.clone(), checked.clone());

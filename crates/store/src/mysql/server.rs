@@ -2,6 +2,8 @@
 //! after a planned switch, or while old connections are still open. No two connections of an owner lead to
 //! two servers.
 
+use std::sync::Arc;
+
 use sqlx::{
     Executor as _, Row as _,
     mysql::{MySqlConnectOptions, MySqlConnection},
@@ -26,7 +28,7 @@ pub(super) struct Server {
     /// The address and the credentials.
     pub(super) options: MySqlConnectOptions,
     /// What the server answers to [`IDENTITY`].
-    identity: String,
+    pub(super) identity: Arc<str>,
 }
 
 impl Server {
@@ -35,8 +37,7 @@ impl Server {
         options: &MySqlConnectOptions,
         session: &mut MySqlSession,
     ) -> Result<Self, StoreError> {
-        let identity = session.with_timeout(async |connection| identity(connection).await).await?;
-        Ok(Self { options: options.clone(), identity })
+        Ok(Self { options: options.clone(), identity: identity_of(session).await?.into() })
     }
 
     /// Opens another connection to it. Fails with `NotPrimary` if another server answers.
@@ -49,12 +50,17 @@ impl Server {
     /// Fails if a connection leads to another server.
     pub(super) async fn check(&self, connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         let found = identity(connection).await?;
-        if found == self.identity {
+        if *found == *self.identity {
             return Ok(());
         }
-        let expected = self.identity.clone();
+        let expected = self.identity.to_string();
         Err(sqlx::Error::Configuration(Box::new(OtherServer { expected, found })))
     }
+}
+
+/// Which server answers at the other end of a connection.
+pub(super) async fn identity_of(session: &mut MySqlSession) -> Result<String, StoreError> {
+    session.with_timeout(async |connection| identity(connection).await).await
 }
 
 async fn identity(connection: &mut MySqlConnection) -> Result<String, sqlx::Error> {

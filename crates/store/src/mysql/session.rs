@@ -21,6 +21,9 @@ const TEXT_BYTES: usize = 8 << 10;
 /// The most text of one round trip.
 const PIPELINE_BYTES: usize = 64 << 10;
 
+/// So long a connection may take to end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Statements for one round trip.
 #[derive(Default)]
 struct Pipeline {
@@ -48,12 +51,26 @@ pub(crate) struct MySqlSession {
     address: String,
     /// A statement without an answer for so long has lost its connection.
     timeout: Duration,
+    /// Statements are never prepared: that would fix the schema that they speak of.
+    text_only: bool,
 }
 
 impl MySqlSession {
     /// A session on an open connection to the schema at `address`.
     pub(super) fn new(connection: MySqlConnection, address: String, timeout: Duration) -> Self {
-        Self { connection: Some(connection), address, timeout }
+        Self { connection: Some(connection), address, timeout, text_only: false }
+    }
+
+    /// The same, for a connection whose default schema changes.
+    pub(super) fn text_only(self) -> Self {
+        Self { text_only: true, ..self }
+    }
+
+    /// Tells the server that the connection ends, so that it does not count it as lost.
+    pub(super) async fn close(mut self) {
+        if let Some(connection) = self.connection.take() {
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, connection.close()).await;
+        }
     }
 
     /// The schema's address, as in `db1:3306/forebay_0001`.
@@ -108,7 +125,7 @@ impl MySqlSession {
     pub(super) async fn execute_and_fetch(
         &mut self,
         statement: Statement,
-        query: &'static str,
+        query: impl Into<Cow<'static, str>>,
     ) -> Result<(u64, Vec<Row>), StoreError> {
         let mut pipeline = Pipeline::default();
         pipeline.push(&statement);
@@ -124,6 +141,14 @@ impl MySqlSession {
         &mut self,
         statements: impl IntoIterator<Item = Statement>,
     ) -> Result<Vec<Vec<Row>>, StoreError> {
+        Ok(self.run_each(statements).await?.into_iter().map(|(_, rows)| rows).collect())
+    }
+
+    /// The same. Returns how many rows each statement matched, and those that it returned.
+    pub(super) async fn run_each(
+        &mut self,
+        statements: impl IntoIterator<Item = Statement>,
+    ) -> Result<Vec<(u64, Vec<Row>)>, StoreError> {
         let mut pipeline = Pipeline::default();
         statements.into_iter().for_each(|statement| pipeline.push(&statement));
         let sql = AssertSqlSafe(pipeline.text);
@@ -132,13 +157,16 @@ impl MySqlSession {
             let (mut each, mut rows) = (Vec::new(), Vec::new());
             while let Some(result) = results.try_next().await? {
                 match result {
-                    Either::Left(_) => each.push(std::mem::take(&mut rows)),
+                    Either::Left(done) => each.push((done.rows_affected(), std::mem::take(&mut rows))),
                     Either::Right(row) => rows.push(row),
                 }
             }
             Ok(each)
         });
-        each.await?.iter().map(|rows| rows.iter().map(decode).collect()).collect()
+        let decoded = |(matched, rows): &(u64, Vec<MySqlRow>)| -> Result<_, StoreError> {
+            Ok((*matched, rows.iter().map(decode).collect::<Result<_, _>>()?))
+        };
+        each.await?.iter().map(decoded).collect()
     }
 
     /// Checks that the server still answers.
@@ -177,6 +205,9 @@ impl Session for MySqlSession {
     }
 
     async fn execute(&mut self, statement: Statement) -> Result<u64, StoreError> {
+        if self.text_only {
+            return Ok(self.run_each([statement]).await?.first().map_or(0, |(matched, _)| *matched));
+        }
         let (sql, arguments) = bind(statement)?;
         let done = self
             .with_timeout(async |connection| sqlx::query_with(sql, arguments).execute(connection).await)
@@ -226,6 +257,9 @@ impl Session for MySqlSession {
     }
 
     async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        if self.text_only {
+            return Ok(self.fetch_each([statement]).await?.pop().unwrap_or_default());
+        }
         let (sql, arguments) = bind(statement)?;
         let rows = self
             .with_timeout(async |connection| sqlx::query_with(sql, arguments).fetch_all(connection).await)

@@ -1,24 +1,23 @@
 //! A shard in one schema.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use forebay_types::{ClusterId, ShardId};
 use sqlx::mysql::MySqlConnectOptions;
-use tokio::{sync::Mutex, time::Instant};
 
 use super::{
-    connect::{Role, connect},
+    links::{Link, Visit},
+    looks::Look,
     migrate,
-    options::{self, MySqlOptions},
-    session::MySqlSession,
-    settings, take_over,
+    shared_server::SharedServer,
+    take_over,
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
     rows::{Observation, Settings, ShardIdentity},
     shard::{Claim, Shard, ShardConnections},
-    sql::{Session as _, Statement, fence, identity, version},
+    sql::{Session as _, Statement, identity, version},
 };
 
 /// A shard in a schema of MySQL or MariaDB.
@@ -27,13 +26,11 @@ pub struct MySqlShard {
     id: ShardId,
     /// How to connect.
     options: MySqlConnectOptions,
-    /// Keeps its connection for a moment: a candidate observes a shard many times a second.
-    observer: Mutex<Option<(MySqlSession, Instant)>>,
+    /// The name of its schema.
+    schema: Arc<str>,
+    /// What it has in common with other shards of its server.
+    shared: Arc<SharedServer>,
 }
-
-/// So soon a connection that observes is replaced: the address may lead to another server. A claim that fails
-/// replaces it at once, because what it saw may be of a server that was switched off.
-const OBSERVER_AGE_MAX: Duration = Duration::from_secs(10);
 
 impl std::fmt::Debug for MySqlShard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,33 +40,18 @@ impl std::fmt::Debug for MySqlShard {
 }
 
 impl MySqlShard {
-    /// A shard in the schema that `url` names, as in `mysql://forebay@db1:3306/forebay_0001`. The error
-    /// explains what is wrong with the URL and never repeats a password.
-    pub fn new(id: ShardId, url: &str, options: &MySqlOptions) -> Result<Self, StoreError> {
-        Ok(Self { id, options: options::parse(url, "shard", options)?, observer: Mutex::new(None) })
+    /// A shard on this server.
+    pub(super) fn on(shared: Arc<SharedServer>, id: ShardId, options: MySqlConnectOptions) -> Self {
+        let schema = options.get_database().unwrap_or_default().into();
+        Self { id, options, schema, shared }
     }
 
-    async fn connect(&self) -> Result<MySqlSession, StoreError> {
-        connect(&self.options, Role::Single).await.map_err(|error| match error.class {
+    /// Makes the shard's schema the default one of a connection.
+    async fn enter(&self, link: &mut Link) -> Result<(), StoreError> {
+        link.enter(&self.schema).await.map_err(|error| match error.class {
             ErrorClass::Schema => migrate::SHARD.missing(&error),
             _ => error,
         })
-    }
-
-    /// Lets a young connection observe.
-    async fn with_observer<T>(
-        &self,
-        observe: impl AsyncFnOnce(&mut MySqlSession) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let mut observer = self.observer.lock().await;
-        let kept = observer.take().filter(|(_, opened)| opened.elapsed() < OBSERVER_AGE_MAX);
-        let (mut session, opened) = match kept {
-            Some(kept) => kept,
-            None => (self.connect().await?, Instant::now()),
-        };
-        let observed = observe(&mut session).await?;
-        *observer = Some((session, opened));
-        Ok(observed)
     }
 }
 
@@ -80,7 +62,7 @@ impl Shard for MySqlShard {
     }
 
     async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError> {
-        match self.with_observer(async |session| identity::read(session).await).await {
+        match self.shared.links.lend(&ReadIdentity(self)).await {
             Err(error) if error.class == ErrorClass::Schema => Ok(None),
             identity => identity,
         }
@@ -100,22 +82,15 @@ impl Shard for MySqlShard {
     }
 
     async fn check(&self) -> Result<Settings, StoreError> {
-        self.with_observer(async |session| {
-            version::check(session, &migrate::SHARD).await?;
-            let cluster = identity::check(session, self.id).await?;
-            Ok(Settings { cluster, ..settings::read(session).await? })
-        })
-        .await
+        self.shared.links.lend(&Check(self)).await
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
-        let rows = self.with_observer(async |session| session.fetch(fence::observe()).await).await?;
-        fence::decode_observation(rows)
+        self.shared.looks.ask(Look { schema: self.schema.clone() }).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        let sql = "/* forebay probe */ UPDATE probe SET probes = probes + 1 WHERE id = 1";
-        self.with_observer(async |session| session.execute(Statement::new(sql, vec![])).await).await.map(drop)
+        self.shared.links.lend(&Probe(self)).await
     }
 
     async fn take_over(
@@ -123,10 +98,53 @@ impl Shard for MySqlShard {
         claim: &Claim,
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError> {
-        let taken = take_over::take_over(&self.options, claim, seen).await;
+        let taken = take_over::take_over(&self.shared, &self.options, claim, seen).await;
         if !matches!(taken, Ok(Some(_))) {
-            *self.observer.lock().await = None;
+            self.shared.forget();
         }
         taken
+    }
+}
+
+/// Reads which shard the schema is.
+struct ReadIdentity<'a>(&'a MySqlShard);
+
+#[async_trait]
+impl Visit for ReadIdentity<'_> {
+    type Answer = Option<ShardIdentity>;
+
+    async fn visit(&self, link: &mut Link) -> Result<Option<ShardIdentity>, StoreError> {
+        self.0.enter(link).await?;
+        identity::read(&mut link.session).await
+    }
+}
+
+/// Checks the schema, and reads the server's settings.
+struct Check<'a>(&'a MySqlShard);
+
+#[async_trait]
+impl Visit for Check<'_> {
+    type Answer = Settings;
+
+    async fn visit(&self, link: &mut Link) -> Result<Settings, StoreError> {
+        let Self(shard) = self;
+        shard.enter(link).await?;
+        version::check(&mut link.session, &migrate::SHARD).await?;
+        let cluster = identity::check(&mut link.session, shard.id).await?;
+        Ok(Settings { cluster, ..shard.shared.settings(link).await? })
+    }
+}
+
+/// Commits a row.
+struct Probe<'a>(&'a MySqlShard);
+
+#[async_trait]
+impl Visit for Probe<'_> {
+    type Answer = ();
+
+    async fn visit(&self, link: &mut Link) -> Result<(), StoreError> {
+        let schema = &self.0.schema;
+        let sql = format!("/* forebay probe */ UPDATE `{schema}`.probe SET probes = probes + 1 WHERE id = 1");
+        link.session.execute(Statement::new(sql, vec![])).await.map(drop)
     }
 }

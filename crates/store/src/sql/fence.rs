@@ -100,12 +100,24 @@ pub(crate) fn outcome(fence: &Fence, owner: Owner, number: u64) -> Outcome {
     }
 }
 
+/// How many columns [`decode_observation`] reads.
+pub(crate) const OBSERVED: usize = 8;
+
+const OBSERVE: &str = "SELECT f.epoch, f.batch, h.renewals, h.address, t.topologies, f.incarnation, \
+                       h.lease_ms, h.successor";
+
 /// Reads an observation.
 pub(crate) fn observe() -> Statement {
-    Statement::new(
-        "SELECT f.epoch, f.batch, h.renewals, h.address, t.topologies, f.incarnation, h.lease_ms, \
-         h.successor FROM fence f, heartbeat h, topology_history t WHERE f.id = 1 AND h.id = 1 AND t.id = 1",
-        vec![],
+    let from = "FROM fence f, heartbeat h, topology_history t WHERE f.id = 1 AND h.id = 1 AND t.id = 1";
+    Statement::new(format!("{OBSERVE} {from}"), vec![])
+}
+
+/// One part of a query that reads the observations of many shards. The row has one more column, with
+/// `place`. The schema's name contains no backtick.
+pub(crate) fn observe_among(schema: &str, place: usize) -> String {
+    format!(
+        "{OBSERVE}, {place} FROM `{schema}`.fence f, `{schema}`.heartbeat h, `{schema}`.topology_history t \
+         WHERE f.id = 1 AND h.id = 1 AND t.id = 1"
     )
 }
 

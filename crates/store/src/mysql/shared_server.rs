@@ -1,0 +1,69 @@
+//! What the shards of one server have in common: looks at them and renewals of their claims cost by server,
+//! not by shard.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use sqlx::mysql::MySqlConnectOptions;
+use tokio::time::Instant;
+
+use super::{
+    links::{Link, Links},
+    looks::Look,
+    renewals::Renew,
+    settings,
+    together::Together,
+};
+use crate::{error::StoreError, rows::Settings};
+
+/// The settings of a server are read once for all shards that are checked within this time.
+const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// What the shards of one server have in common.
+pub(super) struct SharedServer {
+    /// Connections of those who look alone, and of what no other shard needs at the same moment.
+    pub(super) links: Arc<Links>,
+    /// Who owns the shards.
+    pub(super) looks: Together<Look>,
+    /// Renews claims.
+    pub(super) renewals: Together<Renew>,
+    /// The server's settings, and when they were read.
+    settings: Mutex<Option<(Settings, Instant)>>,
+}
+
+impl SharedServer {
+    /// Connects when first used.
+    pub(super) fn new(options: MySqlConnectOptions) -> Self {
+        let links = Arc::new(Links::new(options.clone()));
+        // A renewal must not wait for anything else.
+        let renewing = Arc::new(Links::new(options));
+        Self {
+            looks: Together::new(links.clone()),
+            links,
+            renewals: Together::new(renewing),
+            settings: Mutex::default(),
+        }
+    }
+
+    /// The server's settings.
+    pub(super) async fn settings(&self, link: &mut Link) -> Result<Settings, StoreError> {
+        if let Some((settings, read)) = &*self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+            && read.elapsed() < SETTINGS_AGE_MAX
+        {
+            return Ok(settings.clone());
+        }
+        let began = Instant::now();
+        let settings = settings::read(&mut link.session).await?;
+        let known = (settings.clone(), began);
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        Ok(settings)
+    }
+
+    /// What is known may be of a server that was switched off.
+    pub(super) fn forget(&self) {
+        self.looks.forget();
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
