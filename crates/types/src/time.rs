@@ -59,6 +59,12 @@ impl Monotonic {
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// How long it is since the last multiple of `every`, counted from the clock's start.
+    pub fn into_interval(self, every: Duration) -> Duration {
+        let nanos = self.0.as_nanos().checked_rem(every.as_nanos()).unwrap_or(0);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
 }
 
 fn micros(span: Duration) -> i64 {

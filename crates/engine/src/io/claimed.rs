@@ -68,6 +68,7 @@ pub(super) fn watch_settings(task: &ShardTask) -> EndedOnDrop {
         server: task.server.clone(),
         shard: task.shard.clone(),
         events: task.events.clone(),
+        clock: task.clock.clone(),
         known: task.settings.clone(),
     };
     let name = TaskName::ServerSettings(task.id);

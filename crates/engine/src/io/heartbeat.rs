@@ -6,7 +6,7 @@ use forebay_store::{ErrorClass, Heartbeat, Renewal, StoreError};
 use forebay_types::{Clock, ShardId};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
-use super::watched;
+use super::{until_tick, watched};
 use crate::{
     messages::{
         event::ShardEvents,
@@ -28,7 +28,7 @@ pub(super) struct Renewals {
     pub clock: Arc<dyn Clock>,
     /// Whether the event loop turns.
     pub pulse: LoopPulse,
-    /// The pause between renewals.
+    /// The pause between renewals. All shards of a node are renewed at the same times.
     pub every: Duration,
     /// Generations to be created and dropped.
     pub orders: UnboundedReceiver<ShardOrder>,
@@ -68,7 +68,7 @@ pub(super) async fn renew(renewals: Renewals) {
             }
             Err(error) => events.send(ShardEvent::RenewalFailed(error)),
         }
-        let next = tokio::time::sleep(every);
+        let next = tokio::time::sleep(until_tick(&*clock, every));
         tokio::pin!(next);
         loop {
             tokio::select! {

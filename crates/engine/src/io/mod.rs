@@ -59,6 +59,15 @@ pub(crate) struct ShardTask {
     pub events: ShardEvents,
 }
 
+/// The span until the next multiple of `every` by a clock, or the one after that if it is near. Tasks that
+/// pause for so long go on at the same times, so that their store can ask a server about all of their shards
+/// at once.
+fn until_tick(clock: &dyn Clock, every: Duration) -> Duration {
+    let into = clock.monotonic().into_interval(every);
+    let left = every.saturating_sub(into);
+    if left < every / 4 { left + every } else { left }
+}
+
 /// Waits for a shard's answer, and reports once if it does not come.
 async fn watched<T>(events: &ShardEvents, answer: impl Future<Output = T>) -> T {
     noticed(events, SILENT_AFTER, ShardEvent::Silent, answer).await

@@ -4,8 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::{Settings, Shard};
-use forebay_types::ShardId;
+use forebay_types::{Clock, ShardId};
 
+use super::until_tick;
 use crate::messages::{event::ShardEvents, shard::ShardEvent};
 
 /// How often.
@@ -21,16 +22,18 @@ pub(super) struct Watch {
     pub shard: Arc<dyn Shard>,
     /// Where changes go.
     pub events: ShardEvents,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
     /// The settings at the take-over.
     pub known: Settings,
 }
 
 /// Looks until the task ends with its owner. Each change is one line of the log.
 pub(super) async fn watch(watch: Watch) {
-    let Watch { id, server, shard, events, known } = watch;
+    let Watch { id, server, shard, events, clock, known } = watch;
     let mut known = known.concerns();
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(until_tick(&*clock, EVERY)).await;
         // Whether the server answers is what renewals see.
         let Ok(settings) = shard.check().await else { continue };
         let found = settings.concerns();

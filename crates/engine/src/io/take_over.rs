@@ -7,9 +7,16 @@
 //! under the owner's epoch and incarnation, and only from the batch before. Whatever clocks, networks and
 //! processes do, a batch of an old epoch fails at the fence.
 //!
-//! **A delayed COMMIT does no harm.** The take-over kills the old owner's connections first. A COMMIT that
-//! was on its way either is through before the fence moves, so the new owner loads what it wrote, or finds
-//! the fence moved and is rolled back. The update of the fence waits for a COMMIT that holds the row's lock.
+//! **A delayed COMMIT does no harm.** The take-over kills the old owner's writing connection first. A
+//! COMMIT that was on its way either is through before the fence moves, so the new owner loads what it
+//! wrote, or finds the fence moved and is rolled back. The update of the fence waits for a COMMIT that
+//! holds the row's lock.
+//!
+//! **A delayed renewal does no harm.** It comes on a connection that all shards of a node share, so a
+//! take-over does not kill that. The renewal changes the heartbeat's row only under its owner's epoch and
+//! incarnation, and the take-over writes its own into the same row. So either the renewal is through before:
+//! then the number of renewals is not what the candidate saw, and its claim fails. Or it comes after, and
+//! finds that the shard is lost.
 //!
 //! **Time only shortens the wait.** A candidate waits until heartbeat and batch number have not moved for a
 //! whole shard lease *of its own clock*, so that a living owner is not disturbed. If that wait is too short,
@@ -50,7 +57,7 @@ use forebay_store::{Claim, Observation, StoreError};
 use forebay_types::{Incarnation, Monotonic};
 use rand::RngExt;
 
-use super::{ShardTask, backoff::Backoff, claimed::Claimed, watched};
+use super::{ShardTask, backoff::Backoff, claimed::Claimed, until_tick, watched};
 use crate::{
     api::{OwnerAnswer, OwnerQuestion},
     messages::shard::{ShardEvent, TakenOver},
@@ -114,7 +121,7 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
                 tokio::select! {
                     biased;
                     _ = task.duty.changed() => {}
-                    () = tokio::time::sleep(pause) => {}
+                    () = tokio::time::sleep(until_tick(&*task.clock, pause)) => {}
                 }
             }
             Err(error) => {
