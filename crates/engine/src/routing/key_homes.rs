@@ -72,6 +72,11 @@ impl KeyHomes {
             is_new |= ended > *known;
             *known = ended.max(*known);
         }
+        // Most looks show what the last one did. Then nothing can become incomplete, because sets matter for
+        // a while only, and there is no need to go through all records.
+        if !is_new && self.all_recorded && self.records.get(&shard) == Some(&record) {
+            return false;
+        }
         self.records.insert(shard, record);
         let mut records = self.records.values();
         self.all_recorded =
