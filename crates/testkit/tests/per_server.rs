@@ -12,7 +12,7 @@ use forebay_store::{
     Claim, ErrorClass, Heartbeat, MySqlOptions, MySqlServers, Observation, Renewal, Shard, ShardConnections,
     StoreError,
 };
-use forebay_testkit::servers::{Kind, Private};
+use forebay_testkit::servers::{Kind, Private, Replicated};
 use forebay_types::{ClusterId, Incarnation, ShardId};
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection};
@@ -54,6 +54,13 @@ fn open(urls: &[String]) -> Vec<Arc<dyn Shard>> {
     (1..).zip(urls).map(shard).collect()
 }
 
+/// Migrates a shard and takes it over.
+async fn own(shard: &dyn Shard) -> ShardConnections {
+    shard.migrate(ClusterId::default()).await.unwrap();
+    let seen = shard.observe().await.unwrap();
+    shard.take_over(&claim(), &seen).await.unwrap().unwrap()
+}
+
 async fn observe_all(shards: &[Arc<dyn Shard>]) -> Vec<Result<Observation, StoreError>> {
     join_all(shards.iter().map(|shard| shard.observe())).await
 }
@@ -69,9 +76,7 @@ impl Bench {
         let shards = open(&urls);
         let mut owned = Vec::new();
         for shard in &shards {
-            shard.migrate(ClusterId::default()).await.unwrap();
-            let seen = shard.observe().await.unwrap();
-            owned.push(shard.take_over(&claim(), &seen).await.unwrap().unwrap());
+            owned.push(own(&**shard).await);
         }
         let root = MySqlConnection::connect(&server.url()).await.unwrap();
         Self { server, urls, shards, owned, root }
@@ -272,6 +277,32 @@ async fn two_owners_of_one_process_are_told_apart(kind: Kind) {
     }
 }
 
+/// The claims of one process may be on two servers behind one address, after a planned switch.
+async fn a_claim_is_renewed_where_it_was_made_or_not_at_all(kind: Kind) {
+    let server = Replicated::start(kind).await;
+    let urls = [server.fresh_url().await, server.fresh_url().await];
+    let shards = open(&urls);
+    let mut owned = Vec::new();
+    for shard in &shards {
+        owned.push(own(&**shard).await);
+    }
+    for owned in &mut owned {
+        assert!(is_renewed(&owned.heartbeat.renew().await));
+    }
+    server.switch().await;
+    let seen = shards[1].observe().await.unwrap();
+    let mut anew = shards[1].take_over(&claim(), &seen).await.unwrap().unwrap();
+    for _ in 0..2 {
+        let (old, new) = tokio::join!(owned[0].heartbeat.renew(), anew.heartbeat.renew());
+        assert!(is_renewed(&new), "{new:?}");
+        assert!(old.as_ref().is_err_and(|error| error.class == ErrorClass::NotPrimary), "{old:?}");
+    }
+    let (old, new) = (owned[0].fence, shards[0].observe().await.unwrap());
+    assert_eq!((old.epoch, old.incarnation), (new.epoch, new.incarnation), "nobody has taken it yet");
+    let successor = shards[0].take_over(&claim(), &new).await.unwrap();
+    assert!(is_renewed(&successor.unwrap().heartbeat.renew().await));
+}
+
 macro_rules! on_both {
     ($($case:ident),+ $(,)?) => {
         mod mariadb {
@@ -301,4 +332,5 @@ on_both!(
     who_gives_up_harms_nobody,
     a_lost_claim_is_told_to_its_shard,
     two_owners_of_one_process_are_told_apart,
+    a_claim_is_renewed_where_it_was_made_or_not_at_all,
 );
