@@ -52,11 +52,8 @@ pub enum StartError {
 /// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for the first.
 pub async fn start(config: Config) -> Result<Node, StartError> {
     // 1. The catalog, if there is one: it names the shards. Then metrics, so that they include the first
-    // call, and    the file descriptors, before any is used up.
-    let begun = match &config.catalog {
-        Some(url) => Some(cluster::begin(url, &shards::mysql_options(&config)).await?),
-        None => None,
-    };
+    //    call, and the file descriptors, before any is used up.
+    let begun = cluster::begin(&config).await?;
     let listed = begun.as_ref().map_or(&config.shards, |begun| &begun.shards);
     let ids: Vec<ShardId> = listed.iter().map(|shard| shard.id).collect();
     let recorder = metrics::recorder(&ids)?;
@@ -84,8 +81,6 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let address = member.as_ref().map_or_else(own, |member| member.node.peer_address.clone());
     let engine = start_engine(&config, &address, shards, clock.clone(), member.as_ref())?;
 
-    let load = LoadLimits { connections: caps.grpc, ..config.load };
-
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
     let status = status_cache(&engine, config.status_age);
     let cluster = member.as_ref().map(|member| member.state.subscribe());
@@ -95,6 +90,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         cluster: cluster.clone(),
         status: status.clone(),
     };
+    let load = LoadLimits { connections: caps.grpc, ..config.load };
     let grpc = grpc::serve(grpc_listener, queue, admin, load).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.

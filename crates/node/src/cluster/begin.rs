@@ -3,11 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_cluster::CatalogCopy;
-use forebay_store::{Catalog, CatalogShard, ErrorClass, MySqlOptions, StoreError};
+use forebay_store::{Catalog, CatalogShard, ErrorClass, StoreError};
 use forebay_types::ClusterId;
 
 use super::membership::open_catalog;
-use crate::config::{ShardConfig, ShardUrl};
+use crate::{
+    config::{Config, ShardConfig, ShardUrl},
+    shards::mysql_options,
+};
 
 /// The pause before the catalog is asked again.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
@@ -35,9 +38,10 @@ pub(crate) struct Begun {
     pub shards: Vec<ShardConfig>,
 }
 
-/// Reads the catalog. Waits until it answers.
-pub(crate) async fn begin(url: &ShardUrl, options: &MySqlOptions) -> Result<Begun, BeginError> {
-    let catalog = open_catalog(url, options).map_err(BeginError::Catalog)?;
+/// Reads the catalog, if one is configured. Waits until it answers.
+pub(crate) async fn begin(config: &Config) -> Result<Option<Begun>, BeginError> {
+    let Some(url) = &config.catalog else { return Ok(None) };
+    let catalog = open_catalog(url, &mysql_options(config)).map_err(BeginError::Catalog)?;
     let mut copy = CatalogCopy::default();
     let mut logged = false;
     loop {
@@ -66,7 +70,7 @@ pub(crate) async fn begin(url: &ShardUrl, options: &MySqlOptions) -> Result<Begu
     if shards.is_empty() {
         return Err(BeginError::NoShards);
     }
-    Ok(Begun { catalog, cluster, copy, shards })
+    Ok(Some(Begun { catalog, cluster, copy, shards }))
 }
 
 /// A shard of the catalog, which has checked its URL.

@@ -51,8 +51,8 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// Serves the queue, what is known of the cluster, health and reflection on one port. Health checks answer not
-/// serving at first.
+/// Serves the queue, what is known of the cluster, health and reflection on one port. Health checks answer
+/// not serving at first.
 pub async fn serve(
     listener: TcpListener,
     queue: Queue,
