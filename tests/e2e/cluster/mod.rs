@@ -4,3 +4,4 @@ mod faults;
 mod nodes;
 mod operate;
 mod restarts;
+mod servers;

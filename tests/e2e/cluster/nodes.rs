@@ -33,11 +33,16 @@ impl Nodes {
         for _ in 0..shards {
             urls.push(server.fresh_url().await);
         }
+        Self::on(&catalog, &urls, nodes).await
+    }
+
+    /// An empty cluster of so many nodes, with its catalog and its shards in these databases.
+    pub async fn on(catalog: &str, urls: &[String], nodes: usize) -> Self {
         let folder = tempfile::Builder::new().prefix("forebay-e2e-").tempdir().unwrap();
         let port = || free_port().unwrap();
         let ports = (0..nodes).map(|_| [port(), port(), port()]).collect();
-        let cluster = Self { folder, ports, shards };
-        (0..nodes).for_each(|node| cluster.write_config(node, &catalog, &urls));
+        let cluster = Self { folder, ports, shards: urls.len() };
+        (0..nodes).for_each(|node| cluster.write_config(node, catalog, urls));
         Node::run(&["migrate".into(), "--config".into(), cluster.config(0)]).await;
         cluster
     }
