@@ -30,7 +30,8 @@ pub async fn stop(node: Node) -> Result<(), String> {
     let (cluster, peers) = node.member.map(|member| (member.cluster, member.peers)).unzip();
     let stopped = async {
         if let Some(cluster) = cluster {
-            cluster.leave().await;
+            // The engine needs the rest to commit and answer.
+            cluster.leave(timeout / 3).await;
         }
         node.engine.stop().await;
     };

@@ -70,9 +70,12 @@ impl Client {
                     return results.fail_rest(&attempts.final_error(error));
                 }
             };
+            // Who does not own the shard of the id does not know what an earlier attempt has stored there.
+            // Under a new id it would be stored twice.
+            let was_unknown = left.iter().any(|&at| results.is_unknown(at));
             let answers: Vec<_> = left.into_iter().zip(answers).collect();
-            let unknown =
-                answers.iter().any(|(_, answer)| matches!(answer, Err(error) if error.maybe_done()));
+            let again = |error: &Error| error.maybe_done() || was_unknown && !asked_the_shard(error);
+            let unknown = answers.iter().any(|(_, answer)| matches!(answer, Err(error) if again(error)));
             // A request id belongs to one shard. If this node does not own that, another one may.
             let elsewhere = attempts.can_move_on()
                 && answers.iter().all(
@@ -181,6 +184,11 @@ impl Identity {
         }
         retried
     }
+}
+
+/// Whether a refusal comes from the owner of the shard, which knows what was stored there.
+fn asked_the_shard(error: &Error) -> bool {
+    !matches!(error.reason(), Some(Reason::NotOwner | Reason::ShardUnavailable | Reason::NodeDraining))
 }
 
 fn member(result: v1::EnqueueResult) -> Member<Enqueued> {

@@ -251,9 +251,10 @@ impl Learner {
     }
 }
 
-/// Whether clients should call a node.
+/// Whether clients should call a node. One that still owns shards is the only one that serves them, whether
+/// it drains or is cut off from the catalog alone.
 fn may_be_called(node: &v1::Node) -> bool {
-    node.state() == v1::NodeState::Live && !node.draining
+    node.shards > 0 || node.state() == v1::NodeState::Live && !node.draining
 }
 
 /// Every node that the node at `endpoint` knows.

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use forebay_types::{Monotonic, Reason, Refusal, ShardId};
+use forebay_types::{Incarnation, Monotonic, Reason, Refusal, ShardId};
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
@@ -61,6 +61,8 @@ pub(crate) struct Slot {
     pub owner: String,
     /// That owner has shown no sign of life for a whole shard lease.
     pub silent: bool,
+    /// The tenure that this node has denied last, while it was being taken over: nobody is answered in it.
+    pub denied: Option<(u64, Incarnation)>,
     /// The node owns it, and is about to hand it over.
     pub hand_over: Option<HandOver>,
     /// It is in the list of changed shards.
@@ -93,6 +95,7 @@ impl Slot {
             duty,
             owner: String::new(),
             silent: false,
+            denied: None,
             hand_over: None,
             changed: true,
             unchecked: false,

@@ -30,7 +30,7 @@
 //! fifth in between covers clocks that run at different speeds.
 //!
 //! **An owner that says no has stepped down.** A candidate asks the owner before it takes a silent shard. The
-//! owner drops the shard's memory before it denies to own it (`ownership.rs::owns`), so from then on it
+//! owner drops the shard's memory before it denies to own it (`ownership/mod.rs::owns`), so from then on it
 //! answers nobody for it, and there is nothing to wait for.
 //!
 //! # When a shard may be taken over
@@ -49,7 +49,8 @@
 //! answered when the shard is given to it.
 //!
 //! In the last three cases a candidate first commits a row of its own at the shard's server, within half a
-//! second: where a server is slow, so are the owner's renewals, and no other node would do better.
+//! second, and only then asks: where a server is slow, so are the owner's renewals. It would step down for
+//! nothing, and no other node would do better.
 
 use std::time::Duration;
 
@@ -82,6 +83,8 @@ struct Watch {
     seen: Observation,
     /// When it was made first.
     since: Monotonic,
+    /// The shard's server has committed a row for this node since then.
+    probed: bool,
     /// What the owner said since then.
     answer: Option<OwnerAnswer>,
 }
@@ -155,11 +158,11 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
     let now = task.clock.monotonic();
     let watch = match &mut candidate.watch {
         Some(watch) if watch.seen == seen => watch,
-        watch => watch.insert(Watch { seen: seen.clone(), since: now, answer: None }),
+        watch => watch.insert(Watch { seen: seen.clone(), since: now, probed: false, answer: None }),
     };
     let owner = seen.address.clone();
     // Whoever may have to take it over soon asks in time.
-    let lapsed = has_lapsed(task, watch, now).await;
+    let lapsed = has_lapsed(task, watch, now, &mut candidate.logged).await;
     let outage = now.since(watch.since);
     let silent = !owner.is_empty() && lapsed;
     if !task.duty.borrow().is_own() {
@@ -170,7 +173,7 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
         // How long acks found nobody is not known here: since the last commit, and that may be long ago.
         Some(epoch) if epoch == seen.epoch => task.shard_lease,
         _ if is_free(task, &seen, outage) => outage,
-        _ if lapsed && commits(task, &mut candidate.logged).await => outage,
+        _ if lapsed => outage,
         _ => return Ok(Attempt::Waits { owner, silent }),
     };
     match take_over(task, &seen, outage).await? {
@@ -237,8 +240,8 @@ fn lease_of(task: &ShardTask, seen: &Observation) -> Duration {
 }
 
 /// Whether the owner has shown no sign of life for long enough, or denies to own the shard.
-async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic) -> bool {
-    let Watch { seen, since, answer } = watch;
+async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic, logged: &mut String) -> bool {
+    let Watch { seen, since, probed, answer } = watch;
     if seen.address.is_empty() {
         return false;
     }
@@ -247,6 +250,11 @@ async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic) -> bool
     if unchanged < lease * 2 / 3 {
         return false;
     }
+    // Before the owner is asked: where the server is slow it would step down for nothing.
+    if !*probed && !commits(task, logged).await {
+        return false;
+    }
+    *probed = true;
     let answer = match *answer {
         Some(answer) => answer,
         // Our own address in the heartbeat was written before this node restarted.
@@ -258,7 +266,7 @@ async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic) -> bool
     };
     match answer {
         OwnerAnswer::Owns => {
-            *since = now;
+            (*since, *probed) = (now, false);
             false
         }
         OwnerAnswer::Resigned => true,

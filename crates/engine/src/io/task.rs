@@ -1,6 +1,8 @@
 //! A shard's task: it takes the shard over if that is the node's duty, serves it until it is lost or given
 //! up, and begins again, until it is told to stop.
 
+use std::time::Duration;
+
 use forebay_store::{Batch, Writer};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -12,6 +14,9 @@ use super::{
     take_over::acquire,
 };
 use crate::messages::shard::{SLOW_COMMIT, ShardEvent, ShardOrder, Verdict};
+
+/// How long a release may take.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a shard is no longer served.
 enum End {
@@ -62,14 +67,19 @@ async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Bat
 }
 
 async fn release(task: &ShardTask, writer: &mut dyn Writer, successor: &str) {
-    if let Err(error) = writer.release(successor).await {
-        let ShardTask { id, server, shard_lease, .. } = task;
-        tracing::warn!(
-            shard.id = id.0,
-            %error,
-            "cannot release shard {id} ({server}); it can be taken over in {shard_lease:?}"
-        );
-    }
+    // Its claim is renewed meanwhile, so that nobody could take the shard.
+    let released = tokio::time::timeout(RELEASE_TIMEOUT, writer.release(successor)).await;
+    let why = match released {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {RELEASE_TIMEOUT:?}"),
+    };
+    let ShardTask { id, server, shard_lease, .. } = task;
+    tracing::warn!(
+        shard.id = id.0,
+        error = why,
+        "cannot release shard {id} ({server}); it can be taken over in {shard_lease:?}"
+    );
 }
 
 /// Serves a shard until it is released or lost.

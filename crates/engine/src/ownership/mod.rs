@@ -33,6 +33,12 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     if core.slots[index].holding.is_some() {
         lost(core, index, true);
     }
+    // While it was loaded, this node has told a candidate that it does not own the shard.
+    let tenure = (taken_over.fence.epoch, taken_over.fence.incarnation);
+    if core.slots[index].denied == Some(tenure) {
+        let _ = core.slots[index].tasks.send(ShardOrder::TakeAnew { term });
+        return;
+    }
     let (now, at) = (core.time.now(), core.time.monotonic());
     let TakenOver { fence, image, reader, tasks, batch_bytes, concerns, began, outage } = taken_over;
     let loaded = Loaded {
@@ -165,6 +171,7 @@ pub(crate) fn owns(core: &mut Core, question: OwnerQuestion) -> bool {
     let Some(index) = core.slots.index_of(id) else { return false };
     let slot = &mut core.slots[index];
     let Some(shard) = slot.owned().filter(|shard| shard.is_tenure_of(epoch, incarnation)) else {
+        slot.denied = Some((epoch, incarnation));
         return false;
     };
     if shard.is_trusted(at) {

@@ -51,7 +51,12 @@ pub async fn run(
     mut signals: ShutdownSignals,
     serve: impl AsyncFnOnce(&Node, &mut ShutdownSignals) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let node = start::start(config).await.map_err(Failure::from_display)?;
+    // A node may have to wait for its catalog. It owns nothing before it has joined the cluster.
+    let waits = config.catalog.is_some();
+    let node = tokio::select! {
+        node = start::start(config) => node.map_err(Failure::from_display)?,
+        () = signals.wait(), if waits => return Ok(()),
+    };
     let ready = tokio::select! {
         () = node.ready() => true,
         () = signals.wait() => false,

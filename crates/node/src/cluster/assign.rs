@@ -49,7 +49,7 @@ impl Member {
         let has_lived = |name: &NodeName| {
             self.observer.liveness.joined_since(name).is_some_and(|since| now.since(since) >= SETTLED_AFTER)
         };
-        let silent = duties::silent_nodes(&duties::owners(view, &self.own, sights), sights);
+        let silent = duties::silent_nodes(&self.own, &duties::owners(view, &self.own, sights), sights);
         for name in silent.into_iter().filter(has_lived) {
             if let Some(now) = beats_of(&name) {
                 self.silent.insert(name, now);
@@ -78,7 +78,7 @@ impl Member {
                         "shard {shard} is to move from {from} to {to}: {reason}"
                     );
                 }
-                self.tell_others().await;
+                self.tell_others();
             }
             // Another node was faster.
             Ok(false) => {}
@@ -89,10 +89,14 @@ impl Member {
         }
     }
 
-    /// Tells all other nodes to look at the catalog.
-    async fn tell_others(&self) {
+    /// Tells all other nodes to look at the catalog. Nobody waits for one that does not answer.
+    fn tell_others(&self) {
         let Some(view) = self.copy.view() else { return };
         let others = view.nodes.iter().filter(|node| node.name != self.own);
-        join_all(others.map(|node| self.setup.links.catalog_changed(&node.peer_address))).await;
+        let addresses: Vec<String> = others.map(|node| node.peer_address.clone()).collect();
+        let links = self.setup.links.clone();
+        tokio::spawn(async move {
+            join_all(addresses.iter().map(|address| links.catalog_changed(address))).await;
+        });
     }
 }

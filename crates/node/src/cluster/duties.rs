@@ -41,10 +41,15 @@ pub fn owners(catalog: &CatalogView, own: &NodeName, sights: &[ShardSight]) -> B
 
 /// Nodes whose shards have shown no sign of life for a whole shard lease: all that this node sees of theirs.
 /// Such a node serves nobody, whether its process lives or not.
-pub fn silent_nodes(owners: &BTreeMap<ShardId, NodeName>, sights: &[ShardSight]) -> Vec<NodeName> {
+pub fn silent_nodes(
+    own: &NodeName,
+    owners: &BTreeMap<ShardId, NodeName>,
+    sights: &[ShardSight],
+) -> Vec<NodeName> {
     let mut silent: BTreeMap<&NodeName, bool> = BTreeMap::new();
     for sight in sights.iter().filter(|sight| !sight.owned && sight.answers) {
-        if let Some(owner) = owners.get(&sight.id) {
+        // This node may have left a shard in its own name behind.
+        if let Some(owner) = owners.get(&sight.id).filter(|owner| *owner != own) {
             *silent.entry(owner).or_insert(true) &= sight.silent;
         }
     }
@@ -116,9 +121,12 @@ mod tests {
         let sights = [sight(1, "b:7422", true), sight(2, "b:7422", true), sight(3, "own", false)];
         let owners = owners(&catalog(), &name("a"), &sights);
         assert_eq!(owners[&ShardId(3)], name("a"));
-        assert_eq!(silent_nodes(&owners, &sights), [name("b")]);
+        assert_eq!(silent_nodes(&name("a"), &owners, &sights), [name("b")]);
         let sights = [sight(1, "b:7422", true), sight(2, "b:7422", false)];
-        assert!(silent_nodes(&owners, &sights).is_empty(), "one of its shards lives: the other is slow");
+        assert!(
+            silent_nodes(&name("a"), &owners, &sights).is_empty(),
+            "one of its shards lives: the other is slow"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use forebay_store::{Catalog, CatalogNode, Joined, StoreError};
 
 /// A process whose counter has stood still for so long has lost its name to whoever wants it.
-const NAME_FREE_AFTER: Duration = Duration::from_secs(4);
+pub(super) const NAME_FREE_AFTER: Duration = Duration::from_secs(4);
 
 /// Why a node could not join.
 #[derive(Debug, thiserror::Error)]

@@ -22,8 +22,8 @@ use std::{
 use forebay_cluster::{Applied, CatalogCopy, Observer};
 use forebay_engine::{Duty, Engine, Served, ShardSight};
 use forebay_store::{
-    Beat, Catalog, CatalogNode, CatalogShardState, ErrorClass, MySqlCatalog, MySqlOptions, NodeReport,
-    Sighting, SqliteCatalog, StoreError,
+    Beat, Catalog, CatalogNode, CatalogShardState, ErrorClass, Joined, MySqlCatalog, MySqlOptions,
+    NodeReport, Sighting, SqliteCatalog, StoreError,
 };
 use forebay_types::{Clock, Monotonic, NodeName, ShardId};
 use futures_util::future::join_all;
@@ -34,7 +34,7 @@ use tokio::{
 
 use super::{
     duties,
-    join::{JoinError, join},
+    join::{JoinError, NAME_FREE_AFTER, join},
     reach::Reach,
     shared::ClusterState,
 };
@@ -86,15 +86,15 @@ pub(crate) struct Membership {
 /// The running task.
 pub(crate) struct ClusterTask {
     /// Asks the task to leave the cluster.
-    leave: oneshot::Sender<()>,
+    leave: oneshot::Sender<Duration>,
     /// Ends once the node has left.
     task: JoinHandle<()>,
 }
 
 impl ClusterTask {
     /// Leaves the cluster: others have the shards then, or the time is over.
-    pub async fn leave(self) {
-        let _ = self.leave.send(());
+    pub async fn leave(self, limit: Duration) {
+        let _ = self.leave.send(limit.min(LEAVE_TIMEOUT));
         let _ = self.task.await;
     }
 }
@@ -112,6 +112,7 @@ impl Membership {
             reach: Reach::default(),
             unowned_since: BTreeMap::new(),
             silent: BTreeMap::new(),
+            rival: None,
             said: Said::default(),
             hurries: false,
         };
@@ -122,6 +123,10 @@ impl Membership {
         let task = tokio::spawn(member.run(asked_to_leave));
         Ok(ClusterTask { leave, task })
     }
+}
+
+fn no_answer() -> StoreError {
+    StoreError::new(ErrorClass::Disconnected, format!("no answer within {ANSWER_TIMEOUT:?}"))
 }
 
 /// What was logged last of each kind of trouble: each is one line until it is over.
@@ -149,6 +154,8 @@ pub(super) struct Member {
     pub(super) unowned_since: BTreeMap<ShardId, Monotonic>,
     /// Nodes all of whose shards were silent, as they were then.
     pub(super) silent: BTreeMap<NodeName, Sighting>,
+    /// Another process that has this node's name, and since when its counter has been seen standing there.
+    pub(super) rival: Option<(Sighting, Monotonic)>,
     /// What was logged.
     pub(super) said: Said,
     /// A shard waits for its next owner.
@@ -156,24 +163,29 @@ pub(super) struct Member {
 }
 
 impl Member {
-    async fn run(mut self, mut asked_to_leave: oneshot::Receiver<()>) {
+    async fn run(mut self, mut asked_to_leave: oneshot::Receiver<Duration>) {
         let mut served = self.setup.engine.served();
         let changed = self.setup.catalog_changed.clone();
-        loop {
-            self.turn().await;
+        let limit = loop {
+            tokio::select! {
+                biased;
+                limit = &mut asked_to_leave => break limit,
+                () = self.turn() => {}
+            }
             let pause = if self.hurries { HURRIED_TURN_EVERY } else { TURN_EVERY };
             let silent = served.borrow_and_update().silent;
             let more_are_silent = served.wait_for(|served: &Served| served.silent > silent);
             tokio::select! {
                 biased;
-                _ = &mut asked_to_leave => break,
+                limit = &mut asked_to_leave => break limit,
                 () = changed.notified() => {}
                 _ = more_are_silent => {}
                 () = tokio::time::sleep(pause) => {}
             }
-        }
-        if tokio::time::timeout(LEAVE_TIMEOUT, self.leave()).await.is_err() {
-            tracing::warn!("not every shard has been handed over in {LEAVE_TIMEOUT:?}; the rest is released");
+        };
+        let limit = limit.unwrap_or(LEAVE_TIMEOUT);
+        if tokio::time::timeout(limit, self.leave()).await.is_err() {
+            tracing::warn!("not every shard has been handed over in {limit:?}; the rest is released");
         }
     }
 
@@ -215,13 +227,18 @@ impl Member {
         }
         self.hurries = false;
         let report = self.report(&sights);
+        if !self.said.catalog.is_empty() {
+            // A catalog that hangs takes long to say so.
+            self.take_unowned(&sights);
+        }
         let in_time = tokio::time::timeout(ANSWER_TIMEOUT, self.look(&report)).await;
-        let silent =
-            StoreError::new(ErrorClass::Disconnected, format!("no answer within {ANSWER_TIMEOUT:?}"));
-        match in_time.unwrap_or(Err(silent)) {
+        match in_time.unwrap_or_else(|_| Err(no_answer())) {
+            Ok(()) if self.rival.is_some() => self.give_all_up(),
             Ok(()) => {
                 self.catalog_answers();
-                self.assign(&sights).await;
+                if tokio::time::timeout(ANSWER_TIMEOUT, self.assign(&sights)).await.is_err() {
+                    self.catalog_fails(&no_answer());
+                }
                 self.take_up_duties(&sights).await;
             }
             Err(error) => {
@@ -236,20 +253,56 @@ impl Member {
     async fn look(&mut self, report: &NodeReport) -> Result<(), StoreError> {
         let Membership { catalog, node, .. } = &self.setup;
         if catalog.beat(&node.name, node.incarnation, report).await? == Beat::Replaced {
-            // Somebody took this node for dead, or an operator removed it.
-            let node = CatalogNode { report: report.clone(), ..node.clone() };
-            if let Err(error) = join(&**catalog, &node).await {
-                return Err(StoreError::new(ErrorClass::Unavailable, error.to_string()));
-            }
-            tracing::warn!("joined the cluster again as {}: its row was gone", node.name);
+            self.join_again(report).await?;
         }
-        self.read().await
+        if self.rival.is_some() { Ok(()) } else { self.read().await }
+    }
+
+    /// Somebody took this node for dead, or removed it. If another process has its name by now, that one is
+    /// this node, unless its counter stands still.
+    async fn join_again(&mut self, report: &NodeReport) -> Result<(), StoreError> {
+        let now = self.now();
+        let Membership { catalog, node, .. } = &self.setup;
+        let node = CatalogNode { report: report.clone(), ..node.clone() };
+        let still = self.rival.filter(|(_, since)| now.since(*since) >= NAME_FREE_AFTER);
+        match catalog.join(&node, still.map(|(rival, _)| rival)).await? {
+            Joined::Yes => {
+                self.rival = None;
+                tracing::warn!("joined the cluster again as {}: its row was gone", node.name);
+            }
+            Joined::NameTaken(rival) => {
+                if self.rival.is_none() {
+                    tracing::error!(
+                        "another process has the name {}; this one gives its shards up",
+                        node.name
+                    );
+                }
+                if self.rival.is_none_or(|(seen, _)| seen != rival) {
+                    self.rival = Some((rival, now));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Another process is this node now.
+    fn give_all_up(&self) {
+        let Some(view) = self.copy.view() else { return };
+        let leave = || Duty::Leave { successor: String::new() };
+        self.setup.engine.set_duties(view.shards.iter().map(|shard| (shard.id, leave())).collect());
     }
 
     pub(super) async fn read(&mut self) -> Result<(), StoreError> {
         let changes = self.setup.catalog.read(self.copy.known()).await?;
-        if let Applied::Refused(why) = self.copy.apply(changes) {
-            tracing::error!("the catalog is not followed: {why:?}");
+        match self.copy.apply(changes) {
+            Applied::Updated => {}
+            refused => {
+                if let Applied::Refused(why) = refused {
+                    tracing::error!("the catalog is not followed: {why:?}");
+                }
+                let why = "it went back to earlier versions, or is of another cluster";
+                return Err(StoreError::new(ErrorClass::Unavailable, why));
+            }
         }
         let now = self.now();
         if let Some(view) = self.copy.view() {
@@ -276,6 +329,8 @@ impl Member {
 
     /// Tells the engine its duties. A shard that it owns stays its own until its next owner is ready.
     async fn take_up_duties(&mut self, sights: &[ShardSight]) {
+        // What was taken over meanwhile must not be given away unasked.
+        let sights = &self.sights().await.unwrap_or_else(|| sights.to_vec());
         let Some(view) = self.copy.view() else { return };
         let mut duties = duties::assigned(view, &self.own);
         let owned: BTreeSet<ShardId> =

@@ -17,7 +17,7 @@ impl Member {
         let Some(view) = self.copy.view() else { return };
         let now = self.now();
         let owners = duties::owners(view, &self.own, sights);
-        let silent = duties::silent_nodes(&owners, sights);
+        let silent = duties::silent_nodes(&self.own, &owners, sights);
         let lives = |node: &&CatalogNode| {
             node.name == self.own
                 || self.observer.liveness.is_live(&node.name) && !silent.contains(&node.name)

@@ -15,6 +15,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// No statement of this crate takes as long on a reachable server. TCP alone would wait for minutes.
 pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same on a connection that all shards of a server share, where all of them wait: longer than a slow
+/// commit, and no longer.
+const SHARED_TIMEOUT: Duration = Duration::from_secs(3);
 /// A statement of a migration may rebuild a table.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -42,7 +45,11 @@ pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result
     };
     let error = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
         Ok(Ok(connection)) => {
-            let timeout = if role == Role::Migration { MIGRATION_TIMEOUT } else { STATEMENT_TIMEOUT };
+            let timeout = match role {
+                Role::Migration => MIGRATION_TIMEOUT,
+                Role::Shared => SHARED_TIMEOUT,
+                Role::Writer | Role::Ddl => STATEMENT_TIMEOUT,
+            };
             let session = MySqlSession::new(connection, address, timeout);
             return Ok(if role == Role::Shared { session.text_only() } else { session });
         }

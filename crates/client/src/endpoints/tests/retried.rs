@@ -148,6 +148,22 @@ async fn if_no_node_owns_the_shard_of_a_request_id_another_one_is_tried_unless_i
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_may_be_stored_keeps_its_request_id_wherever_it_is_tried_next() {
+    // The call begins at one of them, by chance.
+    for _ in 0..20 {
+        let network = Network::default();
+        let (a, b) = (network.fake("a:1"), network.fake("b:1"));
+        let client = network.client(&["a:1", "b:1"]);
+        a.enqueue.fail(Code::Unavailable, None, 1);
+        b.enqueue.answer(elsewhere(1));
+        assert!(client.enqueue(items()).await.unwrap()[0].is_ok());
+        let (a, b) = (a.enqueue.calls(), b.enqueue.calls());
+        let last = if a.len() > 1 { a.last() } else { b.last() };
+        assert_eq!(last.unwrap().request_id, a[0].request_id, "the outcome of the call at a was unknown");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dead_server_costs_no_pause() {
     let network = Network::default();
     let b = network.fake("b:1");

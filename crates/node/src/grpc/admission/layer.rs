@@ -155,6 +155,9 @@ fn side_call<E: Send + 'static>(
 
 /// The calls that are limited and measured, by path.
 fn method(path: &str) -> Option<&'static str> {
+    if path.starts_with("/forebay.v1.AdminService/") {
+        return Some("other");
+    }
     Some(match path.strip_prefix("/forebay.v1.QueueService/")? {
         "Enqueue" => "Enqueue",
         "Dequeue" => "Dequeue",
