@@ -41,9 +41,9 @@ mod tests {
     use std::time::Duration;
 
     use forebay_store::NodeReport;
-    use forebay_types::Incarnation;
 
     use super::*;
+    use crate::testing;
 
     fn name(name: &str) -> NodeName {
         name.parse().unwrap()
@@ -56,19 +56,11 @@ mod tests {
     /// Nodes, and whom each does not reach.
     fn nodes(reports: &[(&str, &[&str])]) -> Vec<CatalogNode> {
         let node = |(node, unreachable): &(&str, &[&str])| CatalogNode {
-            name: name(node),
-            incarnation: Incarnation([1; 16]),
-            peer_address: String::new(),
-            clients_address: String::new(),
-            http_address: String::new(),
-            release: String::new(),
-            format: 1,
-            draining: false,
-            beats: 1,
             report: NodeReport {
-                servers: vec![],
                 unreachable: unreachable.iter().map(|it| name(it)).collect(),
+                ..NodeReport::default()
             },
+            ..testing::node(node, 1, 1)
         };
         reports.iter().map(node).collect()
     }

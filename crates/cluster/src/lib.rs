@@ -11,6 +11,8 @@ mod homes;
 mod liveness;
 mod observer;
 mod plan;
+#[cfg(test)]
+mod testing;
 mod view;
 
 pub use catalog_copy::{Applied, CatalogCopy, Refused};

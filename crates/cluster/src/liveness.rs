@@ -95,10 +95,8 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
-    use forebay_store::NodeReport;
-    use forebay_types::Incarnation;
-
     use super::*;
+    use crate::testing;
 
     const TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -111,18 +109,7 @@ mod tests {
     }
 
     fn node(process: u8, beats: u64) -> CatalogNode {
-        CatalogNode {
-            name: name(),
-            incarnation: Incarnation([process; 16]),
-            peer_address: String::new(),
-            clients_address: String::new(),
-            http_address: String::new(),
-            release: String::new(),
-            format: 1,
-            draining: false,
-            beats,
-            report: NodeReport::default(),
-        }
+        testing::node("a", process, beats)
     }
 
     #[test]

@@ -82,25 +82,19 @@ impl Observer {
 #[cfg(test)]
 mod tests {
     use forebay_store::{Assignment, CatalogShardState, Home, NodeReport, Versions};
-    use forebay_types::{ClusterId, Incarnation};
+    use forebay_types::ClusterId;
 
     use super::*;
+    use crate::testing;
 
     #[test]
     fn a_view_joins_the_catalog_with_what_was_seen_of_it() {
         let at = |seconds| Monotonic::from_start(Duration::from_secs(seconds));
         let name = |name: &str| name.parse::<NodeName>().unwrap();
         let node = |node: &str, beats| CatalogNode {
-            name: name(node),
-            incarnation: Incarnation([1; 16]),
-            peer_address: String::new(),
-            clients_address: String::new(),
-            http_address: String::new(),
-            release: String::new(),
-            format: 1,
             draining: node == "b",
-            beats,
             report: NodeReport { servers: vec!["db1".to_owned()], unreachable: vec![] },
+            ..testing::node(node, 1, beats)
         };
         let catalog = |beats| CatalogView {
             cluster: ClusterId::default(),

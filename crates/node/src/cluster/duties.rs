@@ -20,6 +20,11 @@ pub fn assigned(catalog: &CatalogView, own: &NodeName) -> BTreeMap<ShardId, Duty
     catalog.shards.iter().map(|shard| (shard.id, duty(shard.id, shard.state))).collect()
 }
 
+/// Whether a shard is to have no owner.
+pub fn is_offline(catalog: &CatalogView, id: ShardId) -> bool {
+    catalog.shards.iter().any(|it| it.id == id && it.state == CatalogShardState::Offline)
+}
+
 /// How many nodes have the right to take a silent shard before this one while the catalog does not answer:
 /// the other living nodes in rendezvous order. `None`: this node does not know itself.
 pub fn turn(shard: ShardId, own: &NodeName, living: &[NodeName]) -> Option<usize> {

@@ -22,8 +22,8 @@ use std::{
 use forebay_cluster::{Applied, CatalogCopy, Observer};
 use forebay_engine::{Duty, Engine, Served, ShardSight};
 use forebay_store::{
-    Beat, Catalog, CatalogNode, CatalogShardState, ErrorClass, Joined, MySqlCatalog, MySqlOptions,
-    NodeReport, Sighting, SqliteCatalog, StoreError,
+    Beat, Catalog, CatalogNode, ErrorClass, Joined, MySqlCatalog, MySqlOptions, NodeReport, Sighting,
+    SqliteCatalog, StoreError,
 };
 use forebay_types::{Clock, Monotonic, NodeName, ShardId};
 use futures_util::future::join_all;
@@ -227,7 +227,8 @@ impl Member {
         }
         self.hurries = false;
         let report = self.report(&sights);
-        if !self.said.catalog.is_empty() {
+        let was_away = !self.said.catalog.is_empty();
+        if was_away {
             // A catalog that hangs takes long to say so.
             self.take_unowned(&sights);
         }
@@ -243,7 +244,9 @@ impl Member {
             }
             Err(error) => {
                 self.catalog_fails(&error);
-                self.take_unowned(&sights);
+                if !was_away {
+                    self.take_unowned(&sights);
+                }
             }
         }
         self.publish(&sights);
@@ -335,9 +338,8 @@ impl Member {
         let mut duties = duties::assigned(view, &self.own);
         let owned: BTreeSet<ShardId> =
             sights.iter().filter(|sight| sight.owned).map(|sight| sight.id).collect();
-        let offline = |id| view.shards.iter().any(|it| it.id == id && it.state == CatalogShardState::Offline);
         let given = duties.iter().filter_map(|(id, duty)| match duty {
-            Duty::Leave { successor } if owned.contains(id) && !offline(*id) => {
+            Duty::Leave { successor } if owned.contains(id) && !duties::is_offline(view, *id) => {
                 Some((*id, successor.clone()))
             }
             _ => None,

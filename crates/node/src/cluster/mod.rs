@@ -24,4 +24,4 @@ pub use joining::JoiningError;
 pub(crate) use joining::{Joining, Member};
 pub use migrate::{CatalogMigrateError, CatalogMigrated, migrate};
 pub use operate::{OperateError, drain_node, pin};
-pub use shared::{ClusterState, NodeState, ShardHome};
+pub use shared::{ClusterState, NodeState, Presence, ShardHome};

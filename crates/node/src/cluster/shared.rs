@@ -42,7 +42,42 @@ pub struct NodeState {
     pub shards: usize,
 }
 
+/// How a node is, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It may own shards.
+    Live,
+    /// It lives, but not for long enough yet to be given shards.
+    Joining,
+    /// It lives, and an operator wants it to own nothing.
+    Draining,
+    /// Its counter stands still.
+    Silent,
+}
+
+impl Presence {
+    /// Its name on the page.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Joining => "joining",
+            Self::Draining => "draining",
+            Self::Silent => "silent",
+        }
+    }
+}
+
 impl NodeState {
+    /// How it is.
+    pub const fn presence(&self) -> Presence {
+        match self {
+            Self { live: false, .. } => Presence::Silent,
+            Self { draining: true, .. } => Presence::Draining,
+            Self { joining: true, .. } => Presence::Joining,
+            _ => Presence::Live,
+        }
+    }
+
     /// A node with a static list of shards: it is alone, as far as it knows.
     pub fn alone(peer_address: &str, clients_address: &str, http: SocketAddr) -> Self {
         Self {

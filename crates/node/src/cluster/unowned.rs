@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_engine::{Duty, ShardSight};
-use forebay_store::{CatalogNode, CatalogShardState};
+use forebay_store::CatalogNode;
 use forebay_types::NodeName;
 
 use super::{
@@ -23,13 +23,10 @@ impl Member {
                 || self.observer.liveness.is_live(&node.name) && !silent.contains(&node.name)
         };
         let living: Vec<NodeName> = view.nodes.iter().filter(lives).map(|node| node.name.clone()).collect();
-        let mut duties = BTreeMap::new();
+        let mut taken = BTreeMap::new();
         for sight in sights {
-            let offline =
-                view.shards.iter().any(|it| it.id == sight.id && it.state == CatalogShardState::Offline);
-            let unowned =
-                !sight.owned && sight.answers && (sight.silent || sight.owner.is_empty()) && !offline;
-            if !unowned || sight.wanted {
+            let unowned = !sight.owned && sight.answers && (sight.silent || sight.owner.is_empty());
+            if !unowned || sight.wanted || duties::is_offline(view, sight.id) {
                 self.unowned_since.remove(&sight.id);
                 continue;
             }
@@ -42,9 +39,9 @@ impl Member {
                     "shard {} has no living owner, and the catalog does not answer: this node takes it",
                     sight.id
                 );
-                duties.insert(sight.id, Duty::Own);
+                taken.insert(sight.id, Duty::Own);
             }
         }
-        self.setup.engine.set_duties(duties);
+        self.setup.engine.set_duties(taken);
     }
 }

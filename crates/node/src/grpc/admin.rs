@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::{
-    cluster::{ClusterState, NodeState as Member, ShardHome},
+    cluster::{ClusterState, NodeState as Member, Presence, ShardHome},
     http::StatusCache,
 };
 
@@ -142,11 +142,11 @@ fn page<T>(
 }
 
 fn node(node: &Member, is_self: bool) -> v1::Node {
-    let state = match node {
-        node if !node.live => NodeState::Silent,
-        node if node.draining => NodeState::Draining,
-        node if node.joining => NodeState::Joining,
-        _ => NodeState::Live,
+    let state = match node.presence() {
+        Presence::Live => NodeState::Live,
+        Presence::Joining => NodeState::Joining,
+        Presence::Draining => NodeState::Draining,
+        Presence::Silent => NodeState::Silent,
     };
     v1::Node {
         name: node.name.clone(),

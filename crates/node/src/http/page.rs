@@ -83,12 +83,7 @@ fn nodes(page: &mut String, cluster: &ClusterState) -> fmt::Result {
          <th class=\"l\">clients<th class=\"l\">HTTP<th class=\"l\">release</tr>\n",
     );
     for node in &cluster.nodes {
-        let state = match node {
-            node if !node.live => "silent",
-            node if node.draining => "draining",
-            node if node.joining => "joining",
-            _ => "live",
-        };
+        let state = node.presence().as_str();
         let own = if node.name == cluster.own { " (this one)" } else { "" };
         writeln!(
             page,

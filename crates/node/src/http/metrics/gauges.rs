@@ -5,7 +5,7 @@ use forebay_types::Timestamp;
 use metrics::{counter, gauge};
 
 use crate::{
-    cluster::{ClusterState, NodeState},
+    cluster::{ClusterState, Presence},
     http::info::NodeInfo,
 };
 
@@ -51,13 +51,17 @@ fn process() -> Option<f64> {
 fn cluster(cluster: Option<&ClusterState>) {
     let answers = cluster.is_none_or(|cluster| cluster.catalog_trouble.is_empty());
     gauge!("forebay_catalog_answers").set(f64::from(answers));
-    let nodes = cluster.map(|cluster| cluster.nodes.as_slice());
-    let count = |is: fn(&NodeState) -> bool| nodes.map(|nodes| nodes.iter().filter(|node| is(node)).count());
-    let live = count(|node| node.live && !node.draining).unwrap_or(1);
-    gauge!("forebay_nodes", "state" => "live").set(live as f64);
-    let draining = count(|node| node.live && node.draining).unwrap_or(0);
-    gauge!("forebay_nodes", "state" => "draining").set(draining as f64);
-    gauge!("forebay_nodes", "state" => "silent").set(count(|node| !node.live).unwrap_or(0) as f64);
+    let (mut live, mut draining, mut silent) = (usize::from(cluster.is_none()), 0, 0);
+    for node in cluster.into_iter().flat_map(|cluster| &cluster.nodes) {
+        match node.presence() {
+            Presence::Live | Presence::Joining => live += 1,
+            Presence::Draining => draining += 1,
+            Presence::Silent => silent += 1,
+        }
+    }
+    for (state, count) in [("live", live), ("draining", draining), ("silent", silent)] {
+        gauge!("forebay_nodes", "state" => state).set(count as f64);
+    }
 }
 
 fn engine(status: &Status, now: Timestamp) {
