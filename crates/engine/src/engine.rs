@@ -19,8 +19,8 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf,
-        Extended, NackOf, OwnerQuestion, Peers, RETRY_AFTER, Served, Settings, Settled, Setup, ShardSight,
-        Status, Supervised, TaskName, Tasks,
+        Extended, NackOf, Notice, OwnerQuestion, Peers, RETRY_AFTER, Reach, Served, Settings, Settled, Setup,
+        ShardSight, Status, Supervised, TaskName, Tasks,
     },
     clock::NodeTime,
     core::{
@@ -96,13 +96,13 @@ impl Engine {
         peers: Arc<dyn Peers>,
         seed: u64,
     ) -> Self {
-        let (duty, tasks) = (Duty::Own, Arc::new(()));
-        Self::start_with(Setup { settings, address, shards, duty, clock, peers, tasks, seed })
+        let (duty, reach, tasks) = (Duty::Own, Reach::Own, Arc::new(()));
+        Self::start_with(Setup { settings, address, shards, duty, reach, clock, peers, tasks, seed })
     }
 
     /// The same in every detail. What it is to do with its shards can be changed by [`Engine::set_duties`].
     pub fn start_with(setup: Setup) -> Self {
-        let Setup { settings, address, shards, duty, clock, peers, tasks, seed } = setup;
+        let Setup { settings, address, shards, duty, reach, clock, peers, tasks, seed } = setup;
         let (tasks, failed) = Supervised::new(tasks);
         let tasks: Arc<dyn Tasks> = Arc::new(tasks);
         let pulse = LoopPulse::default();
@@ -137,7 +137,7 @@ impl Engine {
             tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, orders)));
             slots.push(Slot::new(id, server, health, shard_orders, duty_sender));
         }
-        let slots = Slots::new(slots);
+        let slots = Slots::new(slots, reach);
         let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), served_sender);
         tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox, pulse)));
         Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), served, failed }
@@ -145,6 +145,15 @@ impl Engine {
 
     /// Stores items. The outer error refuses the whole call: nothing of it happened.
     pub async fn enqueue(&self, call: EnqueueCall) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
+        self.enqueue_noting(call, None).await
+    }
+
+    /// The same. `notice` is told at once which items are for other nodes.
+    pub async fn enqueue_noting(
+        &self,
+        call: EnqueueCall,
+        notice: Option<Notice>,
+    ) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
         if call.items.is_empty() {
             return Ok(Vec::new());
         }
@@ -156,7 +165,7 @@ impl Engine {
             }
             OverBudget::Node => over_budget("memory.admit_bytes", "bytes wait to be stored on this node"),
         })?;
-        self.ask(|reply| Event::Enqueue { call, charge, reply }).await
+        self.ask(|reply| Event::Enqueue { call, charge, notice, reply }).await
     }
 
     /// Leases items, waiting for them if asked to. What was leased for a caller that disconnects is released.
@@ -191,23 +200,34 @@ impl Engine {
         Ok(answer.take())
     }
 
-    /// Ends deliveries of a tenant.
-    pub async fn ack(&self, namespace: Namespace, acks: Vec<Receipt>) -> Result<Vec<Settled>, Refusal> {
-        self.ask(|reply| Event::Ack { namespace, acks, reply }).await
+    /// Ends deliveries of a tenant. `notice` is told at once which of them are for other nodes.
+    pub async fn ack(
+        &self,
+        namespace: Namespace,
+        acks: Vec<Receipt>,
+        notice: Option<Notice>,
+    ) -> Result<Vec<Settled>, Refusal> {
+        self.ask(|reply| Event::Ack { namespace, acks, notice, reply }).await
     }
 
-    /// Gives items of a tenant back.
-    pub async fn nack(&self, namespace: Namespace, nacks: Vec<NackOf>) -> Result<Vec<Settled>, Refusal> {
-        self.ask(|reply| Event::Nack { namespace, nacks, reply }).await
+    /// Gives items of a tenant back. `notice` is told at once which of them are for other nodes.
+    pub async fn nack(
+        &self,
+        namespace: Namespace,
+        nacks: Vec<NackOf>,
+        notice: Option<Notice>,
+    ) -> Result<Vec<Settled>, Refusal> {
+        self.ask(|reply| Event::Nack { namespace, nacks, notice, reply }).await
     }
 
-    /// Moves the ends of leases of a tenant.
+    /// Moves the ends of leases of a tenant. `notice` is told at once which of them are for other nodes.
     pub async fn extend_lease(
         &self,
         namespace: Namespace,
         extensions: Vec<ExtendOf>,
+        notice: Option<Notice>,
     ) -> Result<Vec<Extended>, Refusal> {
-        self.ask(|reply| Event::ExtendLease { namespace, extensions, reply }).await
+        self.ask(|reply| Event::ExtendLease { namespace, extensions, notice, reply }).await
     }
 
     /// Lists topics that have something to deliver.

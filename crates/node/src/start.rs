@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{Duty, Engine, Setup};
+use forebay_engine::{Duty, Engine, Reach, Setup};
+use forebay_front::{Front, Links};
 use forebay_types::{Clock, ShardId, SystemClock};
 
 use crate::{
@@ -84,7 +85,9 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
     let status = status_cache(&engine, config.status_age);
     let cluster = member.as_ref().map(|member| member.state.subscribe());
-    let queue = Queue { engine: engine.clone(), rules: Arc::new(config.rules.clone()), clock: clock.clone() };
+    let front = front(&engine, member.as_ref());
+    let rules = Arc::new(config.rules.clone());
+    let queue = Queue { engine: engine.clone(), front, rules, clock: clock.clone() };
     let admin = Admin {
         alone: NodeState::alone(&address, &clients_address, http_address),
         cluster: cluster.clone(),
@@ -132,6 +135,7 @@ fn start_engine(
         address: address.to_owned(),
         shards,
         duty: if member.is_some() { Duty::Leave { successor: String::new() } } else { Duty::Own },
+        reach: if member.is_some() { Reach::All } else { Reach::Own },
         clock,
         peers: match member {
             Some(member) => member.links.clone(),
@@ -140,6 +144,12 @@ fn start_engine(
         tasks: Arc::new(()),
         seed: random()?,
     }))
+}
+
+/// What passes calls on to other nodes, as a member of a cluster.
+fn front(engine: &Engine, member: Option<&Joining>) -> Front {
+    let links = member.map(|member| member.links.clone() as Arc<dyn Links>);
+    Front::new(engine.clone(), links)
 }
 
 /// What the pages, the metrics and the calls for operators show of the engine.

@@ -87,6 +87,7 @@ pub fn item(topic: &str) -> NewItem {
         max_attempts: 16,
         dedupe_key: None,
         shard: None,
+        rank: None,
     }
 }
 

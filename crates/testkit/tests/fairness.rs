@@ -55,7 +55,12 @@ struct Tenant {
 impl Tenant {
     async fn put(&self, topic: &str, items: usize, request_id: Option<String>) -> bool {
         let item = NewItem { lease: Duration::from_secs(600), max_attempts: 1_000, ..item(topic) };
-        let call = EnqueueCall { namespace: self.name.into(), items: vec![item; items], request_id };
+        let call = EnqueueCall {
+            namespace: self.name.into(),
+            items: vec![item; items],
+            request_id,
+            ..EnqueueCall::default()
+        };
         self.engine.enqueue(call).await.is_ok_and(|results| results.iter().all(Result::is_ok))
     }
 
@@ -73,7 +78,7 @@ impl Tenant {
 
     async fn ack(&self, receipts: Vec<Receipt>) -> bool {
         self.engine
-            .ack(self.name.into(), receipts)
+            .ack(self.name.into(), receipts, None)
             .await
             .is_ok_and(|results| results.iter().all(Result::is_ok))
     }
@@ -86,12 +91,15 @@ impl Tenant {
             reason: "r".repeat(1_000),
         };
         let nacks = receipts.into_iter().map(release).collect();
-        self.engine.nack(self.name.into(), nacks).await.is_ok_and(|results| results.iter().all(Result::is_ok))
+        self.engine
+            .nack(self.name.into(), nacks, None)
+            .await
+            .is_ok_and(|results| results.iter().all(Result::is_ok))
     }
 
     async fn extend(&self, receipts: &[Receipt]) -> bool {
         let extensions = receipts.iter().map(|receipt| ExtendOf { receipt: *receipt, lease: None }).collect();
-        let answer = self.engine.extend_lease(self.name.into(), extensions).await;
+        let answer = self.engine.extend_lease(self.name.into(), extensions, None).await;
         answer.is_ok_and(|results| results.iter().all(Result::is_ok))
     }
 

@@ -17,7 +17,7 @@ async fn poll(engine: Engine, wait: Duration) -> Vec<Delivered> {
 async fn a_poll_that_comes_as_an_item_becomes_ready_is_behind_those_that_wait() {
     let shards = FakeShards::new(1).await;
     let engine = shards.start(Settings::default()).await;
-    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item("t")], request_id: None };
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item("t")], ..EnqueueCall::default() };
     assert!(engine.enqueue(call).await.unwrap()[0].is_ok());
     let mut held = poll(engine.clone(), Duration::ZERO).await;
     shards.dbs[0].lock().faults = Faults { commit_ms: (5, 5), ..Faults::instant() };
@@ -34,7 +34,7 @@ async fn a_poll_that_comes_as_an_item_becomes_ready_is_behind_those_that_wait() 
             sleep(later * MILLISECOND).await;
             poll(engine.clone(), 100 * MILLISECOND).await
         };
-        let (second, nacked) = tokio::join!(second, engine.nack(NAMESPACE.into(), vec![nack]));
+        let (second, nacked) = tokio::join!(second, engine.nack(NAMESPACE.into(), vec![nack], None));
         assert!(nacked.unwrap()[0].is_ok());
         assert!(second.is_empty(), "a poll that came {later} ms after the nack was served first");
         held = first.await.unwrap();

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use forebay_engine::{Duty, Engine, Settings, Setup};
+use forebay_engine::{Duty, Engine, Reach, Settings, Setup};
 use forebay_store::{MySqlOptions, MySqlServers, Shard};
 use forebay_testkit::servers::{Kind, Private};
 use forebay_types::{ClusterId, ShardId, SystemClock};
@@ -89,6 +89,7 @@ async fn idle(kind: Kind) {
             address: address.to_owned(),
             shards: open(&urls).await,
             duty,
+            reach: Reach::Own,
             clock: Arc::new(SystemClock::default()),
             peers: Arc::new(()),
             tasks: Arc::new(()),

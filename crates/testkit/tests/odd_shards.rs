@@ -32,13 +32,20 @@ impl Queue {
     }
 
     async fn try_put(&self, items: Vec<NewItem>) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
-        self.engine.enqueue(EnqueueCall { namespace: NAMESPACE.into(), items, request_id: None }).await
+        self.engine
+            .enqueue(EnqueueCall { namespace: NAMESPACE.into(), items, ..EnqueueCall::default() })
+            .await
     }
 
     /// Enqueues one item under a request id.
     async fn put_once(&self, request_id: usize) -> Result<Enqueued, Refusal> {
         let request_id = Some(request_id.to_string());
-        let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item()], request_id };
+        let call = EnqueueCall {
+            namespace: NAMESPACE.into(),
+            items: vec![item()],
+            request_id,
+            ..EnqueueCall::default()
+        };
         self.engine.enqueue(call).await.unwrap().remove(0)
     }
 
@@ -66,7 +73,7 @@ impl Queue {
         let action = NackAction::Release(Duration::ZERO);
         let nacks = items.iter().map(|item| item.receipt.unwrap());
         let nacks = nacks.map(|receipt| NackOf { receipt, action, metadata: None, reason: String::new() });
-        let released = self.engine.nack(NAMESPACE.into(), nacks.collect()).await.unwrap();
+        let released = self.engine.nack(NAMESPACE.into(), nacks.collect(), None).await.unwrap();
         assert!(released.iter().all(Result::is_ok), "{released:?}");
         items.len()
     }

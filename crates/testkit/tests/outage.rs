@@ -31,7 +31,8 @@ async fn start() -> (Engine, Db) {
 /// Items that become dead letters with their first failure, leased.
 async fn leased(engine: &Engine) -> Vec<Delivered> {
     let item = NewItem { lease: LEASE, max_attempts: 1, ..item("t") };
-    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item; ITEMS], request_id: None };
+    let call =
+        EnqueueCall { namespace: NAMESPACE.into(), items: vec![item; ITEMS], ..EnqueueCall::default() };
     assert!(engine.enqueue(call).await.unwrap().iter().all(Result::is_ok));
     let items = engine.dequeue(dequeue(&["t"], ITEMS)).await.unwrap();
     assert_eq!(items.len(), ITEMS);
@@ -42,7 +43,7 @@ async fn leased(engine: &Engine) -> Vec<Delivered> {
 async fn ack(engine: Engine, receipt: Receipt, from: Instant) {
     sleep_until(from).await;
     loop {
-        let answer = timeout(PATIENCE, engine.ack(NAMESPACE.into(), vec![receipt])).await;
+        let answer = timeout(PATIENCE, engine.ack(NAMESPACE.into(), vec![receipt], None)).await;
         match answer.map(|results| results.unwrap().remove(0)) {
             Ok(Ok(())) => return,
             Ok(Err(refusal)) if refusal.reason != Reason::LeaseLost => sleep(PATIENCE / 10).await,

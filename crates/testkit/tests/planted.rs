@@ -174,5 +174,7 @@ callers! {
     an_answer_out_of_order: OrderTurned in Quiet breaks "PRIORITY";
     a_nack_forgotten: NackForgotten in Quiet breaks "NO-STALE-OK";
     an_extension_exaggerated: ExtensionExaggerated in Quiet breaks "NO-STALE-OK";
+    a_lost_answer_taken_for_a_call_that_was_not_sent: LostCountsAsUnsent in Moves | TakeOvers | Crashes
+        breaks "IDEMPOTENT-ENQUEUE" | "LEASE-EXCLUSIVE";
     poison_that_spreads: PoisonSpreads in Rollbacks breaks "BATCH-ATTRIBUTION";
 }

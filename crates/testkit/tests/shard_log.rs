@@ -63,7 +63,7 @@ impl Log {
 }
 
 async fn put(engine: &Engine) -> bool {
-    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item("t")], request_id: None };
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item("t")], ..EnqueueCall::default() };
     engine.enqueue(call).await.unwrap().pop().unwrap().is_ok()
 }
 
@@ -151,7 +151,7 @@ async fn a_loss_a_wait_and_a_shard_that_is_had_again_are_said_once_each() {
 async fn put_keys(engine: &Engine, keys: usize) -> Vec<Refusal> {
     let keyed = |key: usize| NewItem { dedupe_key: Some(key.to_string()), ..item("t") };
     let items = (0..keys).map(keyed).collect();
-    let call = EnqueueCall { namespace: NAMESPACE.into(), items, request_id: None };
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items, ..EnqueueCall::default() };
     engine.enqueue(call).await.unwrap().into_iter().filter_map(Result::err).collect()
 }
 

@@ -67,7 +67,7 @@ impl Queue {
     }
 
     async fn put_items(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
-        let call = EnqueueCall { namespace: NAMESPACE.into(), items, request_id: None };
+        let call = EnqueueCall { namespace: NAMESPACE.into(), items, ..EnqueueCall::default() };
         self.engine.enqueue(call).await.unwrap()
     }
 
@@ -286,7 +286,7 @@ async fn a_full_disk_leaves_acks_through_and_is_tried_with_pauses() {
             sleep(3 * SECOND / 2).await;
             let acks = vec![taken.pop().unwrap().receipt.unwrap()];
             let began = Instant::now();
-            let settled = queue.engine.ack(NAMESPACE.into(), acks).await.unwrap();
+            let settled = queue.engine.ack(NAMESPACE.into(), acks, None).await.unwrap();
             assert!(settled[0].is_ok() && began.elapsed() < SECOND / 10, "{settled:?}");
         }
         let commits = queue.db.lock().commits - before;
@@ -310,7 +310,7 @@ async fn a_disk_without_room_for_acks_is_tried_with_pauses() {
     let acks = vec![queue.get(1).await.pop().unwrap().receipt.unwrap()];
     queue.fail(ErrorClass::DiskFull);
     let before = queue.db.lock().commits;
-    let ack = queue.engine.ack(NAMESPACE.into(), acks);
+    let ack = queue.engine.ack(NAMESPACE.into(), acks, None);
     let healing = async {
         sleep(3 * SECOND).await;
         let commits = queue.db.lock().commits - before;
@@ -334,7 +334,7 @@ async fn many_stale_acks_are_few_reads() {
     let mut calls = JoinSet::new();
     for _ in 0..50 {
         let engine = queue.engine.clone();
-        calls.spawn(async move { engine.ack("hostile".into(), vec![stale; 100]).await });
+        calls.spawn(async move { engine.ack("hostile".into(), vec![stale; 100], None).await });
     }
     sleep(Duration::from_millis(10)).await;
     let began = Instant::now();

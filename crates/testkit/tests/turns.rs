@@ -43,7 +43,8 @@ impl Queue {
     /// Enqueues items to one shard. Returns how long it took.
     async fn put(&self, shard: usize, items: usize) -> Duration {
         let item = NewItem { shard: Some(ShardId(shard as u32)), ..item("t") };
-        let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item; items], request_id: None };
+        let call =
+            EnqueueCall { namespace: NAMESPACE.into(), items: vec![item; items], ..EnqueueCall::default() };
         let began = Instant::now();
         let results = self.engine.enqueue(call).await.unwrap();
         assert!(results.iter().all(Result::is_ok), "{results:?}");

@@ -13,7 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn an_item_leased_for_a_caller_that_went_away_is_ready_at_once() {
     let shards = FakeShards::new(1).await;
     let engine = shards.start(Settings::default()).await;
-    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item("t")], request_id: None };
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item("t")], ..EnqueueCall::default() };
     let id = engine.enqueue(call).await.unwrap().pop().unwrap().unwrap().id;
     shards.dbs[0].lock().faults = Faults { commit_ms: (500, 500), ..Faults::instant() };
     let gone = timeout(SECOND / 10, engine.dequeue(dequeue(&["t"], 1))).await;

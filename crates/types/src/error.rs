@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use crate::id::ShardId;
+
 /// The stable reasons that clients may match on. Mapped to gRPC codes in `node/src/grpc/status.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
@@ -141,6 +143,15 @@ impl Fate {
     }
 }
 
+/// A shard that another node owns, or is about to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The shard.
+    pub shard: ShardId,
+    /// Where that node answers other nodes, `host:port`. Empty: it is not known.
+    pub owner: String,
+}
+
 /// A call, or one member of it, that was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Refusal {
@@ -154,12 +165,14 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// With [`Reason::LeaseLost`]: where the item is.
     pub fate: Option<Fate>,
+    /// With [`Reason::NotOwner`]: who is to be asked instead. For other nodes; callers are not told.
+    pub elsewhere: Option<Elsewhere>,
 }
 
 impl Refusal {
     /// With a reason and a sentence for people.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), field: None, retry_after: None, fate: None }
+        Self { reason, message: message.into(), field: None, retry_after: None, fate: None, elsewhere: None }
     }
 
     /// A field has a wrong value.
@@ -176,6 +189,11 @@ impl Refusal {
     pub fn lease_lost(fate: Fate) -> Self {
         let message = format!("the delivery is over; the item is {}", fate.as_str());
         Self { fate: Some(fate), ..Self::new(Reason::LeaseLost, message) }
+    }
+
+    /// Another node owns the shard.
+    pub fn not_owner(elsewhere: Elsewhere, message: impl Into<String>) -> Self {
+        Self { elsewhere: Some(elsewhere), ..Self::new(Reason::NotOwner, message) }
     }
 
     /// The same, worth repeating after `span`.

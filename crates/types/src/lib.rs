@@ -12,7 +12,7 @@ mod receipt;
 mod time;
 
 pub use clock::{Clock, SystemClock};
-pub use error::{Fate, Reason, Refusal};
+pub use error::{Elsewhere, Fate, Reason, Refusal};
 pub use id::{ClusterId, Incarnation, ItemId, Seq, ShardId, TopicId};
 pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes};
 pub use key::{Horizon, Key};

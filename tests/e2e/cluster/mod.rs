@@ -1,6 +1,7 @@
 //! Several nodes with a catalog: each owns some of the shards, and others take them over.
 
 mod faults;
+mod forward;
 mod nodes;
 mod operate;
 mod restarts;

@@ -13,7 +13,7 @@ use crate::node::Node;
 const MOVED_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Runs a verb. Returns its exit status, stdout and stderr.
-async fn run(arguments: &[&str]) -> (bool, String, String) {
+pub async fn run(arguments: &[&str]) -> (bool, String, String) {
     let mut command = Command::new(program());
     command.args(arguments);
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
@@ -28,7 +28,7 @@ async fn json(arguments: &[&str]) -> Value {
 }
 
 /// Waits until a node owns exactly these shards.
-async fn owns(node: &Node, shards: &[u64]) {
+pub async fn owns(node: &Node, shards: &[u64]) {
     let (begun, wanted) = (Instant::now(), shards.iter().copied().collect::<BTreeSet<_>>());
     while owned_by(node).await != wanted {
         assert!(begun.elapsed() < MOVED_TIMEOUT, "{:?} instead of {wanted:?}", owned_by(node).await);

@@ -36,7 +36,7 @@ pub async fn park(engine: &Engine, polls: usize) -> anyhow::Result<Vec<JoinHandl
                 && !items.is_empty()
             {
                 let receipts = items.iter().filter_map(|item| item.receipt).collect();
-                let _ = engine.ack(namespace.clone(), receipts).await;
+                let _ = engine.ack(namespace.clone(), receipts, None).await;
             }
         })
     };
@@ -93,6 +93,7 @@ fn call(namespace: Namespace, topic: &str, shard: Option<ShardId>) -> EnqueueCal
         max_attempts: 16,
         dedupe_key: None,
         shard,
+        rank: None,
     };
-    EnqueueCall { namespace, items: vec![item], request_id: None }
+    EnqueueCall { namespace, items: vec![item], ..EnqueueCall::default() }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, ShardId, Timestamp, Topic};
 
 /// An enqueue call: checked, but not yet placed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct EnqueueCall {
     /// The tenant.
     pub namespace: Namespace,
@@ -13,6 +13,10 @@ pub struct EnqueueCall {
     pub items: Vec<NewItem>,
     /// Makes a repeated call harmless. Not with an item that names a dedupe key or a shard.
     pub request_id: Option<String>,
+    /// Another node has placed the items in this shard: they are stored there or nowhere.
+    pub only: Option<ShardId>,
+    /// What names no shard, no key and no request id goes to none of these shards.
+    pub avoid: Vec<ShardId>,
 }
 
 /// An item to store.
@@ -38,6 +42,8 @@ pub struct NewItem {
     pub dedupe_key: Option<String>,
     /// Store it here and nowhere else.
     pub shard: Option<ShardId>,
+    /// The rank that the node gave it that took the call. `None`: this one is that node.
+    pub rank: Option<i64>,
 }
 
 /// When an item may be delivered first.

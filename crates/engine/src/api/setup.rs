@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_store::Shard;
 use forebay_types::{Clock, ShardId};
 
-use super::{Duty, Peers, Settings, Tasks};
+use super::{Duty, Peers, Reach, Settings, Tasks};
 
 /// What an engine is made of.
 pub struct Setup {
@@ -17,6 +17,8 @@ pub struct Setup {
     pub shards: Vec<(ShardId, Arc<dyn Shard>)>,
     /// What it is to do with each of them at first.
     pub duty: Duty,
+    /// Where it places new items.
+    pub reach: Reach,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// The way to other nodes.

@@ -3,10 +3,21 @@
 use forebay_types::{Namespace, Receipt};
 
 use super::settle::{self, Member};
-use crate::{api::Settled, core::Core, messages::event::Reply, shard::work::SettleKind};
+use crate::{
+    api::{Notice, Settled},
+    core::Core,
+    messages::event::Reply,
+    shard::work::SettleKind,
+};
 
 /// Serves the call.
-pub(crate) fn serve(core: &mut Core, namespace: Namespace, acks: Vec<Receipt>, reply: Reply<Vec<Settled>>) {
+pub(crate) fn serve(
+    core: &mut Core,
+    namespace: Namespace,
+    acks: Vec<Receipt>,
+    notice: Option<Notice>,
+    reply: Reply<Vec<Settled>>,
+) {
     let members = acks.into_iter().map(|receipt| Member { receipt, kind: SettleKind::Ack });
-    settle::begin(core, namespace, members.collect(), reply);
+    settle::begin(core, namespace, members.collect(), notice, reply);
 }

@@ -1,13 +1,13 @@
 //! Enqueue: each item gets a rank and a shard, is looked up where a key or a request id makes it repeatable,
 //! and waits for the shard's next batch.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use forebay_types::{ItemAttributes, Refusal, ShardId, Timestamp, Topic};
 
 use super::dedupe;
 use crate::{
-    api::{EnqueueCall, Enqueued, NewItem, Schedule},
+    api::{EnqueueCall, Enqueued, Misplaced, NewItem, Notice, Placed, Schedule},
     core::{
         Core,
         refusals::{draining, no_shard},
@@ -18,6 +18,11 @@ use crate::{
     routing::rendezvous::{Ranking, SHARDS_PER_TOPIC, hash},
     shard::work::{AdmittedItem, KeyHash, ShardEnqueue},
 };
+
+/// How far the rank that another node has given may be ahead of this node's time. Their clocks differ.
+const RANK_AHEAD_MAX: Duration = Duration::from_secs(1);
+/// How far it may be behind. A call that meets a move of its shard is under way for a while.
+const RANK_BEHIND_MAX: Duration = Duration::from_secs(30);
 
 /// A call's items, by shard.
 type ByShard = BTreeMap<ShardIndex, Share>;
@@ -43,6 +48,7 @@ pub(crate) fn serve(
     core: &mut Core,
     call: EnqueueCall,
     charge: Charge,
+    notice: Option<Notice>,
     reply: Reply<Vec<Result<Enqueued, Refusal>>>,
 ) {
     if core.stopping.is_stopping() {
@@ -50,16 +56,17 @@ pub(crate) fn serve(
         return;
     }
     let now = core.time.now();
-    let EnqueueCall { namespace, items, request_id } = call;
+    let EnqueueCall { namespace, items, request_id, only, avoid } = call;
     let request = request_id.map(|id| hash(&[b"request", namespace.as_bytes(), id.as_bytes()]));
     let id = core.ids.next();
     let count = items.len();
     let mut parts = ByShard::new();
-    let mut refused = Vec::new();
-    let mut candidates = Candidates::new(&mut core.slots);
+    let (mut refused, mut first_rank) = (Vec::new(), None);
+    let mut candidates = Candidates::new(&mut core.slots, avoid);
     for (index, item) in items.into_iter().enumerate() {
-        core.rank = core.rank.saturating_add(1).max(now.as_micros());
-        let item = unplaced(&namespace, index, item, core.rank, now);
+        let rank = rank_of(core, &item, now);
+        first_rank.get_or_insert(rank);
+        let item = unplaced(&namespace, index, item, only, rank, now);
         match choose_shard(core, &namespace, request, &item, &parts, &mut candidates) {
             Ok(shard) => parts.entry(shard).or_default().push(item.item),
             Err(refusal) => refused.push((index, refusal)),
@@ -71,6 +78,12 @@ pub(crate) fn serve(
         return;
     }
     core.calls.begin_enqueue(id, count, charge, reply);
+    if let Some(notice) = notice {
+        let misplaced = refused.iter().filter_map(|(index, refusal)| Misplaced::of(*index, refusal));
+        let placed = Placed { first_rank: first_rank.unwrap_or_default(), misplaced: misplaced.collect() };
+        // Without a listener nobody is interested.
+        let _ = notice.send(placed);
+    }
     for (index, refusal) in refused {
         core.calls.enqueue_done(id, index, Err(refusal));
     }
@@ -83,11 +96,11 @@ pub(crate) fn serve(
 pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal: &Refusal) {
     let ShardEnqueue { call, namespace, request, items } = part;
     let mut parts = ByShard::new();
-    let mut candidates = Candidates::new(&mut core.slots);
+    let mut candidates = Candidates::new(&mut core.slots, Vec::new());
     for item in items {
         let index = item.index;
         let fixed = request.is_some() || item.pinned || item.dedupe.is_some();
-        let item = UnplacedItem { shard: None, item };
+        let item = UnplacedItem { shard: None, only: None, item };
         let shard = match fixed {
             true => Err(refusal.clone()),
             false => choose_shard(core, &namespace, None, &item, &parts, &mut candidates),
@@ -133,21 +146,25 @@ fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
 
 /// The shards that a call's items may go to.
 struct Candidates {
-    /// The healthy shards.
-    healthy: Arc<Vec<(ShardIndex, ShardId)>>,
+    /// The shards that new items may be placed in.
+    open: Arc<Vec<(ShardIndex, ShardId)>>,
     /// The topic of the last item, and how well they suit it. A call's items mostly have the same topic.
     ranked: Option<(Topic, Ranking<ShardIndex>)>,
 }
 
 impl Candidates {
-    fn new(slots: &mut Slots) -> Self {
-        Self { healthy: slots.healthy(), ranked: None }
+    fn new(slots: &mut Slots, avoid: Vec<ShardId>) -> Self {
+        let mut open = slots.open();
+        if !avoid.is_empty() {
+            Arc::make_mut(&mut open).retain(|(_, id)| !avoid.contains(id));
+        }
+        Self { open, ranked: None }
     }
 
     fn of_topic(&mut self, namespace: &str, topic: &Topic) -> &mut Ranking<ShardIndex> {
         let ranked = self.ranked.take().filter(|(last, _)| last == topic).unwrap_or_else(|| {
             let key = hash(&[namespace.as_bytes(), topic.as_bytes()]);
-            (topic.clone(), Ranking::new(key, &self.healthy))
+            (topic.clone(), Ranking::new(key, &self.open))
         });
         &mut self.ranked.insert(ranked).1
     }
@@ -157,11 +174,13 @@ impl Candidates {
 struct UnplacedItem {
     /// The shard that the caller named.
     shard: Option<ShardId>,
+    /// The shard in which another node has placed it.
+    only: Option<ShardId>,
     /// The item.
     item: AdmittedItem,
 }
 
-/// The shard that takes an item.
+/// The shard that takes an item. Fails with the node to ask instead, where another one owns it.
 fn choose_shard(
     core: &Core,
     namespace: &str,
@@ -178,14 +197,24 @@ fn choose_shard(
     }
     if let Some(hash) = request.or(item.item.dedupe) {
         let home = core.homes.home(&hash).and_then(|id| core.slots.index_of(id)).ok_or_else(no_shard)?;
+        // The node that placed it knows another set of shards.
+        if item.only.is_some_and(|only| only != core.slots[home].id) {
+            return Err(core.slots[home].refusal_to_resend());
+        }
         return only(core, home);
     }
+    if let Some(id) = item.only {
+        return only(core, core.slots.index_of(id).ok_or_else(no_shard)?);
+    }
     let ranking = candidates.of_topic(namespace, &item.item.topic);
-    least_loaded(core, namespace, item.item.charge(), ranking, parts).ok_or_else(no_shard)
+    let shard = least_loaded(core, namespace, item.item.charge(), ranking, parts).ok_or_else(no_shard)?;
+    if core.slots.owned(shard).is_some() { Ok(shard) } else { Err(core.slots[shard].refusal()) }
 }
 
 /// Of the first of these shards that have room, the least loaded. One that the call uses already is
-/// preferred. If all are full it is the first, and that refuses the call.
+/// preferred. If all are full it is the first, and that refuses the call. What waits for another node's
+/// shards is not known here: such a shard counts as having one batch to do. So own ones are preferred, as
+/// long as they keep up.
 fn least_loaded(
     core: &Core,
     namespace: &str,
@@ -207,7 +236,7 @@ fn least_loaded(
             }
             spread *= 2;
         }
-        let backlog = core.slots.owned(shard).map_or(usize::MAX, |owned| owned.backlog());
+        let backlog = core.slots.owned(shard).map_or(core.settings.batch_rows, |owned| owned.backlog());
         crowded &= backlog > core.settings.batch_rows;
         let load = (!parts.contains_key(&shard), backlog, number);
         if best.is_none_or(|(least, _)| load < least) {
@@ -223,7 +252,28 @@ fn only(core: &Core, shard: ShardIndex) -> Result<ShardIndex, Refusal> {
     if slot.is_merged() { Ok(shard) } else { Err(slot.refusal()) }
 }
 
-fn unplaced(namespace: &str, index: usize, item: NewItem, rank: i64, now: Timestamp) -> UnplacedItem {
+/// An item's rank: this node numbers the items of the calls that it takes. What another node numbered keeps
+/// its rank, but for a clock that is far off.
+fn rank_of(core: &mut Core, item: &NewItem, now: Timestamp) -> i64 {
+    match item.rank {
+        Some(rank) => {
+            rank.clamp(now.minus(RANK_BEHIND_MAX).as_micros(), now.plus(RANK_AHEAD_MAX).as_micros())
+        }
+        None => {
+            core.rank = core.rank.saturating_add(1).max(now.as_micros());
+            core.rank
+        }
+    }
+}
+
+fn unplaced(
+    namespace: &str,
+    index: usize,
+    item: NewItem,
+    only: Option<ShardId>,
+    rank: i64,
+    now: Timestamp,
+) -> UnplacedItem {
     let due = match item.schedule {
         Schedule::Now => None,
         Schedule::Delay(delay) if delay.is_zero() => None,
@@ -249,9 +299,9 @@ fn unplaced(namespace: &str, index: usize, item: NewItem, rank: i64, now: Timest
         delayed: matches!(item.schedule, Schedule::Delay(_)),
         attributes,
         dedupe: key.map(|key| hash(&[b"dedupe", namespace.as_bytes(), key.as_bytes()])),
-        pinned: item.shard.is_some(),
+        pinned: item.shard.or(only).is_some(),
         body: item.body,
         refused: None,
     };
-    UnplacedItem { shard: item.shard, item: admitted }
+    UnplacedItem { shard: item.shard, only, item: admitted }
 }

@@ -4,7 +4,7 @@ use forebay_types::Namespace;
 
 use super::settle::{self, Member};
 use crate::{
-    api::{ExtendOf, Extended},
+    api::{ExtendOf, Extended, Notice},
     core::Core,
     messages::event::Reply,
     shard::work::SettleKind,
@@ -15,6 +15,7 @@ pub(crate) fn serve(
     core: &mut Core,
     namespace: Namespace,
     extensions: Vec<ExtendOf>,
+    notice: Option<Notice>,
     reply: Reply<Vec<Extended>>,
 ) {
     let id = core.ids.next();
@@ -27,5 +28,5 @@ pub(crate) fn serve(
         let ExtendOf { receipt, lease } = extension;
         Member { receipt, kind: SettleKind::Extend { lease } }
     });
-    settle::queue(core, id, namespace, members.collect());
+    settle::queue(core, id, namespace, members.collect(), notice);
 }

@@ -4,17 +4,23 @@ use forebay_types::Namespace;
 
 use super::settle::{self, Member};
 use crate::{
-    api::{NackOf, Settled},
+    api::{NackOf, Notice, Settled},
     core::Core,
     messages::event::Reply,
     shard::work::SettleKind,
 };
 
 /// Serves the call.
-pub(crate) fn serve(core: &mut Core, namespace: Namespace, nacks: Vec<NackOf>, reply: Reply<Vec<Settled>>) {
+pub(crate) fn serve(
+    core: &mut Core,
+    namespace: Namespace,
+    nacks: Vec<NackOf>,
+    notice: Option<Notice>,
+    reply: Reply<Vec<Settled>>,
+) {
     let members = nacks.into_iter().map(|nack| {
         let NackOf { receipt, action, metadata, reason } = nack;
         Member { receipt, kind: SettleKind::Nack { action, metadata, reason } }
     });
-    settle::begin(core, namespace, members.collect(), reply);
+    settle::begin(core, namespace, members.collect(), notice, reply);
 }

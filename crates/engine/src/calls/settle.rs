@@ -5,7 +5,7 @@ use forebay_store::ItemLocation;
 use forebay_types::{Fate, Namespace, Reason, Receipt, Refusal};
 
 use crate::{
-    api::Settled,
+    api::{Misplaced, Notice, Placed, Settled},
     core::Core,
     index::ShardIndex,
     messages::event::Reply,
@@ -22,19 +22,32 @@ pub(super) struct Member {
 }
 
 /// Begins an ack or nack call.
-pub(super) fn begin(core: &mut Core, namespace: Namespace, members: Vec<Member>, reply: Reply<Vec<Settled>>) {
+pub(super) fn begin(
+    core: &mut Core,
+    namespace: Namespace,
+    members: Vec<Member>,
+    notice: Option<Notice>,
+    reply: Reply<Vec<Settled>>,
+) {
     let id = core.ids.next();
     if members.is_empty() {
         let _ = reply.send(Ok(Vec::new()));
         return;
     }
     core.calls.begin_settle(id, members.len(), reply);
-    queue(core, id, namespace, members);
+    queue(core, id, namespace, members, notice);
 }
 
 /// Queues a call's members at their shards.
-pub(super) fn queue(core: &mut Core, call: u64, namespace: Namespace, members: Vec<Member>) {
+pub(super) fn queue(
+    core: &mut Core,
+    call: u64,
+    namespace: Namespace,
+    members: Vec<Member>,
+    notice: Option<Notice>,
+) {
     let Core { slots, calls, .. } = core;
+    let mut misplaced = Vec::new();
     for (index, Member { receipt, kind }) in members.into_iter().enumerate() {
         let (namespace, slot) = (namespace.clone(), Some(ReplySlot { call, index }));
         let request = SettleRequest { namespace, receipt, kind, slot };
@@ -48,7 +61,9 @@ pub(super) fn queue(core: &mut Core, call: u64, namespace: Namespace, members: V
         // while the shard is handed over is for its next owner.
         let handed_over = slots[shard].hand_over.is_some();
         let Some(owned) = slots.owned_mut(shard).filter(|_| !handed_over) else {
-            calls.settle_refused(&request, slots[shard].refusal());
+            let refusal = slots[shard].refusal();
+            misplaced.extend(Misplaced::of(index, &refusal));
+            calls.settle_refused(&request, refusal);
             continue;
         };
         if let Err(refused) = owned.ask_settle(request) {
@@ -56,6 +71,10 @@ pub(super) fn queue(core: &mut Core, call: u64, namespace: Namespace, members: V
             let refusal = if slots[shard].is_merged() { refusal } else { slots[shard].refusal() };
             calls.settle_refused(&request, refusal);
         }
+    }
+    if let Some(notice) = notice {
+        // Without a listener nobody is interested.
+        let _ = notice.send(Placed { first_rank: 0, misplaced });
     }
 }
 

@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use forebay_types::{Incarnation, Monotonic, Reason, Refusal, ShardId};
+use forebay_types::{Elsewhere, Incarnation, Monotonic, Reason, Refusal, ShardId};
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use super::health::Health;
 use crate::{
-    api::{BreakerPhase, Duty, RETRY_AFTER, ShardState},
+    api::{BreakerPhase, Duty, RETRY_AFTER, Reach, ShardState},
     index::{ServerIndex, ShardIndex},
     io::reads::Reads,
     messages::shard::ShardOrder,
@@ -138,17 +138,41 @@ impl Slot {
         }
     }
 
+    /// Another node serves it, or is about to, as far as is known.
+    pub fn is_served_elsewhere(&self) -> bool {
+        self.holding.is_none() && self.is_elsewhere() && !self.elsewhere().owner.is_empty()
+    }
+
+    /// Whom to ask instead of this node: the owner, or who shall be the next one where it has none.
+    fn elsewhere(&self) -> Elsewhere {
+        let owner = match (&self.hand_over, &*self.duty.borrow()) {
+            (Some(hand_over), _) => hand_over.successor.clone(),
+            (None, _) if !self.silent && !self.owner.is_empty() => self.owner.clone(),
+            (None, Duty::Leave { successor }) if *successor != self.owner => successor.clone(),
+            _ => String::new(),
+        };
+        Elsewhere { shard: self.id, owner }
+    }
+
+    /// Why this node does not serve what another one has placed in another shard, although it belongs here.
+    pub fn refusal_to_resend(&self) -> Refusal {
+        let id = self.id;
+        Refusal::not_owner(self.elsewhere(), format!("the home of the key is shard {id}"))
+            .retry_after(RETRY_AFTER)
+    }
+
     /// Why it takes nothing for now.
     pub fn refusal(&self) -> Refusal {
         let id = self.id;
-        let (reason, message) = if self.hand_over.is_some() {
-            (Reason::NotOwner, format!("shard {id} is being handed over to another node"))
+        let refusal = if self.hand_over.is_some() {
+            let message = format!("shard {id} is being handed over to another node");
+            Refusal::not_owner(self.elsewhere(), message)
         } else if self.is_elsewhere() {
-            (Reason::NotOwner, format!("shard {id} is owned by another node"))
+            Refusal::not_owner(self.elsewhere(), format!("shard {id} is owned by another node"))
         } else {
-            (Reason::ShardUnavailable, format!("shard {id} is unavailable"))
+            Refusal::new(Reason::ShardUnavailable, format!("shard {id} is unavailable"))
         };
-        Refusal::new(reason, message).retry_after(RETRY_AFTER)
+        refusal.retry_after(RETRY_AFTER)
     }
 }
 
@@ -161,10 +185,12 @@ pub(crate) struct Slots {
     by_id: FxHashMap<ShardId, ShardIndex>,
     /// Shards that may have changed since [`Slots::take_changed`].
     changed: Vec<ShardIndex>,
-    /// Shards that may have changed since it was looked at which are healthy and merged.
+    /// Where new items may be placed.
+    reach: Reach,
+    /// Shards that may have changed since it was looked at which are open and merged.
     unchecked: Vec<ShardIndex>,
-    /// Shards that were healthy then, in the order of the configuration.
-    healthy: Arc<Vec<(ShardIndex, ShardId)>>,
+    /// Shards that new items could be placed in then, in the order of the configuration.
+    open: Arc<Vec<(ShardIndex, ShardId)>>,
     /// How many shards took part in the merge then.
     merged: usize,
     /// When time alone makes something due in a shard.
@@ -173,11 +199,11 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// In the order of the configuration.
-    pub fn new(slots: Vec<Slot>) -> Self {
+    pub fn new(slots: Vec<Slot>, reach: Reach) -> Self {
         let changed = (0..slots.len()).map(ShardIndex).collect();
         let by_id = slots.iter().enumerate().map(|(index, slot)| (slot.id, ShardIndex(index))).collect();
-        let (unchecked, healthy, wakes) = (Vec::new(), Arc::default(), BTreeSet::new());
-        Self { slots, by_id, changed, unchecked, healthy, merged: 0, wakes }
+        let (unchecked, open, wakes) = (Vec::new(), Arc::default(), BTreeSet::new());
+        Self { slots, by_id, changed, reach, unchecked, open, merged: 0, wakes }
     }
 
     pub fn len(&self) -> usize {
@@ -249,11 +275,16 @@ impl Slots {
         }
     }
 
-    /// The shards that may take new items, in the order of the configuration. It looks at those that may have
-    /// changed, and at no other: a node may have hundreds.
-    pub fn healthy(&mut self) -> Arc<Vec<(ShardIndex, ShardId)>> {
+    /// The shards that new items may be placed in, in the order of the configuration: the healthy ones, and
+    /// where the node reaches that far those of other nodes. It looks at those that may have changed, and at
+    /// no other: there may be hundreds.
+    pub fn open(&mut self) -> Arc<Vec<(ShardIndex, ShardId)>> {
         self.check_fitness();
-        self.healthy.clone()
+        self.open.clone()
+    }
+
+    fn is_open(reach: Reach, slot: &Slot) -> bool {
+        slot.is_healthy() || reach == Reach::All && slot.is_served_elsewhere()
     }
 
     /// Whether the ready items of some shard take part in the merge.
@@ -262,13 +293,14 @@ impl Slots {
         self.merged > 0
     }
 
-    /// Whether it is known which shards are healthy and merged, of those that did not change. Checked in the
+    /// Whether it is known which shards are open and merged, of those that did not change. Checked in the
     /// simulation.
     #[cfg(feature = "planted-bugs")]
     pub fn check(&self) -> Result<(), String> {
-        let known = |index| self.healthy.binary_search_by_key(&index, |(index, _)| *index).is_ok();
+        let known = |index| self.open.binary_search_by_key(&index, |(index, _)| *index).is_ok();
         let agrees = |index, slot: &Slot| {
-            slot.unchecked || slot.is_healthy() == known(index) && slot.is_merged() == slot.was_merged
+            let open = Self::is_open(self.reach, slot);
+            slot.unchecked || open == known(index) && slot.is_merged() == slot.was_merged
         };
         let merged = self.slots.iter().filter(|slot| slot.was_merged).count();
         match self.entries().find(|(index, slot)| !agrees(*index, slot)) {
@@ -285,10 +317,10 @@ impl Slots {
             let merged = slot.is_merged();
             let was_merged = std::mem::replace(&mut slot.was_merged, merged);
             self.merged = self.merged + usize::from(merged) - usize::from(was_merged);
-            let place = self.healthy.binary_search_by_key(&index, |(index, _)| *index);
-            match (place, slot.is_healthy()) {
-                (Ok(place), false) => drop(Arc::make_mut(&mut self.healthy).remove(place)),
-                (Err(place), true) => Arc::make_mut(&mut self.healthy).insert(place, (index, slot.id)),
+            let place = self.open.binary_search_by_key(&index, |(index, _)| *index);
+            match (place, Self::is_open(self.reach, slot)) {
+                (Ok(place), false) => drop(Arc::make_mut(&mut self.open).remove(place)),
+                (Err(place), true) => Arc::make_mut(&mut self.open).insert(place, (index, slot.id)),
                 _ => {}
             }
         }

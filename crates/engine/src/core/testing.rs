@@ -26,7 +26,7 @@ use super::{
     slot::{Holding, Slot, Slots},
 };
 use crate::{
-    api::{Demand, DequeueCall, Duty, Served, Settings, ShardState},
+    api::{Demand, DequeueCall, Duty, Reach, Served, Settings, ShardState},
     clock::NodeTime,
     index::{ServerIndex, ShardIndex},
     io::reads::Reads,
@@ -100,7 +100,7 @@ impl Core {
         let slot = Slot::new(ShardId(1), ServerIndex(0), health, unbounded_channel().0, duty);
         let rng = StdRng::seed_from_u64(1);
         let (events, served) = (unbounded_channel().0, watch::channel(Served::default()).0);
-        let slots = Slots::new(vec![slot]);
+        let slots = Slots::new(vec![slot], Reach::Own);
         Self::new(Settings::default(), time, rng, slots, events, Arc::default(), served)
     }
 

@@ -88,7 +88,7 @@ mod tests {
     fn ack(namespace: &str, members: usize) -> Event {
         let item = ItemId { shard: ShardId(1), seq: Seq(1) };
         let acks = vec![Receipt { item, delivery: 1, nonce: 1 }; members];
-        Event::Ack { namespace: namespace.into(), acks, reply: oneshot::channel().0 }
+        Event::Ack { namespace: namespace.into(), acks, notice: None, reply: oneshot::channel().0 }
     }
 
     fn next(inbox: &mut Inbox) -> Option<String> {

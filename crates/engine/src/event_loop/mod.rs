@@ -99,17 +99,19 @@ fn take_in(core: &mut Core, inbox: &mut Inbox) {
 /// Handles one event.
 fn handle(core: &mut Core, event: Event) {
     match event {
-        Event::Enqueue { call, charge, reply } => {
+        Event::Enqueue { call, charge, notice, reply } => {
             planted::panic_if_asked();
-            enqueue::serve(core, call, charge, reply);
+            enqueue::serve(core, call, charge, notice, reply);
         }
         Event::Dequeue { id, call, charge, reply } => dequeue::serve(core, id, call, charge, reply),
         Event::PollGone { id, .. } => dequeue::caller_gone(core, id),
         Event::Undelivered { returns, .. } => undelivered::return_undelivered(&mut core.slots, returns),
-        Event::Ack { namespace, acks, reply } => ack::serve(core, namespace, acks, reply),
-        Event::Nack { namespace, nacks, reply } => nack::serve(core, namespace, nacks, reply),
-        Event::ExtendLease { namespace, extensions, reply } => {
-            extend_lease::serve(core, namespace, extensions, reply);
+        Event::Ack { namespace, acks, notice, reply } => ack::serve(core, namespace, acks, notice, reply),
+        Event::Nack { namespace, nacks, notice, reply } => {
+            nack::serve(core, namespace, nacks, notice, reply);
+        }
+        Event::ExtendLease { namespace, extensions, notice, reply } => {
+            extend_lease::serve(core, namespace, extensions, notice, reply);
         }
         Event::ActiveTopics { call, reply } => active_topics::serve(core, call, reply),
         Event::Duties(duties) => hand_over::set_duties(core, duties),

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended, NackOf,
-        OwnerQuestion, Settled, ShardSight, Status,
+        Notice, OwnerQuestion, Settled, ShardSight, Status,
     },
     index::ShardIndex,
 };
@@ -29,6 +29,8 @@ pub(crate) enum Event {
         call: EnqueueCall,
         /// What the call was charged with at admission.
         charge: Charge,
+        /// Told at once which items are for other nodes.
+        notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Result<Enqueued, Refusal>>>,
     },
@@ -63,6 +65,8 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         acks: Vec<Receipt>,
+        /// Told at once which of them are for other nodes.
+        notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Settled>>,
     },
@@ -72,6 +76,8 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         nacks: Vec<NackOf>,
+        /// Told at once which of them are for other nodes.
+        notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Settled>>,
     },
@@ -81,6 +87,8 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         extensions: Vec<ExtendOf>,
+        /// Told at once which of them are for other nodes.
+        notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Extended>>,
     },

@@ -1,4 +1,4 @@
-//! A number of bytes of the node, of which a tenant may have a part. Callers take from it before the event
+//! A number of bytes, of which a tenant may have a part. Callers of the engine take from one before the event
 //! loop is told; what they took goes with the event.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 /// A tenant has at most one part in this many.
 const TENANT_PART: usize = 4;
 
-/// The bytes.
+/// A number of bytes, of which a tenant may have a quarter.
 #[derive(Debug, Default)]
-pub(crate) struct TenantBudget {
+pub struct TenantBudget {
     /// The most bytes in all.
     max: usize,
     /// Who has how many.
@@ -29,7 +29,7 @@ struct Used {
 
 /// Why bytes cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OverBudget {
+pub enum OverBudget {
     /// The tenant has its part.
     Tenant,
     /// All are taken.
@@ -38,7 +38,7 @@ pub(crate) enum OverBudget {
 
 /// Bytes that a call has taken. Dropped with the call, whatever becomes of it.
 #[derive(Debug)]
-pub(crate) struct Charge {
+pub struct Charge {
     /// What they were taken from.
     budget: Arc<TenantBudget>,
     /// Who took them.

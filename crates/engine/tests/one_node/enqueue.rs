@@ -39,6 +39,7 @@ async fn dedupe_keys_and_request_ids_store_once() {
         namespace: "ns".into(),
         items: vec![item(0, "y"), item(0, "z")],
         request_id: Some("r".into()),
+        ..EnqueueCall::default()
     };
     let one = queue.engine.enqueue(call.clone()).await.unwrap();
     let two = queue.engine.enqueue(call).await.unwrap();
@@ -69,8 +70,11 @@ async fn a_key_is_remembered_when_shards_are_added_and_refused_when_its_home_is_
     queue.engine.stop().await;
 
     let queue = Queue::start_in(queue.folder, 2, Settings::default()).await;
-    let call =
-        EnqueueCall { namespace: "ns".into(), items: (100..140).map(keyed).collect(), request_id: None };
+    let call = EnqueueCall {
+        namespace: "ns".into(),
+        items: (100..140).map(keyed).collect(),
+        ..EnqueueCall::default()
+    };
     let results = queue.engine.enqueue(call).await.unwrap();
     for (stored, result) in more.iter().zip(results) {
         match result {
@@ -89,7 +93,7 @@ async fn an_item_that_the_database_does_not_take_fails_alone() {
     for request_id in [None, Some("r".to_owned())] {
         let mut items: Vec<NewItem> = (0..20).map(|n| item(n, "good")).collect();
         items[13] = bad.clone();
-        let call = EnqueueCall { namespace: "ns".into(), items, request_id };
+        let call = EnqueueCall { namespace: "ns".into(), items, request_id, ..EnqueueCall::default() };
         let results = queue.engine.enqueue(call.clone()).await.unwrap();
         for (index, result) in results.iter().enumerate() {
             match result {

@@ -16,7 +16,7 @@ async fn leases_end_and_extensions_hold_them() {
     let got = queue.get(2, 0).await;
     let extensions =
         vec![ExtendOf { receipt: got[0].receipt.unwrap(), lease: Some(Duration::from_secs(60)) }];
-    queue.engine.extend_lease("ns".into(), extensions).await.unwrap()[0].clone().unwrap();
+    queue.engine.extend_lease("ns".into(), extensions, None).await.unwrap()[0].clone().unwrap();
     let again = queue.get(2, 5_000).await;
     assert_eq!((again.len(), again[0].id, again[0].attempt), (1, got[1].id, 2));
     let acks = queue.ack(&got).await;

@@ -44,7 +44,7 @@ impl Queue {
 
     /// Enqueues items, all of which are stored.
     pub async fn put(&self, items: Vec<NewItem>) -> Vec<Enqueued> {
-        let call = EnqueueCall { namespace: "ns".into(), items, request_id: None };
+        let call = EnqueueCall { namespace: "ns".into(), items, ..EnqueueCall::default() };
         self.engine.enqueue(call).await.unwrap().into_iter().map(|result| result.unwrap()).collect()
     }
 
@@ -64,7 +64,7 @@ impl Queue {
     /// Acks deliveries.
     pub async fn ack(&self, items: &[Delivered]) -> Vec<Settled> {
         let receipts = items.iter().map(|item| item.receipt.unwrap()).collect();
-        self.engine.ack("ns".into(), receipts).await.unwrap()
+        self.engine.ack("ns".into(), receipts, None).await.unwrap()
     }
 }
 
@@ -82,6 +82,7 @@ pub fn item(priority: i32, payload: &str) -> NewItem {
         max_attempts: 16,
         dedupe_key: None,
         shard: None,
+        rank: None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::queue::{Queue, item};
 async fn a_node_that_stops_takes_nothing_new() {
     let queue = Queue::start(2).await;
     queue.engine.stop().await;
-    let call = EnqueueCall { namespace: "ns".into(), items: vec![item(0, "late")], request_id: None };
+    let call = EnqueueCall { namespace: "ns".into(), items: vec![item(0, "late")], ..EnqueueCall::default() };
     assert_eq!(queue.engine.enqueue(call).await.unwrap_err().reason, Reason::NodeDraining);
 }
 

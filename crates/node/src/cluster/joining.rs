@@ -94,7 +94,7 @@ impl Joining {
         };
         let secret = config.peer_secret.clone().unwrap_or_else(|| Secret::new(""));
         let credentials = Credentials::new(begun.cluster, secret);
-        let links = Arc::new(PeerLinks::new(&node.peer_address, credentials.clone()));
+        let links = Arc::new(PeerLinks::new(&node.peer_address, credentials.clone(), config.forward_bytes));
         Ok(Self { begun, node, links, credentials, listener, state: watch::Sender::default() })
     }
 

@@ -27,6 +27,8 @@ use crate::grpc::{LoadLimits, RequestRules};
 const DRAIN_DEFAULT: Duration = Duration::from_secs(5);
 /// How old what the pages show may be.
 const STATUS_AGE_DEFAULT: Duration = Duration::from_secs(1);
+/// The most bytes of calls on their way to one other node.
+const FORWARD_BYTES_DEFAULT: usize = 64 << 20;
 /// A stopping node needs the rest of its 25 s to commit and answer.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
 /// Names are stored in columns of 255 bytes.
@@ -40,7 +42,8 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
     let mut load = LoadLimits::default();
     let mut settings = Settings { limits: limits.clone(), ..Settings::default() };
     engine(file.engine, &mut settings, &mut load, errors);
-    memory(file.memory, &mut settings, &mut load, errors);
+    let forward_bytes = file.memory.forward_bytes.unwrap_or(FORWARD_BYTES_DEFAULT);
+    memory(file.memory, forward_bytes, &mut settings, &mut load, errors);
     namespaces(&file.namespaces, &limits, errors);
     let strict = file.node.strict_namespaces.unwrap_or(false);
     let namespaces = strict.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());
@@ -83,6 +86,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         mysql_tls: mysql_tls(node.mysql_tls.as_deref(), node.mysql_tls_ca_file.is_some(), errors),
         mysql_tls_ca: node.mysql_tls_ca_file.map(|path| tls_ca_file(path, errors)),
         shards,
+        forward_bytes,
         rules: RequestRules { limits, namespaces },
         load,
         settings,
@@ -217,7 +221,13 @@ fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     }
 }
 
-fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {
+fn memory(
+    keys: MemoryKeys,
+    forward_bytes: usize,
+    settings: &mut Settings,
+    load: &mut LoadLimits,
+    errors: &mut Vec<String>,
+) {
     set(&mut settings.index_bytes, keys.index_bytes);
     set(&mut settings.topic_bytes, keys.topic_bytes);
     set(&mut settings.admit_bytes, keys.admit_bytes);
@@ -249,6 +259,7 @@ fn memory(keys: MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, erro
         ("request_bytes_per_connection", load.request_bytes_per_connection, request, "limits.request_bytes"),
         ("request_bytes_per_namespace", load.request_bytes_per_namespace, request, "limits.request_bytes"),
         ("poll_bytes", settings.poll_bytes, 1 << 20, "1 MiB"),
+        ("forward_bytes", forward_bytes, request, "limits.request_bytes"),
         ("unsent_bytes", load.unread_bytes, connection, "memory.unsent_bytes_per_connection"),
         ("unsent_bytes_per_connection", connection, 1, "1 byte"),
     ] {

@@ -192,6 +192,8 @@ pub struct MemoryKeys {
     pub request_bytes_per_namespace: Option<usize>,
     /// Long polls that wait.
     pub poll_bytes: Option<usize>,
+    /// Calls that another node is to serve, on their way to one node.
+    pub forward_bytes: Option<usize>,
     /// Answers that clients have not read yet.
     pub unsent_bytes: Option<usize>,
     /// The same for one connection.

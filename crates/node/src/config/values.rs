@@ -48,6 +48,8 @@ pub struct Config {
     pub http_connections: Option<usize>,
     /// The shards to serve. With a catalog: those that `forebay migrate` adds to it.
     pub shards: Vec<ShardConfig>,
+    /// The most bytes of calls on their way to one other node. A namespace has a quarter.
+    pub forward_bytes: usize,
     /// How old what the pages show may be.
     pub status_age: Duration,
     /// What requests are checked against.

@@ -38,7 +38,12 @@ pub async fn enqueue(
     let (items, results) = checked.collect::<Members<_>>().split();
     let answers = match items.is_empty() {
         true => Vec::new(),
-        false => queue.engine.enqueue(EnqueueCall { namespace, items, request_id }).await?,
+        false => {
+            queue
+                .front
+                .enqueue(EnqueueCall { namespace, items, request_id, ..EnqueueCall::default() })
+                .await?
+        }
     };
     // A request id that another call used refuses this call as a whole. The engine reports it on each item.
     if let Some(Err(refusal)) = answers.first()
@@ -129,6 +134,7 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
         max_attempts,
         dedupe_key: (!item.dedupe_key.is_empty()).then_some(item.dedupe_key),
         shard: item.shard.map(ShardId),
+        rank: None,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use forebay_engine::Engine;
+use forebay_front::Front;
 use forebay_types::{Clock, Limits, Namespace, Reason, Refusal};
 
 use super::fields;
@@ -34,8 +35,10 @@ impl RequestRules {
 /// The queue service. Cheap to clone.
 #[derive(Clone)]
 pub struct Queue {
-    /// Executes the calls.
+    /// Executes the calls that this node can only serve itself.
     pub engine: Engine,
+    /// Executes the others, here or at other nodes.
+    pub front: Front,
     /// Checked before the engine is called.
     pub rules: Arc<RequestRules>,
     /// Decides whether an item would expire before it may be delivered.

@@ -1,13 +1,18 @@
 //! The way to other nodes, and the listener for them.
 //!
 //! Nodes of a cluster with a catalog ask each other over a port of their own, with the cluster's secret
-//! (`links.rs`, `server.rs`). Nodes that share a static list of shards know only each other's gRPC port, and
-//! check whether somebody lives there (`health.rs`).
+//! (`links.rs`, `server.rs`), and pass calls on to the owner of a shard (`forward.rs`, `serve_forwarded.rs`).
+//! Nodes that share a static list of shards know only each other's gRPC port, and check whether somebody
+//! lives there (`health.rs`).
 
+mod channels;
 mod credentials;
+mod forward;
 mod health;
 mod links;
+mod serve_forwarded;
 mod server;
+mod wire;
 
 pub use credentials::Credentials;
 pub use health::HealthPeers;

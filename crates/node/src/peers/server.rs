@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{Engine, OwnerQuestion};
 use forebay_proto::peer::{
-    CatalogChangedRequest, CatalogChangedResponse, IsReadyForRequest, IsReadyForResponse, OwnsShardRequest,
-    OwnsShardResponse,
+    AckRequest, CatalogChangedRequest, CatalogChangedResponse, EnqueueRequest, EnqueueResponse,
+    ExtendLeaseRequest, ExtendLeaseResponse, IsReadyForRequest, IsReadyForResponse, NackRequest,
+    OwnsShardRequest, OwnsShardResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -16,15 +17,23 @@ use tokio::{
 };
 use tonic::{
     Request, Response, Status,
+    service::interceptor::InterceptedService,
     transport::{Server, server::TcpIncoming},
 };
 
-use super::credentials::{CheckCredentials, Credentials};
+use super::{
+    credentials::{CheckCredentials, Credentials},
+    serve_forwarded,
+};
 
 /// Calls of one peer at once.
 const CALLS_PER_CONNECTION: u32 = 1_024;
 /// How often a connection is checked, and how long the other side may take to answer that.
 const KEEPALIVE: Duration = Duration::from_secs(10);
+/// The largest call that is passed on: a client's largest request, with the limits at their highest.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// So many bytes of one call, and of all calls on a connection, may be on their way before they are read.
+const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
 
 /// What the listener answers from.
 struct PeerCalls {
@@ -64,6 +73,25 @@ impl PeerService for PeerCalls {
         self.catalog_changed.notify_one();
         Ok(Response::new(CatalogChangedResponse {}))
     }
+
+    async fn enqueue(&self, request: Request<EnqueueRequest>) -> Result<Response<EnqueueResponse>, Status> {
+        serve_forwarded::enqueue(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn ack(&self, request: Request<AckRequest>) -> Result<Response<SettleResponse>, Status> {
+        Ok(Response::new(serve_forwarded::ack(&self.engine, request.into_inner()).await))
+    }
+
+    async fn nack(&self, request: Request<NackRequest>) -> Result<Response<SettleResponse>, Status> {
+        serve_forwarded::nack(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn extend_lease(
+        &self,
+        request: Request<ExtendLeaseRequest>,
+    ) -> Result<Response<ExtendLeaseResponse>, Status> {
+        serve_forwarded::extend_lease(&self.engine, request.into_inner()).await.map(Response::new)
+    }
 }
 
 /// A running listener.
@@ -82,11 +110,14 @@ pub fn serve(
     catalog_changed: Arc<Notify>,
 ) -> PeerServing {
     let calls = PeerCalls { engine, catalog_changed };
-    let service = PeerServiceServer::with_interceptor(calls, CheckCredentials(credentials));
+    let service = PeerServiceServer::new(calls).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let service = InterceptedService::new(service, CheckCredentials(credentials));
     let router = Server::builder()
         .max_concurrent_streams(CALLS_PER_CONNECTION)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
         .tcp_nodelay(true)
         .add_service(service);
     let (shutdown, closed) = oneshot::channel::<()>();

@@ -33,6 +33,244 @@ pub struct IsReadyForResponse {
 pub struct CatalogChangedRequest {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CatalogChangedResponse {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EnqueueRequest {
+    /// The shard: the items are stored there or nowhere.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// The tenant.
+    #[prost(string, tag = "2")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The id that makes a repeated call harmless.
+    #[prost(string, optional, tag = "3")]
+    pub request_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// The items.
+    #[prost(message, repeated, tag = "4")]
+    pub items: ::prost::alloc::vec::Vec<Item>,
+}
+/// An item to store. Times are in microseconds.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Item {
+    /// Its topic.
+    #[prost(string, tag = "1")]
+    pub topic: ::prost::alloc::string::String,
+    /// Smaller numbers are delivered first.
+    #[prost(sint32, tag = "2")]
+    pub priority: i32,
+    /// What it carries.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub payload: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", tag = "4")]
+    pub metadata: ::prost::bytes::Bytes,
+    #[prost(message, repeated, tag = "5")]
+    pub headers: ::prost::alloc::vec::Vec<Header>,
+    /// Its lease.
+    #[prost(uint64, tag = "8")]
+    pub lease: u64,
+    /// Its time to live, from its arrival at its shard.
+    #[prost(uint64, optional, tag = "9")]
+    pub ttl: ::core::option::Option<u64>,
+    /// It needs no ack.
+    #[prost(bool, tag = "10")]
+    pub at_most_once: bool,
+    /// How many deliveries may fail.
+    #[prost(uint32, tag = "11")]
+    pub max_attempts: u32,
+    /// A second item with this key inside the window is not stored.
+    #[prost(string, optional, tag = "12")]
+    pub dedupe_key: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its rank, as the node gave it that took the call.
+    #[prost(sint64, optional, tag = "13")]
+    pub rank: ::core::option::Option<i64>,
+    /// When it may be delivered; at once if nothing is set.
+    #[prost(oneof = "item::Schedule", tags = "6, 7")]
+    pub schedule: ::core::option::Option<item::Schedule>,
+}
+/// Nested message and enum types in `Item`.
+pub mod item {
+    /// When it may be delivered; at once if nothing is set.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Schedule {
+        /// So long after it has arrived at its shard.
+        #[prost(uint64, tag = "6")]
+        Delay(u64),
+        /// Not before this time, counted from 1970.
+        #[prost(sint64, tag = "7")]
+        DeliverAfter(i64),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Header {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EnqueueResponse {
+    /// One for each item.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<EnqueueResult>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EnqueueResult {
+    /// Where the item is. A duplicate may be in another shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// Its number there.
+    #[prost(uint64, tag = "2")]
+    pub seq: u64,
+    /// It was there before.
+    #[prost(bool, tag = "3")]
+    pub duplicate: bool,
+    /// Why it was not stored.
+    #[prost(message, optional, tag = "4")]
+    pub refusal: ::core::option::Option<Refusal>,
+}
+/// A delivery: what a receipt names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Delivery {
+    /// The item's shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// Its number there.
+    #[prost(uint64, tag = "2")]
+    pub seq: u64,
+    /// The number of the delivery, from 1.
+    #[prost(uint32, tag = "3")]
+    pub delivery: u32,
+    /// The receipt's random number.
+    #[prost(fixed64, tag = "4")]
+    pub nonce: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AckRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The deliveries.
+    #[prost(message, repeated, tag = "2")]
+    pub acks: ::prost::alloc::vec::Vec<Delivery>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NackRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The deliveries, and what is to become of their items.
+    #[prost(message, repeated, tag = "2")]
+    pub nacks: ::prost::alloc::vec::Vec<Nack>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Nack {
+    /// The delivery.
+    #[prost(message, optional, tag = "1")]
+    pub delivery: ::core::option::Option<Delivery>,
+    /// New metadata.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub metadata: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Why; may be empty.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
+    /// What is to become of the item. Spans are in microseconds.
+    #[prost(oneof = "nack::Action", tags = "2, 3, 4")]
+    pub action: ::core::option::Option<nack::Action>,
+}
+/// Nested message and enum types in `Nack`.
+pub mod nack {
+    /// What is to become of the item. Spans are in microseconds.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Action {
+        /// It failed, and is ready again after so long.
+        #[prost(uint64, tag = "2")]
+        Fail(u64),
+        /// It did not fail, and is ready again after so long.
+        #[prost(uint64, tag = "3")]
+        Release(u64),
+        /// To the dead letters at once.
+        #[prost(message, tag = "4")]
+        DeadLetter(super::DeadLetter),
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeadLetter {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SettleResponse {
+    /// One for each delivery.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<SettleResult>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SettleResult {
+    /// Why it was not done.
+    #[prost(message, optional, tag = "1")]
+    pub refusal: ::core::option::Option<Refusal>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExtendLeaseRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The deliveries, and how long they shall last.
+    #[prost(message, repeated, tag = "2")]
+    pub extensions: ::prost::alloc::vec::Vec<Extension>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Extension {
+    /// The delivery.
+    #[prost(message, optional, tag = "1")]
+    pub delivery: ::core::option::Option<Delivery>,
+    /// So many microseconds from now; the item's own duration if nothing is set.
+    #[prost(uint64, optional, tag = "2")]
+    pub lease: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExtendLeaseResponse {
+    /// One for each delivery.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<ExtendResult>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExtendResult {
+    /// When the lease ends now, in microseconds from 1970.
+    #[prost(sint64, tag = "1")]
+    pub ends_at: i64,
+    /// Why it was not done.
+    #[prost(message, optional, tag = "2")]
+    pub refusal: ::core::option::Option<Refusal>,
+}
+/// Why something was not done.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Refusal {
+    /// The reason, as clients see it.
+    #[prost(string, tag = "1")]
+    pub reason: ::prost::alloc::string::String,
+    /// A sentence for people.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// The path of the wrong field.
+    #[prost(string, optional, tag = "3")]
+    pub field: ::core::option::Option<::prost::alloc::string::String>,
+    /// When it is worth trying again, in microseconds.
+    #[prost(uint64, optional, tag = "4")]
+    pub retry_after: ::core::option::Option<u64>,
+    /// With LEASE_LOST: where the item is.
+    #[prost(string, optional, tag = "5")]
+    pub fate: ::core::option::Option<::prost::alloc::string::String>,
+    /// With NOT_OWNER: who is to be asked instead.
+    #[prost(message, optional, tag = "6")]
+    pub elsewhere: ::core::option::Option<Elsewhere>,
+}
+/// A shard that another node owns.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Elsewhere {
+    /// The shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// Where that node answers other nodes, `host:port`. Empty: that is not known.
+    #[prost(string, tag = "2")]
+    pub owner: ::prost::alloc::string::String,
+}
 /// Generated client implementations.
 pub mod peer_service_client {
     #![allow(
@@ -202,6 +440,100 @@ pub mod peer_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Stores items.
+        pub async fn enqueue(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EnqueueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EnqueueResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/Enqueue",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "Enqueue"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends deliveries.
+        pub async fn ack(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AckRequest>,
+        ) -> std::result::Result<tonic::Response<super::SettleResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/Ack",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "Ack"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Gives items back.
+        pub async fn nack(
+            &mut self,
+            request: impl tonic::IntoRequest<super::NackRequest>,
+        ) -> std::result::Result<tonic::Response<super::SettleResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/Nack",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "Nack"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Moves the ends of leases.
+        pub async fn extend_lease(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExtendLeaseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExtendLeaseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ExtendLease",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ExtendLease"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -239,6 +571,29 @@ pub mod peer_service_server {
             request: tonic::Request<super::CatalogChangedRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CatalogChangedResponse>,
+            tonic::Status,
+        >;
+        /// Stores items.
+        async fn enqueue(
+            &self,
+            request: tonic::Request<super::EnqueueRequest>,
+        ) -> std::result::Result<tonic::Response<super::EnqueueResponse>, tonic::Status>;
+        /// Ends deliveries.
+        async fn ack(
+            &self,
+            request: tonic::Request<super::AckRequest>,
+        ) -> std::result::Result<tonic::Response<super::SettleResponse>, tonic::Status>;
+        /// Gives items back.
+        async fn nack(
+            &self,
+            request: tonic::Request<super::NackRequest>,
+        ) -> std::result::Result<tonic::Response<super::SettleResponse>, tonic::Status>;
+        /// Moves the ends of leases.
+        async fn extend_lease(
+            &self,
+            request: tonic::Request<super::ExtendLeaseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExtendLeaseResponse>,
             tonic::Status,
         >;
     }
@@ -439,6 +794,182 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CatalogChangedSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/Enqueue" => {
+                    #[allow(non_camel_case_types)]
+                    struct EnqueueSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::EnqueueRequest>
+                    for EnqueueSvc<T> {
+                        type Response = super::EnqueueResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::EnqueueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::enqueue(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EnqueueSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/Ack" => {
+                    #[allow(non_camel_case_types)]
+                    struct AckSvc<T: PeerService>(pub Arc<T>);
+                    impl<T: PeerService> tonic::server::UnaryService<super::AckRequest>
+                    for AckSvc<T> {
+                        type Response = super::SettleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::ack(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/Nack" => {
+                    #[allow(non_camel_case_types)]
+                    struct NackSvc<T: PeerService>(pub Arc<T>);
+                    impl<T: PeerService> tonic::server::UnaryService<super::NackRequest>
+                    for NackSvc<T> {
+                        type Response = super::SettleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::NackRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::nack(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = NackSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ExtendLease" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExtendLeaseSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ExtendLeaseRequest>
+                    for ExtendLeaseSvc<T> {
+                        type Response = super::ExtendLeaseResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExtendLeaseRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::extend_lease(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExtendLeaseSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

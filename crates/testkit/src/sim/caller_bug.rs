@@ -23,4 +23,6 @@ pub enum CallerBug {
     ExtensionExaggerated,
     /// A poisoned member's error is reported for its neighbours too.
     PoisonSpreads,
+    /// A call that was passed on, and whose answer was lost, counts as not sent.
+    LostCountsAsUnsent,
 }

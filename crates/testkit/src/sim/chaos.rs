@@ -4,11 +4,7 @@ use std::{collections::BTreeMap, sync::PoisonError, time::Duration};
 
 use forebay_engine::{Duty, TaskName};
 
-use super::{
-    plan::Kind,
-    tasks::Still,
-    world::{Node, World},
-};
+use super::{plan::Kind, process::Node, tasks::Still, world::World};
 use crate::fake::{Dice, Faults, Life};
 
 /// An hour, in microseconds.

@@ -11,7 +11,8 @@ use super::{
     history::Sent,
     node::{Port, namespace},
     plan::Kind,
-    world::{Node, World},
+    process::Node,
+    world::World,
 };
 use crate::fake::Dice;
 

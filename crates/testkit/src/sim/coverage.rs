@@ -53,6 +53,12 @@ pub struct Coverage {
     pub repeated_across: u64,
     /// Shards that one process handed to another.
     pub handed_over: u64,
+    /// Calls that one process passed on to another, and that were answered.
+    pub forwarded: u64,
+    /// Such calls that were done, and whose answer was lost.
+    pub forward_lost: u64,
+    /// Such calls that did not reach the other process.
+    pub forward_unreached: u64,
 }
 
 impl Coverage {
@@ -77,6 +83,9 @@ impl Coverage {
         self.reshards += other.reshards;
         self.repeated_across += other.repeated_across;
         self.handed_over += other.handed_over;
+        self.forwarded += other.forwarded;
+        self.forward_lost += other.forward_lost;
+        self.forward_unreached += other.forward_unreached;
         self.shards.add(&other.shards);
     }
 
@@ -107,6 +116,9 @@ impl Coverage {
             ("a changed set of shards", self.reshards, 200),
             ("a key repeated after a change of the set of shards", self.repeated_across, 150),
             ("a shard handed over", self.handed_over, 300),
+            ("a call passed on", self.forwarded, 1_000),
+            ("a call passed on whose answer was lost", self.forward_lost, 100),
+            ("a call that did not reach the owner", self.forward_unreached, 20),
             ("an expired lease", self.ran_out, 1_000),
             ("a stale receipt", self.lease_lost, 1_000),
             ("a dead letter", self.dead_letters, 1_000),

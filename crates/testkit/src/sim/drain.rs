@@ -9,7 +9,8 @@ use super::{
     chaos,
     history::{Answer, Known, Sent, What},
     node::{NAMESPACES, Port, namespace},
-    world::{Node, World},
+    process::Node,
+    world::World,
 };
 use crate::fake::Dice;
 

@@ -12,7 +12,8 @@ use super::{
     caller_bug::CallerBug,
     history::{Answer, Call, Known, Sent, What, known_after},
     payload::{metadata, payload},
-    world::{Node, World},
+    process::Node,
+    world::World,
 };
 use crate::fake::{Dice, Moment};
 
@@ -52,6 +53,7 @@ impl Port<'_> {
             namespace: namespace(tenant),
             items: items.iter().map(new_item).collect(),
             request_id: request_id.clone(),
+            ..EnqueueCall::default()
         };
         let count = items.len();
         let start = self.begin(node, format_args!("enqueue {:?}", Tags(&items)));
@@ -60,7 +62,7 @@ impl Port<'_> {
             let id = ItemId { shard: ShardId(1), seq: Seq(1 << 30) };
             Answer::Done(vec![Ok(Enqueued { id, duplicate: false }); count])
         } else {
-            self.call(node, node.engine.enqueue(call)).await
+            self.call(node, node.front.enqueue(call)).await
         };
         self.tell_unknown(&mut answer);
         if let Answer::Done(results) = &mut answer
@@ -108,7 +110,7 @@ impl Port<'_> {
         let mut answer = if self.has_bug(CallerBug::AckForgotten, 100) {
             Answer::Done(vec![Ok(()); receipts.len()])
         } else {
-            self.call(node, node.engine.ack(namespace(tenant), receipts.clone())).await
+            self.call(node, node.front.ack(namespace(tenant), receipts.clone())).await
         };
         self.settle_bugs(&mut answer);
         let known = (0..receipts.len()).map(|member| answer.known(member)).collect();
@@ -125,7 +127,7 @@ impl Port<'_> {
         let mut answer = if self.has_bug(CallerBug::NackForgotten, 300) {
             Answer::Done(vec![Ok(()); receipts.len()])
         } else {
-            self.call(node, node.engine.nack(namespace(tenant), nacks.clone())).await
+            self.call(node, node.front.nack(namespace(tenant), nacks.clone())).await
         };
         self.settle_bugs(&mut answer);
         self.settled(tenant, &receipts);
@@ -137,7 +139,7 @@ impl Port<'_> {
         let receipts: Vec<Receipt> = extensions.iter().map(|extension| extension.receipt).collect();
         let start = self.begin(node, format_args!("extend {:?}", ReceiptNames(&receipts)));
         let mut answer =
-            self.call(node, node.engine.extend_lease(namespace(tenant), extensions.clone())).await;
+            self.call(node, node.front.extend_lease(namespace(tenant), extensions.clone())).await;
         if let Answer::Done(results) = &mut answer
             && self.world.plan.caller_bug == Some(CallerBug::ExtensionExaggerated)
         {
@@ -244,6 +246,7 @@ fn new_item(sent: &Sent) -> NewItem {
         max_attempts: sent.max_attempts,
         dedupe_key: sent.dedupe_key.clone(),
         shard: sent.shard,
+        rank: None,
     }
 }
 

@@ -85,6 +85,8 @@ pub struct Plan {
     pub keys: u32,
     /// Calls after which a client rests for more than a minute, per mille.
     pub rests: u32,
+    /// Whether processes pass calls on to each other.
+    pub forwards: bool,
     /// Whether the trace is kept.
     pub trace: bool,
 }
@@ -133,6 +135,7 @@ impl Plan {
             batch_bytes: 4 << 20,
             keys: 250,
             rests: 0,
+            forwards: !matches!(kind, Kind::Quiet | Kind::Tight) && seed % 2 == 1,
             trace: false,
             one_server: false,
         };

@@ -116,6 +116,7 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
     let stalls = std::mem::take(&mut *world.stalls.lock().unwrap_or_else(PoisonError::into_inner));
     let configured = world.nodes().iter().map(|node| node.shards.clone()).collect();
     let record = RunRecord {
+        forwards: world.plan.forwards,
         exact_time: world.plan.exact_time(),
         strict: world.plan.strict_order(),
         healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
@@ -129,6 +130,10 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
         told,
     };
     coverage.measure(&record);
+    let forwarded = *world.forwarded.lock().unwrap_or_else(PoisonError::into_inner);
+    coverage.forwarded = forwarded.answered;
+    coverage.forward_lost = forwarded.lost;
+    coverage.forward_unreached = forwarded.unreached;
     findings.extend(check::check(&record));
     Report { findings, hash: world.journal.hash(), lines: world.journal.lines(), coverage }
 }

@@ -6,37 +6,24 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{Duty, Engine, OwnerAnswer, OwnerQuestion, Peers, Setup};
+use forebay_engine::{Duty, Engine, OwnerAnswer, OwnerQuestion, Peers, Reach, Setup};
+use forebay_front::{Front, Links};
 use forebay_store::Shard;
 use forebay_types::{Clock, ClusterId, Receipt, ShardId, Timestamp};
 
 use super::{
+    caller_bug::CallerBug,
     clock::SimClock,
     history::{Call, Sent, Stall},
+    links::{Forwarded, SimLinks},
     plan::Plan,
+    process::Node,
     tasks::{ProcessTasks, Still},
 };
 use crate::fake::{Db, Dice, FakeShard, Journal, Life, Moment, Process};
 
 /// When a run begins. It is the same in every run, so that runs can be repeated.
 const BASE: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
-
-/// An engine in its process.
-#[derive(Clone)]
-pub struct Node {
-    /// Its state.
-    pub process: Process,
-    /// The engine.
-    pub engine: Engine,
-    /// The engine's tasks.
-    pub tasks: ProcessTasks,
-    /// The shards that it was configured with.
-    pub shards: Vec<ShardId>,
-    /// Its clocks.
-    pub clock: Arc<SimClock>,
-    /// Its `host:port`.
-    pub address: String,
-}
 
 /// What the clients share: receipts to settle, and calls whose outcome is unknown.
 #[derive(Debug, Default)]
@@ -75,6 +62,8 @@ pub struct World {
     pub stalls: Mutex<Vec<Stall>>,
     /// Violations that the run itself noticed.
     pub violations: Mutex<Vec<(&'static str, String)>>,
+    /// What became of calls between processes.
+    pub forwarded: Arc<Mutex<Forwarded>>,
     /// Every process so far.
     nodes: Arc<Mutex<Vec<Node>>>,
     /// The shards with which a new process is configured.
@@ -112,6 +101,7 @@ impl World {
             told: Mutex::default(),
             stalls: Mutex::default(),
             violations: Mutex::default(),
+            forwarded: Arc::default(),
             nodes: Arc::default(),
             configured,
         }
@@ -135,12 +125,20 @@ impl World {
             address: address.clone(),
             shards: shards.collect(),
             duty: Duty::Own,
+            reach: if self.plan.forwards { Reach::All } else { Reach::Own },
             clock: clock.clone() as Arc<dyn Clock>,
             peers: Arc::new(SimPeers(self.nodes.clone())),
             tasks: Arc::new(tasks.clone()),
             seed,
         });
-        let node = Node { process, engine, tasks, shards: configured, clock, address };
+        let links = self.plan.forwards.then(|| {
+            let (nodes, forwarded) = (self.nodes.clone(), self.forwarded.clone());
+            let dice = Mutex::new(Dice::new(seed ^ 0x11_4b5));
+            let forgets = self.plan.caller_bug == Some(CallerBug::LostCountsAsUnsent);
+            Arc::new(SimLinks { own: address.clone(), nodes, dice, forgets, forwarded }) as Arc<dyn Links>
+        });
+        let front = Front::new(engine.clone(), links);
+        let node = Node { process, engine, front, tasks, shards: configured, clock, address };
         self.nodes().push(node.clone());
         node
     }

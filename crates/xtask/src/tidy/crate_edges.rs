@@ -14,16 +14,27 @@ const ROWS: &[(&str, &[&str])] = &[
     ("forebay-store", &["forebay-types"]),
     ("forebay-cluster", &["forebay-types", "forebay-store"]),
     ("forebay-engine", &["forebay-types", "forebay-store"]),
+    ("forebay-front", &["forebay-types", "forebay-engine"]),
     (
         "forebay-node",
-        &["forebay-types", "forebay-store", "forebay-cluster", "forebay-engine", "forebay-proto"],
+        &[
+            "forebay-types",
+            "forebay-store",
+            "forebay-cluster",
+            "forebay-engine",
+            "forebay-front",
+            "forebay-proto",
+        ],
     ),
     ("forebay-client", &["forebay-types", "forebay-proto"]),
     ("forebay", &["forebay-types", "forebay-node", "forebay-client"]),
     // Not in the binary.
     ("forebay-codegen", &[]),
     ("forebay-servers", &[]),
-    ("forebay-testkit", &["forebay-types", "forebay-store", "forebay-engine", "forebay-servers"]),
+    (
+        "forebay-testkit",
+        &["forebay-types", "forebay-store", "forebay-engine", "forebay-front", "forebay-servers"],
+    ),
     (
         "forebay-bench",
         &["forebay-types", "forebay-store", "forebay-engine", "forebay-proto", "forebay-servers"],

@@ -13,6 +13,7 @@ const LIMITS: Values = Fixed(&[
     "engine.calls",
     "engine.calls_per_connection",
     "memory.admit_bytes",
+    "memory.forward_bytes",
     "memory.poll_bytes",
     "memory.request_bytes",
     "memory.request_bytes_per_connection",
@@ -31,6 +32,10 @@ const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 const SWEEPS: Values = Fixed(&["due", "expiry"]);
 /// The ports of a node.
 const PORTS: Values = Fixed(&["grpc", "http"]);
+/// The calls that are passed on to the owner of a shard.
+const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
+/// What became of one.
+const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
 /// Why a connection is closed.
 const CLOSED: Values = Fixed(&["handshake", "idle", "unread"]);
 
@@ -117,6 +122,14 @@ pub const METRICS: &[Metric] = &[
         "Nodes of the cluster, as this one sees them; without a catalog it is alone",
     ),
     metric(Kind::Gauge, "forebay_catalog_answers", &[], "1 if the catalog answers this node, or it has none"),
+    metric(
+        Kind::Counter,
+        "forebay_forwarded_calls_total",
+        &[("verb", FORWARDED), ("outcome", FORWARD_OUTCOMES)],
+        "Calls passed on to the owner of a shard: answered, refused for lack of room on the way (refused), \
+         not taken because the node can't be reached (unreached), or without an answer, so that their \
+         outcome is unknown (lost)",
+    ),
     metric(Kind::Gauge, "forebay_shard_owned", &[("shard", Shards)], "1 if this node owns the shard"),
     metric(Kind::Gauge, "forebay_shard_answers", &[("shard", Shards)], "0 if the shard does not answer"),
     metric(

@@ -95,6 +95,10 @@ fn charge<'a>(items: impl Iterator<Item = &'a Sent>) -> usize {
 
 /// Bytes of enqueues that a process has not answered.
 fn admitted(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
+    // What is passed on is charged at the owner of its shard.
+    if record.forwards {
+        return;
+    }
     let What::Enqueue { items, answer: Answer::Done(_), .. } = &call.what else { return };
     let others = open(record, call).filter_map(|other| match &other.what {
         What::Enqueue { items, .. } => Some(charge(items.iter())),
@@ -109,6 +113,10 @@ fn admitted(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
 
 /// Bytes of enqueues that wait for one shard's batches, in all and of one tenant.
 fn waiting(record: &RunRecord, call: &Call, items: &Items, found: &mut Vec<Finding>) {
+    // A call that is passed on reaches the shard some time after it began.
+    if record.forwards {
+        return;
+    }
     let own = stored(call, items);
     let mut shards: Vec<ShardId> = own.iter().map(|(_, id)| id.shard).collect();
     shards.sort_unstable();

@@ -54,7 +54,10 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
                 let name = format!("{} of call {}", item.id, call.start.event);
                 queues.entry(queue).or_default().push(Enqueued { start, end, index, rank, name });
             };
-            add(Some(item.id.shard), 0);
+            // What several nodes number has the order of their clocks.
+            if !record.forwards {
+                add(Some(item.id.shard), 0);
+            }
             // One node numbers the items of all its shards. A fence that is ahead raises one shard's alone.
             if record.exact_time {
                 add(None, call.process);

@@ -27,6 +27,8 @@ pub struct ShardLog {
 pub struct RunRecord {
     /// Every clock was right throughout.
     pub exact_time: bool,
+    /// Processes pass calls on to each other.
+    pub forwards: bool,
     /// There were no faults, so order and answers must be perfect.
     pub strict: bool,
     /// No shard failed or was slow. Processes may have died.

@@ -1,0 +1,11 @@
+//! Where a node places new items.
+
+/// Where a node places the items that name no shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// In its own shards.
+    #[default]
+    Own,
+    /// In the shards of all nodes. Whoever calls the engine passes on to the others what is theirs.
+    All,
+}

@@ -1,0 +1,60 @@
+//! The handle by which calls reach the node that serves them.
+
+use std::sync::Arc;
+
+use forebay_engine::{Engine, EnqueueCall, Enqueued, ExtendOf, Extended, NackOf, Settled};
+use forebay_types::{Namespace, Receipt, Refusal};
+
+use crate::{
+    enqueue::Enqueue,
+    links::Links,
+    route::route,
+    settle::{Ack, ExtendLease, Nack},
+};
+
+/// Serves calls here or at other nodes. Cheap to clone.
+#[derive(Clone)]
+pub struct Front {
+    /// Serves what belongs to shards of this node, and says what does not.
+    engine: Engine,
+    /// The way to other nodes. `None`: this node knows none, and serves what it can.
+    links: Option<Arc<dyn Links>>,
+}
+
+impl Front {
+    /// A front of this engine.
+    pub fn new(engine: Engine, links: Option<Arc<dyn Links>>) -> Self {
+        Self { engine, links }
+    }
+
+    /// Stores items, wherever they belong. The outer error refuses the whole call: nothing of it happened.
+    pub async fn enqueue(&self, call: EnqueueCall) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
+        let Some(links) = &self.links else { return self.engine.enqueue(call).await };
+        let EnqueueCall { namespace, items, request_id, .. } = call;
+        route(&Enqueue { engine: &self.engine, links: &**links, namespace, request_id }, items).await
+    }
+
+    /// Ends deliveries of a tenant.
+    pub async fn ack(&self, namespace: Namespace, acks: Vec<Receipt>) -> Result<Vec<Settled>, Refusal> {
+        let Some(links) = &self.links else { return self.engine.ack(namespace, acks, None).await };
+        route(&Ack { engine: &self.engine, links: &**links, namespace }, acks).await
+    }
+
+    /// Gives items of a tenant back.
+    pub async fn nack(&self, namespace: Namespace, nacks: Vec<NackOf>) -> Result<Vec<Settled>, Refusal> {
+        let Some(links) = &self.links else { return self.engine.nack(namespace, nacks, None).await };
+        route(&Nack { engine: &self.engine, links: &**links, namespace }, nacks).await
+    }
+
+    /// Moves the ends of leases of a tenant.
+    pub async fn extend_lease(
+        &self,
+        namespace: Namespace,
+        extensions: Vec<ExtendOf>,
+    ) -> Result<Vec<Extended>, Refusal> {
+        let Some(links) = &self.links else {
+            return self.engine.extend_lease(namespace, extensions, None).await;
+        };
+        route(&ExtendLease { engine: &self.engine, links: &**links, namespace }, extensions).await
+    }
+}

@@ -1,0 +1,267 @@
+//! The way of a call's members to the nodes that serve them.
+//!
+//! A call goes in rounds. In the first one this node's engine gets all members. It says at once which of them
+//! belong to shards of other nodes, and those are sent there while the others wait for their commit. What
+//! found no owner is tried again after a pause: where the node that was asked named another one, there;
+//! otherwise the engine is asked anew. A planned move of a shard is over by then.
+//!
+//! A member is sent again only if it is certain that nothing of it has happened. An answer that did not come
+//! back is the end of its members: their outcome is unknown.
+
+use std::{collections::BTreeMap, future::Future, sync::OnceLock, time::Duration};
+
+use forebay_engine::{Misplaced, Notice, Placed};
+use forebay_types::{Elsewhere, Reason, Refusal, ShardId};
+use futures_util::future::{join, join_all};
+use tokio::sync::oneshot;
+
+use crate::links::{Answers, LinkError};
+
+/// The pauses before the second, third and fourth round. Together they are longer than a planned move takes.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(300)];
+
+/// When a refused caller should try again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// A verb, and what is the same for all members of its call.
+pub(crate) trait Verb: Sync {
+    /// What a call consists of.
+    type Member: Clone + Send + Sync;
+    /// What one of them is answered.
+    type Answer: Send;
+
+    /// Has this node's engine serve members.
+    fn here(
+        &self,
+        members: Vec<Self::Member>,
+        avoid: Vec<ShardId>,
+        notice: Notice,
+    ) -> impl Future<Output = Result<Vec<Result<Self::Answer, Refusal>>, Refusal>> + Send;
+
+    /// Has another node serve members of one of its shards.
+    fn there(
+        &self,
+        owner: &str,
+        shard: ShardId,
+        members: Vec<Self::Member>,
+    ) -> impl Future<Output = Answers<Self::Answer>> + Send;
+
+    /// The address of this node.
+    fn own(&self) -> &str;
+
+    /// Gives a member its rank, if it has one.
+    fn rank(&self, _member: &mut Self::Member, _rank: i64) {}
+
+    /// Whether any shard may serve a member.
+    fn is_free(&self, member: &Self::Member) -> bool;
+}
+
+/// What a member was answered.
+struct Answered<A> {
+    /// The member's place in the call.
+    index: usize,
+    /// The answer.
+    result: Result<A, Refusal>,
+    /// The node that gave it. `None`: this one.
+    from: Option<Elsewhere>,
+}
+
+/// Members that are asked for at one place.
+struct Group {
+    /// The other node and its shard. `None`: this node.
+    at: Option<Elsewhere>,
+    /// Their places in the call.
+    members: Vec<usize>,
+}
+
+/// What a group's members were answered, or why this node refused all of them.
+type GroupAnswers<A> = Result<Vec<Answered<A>>, Refusal>;
+
+/// A call under way.
+struct Call<'a, V: Verb> {
+    /// The verb.
+    verb: &'a V,
+    /// All members.
+    members: Vec<V::Member>,
+    /// The rank of the first, once this node has given it: it is kept wherever the member goes.
+    first_rank: OnceLock<i64>,
+    /// Shards that did not take members that any shard may take.
+    avoid: Vec<ShardId>,
+}
+
+/// Serves a call. The outer error refuses all of it: nothing happened.
+pub(crate) async fn route<V: Verb>(
+    verb: &V,
+    members: Vec<V::Member>,
+) -> Result<Vec<Result<V::Answer, Refusal>>, Refusal> {
+    let count = members.len();
+    let mut call = Call { verb, members, first_rank: OnceLock::new(), avoid: Vec::new() };
+    let mut results: Vec<Option<Result<V::Answer, Refusal>>> = (0..count).map(|_| None).collect();
+    let mut groups = vec![Group { at: None, members: (0..count).collect() }];
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let mut again: Vec<(Option<Elsewhere>, usize)> = Vec::new();
+        let asked = groups.iter().map(|group| call.ask(group));
+        for (group, answers) in groups.iter().zip(join_all(asked.collect::<Vec<_>>()).await) {
+            let answers = match answers {
+                Ok(answers) => answers,
+                Err(refusal) if group.members.len() == count => return Err(refusal),
+                Err(refusal) => refused(&group.members, None, &refusal),
+            };
+            for Answered { index, result, from } in answers {
+                let free = verb.is_free(&call.members[index]);
+                if let Err(refusal) = &result
+                    && let Some(at) = place_to_try(refusal, from.as_ref(), free, verb.own())
+                {
+                    call.avoid.extend(from.as_ref().filter(|_| free && at.is_none()).map(|from| from.shard));
+                    again.push((at, index));
+                }
+                results[index] = Some(result);
+            }
+        }
+        let Some(pause) = pauses.next().filter(|_| !again.is_empty()) else { break };
+        tokio::time::sleep(pause).await;
+        groups = grouped(again);
+    }
+    let unanswered = || Refusal::new(Reason::OutcomeUnknown, "a member of the call was not answered");
+    Ok(results.into_iter().map(|result| result.unwrap_or_else(|| Err(unanswered()))).collect())
+}
+
+/// Where a member is tried again that was refused by this node, or by the one at `from`. `Some(None)`: here.
+/// `None`: it is not.
+fn place_to_try(
+    refusal: &Refusal,
+    from: Option<&Elsewhere>,
+    free: bool,
+    own: &str,
+) -> Option<Option<Elsewhere>> {
+    match (refusal.reason, from) {
+        (Reason::NotOwner, None) => Some(None),
+        (Reason::NotOwner, Some(from)) => {
+            let named = refusal.elsewhere.clone().filter(|at| !at.owner.is_empty() && at.owner != own);
+            Some(named.filter(|at| at.owner != from.owner))
+        }
+        (Reason::NodeDraining, Some(_)) => Some(None),
+        // No shard takes it, perhaps because all of them are moved.
+        (Reason::ShardUnavailable, None) if free => Some(None),
+        // Another shard may take it.
+        (
+            Reason::ShardUnavailable | Reason::ShardDraining | Reason::DiskFull | Reason::Overloaded,
+            Some(_),
+        ) if free => Some(None),
+        _ => None,
+    }
+}
+
+/// The members that are tried at one place go there together.
+fn grouped(members: Vec<(Option<Elsewhere>, usize)>) -> Vec<Group> {
+    let mut groups: BTreeMap<Option<(ShardId, String)>, Vec<usize>> = BTreeMap::new();
+    for (at, index) in members {
+        groups.entry(at.map(|at| (at.shard, at.owner))).or_default().push(index);
+    }
+    let group = |(at, members): (Option<(ShardId, String)>, _)| Group {
+        at: at.map(|(shard, owner)| Elsewhere { shard, owner }),
+        members,
+    };
+    groups.into_iter().map(group).collect()
+}
+
+impl<V: Verb> Call<'_, V> {
+    async fn ask(&self, group: &Group) -> GroupAnswers<V::Answer> {
+        match &group.at {
+            Some(at) => Ok(self.ask_there(at, &group.members).await),
+            None => self.ask_here(&group.members).await,
+        }
+    }
+
+    /// Asks this node's engine, and the owners of what it does not own.
+    async fn ask_here(&self, places: &[usize]) -> GroupAnswers<V::Answer> {
+        let (notice, told) = oneshot::channel();
+        let here = self.verb.here(self.members(places), self.avoid.clone(), notice);
+        let (here, there) = join(here, self.ask_owners(told, places)).await;
+        let mut answers = match here {
+            Ok(here) => {
+                let answered = |(index, result): (&usize, _)| Answered { index: *index, result, from: None };
+                places.iter().zip(here).map(answered).collect()
+            }
+            Err(refusal) if there.is_empty() => return Err(refusal),
+            Err(refusal) => refused(places, None, &refusal),
+        };
+        // Before what this node said of the same members.
+        answers.sort_by_key(|answer| answer.index);
+        for answer in there {
+            if let Ok(place) = answers.binary_search_by_key(&answer.index, |answer| answer.index) {
+                answers[place] = answer;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Asks the owners of what this node's engine says is theirs.
+    async fn ask_owners(
+        &self,
+        told: oneshot::Receiver<Placed>,
+        places: &[usize],
+    ) -> Vec<Answered<V::Answer>> {
+        let Ok(Placed { first_rank, misplaced }) = told.await else { return Vec::new() };
+        self.first_rank.get_or_init(|| first_rank);
+        let is_known = |owner: &str| !owner.is_empty() && owner != self.verb.own();
+        let known = misplaced.into_iter().filter(|member| is_known(&member.elsewhere.owner));
+        let known = known.map(|Misplaced { index, elsewhere }| (Some(elsewhere), places[index]));
+        let groups = grouped(known.collect());
+        let asked =
+            groups.iter().filter_map(|group| group.at.as_ref().map(|at| self.ask_there(at, &group.members)));
+        join_all(asked.collect::<Vec<_>>()).await.into_iter().flatten().collect()
+    }
+
+    /// Asks the owner of a shard.
+    async fn ask_there(&self, at: &Elsewhere, places: &[usize]) -> Vec<Answered<V::Answer>> {
+        let Elsewhere { shard, owner } = at;
+        let refusal = match self.verb.there(owner, *shard, self.members(places)).await {
+            Ok(results) if results.len() == places.len() => {
+                let from = || Some(at.clone());
+                let answered =
+                    |(index, result): (&usize, _)| Answered { index: *index, result, from: from() };
+                return places.iter().zip(results).map(answered).collect();
+            }
+            Ok(_) => unknown(*shard, owner, "it answered another number of members"),
+            Err(LinkError::Lost(why)) => unknown(*shard, owner, &why),
+            Err(LinkError::Unreached(why)) => {
+                let message = format!("shard {shard} is owned by {owner}, which can't be reached: {why}");
+                let nobody = Elsewhere { shard: *shard, owner: String::new() };
+                Refusal::not_owner(nobody, message).retry_after(RETRY_AFTER)
+            }
+        };
+        refused(places, Some(at), &refusal)
+    }
+
+    /// The members at these places, with the ranks that they have got.
+    fn members(&self, places: &[usize]) -> Vec<V::Member> {
+        let member = |place: &usize| {
+            let mut member = self.members[*place].clone();
+            if let Some(first) = self.first_rank.get() {
+                self.verb.rank(&mut member, first.saturating_add(i64::try_from(*place).unwrap_or(i64::MAX)));
+            }
+            member
+        };
+        places.iter().map(member).collect()
+    }
+}
+
+fn unknown(shard: ShardId, owner: &str, why: &str) -> Refusal {
+    let message = format!(
+        "the call was passed on to {owner}, the owner of shard {shard}, and no answer came back: it may or \
+         may not have taken effect ({why})"
+    );
+    Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER)
+}
+
+fn refused<A>(places: &[usize], from: Option<&Elsewhere>, refusal: &Refusal) -> Vec<Answered<A>> {
+    let refused =
+        |index: &usize| Answered { index: *index, result: Err(refusal.clone()), from: from.cloned() };
+    places.iter().map(refused).collect()
+}
+
+#[cfg(test)]
+mod tests;

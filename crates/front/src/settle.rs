@@ -1,0 +1,117 @@
+//! Ack, nack and lease extension: each member goes to the shard that its receipt names.
+
+use forebay_engine::{Engine, ExtendOf, NackOf, Notice};
+use forebay_types::{Namespace, Receipt, Refusal, ShardId, Timestamp};
+
+use crate::{
+    links::{Answers, Links},
+    route::Verb,
+};
+
+/// An ack call, without its members.
+pub(crate) struct Ack<'a> {
+    /// This node's engine.
+    pub engine: &'a Engine,
+    /// The other nodes.
+    pub links: &'a dyn Links,
+    /// The tenant.
+    pub namespace: Namespace,
+}
+
+impl Verb for Ack<'_> {
+    type Member = Receipt;
+    type Answer = ();
+
+    async fn here(
+        &self,
+        acks: Vec<Receipt>,
+        _avoid: Vec<ShardId>,
+        notice: Notice,
+    ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+        self.engine.ack(self.namespace.clone(), acks, Some(notice)).await
+    }
+
+    async fn there(&self, owner: &str, _shard: ShardId, acks: Vec<Receipt>) -> Answers<()> {
+        self.links.ack(owner, self.namespace.clone(), acks).await
+    }
+
+    fn own(&self) -> &str {
+        self.links.own()
+    }
+
+    fn is_free(&self, _member: &Receipt) -> bool {
+        false
+    }
+}
+
+/// A nack call, without its members.
+pub(crate) struct Nack<'a> {
+    /// This node's engine.
+    pub engine: &'a Engine,
+    /// The other nodes.
+    pub links: &'a dyn Links,
+    /// The tenant.
+    pub namespace: Namespace,
+}
+
+impl Verb for Nack<'_> {
+    type Member = NackOf;
+    type Answer = ();
+
+    async fn here(
+        &self,
+        nacks: Vec<NackOf>,
+        _avoid: Vec<ShardId>,
+        notice: Notice,
+    ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+        self.engine.nack(self.namespace.clone(), nacks, Some(notice)).await
+    }
+
+    async fn there(&self, owner: &str, _shard: ShardId, nacks: Vec<NackOf>) -> Answers<()> {
+        self.links.nack(owner, self.namespace.clone(), nacks).await
+    }
+
+    fn own(&self) -> &str {
+        self.links.own()
+    }
+
+    fn is_free(&self, _member: &NackOf) -> bool {
+        false
+    }
+}
+
+/// A call that extends leases, without its members.
+pub(crate) struct ExtendLease<'a> {
+    /// This node's engine.
+    pub engine: &'a Engine,
+    /// The other nodes.
+    pub links: &'a dyn Links,
+    /// The tenant.
+    pub namespace: Namespace,
+}
+
+impl Verb for ExtendLease<'_> {
+    type Member = ExtendOf;
+    type Answer = Timestamp;
+
+    async fn here(
+        &self,
+        extensions: Vec<ExtendOf>,
+        _avoid: Vec<ShardId>,
+        notice: Notice,
+    ) -> Result<Vec<Result<Timestamp, Refusal>>, Refusal> {
+        self.engine.extend_lease(self.namespace.clone(), extensions, Some(notice)).await
+    }
+
+    async fn there(&self, owner: &str, _shard: ShardId, extensions: Vec<ExtendOf>) -> Answers<Timestamp> {
+        self.links.extend_lease(owner, self.namespace.clone(), extensions).await
+    }
+
+    fn own(&self) -> &str {
+        self.links.own()
+    }
+
+    fn is_free(&self, _member: &ExtendOf) -> bool {
+        false
+    }
+}

@@ -1,0 +1,231 @@
+//! Passes calls on to the owners of their shards.
+
+use std::{error::Error as _, time::Duration};
+
+use async_trait::async_trait;
+use forebay_engine::{Charge, EnqueueCall, Enqueued, ExtendOf, NackOf, OverBudget};
+use forebay_front::{Answers, LinkError, Links};
+use forebay_types::{Namespace, Reason, Receipt, Refusal, Timestamp};
+use tonic::{Code, ConnectError, Request, Response, Status};
+
+use super::{
+    channels::{Client, Link},
+    links::PeerLinks,
+    wire,
+};
+
+/// How long the owner of a shard may take. A caller that waits less has its own deadline.
+const FORWARD_TIMEOUT: Duration = Duration::from_secs(30);
+/// What a member takes on its way beside what it carries.
+const MEMBER_BYTES: usize = 256;
+
+#[async_trait]
+impl Links for PeerLinks {
+    fn own(&self) -> &str {
+        self.own_address()
+    }
+
+    async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<Enqueued> {
+        let (namespace, count) = (call.namespace.clone(), call.items.len());
+        let bytes = call.items.iter().map(|item| item.body.bytes() + MEMBER_BYTES).sum();
+        let send = async |mut client: Client| client.enqueue(limited(wire::enqueue_request(call))).await;
+        let way = self.way(owner, &namespace, bytes, "enqueue")?;
+        passed_on(way, count, send, wire::enqueued).await
+    }
+
+    async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<()> {
+        let count = acks.len();
+        let request = wire::ack_request(&namespace, acks);
+        let send = async |mut client: Client| client.ack(limited(request)).await;
+        let way = self.way(owner, &namespace, count * MEMBER_BYTES, "ack")?;
+        passed_on(way, count, send, wire::settled).await
+    }
+
+    async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<()> {
+        let count = nacks.len();
+        let carried = |nack: &NackOf| nack.metadata.as_ref().map_or(0, Vec::len) + nack.reason.len();
+        let bytes = nacks.iter().map(|nack| carried(nack) + MEMBER_BYTES).sum();
+        let request = wire::nack_request(&namespace, nacks);
+        let send = async |mut client: Client| client.nack(limited(request)).await;
+        let way = self.way(owner, &namespace, bytes, "nack")?;
+        passed_on(way, count, send, wire::settled).await
+    }
+
+    async fn extend_lease(
+        &self,
+        owner: &str,
+        namespace: Namespace,
+        extensions: Vec<ExtendOf>,
+    ) -> Answers<Timestamp> {
+        let count = extensions.len();
+        let request = wire::extend_request(&namespace, extensions);
+        let send = async |mut client: Client| client.extend_lease(limited(request)).await;
+        let way = self.way(owner, &namespace, count * MEMBER_BYTES, "extend_lease")?;
+        passed_on(way, count, send, wire::extended).await
+    }
+}
+
+/// A way to the owner of a shard.
+struct Way {
+    /// The connection.
+    client: Client,
+    /// What the call takes of the bytes that may be on their way to that node, if there is room.
+    room: Result<Charge, OverBudget>,
+    /// The verb, for metrics.
+    verb: &'static str,
+}
+
+impl PeerLinks {
+    fn way(
+        &self,
+        owner: &str,
+        namespace: &Namespace,
+        bytes: usize,
+        verb: &'static str,
+    ) -> Result<Way, LinkError> {
+        let Link { client, sent } = self
+            .bulk(owner)
+            .ok_or_else(|| LinkError::Unreached("it is not the address of another node".to_owned()))?;
+        Ok(Way { client, room: sent.take(namespace, bytes), verb })
+    }
+}
+
+/// Sends a call of `count` members, and reads its answers.
+async fn passed_on<R, A>(
+    way: Way,
+    count: usize,
+    send: impl AsyncFnOnce(Client) -> Result<Response<R>, Status>,
+    answers: impl FnOnce(R) -> Vec<Result<A, Refusal>>,
+) -> Answers<A> {
+    let Way { client, room, verb } = way;
+    let counted = |outcome: &'static str| {
+        metrics::counter!("forebay_forwarded_calls_total", "verb" => verb, "outcome" => outcome).increment(1);
+    };
+    let _charge = match room {
+        Ok(charge) => charge,
+        Err(over) => {
+            counted("refused");
+            let refusal = no_room(over);
+            return Ok((0..count).map(|_| Err(refusal.clone())).collect());
+        }
+    };
+    match send(client).await {
+        Ok(response) => {
+            counted("answered");
+            Ok(answers(response.into_inner()))
+        }
+        Err(status) => {
+            let error = failure(&status);
+            counted(if matches!(error, LinkError::Lost(_)) { "lost" } else { "unreached" });
+            Err(error)
+        }
+    }
+}
+
+fn limited<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(FORWARD_TIMEOUT);
+    request
+}
+
+/// Whether a call that failed may have taken effect.
+fn failure(status: &Status) -> LinkError {
+    let why = status.message().to_owned();
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        if error.is::<ConnectError>() {
+            return LinkError::Unreached(why);
+        }
+        cause = error.source();
+    }
+    match status.code() {
+        // What the other node says before it looks at the call: it is of another cluster or release.
+        Code::Unauthenticated | Code::FailedPrecondition | Code::Unimplemented | Code::InvalidArgument => {
+            LinkError::Unreached(why)
+        }
+        _ => LinkError::Lost(why),
+    }
+}
+
+fn no_room(over: OverBudget) -> Refusal {
+    const LIMIT: &str = "memory.forward_bytes";
+    metrics::counter!("forebay_limit_refusals_total", "limit" => LIMIT).increment(1);
+    let whose = match over {
+        OverBudget::Tenant => "of this namespace ",
+        OverBudget::Node => "",
+    };
+    let message = format!(
+        "too many bytes {whose}are on their way to the node that owns the shard (the limit is `{LIMIT}`)"
+    );
+    Refusal::new(Reason::Overloaded, message).retry_after(Duration::from_millis(500))
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_types::ClusterId;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+    use crate::{config::Secret, peers::Credentials};
+
+    fn links() -> PeerLinks {
+        PeerLinks::new("own:1", Credentials::new(ClusterId::default(), Secret::new("secret")), 2_000)
+    }
+
+    fn ack_of(size: usize) -> Vec<Receipt> {
+        vec![Receipt::decode("ns", &receipt()).unwrap(); size]
+    }
+
+    fn receipt() -> String {
+        let item = "1-2".parse().unwrap();
+        Receipt { item, delivery: 1, nonce: 1 }.encode("ns")
+    }
+
+    #[tokio::test]
+    async fn a_node_that_was_not_reached_has_done_nothing() {
+        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        for owner in [closed.to_string(), "own:1".to_owned(), "no address".to_owned()] {
+            let failed = links().ack(&owner, "ns".into(), ack_of(1)).await;
+            assert!(matches!(failed, Err(LinkError::Unreached(_))), "{owner}: {failed:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_leaves_the_outcome_unknown() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let owner = listener.local_addr().unwrap().to_string();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // Settings without content: the other side may send its request.
+            stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+            let mut read = Vec::new();
+            // The request's data: its frame holds the namespace.
+            while !read.windows(2).any(|bytes| bytes == b"ns") {
+                stream.read_buf(&mut read).await.unwrap();
+            }
+        });
+        let failed = links().ack(&owner, "ns".into(), ack_of(1)).await;
+        server.await.unwrap();
+        assert!(matches!(failed, Err(LinkError::Lost(_))), "{failed:?}");
+    }
+
+    #[tokio::test]
+    async fn a_tenant_has_a_quarter_of_the_bytes_on_the_way_to_a_node() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let owner = listener.local_addr().unwrap().to_string();
+        let links = std::sync::Arc::new(links());
+        let first = {
+            let (links, owner) = (links.clone(), owner.clone());
+            tokio::spawn(async move { links.ack(&owner, "ns".into(), ack_of(1)).await })
+        };
+        // The first one is on its way once it connects; nobody answers it.
+        let _stream = listener.accept().await.unwrap();
+        let refused = links.ack(&owner, "ns".into(), ack_of(3)).await.unwrap();
+        let reasons = refused.iter().map(|answer| answer.as_ref().unwrap_err().reason);
+        assert_eq!(reasons.collect::<Vec<_>>(), [Reason::Overloaded; 3]);
+        first.abort();
+    }
+}

@@ -1,0 +1,138 @@
+//! Calls between processes: they take time, and get lost on the way there or back.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use forebay_engine::{Engine, EnqueueCall, Enqueued, ExtendOf, NackOf};
+use forebay_front::{Answers, LinkError, Links};
+use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
+
+use super::process::Node;
+use crate::fake::{Dice, Life};
+
+/// How often calls were passed on, and what became of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Forwarded {
+    /// They were answered.
+    pub answered: u64,
+    /// They were done, and the answer was lost.
+    pub lost: u64,
+    /// The process was not reached.
+    pub unreached: u64,
+}
+
+/// The way from one process to the others.
+pub struct SimLinks {
+    /// The process's address.
+    pub own: String,
+    /// Every process.
+    pub nodes: Arc<Mutex<Vec<Node>>>,
+    /// What happens on the way.
+    pub dice: Mutex<Dice>,
+    /// The bug [`super::CallerBug::LostCountsAsUnsent`].
+    pub forgets: bool,
+    /// What became of all calls of the run.
+    pub forwarded: Arc<Mutex<Forwarded>>,
+}
+
+/// What happens to a call on its way.
+enum Way {
+    /// It arrives, and so does the answer.
+    Good,
+    /// It does not arrive, and nobody knows.
+    LostThere,
+    /// The answer does not arrive.
+    LostBack,
+}
+
+impl SimLinks {
+    /// Passes a call of `count` members on to the process at this address.
+    async fn pass<T, F>(&self, owner: &str, count: usize, call: impl FnOnce(Engine) -> F) -> Answers<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Vec<Result<T, Refusal>>, Refusal>> + Send + 'static,
+    {
+        let (there, back, way) = {
+            let dice = &mut *self.dice.lock().unwrap_or_else(PoisonError::into_inner);
+            let way = match dice.below(100) {
+                0..3 => Way::LostThere,
+                3..8 => Way::LostBack,
+                _ => Way::Good,
+            };
+            (dice.millis((0, 8)), dice.millis((0, 8)), way)
+        };
+        let node = {
+            let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+            nodes.iter().find(|node| node.address == owner && node.process.life() != Life::Dead).cloned()
+        };
+        tokio::time::sleep(there).await;
+        let Some(node) = node.filter(|node| node.process.life() != Life::Dead) else {
+            self.count(|all| all.unreached += 1);
+            return Err(LinkError::Unreached("the process is dead".to_owned()));
+        };
+        let broke = "the connection broke".to_owned();
+        let lost = || Err(if self.forgets { LinkError::Unreached(broke) } else { LinkError::Lost(broke) });
+        if matches!(way, Way::LostThere) {
+            return lost();
+        }
+        let (served, engine) = (node.clone(), call(node.engine.clone()));
+        // The owner goes on with a call whose caller is gone.
+        let answer = tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = served.process.died() => None,
+                answer = served.tasks.serve(engine) => Some(answer),
+            }
+        });
+        if matches!(way, Way::LostBack) {
+            tokio::time::sleep(back).await;
+            self.count(|all| all.lost += 1);
+            return lost();
+        }
+        let Ok(Some(answer)) = answer.await else { return lost() };
+        tokio::time::sleep(back).await;
+        self.count(|all| all.answered += 1);
+        // The refusal of a whole call is that of each member.
+        Ok(answer.unwrap_or_else(|refusal| (0..count).map(|_| Err(refusal.clone())).collect()))
+    }
+
+    fn count(&self, count: impl FnOnce(&mut Forwarded)) {
+        count(&mut self.forwarded.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[async_trait]
+impl Links for SimLinks {
+    fn own(&self) -> &str {
+        &self.own
+    }
+
+    async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<Enqueued> {
+        let count = call.items.len();
+        self.pass(owner, count, |engine| async move { engine.enqueue(call).await }).await
+    }
+
+    async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<()> {
+        let count = acks.len();
+        self.pass(owner, count, |engine| async move { engine.ack(namespace, acks, None).await }).await
+    }
+
+    async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<()> {
+        let count = nacks.len();
+        self.pass(owner, count, |engine| async move { engine.nack(namespace, nacks, None).await }).await
+    }
+
+    async fn extend_lease(
+        &self,
+        owner: &str,
+        namespace: Namespace,
+        extensions: Vec<ExtendOf>,
+    ) -> Answers<Timestamp> {
+        let count = extensions.len();
+        let extend = |engine: Engine| async move { engine.extend_lease(namespace, extensions, None).await };
+        self.pass(owner, count, extend).await
+    }
+}
