@@ -1,0 +1,4 @@
+//! The files in `deploy/` and `docker-compose.yml` fit the program and each other.
+
+mod compose;
+mod files;
