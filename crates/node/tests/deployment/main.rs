@@ -2,3 +2,5 @@
 
 mod compose;
 mod files;
+mod kubernetes;
+mod manifests;

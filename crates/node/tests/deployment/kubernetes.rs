@@ -1,0 +1,136 @@
+//! The manifests of `deploy/k8s` fit the program and each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use forebay_node::config::Config;
+use serde_json::Value;
+
+use crate::{
+    files::{STOP_SECONDS, at, configuration, documents, list, read, secret_files, text},
+    manifests::{FOLDER, one},
+};
+
+const CONFIGURATION: &str = "deploy/k8s/forebay.toml";
+const CONTAINER: &str = "/spec/template/spec/containers/0";
+
+/// The container's configuration, in the first pod of the namespace.
+fn of_container(workload: &Value) -> Config {
+    let mut variables: BTreeMap<String, String> = BTreeMap::new();
+    let pod = |field: &str| match field {
+        "metadata.name" => "forebay-0".to_owned(),
+        "metadata.namespace" => "forebay".to_owned(),
+        other => panic!("{other}"),
+    };
+    for entry in at(workload, CONTAINER)["env"].as_array().into_iter().flatten() {
+        let value = match entry.get("value") {
+            // Kubernetes puts in what was set before.
+            Some(value) => variables.iter().fold(value.as_str().unwrap().to_owned(), |value, (name, of)| {
+                value.replace(&format!("$({name})"), of)
+            }),
+            None => pod(text(entry, "/valueFrom/fieldRef/fieldPath")),
+        };
+        variables.insert(text(entry, "/name").to_owned(), value);
+    }
+    configuration(CONFIGURATION, &variables)
+}
+
+/// A container's ports by name.
+fn ports(workload: &Value) -> BTreeMap<String, u64> {
+    let ports = list(workload, &format!("{CONTAINER}/ports")).iter();
+    ports.map(|port| (text(port, "/name").to_owned(), at(port, "/containerPort").as_u64().unwrap())).collect()
+}
+
+#[test]
+fn each_node_says_where_its_pod_is_reached() {
+    let nodes = one("StatefulSet", "forebay");
+    let config = of_container(&nodes);
+    assert_eq!(config.name.unwrap().as_str(), "forebay-0");
+    let service = text(&nodes, "/spec/serviceName");
+    assert_eq!(config.advertise, Some(format!("forebay-0.{service}.forebay.svc:7422")));
+    assert_eq!(config.advertise_clients, Some(format!("forebay-0.{service}.forebay.svc:7420")));
+    let served = [("grpc", &config.grpc), ("http", &config.http), ("peer", &config.peer)];
+    let served = served.map(|(name, address)| {
+        let port = address.strip_prefix("0.0.0.0:").unwrap_or_else(|| panic!("{name}: {address}"));
+        (name.to_owned(), port.parse().unwrap())
+    });
+    assert_eq!(ports(&nodes), BTreeMap::from(served));
+}
+
+#[test]
+fn there_is_a_shard_for_each_node() {
+    let nodes = one("StatefulSet", "forebay");
+    let config = of_container(&nodes);
+    let replicas = at(&nodes, "/spec/replicas").as_u64().unwrap();
+    assert!(config.catalog.is_some() && config.shards.len() as u64 >= replicas);
+    // The migration has the same configuration.
+    assert_eq!(of_container(&one("Job", "forebay-migrate")).shards, config.shards);
+}
+
+#[test]
+fn configuration_and_secrets_are_where_the_program_looks() {
+    let keys = one("Secret", "forebay");
+    let keys = at(&keys, "/stringData").as_object().unwrap();
+    for workload in [one("StatefulSet", "forebay"), one("Job", "forebay-migrate")] {
+        let folder = |volume: &str| {
+            let mounts = list(&workload, &format!("{CONTAINER}/volumeMounts"));
+            let mount = mounts.iter().find(|mount| mount["name"] == volume).unwrap();
+            text(mount, "/mountPath").to_owned()
+        };
+        let mounted: BTreeSet<_> = keys.keys().map(|key| format!("{}/{key}", folder("secrets"))).collect();
+        assert_eq!(secret_files(CONFIGURATION), mounted);
+        let looks = &crate::files::image_variables()["FOREBAY_CONFIG"];
+        assert_eq!(*looks, format!("{}/forebay.toml", folder("config")));
+        let volumes = list(&workload, "/spec/template/spec/volumes");
+        assert_eq!(text(&volumes[0], "/configMap/name"), "forebay");
+        assert_eq!(text(&volumes[1], "/secret/secretName"), "forebay");
+        assert_eq!(text(&workload, &format!("{CONTAINER}/image")), "forebay");
+    }
+    let kustomization = &documents(&read(&format!("{FOLDER}/kustomization.yaml")))[0];
+    assert_eq!(text(kustomization, "/configMapGenerator/0/name"), "forebay");
+    assert_eq!(text(kustomization, "/images/0/name"), "forebay");
+}
+
+#[test]
+fn what_selects_nodes_finds_them_and_their_ports() {
+    let nodes = one("StatefulSet", "forebay");
+    let labels = at(&nodes, "/spec/template/metadata/labels");
+    let (network, budget) = (one("NetworkPolicy", "forebay"), one("PodDisruptionBudget", "forebay"));
+    let (direct, clients) = (one("Service", "forebay-nodes"), one("Service", "forebay"));
+    for (manifest, selector) in [
+        (&nodes, "/spec/selector/matchLabels"),
+        (&nodes, "/spec/template/spec/topologySpreadConstraints/0/labelSelector/matchLabels"),
+        (&network, "/spec/podSelector/matchLabels"),
+        (&budget, "/spec/selector/matchLabels"),
+        (&direct, "/spec/selector"),
+        (&clients, "/spec/selector"),
+    ] {
+        assert_eq!(at(manifest, selector), labels, "{selector}");
+    }
+    // Nodes ask each other before they are ready; clients reach those that are.
+    assert_eq!(text(&direct, "/metadata/name"), text(&nodes, "/spec/serviceName"));
+    assert_eq!(text(&direct, "/spec/clusterIP"), "None");
+    assert_eq!(direct["spec"]["publishNotReadyAddresses"], true);
+    assert_ne!(clients["spec"]["publishNotReadyAddresses"], true);
+
+    let ports = ports(&nodes);
+    let mut named: Vec<&str> = Vec::new();
+    for service in [&direct, &clients] {
+        named.extend(list(service, "/spec/ports").iter().map(|port| text(port, "/targetPort")));
+    }
+    for rule in list(&network, "/spec/ingress") {
+        named.extend(list(rule, "/ports").iter().map(|port| text(port, "/port")));
+    }
+    for (probe, page) in [("startup", "/healthz"), ("liveness", "/healthz"), ("readiness", "/readyz")] {
+        let get = at(&nodes, &format!("{CONTAINER}/{probe}Probe/httpGet"));
+        assert_eq!((text(get, "/path"), text(get, "/port")), (page, "http"));
+        assert!(include_str!("../../src/http/server.rs").contains(&format!(".route(\"{page}\"")));
+    }
+    assert!(named.iter().all(|name| ports.contains_key(*name)), "{named:?}");
+}
+
+#[test]
+fn a_node_has_time_to_stop() {
+    let seconds =
+        at(&one("StatefulSet", "forebay"), "/spec/template/spec/terminationGracePeriodSeconds").as_u64();
+    assert!(seconds.unwrap() > STOP_SECONDS);
+}
