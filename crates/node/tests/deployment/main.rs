@@ -4,3 +4,4 @@ mod compose;
 mod files;
 mod kubernetes;
 mod manifests;
+mod systemd;
