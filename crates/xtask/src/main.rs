@@ -1,7 +1,8 @@
-//! Development tasks: `cargo xtask test`, `soak`, `mutants`, `servers`, `tidy`, `codegen`.
+//! Development tasks: `cargo xtask test`, `soak`, `mutants`, `servers`, `tidy`, `codegen`, `compose`.
 
 mod cargo;
 mod codegen;
+mod compose;
 mod count;
 mod mutants;
 mod servers;
@@ -30,6 +31,9 @@ enum Task {
     Tidy,
     /// Generates the code of the gRPC interface anew, after `proto/` changed. It is committed.
     Codegen,
+    /// Brings the cluster of docker-compose.yml up, kills a node under load, and checks every item.
+    /// It needs Docker. `FOREBAY_IMAGE` names an image to use; without it one is built.
+    Compose,
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         Task::Servers => servers::start().map(|_| true),
         Task::Tidy => tidy::run(&cargo::workspace()),
         Task::Codegen => codegen::run(),
+        Task::Compose => compose::run(),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
