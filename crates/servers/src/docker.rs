@@ -34,8 +34,9 @@ pub fn start(kind: Kind) -> anyhow::Result<Container> {
     };
     let image = env::var(variable).unwrap_or_else(|_| default.to_owned());
     let (name, tag) = image.rsplit_once(':').unwrap_or((&image, "latest"));
-    // The first start only initialises; it prints the same message, but with port 0.
-    let ready = WaitFor::message_on_stderr(format!("port: {PORT}"));
+    // The first start only initialises; it prints the same message, but with port 0. The space tells the port
+    // from 33060, which MySQL names earlier.
+    let ready = WaitFor::message_on_stderr(format!("port: {PORT} "));
     let request = GenericImage::new(name, tag)
         .with_exposed_port(PORT.tcp())
         .with_wait_for(ready)
