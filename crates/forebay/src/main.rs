@@ -25,6 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const EXAMPLES: &str = "\
 Examples:
   forebay dev
+  forebay serve --config forebay.toml
   forebay enqueue --topic mail --priority 5 'hello'
   forebay dequeue --topic mail --wait 5s --ack
 
