@@ -9,7 +9,7 @@ pub mod http;
 mod listen;
 mod node;
 pub mod peers;
-mod random;
+pub mod random;
 mod readiness;
 pub mod shard_reports;
 pub mod shards;

@@ -1,5 +1,6 @@
 //! Several nodes with a catalog: each owns some of the shards, and others take them over.
 
+mod dev;
 mod faults;
 mod forward;
 mod nodes;

@@ -21,7 +21,7 @@ pub async fn run(arguments: &[&str]) -> (bool, String, String) {
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
-async fn json(arguments: &[&str]) -> Value {
+pub async fn json(arguments: &[&str]) -> Value {
     let (done, stdout, stderr) = run(arguments).await;
     assert!(done, "{arguments:?}: {stderr}");
     serde_json::from_str(&stdout).unwrap()

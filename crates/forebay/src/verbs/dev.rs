@@ -3,10 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_node::{config::Config, shards};
+use forebay_node::{
+    cluster,
+    config::Config,
+    shards::{self, NumberedShard},
+};
+use forebay_types::ClusterId;
 
 use super::{
     demo::Demo,
+    dev_nodes::{Addresses, configure},
     run::{self, ShutdownSignals},
 };
 use crate::{failure::Failure, log};
@@ -17,6 +23,7 @@ use crate::{failure::Failure, log};
 Examples:
   forebay dev
   forebay dev --demo --data-dir /tmp/queue
+  forebay dev --nodes 3 --demo
   forebay dev --shards 4 --grpc 0.0.0.0:7420 --http 0.0.0.0:7421")]
 pub struct Dev {
     /// The folder of the shards; created if missing
@@ -25,6 +32,9 @@ pub struct Dev {
     /// How many shards; existing shards of the folder are always served
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     shards: u32,
+    /// How many nodes; several share the shards, as in a cluster, and each has ports 10 above the last one's
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=20))]
+    nodes: u16,
     /// Where to serve gRPC [default: 127.0.0.1:7420]
     #[arg(long, value_name = "HOST:PORT")]
     grpc: Option<String>,
@@ -43,27 +53,56 @@ impl Dev {
         let folder = &self.data_dir;
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
-        let shards = self.shards.max(highest_shard(folder)?);
+        let shards = self.shards.max(highest_shard(folder)?).max(self.nodes.into());
         let given = [("grpc", self.grpc), ("http", self.http)];
         let flags = given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?))));
         let config = Config::embedded(folder, shards, flags.collect())?;
         log::start(&config)?;
-        let shards = shards::open(&config).map_err(Failure::from_all)?;
-        for (id, migrated) in shards::migrate(&shards, None).await.map_err(Failure::from_all)? {
-            let failed = |error| Failure::new(format!("shard {id} in {}: {error}", folder.display()));
-            migrated.map_err(failed)?;
-        }
+        let configs = match self.nodes {
+            1 => {
+                let shards = shards::open(&config).map_err(Failure::from_all)?;
+                migrate(folder, &shards, None).await?;
+                vec![config]
+            }
+            nodes => cluster(folder, &config, shards, nodes).await?,
+        };
         if !self.demo {
-            return run::run(config, signals, run::until_signal).await;
+            return run::run(configs, signals, run::until_signal).await;
         }
-        run::run(config, signals, async |node, signals| {
-            let demo = Demo::start(node.grpc(), node.http())?;
+        run::run(configs, signals, async |nodes, signals| {
+            let demo = Demo::start(nodes[0].grpc(), nodes[0].http())?;
             signals.wait().await;
             demo.stop().await;
             Ok(())
         })
         .await
     }
+}
+
+/// The configurations of several nodes, with a catalog and shards in the folder.
+async fn cluster(folder: &Path, first: &Config, shards: u32, nodes: u16) -> Result<Vec<Config>, Failure> {
+    let parse = |text: &str| {
+        text.parse().map_err(|_| Failure::new(format!("{text} must be an IP address and a port here")))
+    };
+    let first = Addresses { grpc: parse(&first.grpc)?, http: parse(&first.http)? };
+    let configs = configure(folder, shards, nodes, &first)?;
+    if let [config, ..] = configs.as_slice()
+        && let Some(catalog) = &config.catalog
+    {
+        let migrated = cluster::migrate(config, catalog).await.map_err(Failure::from_display)?;
+        let shards = shards::open_these(config, &migrated.shards).map_err(Failure::from_all)?;
+        migrate(folder, &shards, Some(migrated.cluster)).await?;
+    }
+    Ok(configs)
+}
+
+/// Brings the shards' schemas up to date.
+async fn migrate(folder: &Path, shards: &[NumberedShard], cluster: Option<ClusterId>) -> Result<(), Failure> {
+    for (id, migrated) in shards::migrate(shards, cluster).await.map_err(Failure::from_all)? {
+        let failed = |error| Failure::new(format!("shard {id} in {}: {error}", folder.display()));
+        migrated.map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// The highest shard number in the folder. Shards beyond `--shards` may still hold items.

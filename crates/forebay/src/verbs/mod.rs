@@ -4,6 +4,7 @@ pub mod ack;
 pub mod check_config;
 pub mod dequeue;
 pub mod dev;
+mod dev_nodes;
 pub mod enqueue;
 pub mod extend;
 pub mod health;

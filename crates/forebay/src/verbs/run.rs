@@ -1,8 +1,9 @@
-//! Runs a node from start to stop, for `dev` and `serve`.
+//! Runs nodes from start to stop, for `dev` and `serve`.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use forebay_node::{Node, config::Config, start, stop};
+use futures_util::future::{join_all, select_all, try_join_all};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -42,34 +43,43 @@ impl ShutdownSignals {
     }
 }
 
-/// Starts a node, prints the ready line, and stops the node.
+/// Starts nodes, prints a ready line for each, and stops them.
 ///
-/// `serve` runs from the ready line on and returns when the node is to stop. A signal before the ready line
-/// stops the node without it.
+/// `serve` runs from the ready lines on and returns when the nodes are to stop. A signal before that stops
+/// them without ready lines.
 pub async fn run(
-    config: Config,
+    configs: Vec<Config>,
     mut signals: ShutdownSignals,
-    serve: impl AsyncFnOnce(&Node, &mut ShutdownSignals) -> Result<(), Failure>,
+    serve: impl AsyncFnOnce(&[Node], &mut ShutdownSignals) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     // A node may have to wait for its catalog. It owns nothing before it has joined the cluster.
-    let waits = config.catalog.is_some();
-    let node = tokio::select! {
-        node = start::start(config) => node.map_err(Failure::from_display)?,
+    let waits = configs.iter().any(|config| config.catalog.is_some());
+    let nodes = tokio::select! {
+        nodes = try_join_all(configs.into_iter().map(start::start)) => nodes.map_err(Failure::from_display)?,
         () = signals.wait(), if waits => return Ok(()),
     };
     let ready = tokio::select! {
-        () = node.ready() => true,
+        _ = join_all(nodes.iter().map(Node::ready)) => true,
         () = signals.wait() => false,
-        panic = node.failed() => return Err(panicked(&panic)),
+        panic = any_failed(&nodes) => return Err(panicked(&panic)),
     };
     if ready {
-        print_ready_line(&node)?;
+        nodes.iter().try_for_each(print_ready_line)?;
         tokio::select! {
-            served = serve(&node, &mut signals) => served?,
-            panic = node.failed() => return Err(panicked(&panic)),
+            served = serve(&nodes, &mut signals) => served?,
+            panic = any_failed(&nodes) => return Err(panicked(&panic)),
         }
     }
-    stop::stop(node).await.map_err(|panic| panicked(&panic))
+    // One after the other: each hands its shards over to those that are left.
+    for node in nodes {
+        stop::stop(node).await.map_err(|panic| panicked(&panic))?;
+    }
+    Ok(())
+}
+
+/// Waits until a task of a node panics, and returns what it said.
+async fn any_failed(nodes: &[Node]) -> String {
+    select_all(nodes.iter().map(|node| Box::pin(node.failed()))).await.0
 }
 
 /// Nothing is stopped in order: the engine cannot. Other nodes take over its shards, and a supervisor starts
@@ -79,7 +89,7 @@ fn panicked(panic: &str) -> Failure {
 }
 
 /// Does nothing but wait for a signal.
-pub async fn until_signal(_: &Node, signals: &mut ShutdownSignals) -> Result<(), Failure> {
+pub async fn until_signal(_: &[Node], signals: &mut ShutdownSignals) -> Result<(), Failure> {
     signals.wait().await;
     Ok(())
 }

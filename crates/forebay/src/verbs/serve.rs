@@ -44,6 +44,6 @@ impl Serve {
         }
         let config = Config::load(&self.config, flags)?;
         log::start(&config)?;
-        run::run(config, signals, run::until_signal).await
+        run::run(vec![config], signals, run::until_signal).await
     }
 }
