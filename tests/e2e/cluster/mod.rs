@@ -7,3 +7,4 @@ mod nodes;
 mod operate;
 mod restarts;
 mod servers;
+mod unreached;

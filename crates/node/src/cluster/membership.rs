@@ -35,6 +35,7 @@ use tokio::{
 use super::{
     duties,
     join::{JoinError, NAME_FREE_AFTER, join},
+    peer_reach::PeerReach,
     reach::Reach,
     shared::ClusterState,
 };
@@ -104,12 +105,14 @@ impl Membership {
     pub(crate) async fn start(self, copy: CatalogCopy) -> Result<ClusterTask, JoinError> {
         let own = self.node.name.clone();
         let (leave, asked_to_leave) = oneshot::channel();
+        let peers = PeerReach::start(self.links.clone(), self.state.subscribe(), self.clock.clone());
         let mut member = Member {
             setup: self,
             own,
             copy,
             observer: Observer::new(DEAD_AFTER),
             reach: Reach::default(),
+            peers,
             unowned_since: BTreeMap::new(),
             silent: BTreeMap::new(),
             rival: None,
@@ -150,6 +153,8 @@ pub(super) struct Member {
     pub(super) observer: Observer,
     /// Which database servers answered when.
     pub(super) reach: Reach,
+    /// Which other nodes answer.
+    pub(super) peers: PeerReach,
     /// Since when shards have had no living owner, while the catalog does not answer.
     pub(super) unowned_since: BTreeMap<ShardId, Monotonic>,
     /// Nodes all of whose shards were silent, as they were then.
@@ -210,7 +215,7 @@ impl Member {
 
     fn report(&mut self, sights: &[ShardSight]) -> NodeReport {
         let now = self.now();
-        NodeReport { servers: self.reach.observe(sights, now), unreachable: Vec::new() }
+        NodeReport { servers: self.reach.observe(sights, now), unreachable: self.peers.unreached() }
     }
 
     async fn turn(&mut self) {

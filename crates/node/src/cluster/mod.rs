@@ -12,6 +12,7 @@ mod joining;
 mod membership;
 mod migrate;
 mod operate;
+mod peer_reach;
 mod publish;
 mod reach;
 mod shared;

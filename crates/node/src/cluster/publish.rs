@@ -17,6 +17,7 @@ impl Member {
     pub(super) fn publish(&self, sights: &[ShardSight]) {
         let Some(view) = self.copy.view() else { return };
         let now = self.now();
+        let unreached = self.peers.unreached();
         let owners = duties::owners(view, &self.own, sights);
         let node = |node: &CatalogNode| NodeState {
             name: node.name.to_string(),
@@ -30,6 +31,7 @@ impl Member {
                 .liveness
                 .joined_since(&node.name)
                 .is_none_or(|at| now.since(at) < JOINER_WAITS),
+            reached: !unreached.contains(&node.name),
             draining: node.draining,
             shards: owners.values().filter(|owner| **owner == node.name).count(),
         };

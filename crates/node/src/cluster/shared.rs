@@ -36,6 +36,8 @@ pub struct NodeState {
     pub live: bool,
     /// It lives, but not for long enough yet to be given shards.
     pub joining: bool,
+    /// It answers this node, or is not asked.
+    pub reached: bool,
     /// An operator wants it to own nothing.
     pub draining: bool,
     /// How many shards it owns, as far as is known.
@@ -88,6 +90,7 @@ impl NodeState {
             release: env!("CARGO_PKG_VERSION").to_owned(),
             live: true,
             joining: false,
+            reached: true,
             draining: false,
             shards: 0,
         }

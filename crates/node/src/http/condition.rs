@@ -48,6 +48,9 @@ impl Condition {
         if let Some(trouble) = cluster.map(|cluster| &cluster.catalog_trouble).filter(|it| !it.is_empty()) {
             problems.push(format!("the catalog does not answer: {trouble}"));
         }
+        let unreached =
+            cluster.into_iter().flat_map(|it| &it.nodes).filter(|node| node.live && !node.reached);
+        problems.extend(unreached.map(|node| format!("node {} does not answer this one", node.name)));
         match (problems.is_empty(), serving) {
             (false, _) => Self::Degraded(problems),
             (true, true) => Self::Serving,

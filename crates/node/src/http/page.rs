@@ -10,7 +10,7 @@ use super::{
     condition::Condition,
     info::{NodeStatus, State},
 };
-use crate::cluster::{ClusterState, ShardHome};
+use crate::cluster::{ClusterState, Presence, ShardHome};
 
 /// Everything before the first heading.
 const HEAD: &str = r#"<!doctype html>
@@ -83,14 +83,18 @@ fn nodes(page: &mut String, cluster: &ClusterState) -> fmt::Result {
          <th class=\"l\">clients<th class=\"l\">HTTP<th class=\"l\">release</tr>\n",
     );
     for node in &cluster.nodes {
-        let state = node.presence().as_str();
+        let state = match node.presence() {
+            Presence::Silent => Presence::Silent.as_str(),
+            _ if !node.reached => "does not answer this node",
+            presence => presence.as_str(),
+        };
         let own = if node.name == cluster.own { " (this one)" } else { "" };
         writeln!(
             page,
             "<tr><td class=\"l\">{}{own}<td class=\"l {}\">{state}<td>{}<td class=\"l\">{}<td class=\"l\">{}\
              <td class=\"l\">{}</tr>",
             Escaped(&node.name),
-            class(node.live),
+            class(node.live && node.reached),
             node.shards,
             Escaped(&node.clients_address),
             Escaped(&node.http_address),

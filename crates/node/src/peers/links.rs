@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use forebay_engine::{OwnerAnswer, OwnerQuestion, Peers};
-use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest};
+use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest, PingRequest};
 use forebay_types::ShardId;
 
 use super::{
@@ -59,6 +59,13 @@ impl PeerLinks {
             Ok(Ok(answer)) => answer.get_ref().ready,
             Ok(Err(_)) | Err(_) => false,
         }
+    }
+
+    /// Whether a node answers.
+    pub async fn answers(&self, address: &str) -> bool {
+        let Some(mut link) = self.control.link(address) else { return false };
+        let asked = link.client.ping(PingRequest {});
+        matches!(tokio::time::timeout(ASK_TIMEOUT, asked).await, Ok(Ok(_)))
     }
 
     /// Tells a node that the catalog has changed. Returns whether it answered in time.

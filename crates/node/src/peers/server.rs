@@ -6,7 +6,7 @@ use forebay_engine::{Engine, OwnerQuestion};
 use forebay_proto::peer::{
     AckRequest, CatalogChangedRequest, CatalogChangedResponse, EnqueueRequest, EnqueueResponse,
     ExtendLeaseRequest, ExtendLeaseResponse, IsReadyForRequest, IsReadyForResponse, NackRequest,
-    OwnsShardRequest, OwnsShardResponse, SettleResponse,
+    OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -64,6 +64,10 @@ impl PeerService for PeerCalls {
         let sights = self.engine.sights().await.unwrap_or_default();
         let ready = sights.iter().any(|sight| sight.id == id && sight.wanted && sight.answers);
         Ok(Response::new(IsReadyForResponse { ready }))
+    }
+
+    async fn ping(&self, _request: Request<PingRequest>) -> Result<Response<PingResponse>, Status> {
+        Ok(Response::new(PingResponse {}))
     }
 
     async fn catalog_changed(

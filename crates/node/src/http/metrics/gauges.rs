@@ -59,7 +59,11 @@ fn cluster(cluster: Option<&ClusterState>) {
             Presence::Silent => silent += 1,
         }
     }
-    for (state, count) in [("live", live), ("draining", draining), ("silent", silent)] {
+    let nodes = cluster.into_iter().flat_map(|cluster| &cluster.nodes);
+    let unreached = nodes.filter(|node| node.live && !node.reached).count();
+    for (state, count) in
+        [("live", live), ("draining", draining), ("silent", silent), ("unreached", unreached)]
+    {
         gauge!("forebay_nodes", "state" => state).set(count as f64);
     }
 }

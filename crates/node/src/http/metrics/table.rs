@@ -25,7 +25,7 @@ const LIMITS: Values = Fixed(&[
 /// Where an item may be.
 const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
 /// How a node may be.
-const NODE_STATES: Values = Fixed(&["live", "draining", "silent"]);
+const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached"]);
 /// What a breaker may be.
 const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
@@ -119,7 +119,8 @@ pub const METRICS: &[Metric] = &[
         Kind::Gauge,
         "forebay_nodes",
         &[("state", NODE_STATES)],
-        "Nodes of the cluster, as this one sees them; without a catalog it is alone",
+        "Nodes of the cluster, as this one sees them; without a catalog it is alone. Those that live and do \
+         not answer it are counted as unreached too",
     ),
     metric(Kind::Gauge, "forebay_catalog_answers", &[], "1 if the catalog answers this node, or it has none"),
     metric(

@@ -1,0 +1,34 @@
+//! A node that lives by the catalog, and that the other nodes do not reach.
+
+use std::{fs, time::Duration};
+
+use forebay_testkit::servers::{Kind, free_port};
+use tokio::time::Instant;
+
+use super::nodes::{Nodes, owned_by};
+
+/// It is out of reach after 3 s, and outvoted 10 s later.
+const OUTVOTED_TIMEOUT: Duration = Duration::from_secs(40);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_others_do_not_reach_gives_its_shards_away() {
+    let cluster = Nodes::new(Kind::MariaDb, 3, 3).await;
+    // Nobody listens where it says that it answers.
+    let config = fs::read_to_string(cluster.config(2)).unwrap();
+    let advertised = format!("drain_ms = 0\nadvertise = \"127.0.0.1:{}\"", free_port().unwrap());
+    fs::write(cluster.config(2), config.replace("drain_ms = 0", &advertised)).unwrap();
+    let nodes = cluster.start_all().await;
+
+    let begun = Instant::now();
+    while owned_by(&nodes[0]).await.len() + owned_by(&nodes[1]).await.len() < 3 {
+        assert!(begun.elapsed() < OUTVOTED_TIMEOUT, "the third node still owns shards");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (_, metrics) = nodes[0].fetch("/metrics").await;
+    assert!(metrics.contains("forebay_nodes{state=\"unreached\"} 1"), "{metrics}");
+    let (_, page) = nodes[0].fetch("/").await;
+    assert!(page.contains("does not answer this node"), "{page}");
+    assert!(page.contains("degraded: node node2 does not answer this one"), "{page}");
+    let (_, page) = nodes[2].fetch("/").await;
+    assert!(!page.contains("does not answer this"), "it reaches the others: {page}");
+}
