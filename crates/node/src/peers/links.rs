@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use forebay_engine::{OwnerAnswer, OwnerQuestion, Peers};
 use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest, PingRequest};
 use forebay_types::ShardId;
+use tonic::Code;
 
 use super::{
     channels::{Channels, Link},
@@ -64,8 +65,12 @@ impl PeerLinks {
     /// Whether a node answers.
     pub async fn answers(&self, address: &str) -> bool {
         let Some(mut link) = self.control.link(address) else { return false };
-        let asked = link.client.ping(PingRequest {});
-        matches!(tokio::time::timeout(ASK_TIMEOUT, asked).await, Ok(Ok(_)))
+        match tokio::time::timeout(ASK_TIMEOUT, link.client.ping(PingRequest {})).await {
+            Ok(Ok(_)) => true,
+            // A node of the release before this call was there.
+            Ok(Err(status)) => status.code() == Code::Unimplemented,
+            Err(_) => false,
+        }
     }
 
     /// Tells a node that the catalog has changed. Returns whether it answered in time.
