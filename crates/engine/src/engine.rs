@@ -8,9 +8,9 @@ use std::{
     },
 };
 
-use forebay_store::Shard;
+use forebay_store::{DedupeHit, Shard};
 use forebay_types::{Clock, Namespace, Reason, Receipt, Refusal, ShardId};
-use rand::{RngExt, SeedableRng, rngs::StdRng};
+use rand::{SeedableRng, rngs::StdRng};
 use tokio::sync::{
     mpsc::{UnboundedSender, unbounded_channel},
     oneshot, watch,
@@ -19,21 +19,15 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf,
-        Extended, NackOf, Notice, OwnerQuestion, Peers, RETRY_AFTER, Reach, Served, Settings, Settled, Setup,
-        ShardSight, Status, Supervised, TaskName, Tasks,
+        Extended, KeyQuestion, ListedShard, NackOf, Notice, OwnerQuestion, Peers, RETRY_AFTER, Reach, Served,
+        Settings, Settled, Setup, ShardSight, Status, Supervised, TaskName, Tasks,
     },
     clock::NodeTime,
-    core::{
-        Core,
-        health::Health,
-        refusals::draining,
-        slot::{Slot, Slots},
-    },
+    core::{Core, refusals::draining},
     event_loop,
-    index::{ServerIndex, ShardIndex},
-    io::{ShardTask, backoff, task},
+    io::launch::Launcher,
     messages::{
-        event::{Event, Reply, ShardEvents},
+        event::{Event, Reply},
         pulse::LoopPulse,
         tenant_budget::{OverBudget, TenantBudget},
     },
@@ -59,13 +53,6 @@ fn over_budget(limit: &'static str, what: &str) -> Refusal {
     metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
     let message = format!("too many {what} (the limit is `{limit}`)");
     Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
-}
-
-/// Of each shard the first one that the same server keeps.
-fn servers_of(shards: &[(ShardId, Arc<dyn Shard>)]) -> Vec<ServerIndex> {
-    let names: Vec<String> = shards.iter().map(|(_, shard)| shard.server()).collect();
-    let first = |name| names.iter().position(|other| other == name).unwrap_or_default();
-    names.iter().map(first).map(ServerIndex).collect()
 }
 
 /// A running engine. Cheap to clone; every clone reaches the same one.
@@ -97,10 +84,12 @@ impl Engine {
         seed: u64,
     ) -> Self {
         let (duty, reach, tasks) = (Duty::Own, Reach::Own, Arc::new(()));
+        let shards = shards.into_iter().map(|(id, shard)| ListedShard::open(id, shard)).collect();
         Self::start_with(Setup { settings, address, shards, duty, reach, clock, peers, tasks, seed })
     }
 
-    /// The same in every detail. What it is to do with its shards can be changed by [`Engine::set_duties`].
+    /// The same in every detail. What it is to do with its shards can be changed by [`Engine::set_duties`],
+    /// and the shards by [`Engine::set_shards`].
     pub fn start_with(setup: Setup) -> Self {
         let Setup { settings, address, shards, duty, reach, clock, peers, tasks, seed } = setup;
         let (tasks, failed) = Supervised::new(tasks);
@@ -110,35 +99,21 @@ impl Engine {
         let (served_sender, served) = watch::channel(Served::default());
         let admitted = TenantBudget::new(settings.admit_bytes);
         let waiting = TenantBudget::new(settings.poll_bytes);
-        let mut rng = StdRng::seed_from_u64(seed);
         let time = NodeTime::new(clock.clone());
-        let mut slots = Vec::with_capacity(shards.len());
-        let servers = servers_of(&shards);
-        for ((index, (id, shard)), server) in shards.into_iter().enumerate().zip(servers) {
-            let (shard_orders, orders) = unbounded_channel();
-            let (duty_sender, duty) = watch::channel(duty.clone());
-            let health = Health::new(id, shard.server(), time.monotonic());
-            let shard_task = ShardTask {
-                settings: forebay_store::Settings::default(),
-                served_last: None,
-                duty,
-                pulse: pulse.clone(),
-                id,
-                server: shard.server(),
-                shard,
-                address: address.clone(),
-                peers: peers.clone(),
-                clock: clock.clone(),
-                tasks: tasks.clone(),
-                shard_lease: settings.shard_lease,
-                rng: backoff::generator(rng.random(), id),
-                events: ShardEvents { shard: ShardIndex(index), term: 0, events: events.clone() },
-            };
-            tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, orders)));
-            slots.push(Slot::new(id, server, health, shard_orders, duty_sender));
-        }
-        let slots = Slots::new(slots, reach);
-        let core = Core::new(settings, time, rng, slots, events.clone(), admitted.clone(), served_sender);
+        let shard_lease = settings.shard_lease;
+        let launcher = Launcher {
+            address,
+            peers,
+            clock,
+            tasks: tasks.clone(),
+            pulse: pulse.clone(),
+            shard_lease,
+            duty,
+            events: events.clone(),
+        };
+        let rng = StdRng::seed_from_u64(seed);
+        let mut core = Core::new(settings, time, rng, launcher, reach, admitted.clone(), served_sender);
+        core.begin_with(shards);
         tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox, pulse)));
         Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), served, failed }
     }
@@ -240,6 +215,12 @@ impl Engine {
         let _ = self.events.send(Event::Duties(duties));
     }
 
+    /// The shards that the engine has to do with from now on: all of them. One that is new is looked at, and
+    /// taken over as its duty says. One that is missing is given up at once, whatever waits in it.
+    pub fn set_shards(&self, shards: Vec<ListedShard>) {
+        let _ = self.events.send(Event::Shards(shards));
+    }
+
     /// Whether this node owns a shard, for a candidate that saw no sign of life of its claim. "No" is a
     /// resignation: from then on this engine answers nobody for the shard in that epoch. The answer comes
     /// from the event loop; where that stands still, none comes.
@@ -247,6 +228,14 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         // An engine that has ended owns nothing.
         self.events.send(Event::Owns { question, reply }).is_ok() && answer.await.unwrap_or(false)
+    }
+
+    /// What a shard remembers of keys, for the owner of their present homes. `None`: this node can't say, for
+    /// now.
+    pub async fn find_keys(&self, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+        let (reply, answer) = oneshot::channel();
+        self.events.send(Event::FindKeys { question, reply }).ok()?;
+        answer.await.ok()
     }
 
     /// What the node sees of its shards. `None` once the engine has stopped.

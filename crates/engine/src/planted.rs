@@ -90,6 +90,8 @@ pub enum Bug {
     OldReadingTakenForNew,
     /// The homes that keys had under an earlier set of shards are not asked.
     EarlierHomesForgotten,
+    /// Such homes are not asked if another node owns them.
+    EarlierHomesElsewhereForgotten,
     /// A sweep takes a full page for all there is.
     FullPageTakenForAll,
     /// A node whose event loop stands still renews its claims.

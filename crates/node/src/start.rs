@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{Duty, Engine, Reach, Setup};
+use forebay_engine::{Duty, Engine, ListedShard, Reach, Setup};
 use forebay_front::{Front, Links};
 use forebay_types::{Clock, ShardId, SystemClock};
 
@@ -133,7 +133,7 @@ fn start_engine(
     Ok(Engine::start_with(Setup {
         settings: config.settings.clone(),
         address: address.to_owned(),
-        shards,
+        shards: shards.into_iter().map(|(id, shard)| ListedShard::open(id, shard)).collect(),
         duty: if member.is_some() { Duty::Leave { successor: String::new() } } else { Duty::Own },
         reach: if member.is_some() { Reach::All } else { Reach::Own },
         clock,

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use forebay_engine::{Duty, Engine, Reach, Settings, Setup};
+use forebay_engine::{Duty, Engine, ListedShard, Reach, Settings, Setup};
 use forebay_store::{MySqlOptions, MySqlServers, Shard};
 use forebay_testkit::servers::{Kind, Private};
 use forebay_types::{ClusterId, ShardId, SystemClock};
@@ -87,7 +87,7 @@ async fn idle(kind: Kind) {
         Engine::start_with(Setup {
             settings: Settings::default(),
             address: address.to_owned(),
-            shards: open(&urls).await,
+            shards: open(&urls).await.into_iter().map(|(id, shard)| ListedShard::open(id, shard)).collect(),
             duty,
             reach: Reach::Own,
             clock: Arc::new(SystemClock::default()),

@@ -129,6 +129,8 @@ engine! {
         with |plan| (plan.topics, plan.shards, plan.clients, plan.steps) = (1, 1, 10, 80);
     an_old_reading_of_a_clock_taken_for_new: OldReadingTakenForNew in Stalls breaks "TIME";
     an_earlier_home_that_is_not_asked: EarlierHomesForgotten in Reshards breaks "IDEMPOTENT-ENQUEUE";
+    an_earlier_home_at_another_node_that_is_not_asked: EarlierHomesElsewhereForgotten in Changes
+        breaks "IDEMPOTENT-ENQUEUE";
     a_hung_owner_that_renews: HungOwnerRenews in Stalls breaks "SHARD-SERVED";
     a_successor_that_never_comes: SuccessorForEver in Moves breaks "EVENTUAL-REDELIVERY";
     a_full_page_taken_for_all: FullPageTakenForAll in Quiet | Crashes breaks "CHECKPOINT-SAFE"

@@ -10,6 +10,7 @@ mod reach;
 mod settings;
 mod settle;
 mod setup;
+mod shard_set;
 mod sight;
 mod status;
 mod tasks;
@@ -19,11 +20,12 @@ pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
 pub use enqueue::{EnqueueCall, Enqueued, NewItem, Schedule};
 pub use misplaced::{Misplaced, Notice, Placed};
-pub use peers::{OwnerAnswer, OwnerQuestion, Peers};
+pub use peers::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
 pub use reach::Reach;
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
 pub use setup::Setup;
+pub use shard_set::{Intake, ListedShard};
 pub use sight::ShardSight;
 pub use status::{
     BreakerPhase, MissingHome, Served, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus,

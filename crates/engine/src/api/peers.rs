@@ -1,6 +1,7 @@
 //! The way to other nodes.
 
 use async_trait::async_trait;
+use forebay_store::DedupeHit;
 use forebay_types::{Incarnation, ShardId};
 
 /// What a candidate asks the owner of a shard whose claim was not renewed for a while: do you own it?
@@ -27,11 +28,26 @@ pub enum OwnerAnswer {
     Silent,
 }
 
+/// What the owner of a key's home asks the owner of an earlier home: was it stored there?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyQuestion {
+    /// The earlier home.
+    pub shard: ShardId,
+    /// The shards among which keys have their homes, in order, as far as the asker knows.
+    pub homes: Vec<ShardId>,
+    /// The hashes of the keys.
+    pub keys: Vec<[u8; 16]>,
+}
+
 /// The way to other nodes, as far as the engine needs it.
 #[async_trait]
 pub trait Peers: Send + Sync + 'static {
     /// Asks the node at this address, `host:port`, whether it owns a shard. Answers within half a second.
     async fn ask(&self, address: &str, question: OwnerQuestion) -> OwnerAnswer;
+
+    /// Asks the node at this address what its shard remembers of keys. Answers within a second. `None`: that
+    /// node can't say, for now, or does not answer.
+    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>>;
 }
 
 /// For an engine that is alone: nobody answers.
@@ -39,5 +55,9 @@ pub trait Peers: Send + Sync + 'static {
 impl Peers for () {
     async fn ask(&self, _address: &str, _question: OwnerQuestion) -> OwnerAnswer {
         OwnerAnswer::Silent
+    }
+
+    async fn find_keys(&self, _address: &str, _question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+        None
     }
 }

@@ -99,7 +99,7 @@ impl Settings {
     }
 
     /// The longest of all dedupe windows.
-    pub(crate) fn longest_dedupe_window(&self) -> Duration {
+    pub fn longest_dedupe_window(&self) -> Duration {
         self.dedupe_windows.values().copied().fold(self.dedupe_window, Duration::max)
     }
 

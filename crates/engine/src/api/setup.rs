@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use forebay_store::Shard;
-use forebay_types::{Clock, ShardId};
+use forebay_types::Clock;
 
-use super::{Duty, Peers, Reach, Settings, Tasks};
+use super::{Duty, ListedShard, Peers, Reach, Settings, Tasks};
 
 /// What an engine is made of.
 pub struct Setup {
@@ -13,9 +12,9 @@ pub struct Setup {
     pub settings: Settings,
     /// Where this process answers other nodes, `host:port`.
     pub address: String,
-    /// The shards that it may have to do with.
-    pub shards: Vec<(ShardId, Arc<dyn Shard>)>,
-    /// What it is to do with each of them at first.
+    /// The shards that it may have to do with at first.
+    pub shards: Vec<ListedShard>,
+    /// What it is to do with each of them at first, and with those that come later.
     pub duty: Duty,
     /// Where it places new items.
     pub reach: Reach,

@@ -10,15 +10,16 @@ use forebay_store::{DedupeHit, StoreError};
 use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId, Timestamp};
 
 use crate::{
-    api::{Enqueued, RETRY_AFTER},
+    api::{Enqueued, KeyQuestion, RETRY_AFTER},
     core::{
         Core,
-        lookups::{DedupeLookup, FoundKey},
+        lookups::{Asked, DedupeLookup, FoundKey},
         pending_calls::PendingCalls,
         slot::Slot,
     },
     index::ShardIndex,
     invariant::broken,
+    planted::{Bug, on},
     routing::key_homes::KeyHomes,
     shard::{
         OwnedShard, decode_answer,
@@ -29,7 +30,7 @@ use crate::{
 /// Whom to ask for keys.
 enum LookupPlan {
     /// These shards, in turn.
-    Ask(VecDeque<ShardIndex>),
+    Ask(VecDeque<Asked>),
     /// A shard is just recording the current set of shards.
     Wait,
     /// One of them does not answer, as this says.
@@ -82,7 +83,17 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue, has_w
     if !shard.takes_keys(now) {
         return shard.pause_for_keys(part);
     }
-    let plan = plan(core, index, &keys);
+    // Keys that are on their way are stored before the new set is recorded, and no others.
+    if shard.changes_homes() {
+        return shard.pause_for_keys(part);
+    }
+    let id = core.slots[index].id;
+    let plan = match keys.iter().all(|key| core.homes.home(key) == Some(id)) {
+        true => plan(core, index, &keys),
+        false => LookupPlan::Unavailable(unavailable(format!(
+            "shard {id} is no longer the home of the key, because shards were added or drained"
+        ))),
+    };
     let Some(shard) = core.slots.owned_mut(index) else { return refuse(core, index, part) };
     match plan {
         LookupPlan::Wait => shard.pause_for_keys(part),
@@ -92,8 +103,7 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue, has_w
         }
         LookupPlan::Ask(to_ask) => {
             shard.hold_keys(&keys);
-            let (home, asked) = (index, index);
-            ask(core, part, DedupeLookup { home, to_ask, asked, asked_term: 0, hits: Vec::new() });
+            ask(core, part, DedupeLookup { home: index, to_ask, asked: None, hits: Vec::new() });
         }
     }
 }
@@ -101,7 +111,8 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue, has_w
 /// Whom to ask for these keys.
 fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
     let (now, at) = (core.time.now(), core.time.monotonic());
-    if !core.homes.is_complete(now, at) {
+    let slots = &core.slots;
+    if !core.homes.is_complete(now, at, |id| slots.is_silent(id)) {
         return until_recorded(core, now);
     }
     let now = core.slots.owned(home).map_or(now, |shard| shard.key_time(now));
@@ -111,15 +122,16 @@ fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
             return LookupPlan::Unavailable(removed(&mut core.homes, id, now));
         };
         // Once it has recorded the current set, it stores no key any more whose home is elsewhere.
-        let Some(shard) = core.slots.owned(earlier) else {
-            return LookupPlan::Unavailable(core.slots[earlier].refusal());
-        };
-        if shard.is_recording_topology() {
-            return LookupPlan::Wait;
+        let slot = &core.slots[earlier];
+        match slot.owned() {
+            Some(shard) if shard.is_recording_topology() => return LookupPlan::Wait,
+            Some(_) => to_ask.push_back(Asked::Here { shard: earlier, term: slot.term }),
+            None if on(Bug::EarlierHomesElsewhereForgotten) => {}
+            None if slot.owner.is_empty() => return LookupPlan::Unavailable(slot.refusal()),
+            None => to_ask.push_back(Asked::Elsewhere { shard: id, address: slot.owner.clone() }),
         }
-        to_ask.push_back(earlier);
     }
-    to_ask.push_back(home);
+    to_ask.push_back(Asked::Here { shard: home, term: core.slots[home].term });
     LookupPlan::Ask(to_ask)
 }
 
@@ -127,21 +139,40 @@ fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
 fn ask(core: &mut Core, part: ShardEnqueue, mut lookup: DedupeLookup) {
     let home = lookup.home;
     let Some(asked) = lookup.to_ask.pop_front() else { return answer_duplicates(core, part, lookup) };
-    (lookup.asked, lookup.asked_term) = (asked, core.slots[asked].term);
     let read = core.ids.next();
     let Some(reads) = core.slots[home].holding.as_ref().map(|holding| &holding.reads) else {
         return refuse(core, home, part);
     };
     let events = reads.events.clone();
-    let Some(there) = &core.slots[asked].holding else { return refuse(core, home, part) };
-    there.reads.reporting_to(events).dedupe(read, there.shard.generations(), part.keys());
+    match &asked {
+        Asked::Here { shard, .. } => {
+            let Some(there) = &core.slots[*shard].holding else { return refuse(core, home, part) };
+            there.reads.reporting_to(events).dedupe(read, there.shard.generations(), part.keys());
+        }
+        Asked::Elsewhere { shard, address } => {
+            let homes = core.homes.current().to_vec();
+            let question = KeyQuestion { shard: *shard, homes, keys: part.keys() };
+            core.launcher.find_keys(events, read, address.clone(), question);
+        }
+    }
+    lookup.asked = Some(asked);
     if let Some(shard) = core.slots.owned_mut(home) {
         shard.begin_lookup(read, part);
         core.lookups.begin(read, lookup);
     }
 }
 
-/// A shard answered.
+/// The enqueue and the lookup whose read has ended.
+fn end(core: &mut Core, home: ShardIndex, read: u64) -> Option<(ShardEnqueue, DedupeLookup)> {
+    let part = core.slots.owned_mut(home).and_then(|shard| shard.end_lookup(read));
+    let ended = part.zip(core.lookups.end(read));
+    if ended.is_none() {
+        broken("a lookup that is answered is under way");
+    }
+    ended
+}
+
+/// A shard of this node answered.
 pub(crate) fn looked_up(
     core: &mut Core,
     home: ShardIndex,
@@ -149,13 +180,13 @@ pub(crate) fn looked_up(
     hits: Result<Vec<DedupeHit>, StoreError>,
 ) {
     let at = core.time.monotonic();
-    let part = core.slots.owned_mut(home).and_then(|shard| shard.end_lookup(read));
-    let (Some(part), Some(mut lookup)) = (part, core.lookups.end(read)) else {
-        return broken("a lookup that is answered is under way");
+    let Some((part, mut lookup)) = end(core, home, read) else { return };
+    let Some(Asked::Here { shard, term: asked_term }) = lookup.asked else {
+        return broken("a shard that was read was asked");
     };
-    let Slot { id, term, holding, health, .. } = &mut core.slots[lookup.asked];
+    let Slot { id, term, holding, health, .. } = &mut core.slots[shard];
     // Nothing is written for a repeated answer, so it is given only while no other node can own the shard.
-    let owner = holding.as_ref().filter(|_| *term == lookup.asked_term);
+    let owner = holding.as_ref().filter(|_| *term == asked_term);
     let trusted = owner.is_some_and(|holding| holding.shard.is_trusted(at));
     match hits {
         Ok(hits) if trusted => lookup.hits.extend(hits.into_iter().map(|hit| FoundKey { shard: *id, hit })),
@@ -165,6 +196,22 @@ pub(crate) fn looked_up(
             return refuse(core, home, part);
         }
     }
+    ask(core, part, lookup);
+}
+
+/// Another node said what its shard remembers, or can't say.
+pub(crate) fn told(core: &mut Core, home: ShardIndex, read: u64, hits: Option<Vec<DedupeHit>>) {
+    let Some((part, mut lookup)) = end(core, home, read) else { return };
+    let Some(Asked::Elsewhere { shard, address }) = lookup.asked.take() else {
+        return broken("a node that answers was asked");
+    };
+    let Some(hits) = hits else {
+        let refusal = unavailable(format!(
+            "shard {shard}, which may know the key, can't be asked at {address} for now"
+        ));
+        return refuse_with(core, home, part, &refusal);
+    };
+    lookup.hits.extend(hits.into_iter().map(|hit| FoundKey { shard, hit }));
     ask(core, part, lookup);
 }
 
@@ -248,13 +295,13 @@ fn answer_request(
 fn until_recorded(core: &Core, now: Timestamp) -> LookupPlan {
     let at_once =
         |slot: &Slot| slot.is_healthy() && slot.owned().is_some_and(OwnedShard::is_recording_topology);
-    let mut missing = core.slots.entries().filter(|(index, _)| !core.homes.has_recorded(*index, now));
-    let Some((index, Slot { id, .. })) = missing.find(|(_, slot)| !at_once(slot)) else {
+    let mut missing = core.slots.iter().filter(|slot| !core.homes.has_recorded(slot.id, now));
+    let Some(Slot { id, .. }) = missing.find(|slot| !at_once(slot)) else {
         return LookupPlan::Wait;
     };
-    LookupPlan::Unavailable(unavailable(match core.homes.is_read(index) {
+    LookupPlan::Unavailable(unavailable(match core.homes.is_read(*id) {
         false => format!("shard {id} may know of earlier homes of the key, and has not been read yet"),
-        true => format!("shard {id} has not recorded yet which shards are configured"),
+        true => format!("shard {id} has not recorded yet which shards take new items"),
     }))
 }
 

@@ -193,7 +193,7 @@ fn choose_shard(
         let shard = core.slots.index_of(id).ok_or_else(|| {
             Refusal::field(format!("items[{}].shard", item.item.index), "names a shard that does not exist")
         })?;
-        return only(core, shard);
+        return only_if_open(core, shard);
     }
     if let Some(hash) = request.or(item.item.dedupe) {
         let home = core.homes.home(&hash).and_then(|id| core.slots.index_of(id)).ok_or_else(no_shard)?;
@@ -204,7 +204,7 @@ fn choose_shard(
         return only(core, home);
     }
     if let Some(id) = item.only {
-        return only(core, core.slots.index_of(id).ok_or_else(no_shard)?);
+        return only_if_open(core, core.slots.index_of(id).ok_or_else(no_shard)?);
     }
     let ranking = candidates.of_topic(namespace, &item.item.topic);
     let shard = least_loaded(core, namespace, item.item.charge(), ranking, parts).ok_or_else(no_shard)?;
@@ -244,6 +244,11 @@ fn least_loaded(
         }
     }
     best.map(|(_, shard)| shard).or(ranking.get(0))
+}
+
+/// A shard that the caller names, or another node: unless it is drained.
+fn only_if_open(core: &Core, shard: ShardIndex) -> Result<ShardIndex, Refusal> {
+    core.slots[shard].intake_refusal().map_or_else(|| only(core, shard), Err)
 }
 
 /// A shard that the caller or a key names: it or none.

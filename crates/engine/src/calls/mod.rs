@@ -6,6 +6,7 @@ pub(crate) mod dedupe;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;
 pub(crate) mod extend_lease;
+pub(crate) mod find_keys;
 pub(crate) mod nack;
 pub(crate) mod settle;
 pub(crate) mod status;

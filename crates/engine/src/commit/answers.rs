@@ -63,8 +63,13 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
         core.calls.enqueue_done(call, index, Ok(Enqueued { id, duplicate: true }));
     }
     if let Some(topology) = committed.topology {
-        let now = core.time.now();
-        core.homes.recorded(index, topology, now);
+        let (id, now) = (core.slots[index].id, core.time.now());
+        core.homes.recorded(id, topology, now);
+        // The set may have changed since the batch was built.
+        let next = core.homes.next_record(id, now);
+        if let Some(shard) = core.slots.owned_mut(index) {
+            shard.set_next_record(next);
+        }
         // Keys have waited for that.
         dedupe::resume_everywhere(core);
     }

@@ -7,17 +7,34 @@ use forebay_types::ShardId;
 
 use crate::index::ShardIndex;
 
+/// A shard that is asked for keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// This node owns it.
+    Here {
+        /// The shard.
+        shard: ShardIndex,
+        /// Its term: what it says counts in no other.
+        term: u64,
+    },
+    /// Another node does.
+    Elsewhere {
+        /// The shard.
+        shard: ShardId,
+        /// Where its owner answers, `host:port`.
+        address: String,
+    },
+}
+
 /// A lookup for one enqueue. The enqueue itself waits in its home shard.
 #[derive(Debug)]
 pub(crate) struct DedupeLookup {
     /// The home shard of its keys.
     pub home: ShardIndex,
     /// Shards still to be asked. The home shard is the last.
-    pub to_ask: VecDeque<ShardIndex>,
+    pub to_ask: VecDeque<Asked>,
     /// The shard that is asked now.
-    pub asked: ShardIndex,
-    /// That shard's term: its answer counts in no other.
-    pub asked_term: u64,
+    pub asked: Option<Asked>,
     /// What was found so far.
     pub hits: Vec<FoundKey>,
 }

@@ -6,6 +6,7 @@ pub(crate) mod breaker;
 #[cfg(feature = "planted-bugs")]
 mod check;
 pub(crate) mod health;
+mod holding;
 pub(crate) mod listing;
 mod listing_slices;
 pub(crate) mod lookups;
@@ -13,6 +14,7 @@ pub(crate) mod lost_shard;
 pub(crate) mod oldest_ready;
 pub(crate) mod pending_calls;
 pub(crate) mod polls;
+pub(crate) mod questions;
 pub(crate) mod refusals;
 pub(crate) mod server_loads;
 pub(crate) mod slot;
@@ -24,18 +26,32 @@ pub(crate) mod topics;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use rand::rngs::StdRng;
+use forebay_store::Shard;
+use forebay_types::ShardId;
+use rand::{RngExt, rngs::StdRng};
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use self::{
-    active_index::ActiveIndexes, listing::Listing, lookups::Lookups, lost_shard::LostShard,
-    oldest_ready::OldestReady, pending_calls::PendingCalls, polls::Polls, server_loads::ServerLoads,
-    slot::Slots, stopping::Stopping, timers::Timers, topics::TopicDirectory,
+    active_index::ActiveIndexes,
+    health::Health,
+    listing::Listing,
+    lookups::Lookups,
+    lost_shard::LostShard,
+    oldest_ready::OldestReady,
+    pending_calls::PendingCalls,
+    polls::Polls,
+    questions::Questions,
+    server_loads::ServerLoads,
+    slot::{Slot, Slots},
+    stopping::Stopping,
+    timers::Timers,
+    topics::TopicDirectory,
 };
 use crate::{
-    api::{Served, Settings, ShardState, TurnStatus},
+    api::{Intake, ListedShard, Reach, Served, Settings, ShardState, TurnStatus},
     clock::NodeTime,
-    index::ShardIndex,
+    index::{ServerIndex, ShardIndex},
+    io::launch::Launcher,
     messages::{event::Event, tenant_budget::TenantBudget},
     routing::key_homes::KeyHomes,
 };
@@ -48,7 +64,9 @@ pub(crate) struct Core {
     pub time: NodeTime,
     /// Random numbers for nonces.
     pub rng: StdRng,
-    /// The configured shards.
+    /// Starts the tasks of shards.
+    pub launcher: Launcher,
+    /// The shards.
     pub slots: Slots,
     /// Topics over all shards, and who waits for them.
     pub topics: TopicDirectory,
@@ -64,6 +82,8 @@ pub(crate) struct Core {
     pub homes: KeyHomes,
     /// Lookups of dedupe keys.
     pub lookups: Lookups,
+    /// Lookups for other nodes.
+    pub questions: Questions,
     /// The order of active topics, where somebody asks for it.
     pub active: ActiveIndexes,
     /// The oldest item that is first in its topic.
@@ -99,24 +119,25 @@ impl Ids {
 }
 
 impl Core {
-    /// Of an engine that has just started. `admitted`: bytes of enqueues that are not answered yet.
+    /// Of an engine that has just started, and has no shards yet. `admitted`: bytes of enqueues that are not
+    /// answered yet.
     pub fn new(
         settings: Settings,
         time: NodeTime,
         rng: StdRng,
-        slots: Slots,
-        events: UnboundedSender<Event>,
+        launcher: Launcher,
+        reach: Reach,
         admitted: Arc<TenantBudget>,
         served: watch::Sender<Served>,
     ) -> Self {
-        let window = settings.longest_dedupe_window();
-        let homes = KeyHomes::new(slots.iter().map(|slot| slot.id), window, time.monotonic());
-        let loads = ServerLoads::new(slots.len());
+        let homes = KeyHomes::new(settings.longest_dedupe_window(), time.monotonic());
+        let events = launcher.events.clone();
         Self {
             settings: Arc::new(settings),
             time,
             rng,
-            slots,
+            launcher,
+            slots: Slots::new(reach),
             topics: TopicDirectory::default(),
             listing: Listing::default(),
             lost: VecDeque::new(),
@@ -124,17 +145,42 @@ impl Core {
             calls: PendingCalls::new(admitted),
             homes,
             lookups: Lookups::default(),
+            questions: Questions::default(),
             active: ActiveIndexes::default(),
             oldest_ready: OldestReady::default(),
             timers: Timers::default(),
             ids: Ids::default(),
             rank: i64::MIN,
-            loads,
+            loads: ServerLoads::default(),
             turns: TurnStatus::default(),
             stopping: Stopping::default(),
             events,
             served,
         }
+    }
+
+    /// Begins with these shards.
+    pub fn begin_with(&mut self, shards: Vec<ListedShard>) {
+        let (mut active, mut draining) = (Vec::new(), Vec::new());
+        for ListedShard { id, shard, intake } in shards {
+            if intake == Intake::Open {
+                active.push(id)
+            } else {
+                draining.push(id)
+            }
+            self.add_shard(id, shard, intake);
+        }
+        self.homes.begin(active, draining);
+    }
+
+    /// Adds a shard, and starts its task.
+    pub fn add_shard(&mut self, id: ShardId, shard: Arc<dyn Shard>, intake: Intake) {
+        let (index, server) = (self.slots.next_index(), shard.server());
+        let health = Health::new(id, server.clone(), self.time.monotonic());
+        let server = self.slots.server_of(&server).unwrap_or(ServerIndex(index.0));
+        let task = self.launcher.launch(index, id, shard, self.rng.random());
+        self.slots.add(Slot::new(id, server, health, task, intake));
+        self.loads.add_shard();
     }
 
     /// Shares the bytes of ready index and cached bodies out among the shards that the node owns.

@@ -50,7 +50,7 @@ struct ServerLoad {
 }
 
 /// What every server has to do.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ServerLoads {
     /// By the server's position.
     servers: Vec<ServerLoad>,
@@ -61,11 +61,11 @@ pub(crate) struct ServerLoads {
 }
 
 impl ServerLoads {
-    /// Of so many shards that have nothing to do.
-    pub fn new(shards: usize) -> Self {
+    /// A shard has been added, and has nothing to do.
+    pub fn add_shard(&mut self) {
         // A server has the position of its first shard.
-        let servers = (0..shards).map(|_| ServerLoad::default()).collect();
-        Self { servers, shards: vec![ShardLoad::default(); shards], changed: BTreeSet::new() }
+        self.servers.push(ServerLoad::default());
+        self.shards.push(ShardLoad::default());
     }
 
     /// A shard's load is now this one.
@@ -148,7 +148,8 @@ mod tests {
 
     /// One server of so many shards, each of which wants to commit a batch of this size.
     fn wanting(shards: usize, size: BatchSize) -> ServerLoads {
-        let mut loads = ServerLoads::new(shards);
+        let mut loads = ServerLoads::default();
+        (0..shards).for_each(|_| loads.add_shard());
         for shard in (0..shards).map(ShardIndex) {
             loads.update(shard, SERVER, load(false, Some(size)));
         }

@@ -1,4 +1,4 @@
-//! A configured shard, whether the node owns it or not.
+//! The shards that the node has to do with, whether it owns them or not.
 
 use std::{
     collections::BTreeSet,
@@ -8,36 +8,22 @@ use std::{
 
 use forebay_types::{Elsewhere, Incarnation, Monotonic, Reason, Refusal, ShardId};
 use rustc_hash::FxHashMap;
-use tokio::sync::{mpsc::UnboundedSender, watch};
+use tokio::sync::{
+    mpsc::{UnboundedSender, unbounded_channel},
+    watch,
+};
 
 use super::health::Health;
+pub(crate) use super::holding::{HandOver, Holding};
 use crate::{
-    api::{BreakerPhase, Duty, RETRY_AFTER, Reach, ShardState},
+    api::{BreakerPhase, Duty, Intake, RETRY_AFTER, Reach, ShardState},
     index::{ServerIndex, ShardIndex},
-    io::reads::Reads,
+    io::launch::Launched,
     messages::shard::ShardOrder,
     shard::OwnedShard,
 };
 
-/// A shard that the node owns, and the way to read it.
-pub(crate) struct Holding {
-    /// Its memory.
-    pub shard: OwnedShard,
-    /// Reads it, in the name of the current term.
-    pub reads: Reads,
-}
-
-/// A shard that is about to be handed over. It takes nothing new; what it has accepted is committed.
-pub(crate) struct HandOver {
-    /// Who shall have it next. Empty: anybody may.
-    pub successor: String,
-    /// When what is not committed by then is refused.
-    pub until: Monotonic,
-    /// Its task was told to release it.
-    pub ordered: bool,
-}
-
-/// A configured shard.
+/// A shard.
 pub(crate) struct Slot {
     /// Its number.
     pub id: ShardId,
@@ -65,6 +51,10 @@ pub(crate) struct Slot {
     pub denied: Option<(u64, Incarnation)>,
     /// The node owns it, and is about to hand it over.
     pub hand_over: Option<HandOver>,
+    /// Whether it takes new items.
+    pub intake: Intake,
+    /// It is not one of the node's shards any more. Its slot stays, because positions must not change.
+    removed: bool,
     /// It is in the list of changed shards.
     changed: bool,
     /// It is in the list of shards whose fitness is to be looked at again.
@@ -77,13 +67,8 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// A shard that the node has not looked at yet.
-    pub fn new(
-        id: ShardId,
-        server: ServerIndex,
-        health: Health,
-        tasks: UnboundedSender<ShardOrder>,
-        duty: watch::Sender<Duty>,
-    ) -> Self {
+    pub fn new(id: ShardId, server: ServerIndex, health: Health, task: Launched, intake: Intake) -> Self {
+        let Launched { orders: tasks, duty } = task;
         Self {
             id,
             server,
@@ -97,7 +82,9 @@ impl Slot {
             silent: false,
             denied: None,
             hand_over: None,
-            changed: true,
+            intake,
+            removed: false,
+            changed: false,
             unchecked: false,
             was_merged: false,
             wake: None,
@@ -118,7 +105,7 @@ impl Slot {
     /// shards.
     pub fn is_healthy(&self) -> bool {
         self.owned().is_some_and(|shard| match self.health.phase() {
-            _ if self.hand_over.is_some() => false,
+            _ if self.hand_over.is_some() || self.intake == Intake::Closed => false,
             BreakerPhase::Closed => true,
             BreakerPhase::HalfOpen => shard.can_probe(),
             BreakerPhase::Open => false,
@@ -161,9 +148,19 @@ impl Slot {
             .retry_after(RETRY_AFTER)
     }
 
+    /// Why it takes no new items, as long as operators say so.
+    pub fn intake_refusal(&self) -> Option<Refusal> {
+        let message = format!("shard {} takes no new items: it is drained", self.id);
+        (self.intake == Intake::Closed).then(|| Refusal::new(Reason::ShardDraining, message))
+    }
+
     /// Why it takes nothing for now.
     pub fn refusal(&self) -> Refusal {
         let id = self.id;
+        if self.removed {
+            let message = format!("shard {id} was removed");
+            return Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
+        }
         let refusal = if self.hand_over.is_some() {
             let message = format!("shard {id} is being handed over to another node");
             Refusal::not_owner(self.elsewhere(), message)
@@ -176,12 +173,13 @@ impl Slot {
     }
 }
 
-/// The configured shards. A turn of the event loop looks at those that may have changed, and at those for
-/// which something is due: whoever gets a slot to change it marks it as changed.
+/// The shards. A turn of the event loop looks at those that may have changed, and at those for which
+/// something is due: whoever gets a slot to change it marks it as changed.
+#[derive(Default)]
 pub(crate) struct Slots {
-    /// In the order of the configuration.
+    /// In the order in which they were added. A removed one leaves an empty slot behind.
     slots: Vec<Slot>,
-    /// The position of each.
+    /// The position of each that was not removed.
     by_id: FxHashMap<ShardId, ShardIndex>,
     /// Shards that may have changed since [`Slots::take_changed`].
     changed: Vec<ShardIndex>,
@@ -189,7 +187,7 @@ pub(crate) struct Slots {
     reach: Reach,
     /// Shards that may have changed since it was looked at which are open and merged.
     unchecked: Vec<ShardIndex>,
-    /// Shards that new items could be placed in then, in the order of the configuration.
+    /// Shards that new items could be placed in then, in the order of their positions.
     open: Arc<Vec<(ShardIndex, ShardId)>>,
     /// How many shards took part in the merge then.
     merged: usize,
@@ -198,30 +196,70 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// In the order of the configuration.
-    pub fn new(slots: Vec<Slot>, reach: Reach) -> Self {
-        let changed = (0..slots.len()).map(ShardIndex).collect();
-        let by_id = slots.iter().enumerate().map(|(index, slot)| (slot.id, ShardIndex(index))).collect();
-        let (unchecked, open, wakes) = (Vec::new(), Arc::default(), BTreeSet::new());
-        Self { slots, by_id, changed, reach, unchecked, open, merged: 0, wakes }
+    /// None yet. `reach`: where new items are placed.
+    pub fn new(reach: Reach) -> Self {
+        Self { reach, ..Self::default() }
     }
 
-    pub fn len(&self) -> usize {
-        self.slots.len()
+    /// The position of the shard that is added next.
+    pub fn next_index(&self) -> ShardIndex {
+        ShardIndex(self.slots.len())
     }
 
+    /// The server of this name, if it keeps, or kept, one of the shards.
+    pub fn server_of(&self, name: &str) -> Option<ServerIndex> {
+        self.slots.iter().find(|slot| slot.health.server() == name).map(|slot| slot.server)
+    }
+
+    /// Adds a shard. Returns its position.
+    pub fn add(&mut self, slot: Slot) -> ShardIndex {
+        let index = self.next_index();
+        self.by_id.insert(slot.id, index);
+        self.slots.push(slot);
+        self.mark_changed(index);
+        index
+    }
+
+    /// Removes a shard, which is not owned any more. Its task gives it up, and ends.
+    pub fn remove(&mut self, index: ShardIndex) {
+        let slot = &mut self[index];
+        let _ = slot.tasks.send(ShardOrder::Stop);
+        // The task ends with the other ends of its channels, whatever it does.
+        slot.tasks = unbounded_channel().0;
+        slot.duty = watch::channel(Duty::Leave { successor: String::new() }).0;
+        slot.removed = true;
+        slot.owner.clear();
+        let id = slot.id;
+        self.by_id.remove(&id);
+        self.set_wake(index, None);
+    }
+
+    /// The shards that were not removed.
     pub fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.iter()
+        self.slots.iter().filter(|slot| !slot.removed)
     }
 
-    /// The positions of all shards.
+    /// Their positions.
     pub fn indexes(&self) -> impl Iterator<Item = ShardIndex> + use<> {
-        (0..self.slots.len()).map(ShardIndex)
+        let indexes: Vec<ShardIndex> = self.entries().map(|(index, _)| index).collect();
+        indexes.into_iter()
     }
 
     /// The same, with their slots.
     pub fn entries(&self) -> impl Iterator<Item = (ShardIndex, &Slot)> {
-        self.slots.iter().enumerate().map(|(index, slot)| (ShardIndex(index), slot))
+        let entries = self.slots.iter().enumerate().map(|(index, slot)| (ShardIndex(index), slot));
+        entries.filter(|(_, slot)| !slot.removed)
+    }
+
+    /// Whether a shard does not answer this node.
+    pub fn is_silent(&self, id: ShardId) -> bool {
+        let slot = self.index_of(id).map(|index| &self[index]);
+        slot.is_some_and(|slot| slot.state == ShardState::Unreachable || slot.health.silent_since().is_some())
+    }
+
+    /// Whether a shard was removed.
+    pub fn is_removed(&self, index: ShardIndex) -> bool {
+        self.slots[index.0].removed
     }
 
     /// The position of a shard.
@@ -229,7 +267,7 @@ impl Slots {
         self.by_id.get(&id).copied()
     }
 
-    /// Takes the shards that may have changed, in the order of the configuration.
+    /// Takes the shards that may have changed, in the order of their positions.
     pub fn take_changed(&mut self) -> Vec<ShardIndex> {
         let mut changed = std::mem::take(&mut self.changed);
         changed.iter().for_each(|index| self.slots[index.0].changed = false);
@@ -275,7 +313,7 @@ impl Slots {
         }
     }
 
-    /// The shards that new items may be placed in, in the order of the configuration: the healthy ones, and
+    /// The shards that new items may be placed in, in the order of their positions: the healthy ones, and
     /// where the node reaches that far those of other nodes. It looks at those that may have changed, and at
     /// no other: there may be hundreds.
     pub fn open(&mut self) -> Arc<Vec<(ShardIndex, ShardId)>> {
@@ -284,7 +322,7 @@ impl Slots {
     }
 
     fn is_open(reach: Reach, slot: &Slot) -> bool {
-        slot.is_healthy() || reach == Reach::All && slot.is_served_elsewhere()
+        slot.is_healthy() || reach == Reach::All && slot.intake == Intake::Open && slot.is_served_elsewhere()
     }
 
     /// Whether the ready items of some shard take part in the merge.

@@ -23,14 +23,17 @@ use super::{
     Core,
     health::Health,
     polls::Poll,
-    slot::{Holding, Slot, Slots},
+    slot::{Holding, Slot},
 };
 use crate::{
-    api::{Demand, DequeueCall, Duty, Reach, Served, Settings, ShardState},
+    api::{Demand, DequeueCall, Duty, Intake, Reach, Served, Settings, ShardState},
     clock::NodeTime,
     index::{ServerIndex, ShardIndex},
-    io::reads::Reads,
-    messages::{event::ShardEvents, shard::ShardOrder},
+    io::{
+        launch::{Launched, Launcher},
+        reads::Reads,
+    },
+    messages::{event::ShardEvents, pulse::LoopPulse, shard::ShardOrder},
     shard::tests,
 };
 
@@ -94,14 +97,26 @@ impl Core {
 
     /// The same with this clock.
     pub fn for_test_with(clock: Arc<dyn Clock>) -> Self {
-        let time = NodeTime::new(clock);
+        let time = NodeTime::new(clock.clone());
         let health = Health::new(ShardId(1), "db1:3306".into(), time.monotonic());
-        let duty = watch::channel(Duty::Own).0;
-        let slot = Slot::new(ShardId(1), ServerIndex(0), health, unbounded_channel().0, duty);
-        let rng = StdRng::seed_from_u64(1);
-        let (events, served) = (unbounded_channel().0, watch::channel(Served::default()).0);
-        let slots = Slots::new(vec![slot], Reach::Own);
-        Self::new(Settings::default(), time, rng, slots, events, Arc::default(), served)
+        let launcher = Launcher {
+            address: "here:1".into(),
+            peers: Arc::new(()),
+            clock,
+            tasks: Arc::new(()),
+            pulse: LoopPulse::default(),
+            shard_lease: Duration::from_secs(1),
+            duty: Duty::Own,
+            events: unbounded_channel().0,
+        };
+        let (rng, served) = (StdRng::seed_from_u64(1), watch::channel(Served::default()).0);
+        let mut core =
+            Self::new(Settings::default(), time, rng, launcher, Reach::Own, Arc::default(), served);
+        let task = Launched { orders: unbounded_channel().0, duty: watch::channel(Duty::Own).0 };
+        core.slots.add(Slot::new(ShardId(1), ServerIndex(0), health, task, Intake::Open));
+        core.loads.add_shard();
+        core.homes.begin(vec![ShardId(1)], Vec::new());
+        core
     }
 
     /// With one shard, which the node owns in epoch 3, and the inbox of its task.

@@ -17,12 +17,12 @@ use self::inbox::Inbox;
 #[cfg(feature = "planted-bugs")]
 use crate::invariant::broken;
 use crate::{
-    calls::{ack, active_topics, dedupe, dequeue, enqueue, extend_lease, nack, status, stop},
+    calls::{ack, active_topics, dedupe, dequeue, enqueue, extend_lease, find_keys, nack, status, stop},
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
     dispatch::{delivery, prefetch, serve, undelivered},
     messages::{event::Event, pulse::LoopPulse},
-    ownership::{self, hand_over},
+    ownership::{self, hand_over, shard_set},
     planted,
 };
 
@@ -115,9 +115,11 @@ fn handle(core: &mut Core, event: Event) {
         }
         Event::ActiveTopics { call, reply } => active_topics::serve(core, call, reply),
         Event::Duties(duties) => hand_over::set_duties(core, duties),
+        Event::Shards(shards) => shard_set::set_shards(core, shards),
         Event::Owns { question, reply } => {
             let _ = reply.send(ownership::owns(core, question));
         }
+        Event::FindKeys { question, reply } => find_keys::serve(core, question, reply),
         Event::Sights(reply) => {
             let _ = reply.send(ownership::sights(core));
         }

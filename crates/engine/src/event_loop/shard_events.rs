@@ -8,7 +8,7 @@ use forebay_types::{Monotonic, ShardId, Timestamp};
 
 use crate::{
     api::RETRY_AFTER,
-    calls::{dedupe, settle},
+    calls::{dedupe, find_keys, settle},
     clock::NodeTime,
     commit::answers,
     core::{Core, health::Health, slot::Slot},
@@ -28,6 +28,10 @@ const NO_ANSWER: &str = "no answer within a second";
 
 /// Handles what a shard's task reported in a term.
 pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: ShardEvent) {
+    // Its task is about to end.
+    if core.slots.is_removed(index) {
+        return;
+    }
     match event {
         // These begin a term, or end one.
         ShardEvent::Waits { owner, silent } => ownership::waits(core, index, term, owner, silent),
@@ -94,7 +98,11 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             Some(ScanResult { rows, next }) => shard.scanned(sweep, read, rows, next),
             None => shard.scan_failed(sweep, read, at),
         },
+        ShardEvent::DedupeHits { read, hits } if core.questions.is_open(read) => {
+            find_keys::found(core, index, read, hits);
+        }
         ShardEvent::DedupeHits { read, hits } => dedupe::looked_up(core, index, read, hits),
+        ShardEvent::KeysFoundElsewhere { read, hits } => dedupe::told(core, index, read, hits),
         ShardEvent::ItemsLocated { read, locations } => {
             let locations = or_strike(locations, health, at);
             settle::located(core, index, read, locations);
@@ -142,8 +150,8 @@ fn resolved(core: &mut Core, index: ShardIndex, verdict: Verdict, took: Duration
 }
 
 fn observed(core: &mut Core, index: ShardIndex, topology: ShardTopology) {
-    let now = core.time.now();
-    if core.homes.recorded(index, topology, now) {
+    let (id, now) = (core.slots[index].id, core.time.now());
+    if core.homes.recorded(id, topology, now) {
         ownership::record_topology(core);
     }
 }

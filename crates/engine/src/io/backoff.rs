@@ -32,6 +32,6 @@ impl Backoff {
 }
 
 /// A random number generator for a shard's task.
-pub(crate) fn generator(seed: u64, shard: ShardId) -> StdRng {
+pub(super) fn generator(seed: u64, shard: ShardId) -> StdRng {
     StdRng::seed_from_u64(seed ^ (u64::from(shard.0) << 32))
 }

@@ -1,15 +1,16 @@
 //! A shard's connections, and the task that owns them. It reports what it learns to the event loop as
 //! events; it never touches memory of the queue.
 
-pub(crate) mod backoff;
+mod backoff;
 mod bisect;
 mod claimed;
 mod commit;
 mod heartbeat;
+pub(crate) mod launch;
 pub(crate) mod reads;
 mod server_settings;
 mod take_over;
-pub(crate) mod task;
+mod task;
 
 use std::{sync::Arc, time::Duration};
 

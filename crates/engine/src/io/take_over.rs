@@ -123,7 +123,12 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
                 let pause = if wanted { OBSERVE_EVERY } else { OBSERVE_IDLE_EVERY };
                 tokio::select! {
                     biased;
-                    _ = task.duty.changed() => {}
+                    changed = task.duty.changed() => {
+                        if changed.is_err() {
+                            // The shard was removed: the task is about to end.
+                            std::future::pending::<()>().await;
+                        }
+                    }
                     () = tokio::time::sleep(until_tick(&*task.clock, pause)) => {}
                 }
             }

@@ -1,10 +1,10 @@
 //! A shard's task: it takes the shard over if that is the node's duty, serves it until it is lost or given
-//! up, and begins again, until it is told to stop.
+//! up, and begins again, until it is told to stop, or the shard is removed.
 
 use std::time::Duration;
 
 use forebay_store::{Batch, Writer};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{mpsc::UnboundedReceiver, watch};
 
 use super::{
     ShardTask,
@@ -13,14 +13,17 @@ use super::{
     noticed,
     take_over::acquire,
 };
-use crate::messages::shard::{SLOW_COMMIT, ShardEvent, ShardOrder, Verdict};
+use crate::{
+    api::Duty,
+    messages::shard::{SLOW_COMMIT, ShardEvent, ShardOrder, Verdict},
+};
 
 /// How long a release may take.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a shard is no longer served.
 enum End {
-    /// The engine stops, or the event loop is gone.
+    /// The engine stops, the shard was removed, or the event loop is gone.
     Stopped,
     /// It was given up as asked.
     Released,
@@ -28,7 +31,7 @@ enum End {
     Lost,
 }
 
-/// Runs the task until the engine stops.
+/// Runs the task until the engine stops, or the shard is removed.
 pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<ShardOrder>) {
     loop {
         task.events.term += 1;
@@ -64,6 +67,12 @@ async fn wait_for_stop(orders: &mut UnboundedReceiver<ShardOrder>) {
 async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Batch, atomic: bool) -> Verdict {
     let events = task.events.clone();
     noticed(&events, SLOW_COMMIT, ShardEvent::Slow, commit(task, writer, batch, atomic)).await
+}
+
+/// Returns once the shard was removed, or the event loop is gone: nobody waits for a commit any more, and
+/// its server may never answer again.
+async fn removed(mut duty: watch::Receiver<Duty>) {
+    while duty.changed().await.is_ok() {}
 }
 
 async fn release(task: &ShardTask, writer: &mut dyn Writer, successor: &str) {
@@ -107,7 +116,12 @@ async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut UnboundedRec
             ) if term != task.events.term => {}
             Some(ShardOrder::Commit { batch, atomic, .. }) => {
                 let began = task.clock.monotonic();
-                let verdict = commit_timed(task, writer.as_mut(), &batch, atomic).await;
+                let duty = task.duty.clone();
+                let verdict = tokio::select! {
+                    biased;
+                    verdict = commit_timed(task, writer.as_mut(), &batch, atomic) => verdict,
+                    () = removed(duty) => return End::Stopped,
+                };
                 let took = task.clock.monotonic().since(began);
                 let lost = matches!(verdict, Verdict::Foreign { .. } | Verdict::GivenUp { .. });
                 task.events.send(ShardEvent::Resolved { verdict, took });

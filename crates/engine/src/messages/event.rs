@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use forebay_store::DedupeHit;
 use forebay_types::{Namespace, Receipt, Refusal, ShardId};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
@@ -12,8 +13,8 @@ use super::{
 };
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended, NackOf,
-        Notice, OwnerQuestion, Settled, ShardSight, Status,
+        ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended,
+        KeyQuestion, ListedShard, NackOf, Notice, OwnerQuestion, Settled, ShardSight, Status,
     },
     index::ShardIndex,
 };
@@ -101,12 +102,21 @@ pub(crate) enum Event {
     },
     /// What the node is to do with shards from now on.
     Duties(BTreeMap<ShardId, Duty>),
+    /// The shards that the node has to do with from now on.
+    Shards(Vec<ListedShard>),
     /// A candidate asks whether the node owns a shard.
     Owns {
         /// What it saw.
         question: OwnerQuestion,
         /// Receives the answer.
         reply: oneshot::Sender<bool>,
+    },
+    /// The owner of keys' homes asks for what an earlier home remembers of them.
+    FindKeys {
+        /// What it asks.
+        question: KeyQuestion,
+        /// Receives the answer. Dropped, if the node can't say.
+        reply: oneshot::Sender<Vec<DedupeHit>>,
     },
     /// Tell what the node sees of its shards.
     Sights(oneshot::Sender<Vec<ShardSight>>),
@@ -138,7 +148,9 @@ impl Event {
             Self::ExtendLease { namespace, extensions, .. } => (namespace, extensions.len()),
             Self::ActiveTopics { call, .. } => (&call.namespace, call.limit),
             Self::Duties(_)
+            | Self::Shards(_)
             | Self::Owns { .. }
+            | Self::FindKeys { .. }
             | Self::Sights(_)
             | Self::Status(_)
             | Self::Stop(_)

@@ -139,6 +139,13 @@ pub(crate) enum ShardEvent {
         /// What it found.
         hits: Result<Vec<DedupeHit>, StoreError>,
     },
+    /// Another node was asked for dedupe keys.
+    KeysFoundElsewhere {
+        /// Names the question.
+        read: u64,
+        /// What its shard remembers. `None`: it can't say, or does not answer.
+        hits: Option<Vec<DedupeHit>>,
+    },
     /// Items whose deliveries are over were located.
     ItemsLocated {
         /// Names the read.

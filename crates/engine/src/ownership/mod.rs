@@ -1,6 +1,7 @@
 //! What a take-over, a hand-over, and the loss of a shard, mean for the node.
 
 pub(crate) mod hand_over;
+pub(crate) mod shard_set;
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         let _ = core.slots[index].tasks.send(ShardOrder::TakeAnew { term });
         return;
     }
-    let (now, at) = (core.time.now(), core.time.monotonic());
+    let (id, now, at) = (core.slots[index].id, core.time.now(), core.time.monotonic());
     let TakenOver { fence, image, reader, tasks, batch_bytes, concerns, began, outage } = taken_over;
     let loaded = Loaded {
         fence,
@@ -52,9 +53,8 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         } else {
             outage.clamp(TIMEOUT_GRACE_MIN, TIMEOUT_GRACE_MAX)
         }),
-        new_topology: core.homes.to_record(index, now),
+        next_record: core.homes.next_record(id, now),
     };
-    let id = core.slots[index].id;
     let mut shard = OwnedShard::new(id, core.settings.clone(), loaded, at);
     if on(Bug::RanksNotRaised) {
     } else if fence.marks.rank > now.plus(FENCE_AHEAD_MAX).as_micros() {
@@ -105,9 +105,9 @@ pub(crate) fn sights(core: &Core) -> Vec<ShardSight> {
 pub(crate) fn record_topology(core: &mut Core) {
     let now = core.time.now();
     for index in core.slots.indexes() {
-        let Some(topology) = core.homes.to_record(index, now) else { continue };
+        let next = core.homes.next_record(core.slots[index].id, now);
         if let Some(shard) = core.slots.owned_mut(index) {
-            shard.set_new_topology(topology);
+            shard.set_next_record(next);
         }
     }
 }
@@ -216,6 +216,7 @@ pub(crate) fn lost(core: &mut Core, index: ShardIndex, sent: bool) {
     }
     core.begin_leaving(index, topics);
     core.lookups.drop_home(index);
+    core.questions.drop_shard(index);
     answers::abandoned(core, index, abandoned, sent);
     // Enqueues that waited for this shard to record the set of shards are told that it does not answer.
     dedupe::resume_everywhere(core);

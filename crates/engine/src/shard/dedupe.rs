@@ -8,7 +8,7 @@ use super::{
     OwnedShard,
     dedupe_keys::Duplicate,
     generations::GenerationChange,
-    work::{KeyHash, ShardEnqueue},
+    work::{KeyHash, NextRecord, ShardEnqueue},
 };
 use crate::clock::Moment;
 
@@ -78,15 +78,28 @@ impl OwnedShard {
         self.keys.end_lookup(read)
     }
 
-    /// The sets of shards that a batch of their own is to record.
-    pub fn set_new_topology(&mut self, topology: ShardTopology) {
-        self.new_topology = Some(topology);
+    /// The sets of shards that a batch of their own is to record next, if they have to be recorded.
+    pub fn set_next_record(&mut self, next: Option<NextRecord>) {
+        self.next_record = next;
     }
 
-    /// The configured set of shards is about to be recorded. Until that is committed, keys whose earlier home
+    /// The present set of shards is about to be recorded. Until that is committed, keys whose earlier home
     /// this shard is have to wait.
     pub fn is_recording_topology(&self) -> bool {
-        self.new_topology.is_some()
+        self.next_record.is_some()
+    }
+
+    /// Another set than the recorded one is to be recorded. Keys that were taken under that one are stored
+    /// before, and no others.
+    pub fn changes_homes(&self) -> bool {
+        self.next_record.as_ref().is_some_and(|next| next.is_change)
+    }
+
+    /// The sets of shards, if they are to be recorded now.
+    pub(super) fn record_due(&self, at: Monotonic) -> Option<&ShardTopology> {
+        let keys_are_stored = self.keys.in_flight_count() == 0;
+        let next = self.next_record.as_ref().filter(|next| keys_are_stored || !next.is_change)?;
+        (at >= self.topology_after).then_some(&next.topology)
     }
 
     /// The generations of the dedupe table, oldest first.

@@ -44,7 +44,7 @@ pub(crate) mod work;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use forebay_store::{Fence, ShardTopology};
+use forebay_store::Fence;
 use forebay_types::{Incarnation, Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
 use rustc_hash::FxHashSet;
 
@@ -72,7 +72,7 @@ use crate::{
     api::Settings,
     clock::{Moment, ShardTime},
 };
-use work::{Restore, SettleRequest, ShardEnqueue, ShardLease};
+use work::{NextRecord, Restore, SettleRequest, ShardEnqueue, ShardLease};
 
 /// A shard that this node owns.
 pub(crate) struct OwnedShard {
@@ -111,8 +111,8 @@ pub(crate) struct OwnedShard {
     keys: DedupeKeys,
     /// Bytes of enqueues that wait.
     budget: Budget,
-    /// The sets of shards as they are to be recorded. The next batch does that.
-    new_topology: Option<ShardTopology>,
+    /// The sets of shards as they are to be recorded, by a batch of their own.
+    next_record: Option<NextRecord>,
     /// The generations of the dedupe table.
     generations: Generations,
     /// The sweeps, and the page that waits.
@@ -155,13 +155,13 @@ pub(crate) struct Loaded {
     /// Leases are not timed out before.
     pub timeouts_after: Monotonic,
     /// The sets of shards to be recorded, if they are not.
-    pub new_topology: Option<ShardTopology>,
+    pub next_record: Option<NextRecord>,
 }
 
 impl OwnedShard {
     /// A shard that was just taken over.
     pub fn new(id: ShardId, settings: Arc<Settings>, loaded: Loaded, at: Monotonic) -> Self {
-        let Loaded { fence, image, batch_bytes, began, timeouts_after, new_topology } = loaded;
+        let Loaded { fence, image, batch_bytes, began, timeouts_after, next_record } = loaded;
         let ShardImage { topics, leases, tenants, prefetches, checkpoints, generations } = image;
         let checkpoint = |sweep| {
             let stored = checkpoints.iter().find(|stored| stored.sweep == sweep);
@@ -186,7 +186,7 @@ impl OwnedShard {
             restores: FairQueue::default(),
             keys: DedupeKeys::default(),
             budget: Budget::default(),
-            new_topology,
+            next_record,
             generations: Generations::new(generations),
             sweeps,
             prefetches,

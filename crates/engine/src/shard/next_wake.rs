@@ -40,7 +40,7 @@ impl OwnedShard {
             return None;
         }
         let rows = self.waiting_rows() + self.restores.sum().rows;
-        let due = self.new_topology.is_some() && moment.at >= self.topology_after
+        let due = self.record_due(moment.at).is_some()
             || self.sweeps.has_page()
             || self.leases.next_deadline().is_some_and(|end| end <= moment.now)
                 && moment.at >= self.timeouts_after

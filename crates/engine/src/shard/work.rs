@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use forebay_store::{DueRow, Sweep};
+use forebay_store::{DueRow, ShardTopology, Sweep};
 use forebay_types::{
     Body, ItemAttributes, Key, Namespace, Receipt, Refusal, Timestamp, Topic, TopicId, TopicName,
 };
@@ -43,6 +43,15 @@ pub(crate) struct Cost {
 
 /// 128 bits over a namespace and a dedupe key or request id.
 pub(crate) type KeyHash = [u8; 16];
+
+/// The sets of shards that a shard is to record next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NextRecord {
+    /// The present set, and earlier ones.
+    pub topology: ShardTopology,
+    /// The shard has recorded another one as the present set.
+    pub is_change: bool,
+}
 
 /// Whose answer it is.
 #[derive(Debug, Clone, Copy)]

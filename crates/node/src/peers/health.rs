@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_engine::{OwnerAnswer, OwnerQuestion, Peers};
+use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
+use forebay_store::DedupeHit;
 use tonic::transport::Endpoint;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
@@ -44,5 +45,10 @@ impl Peers for HealthPeers {
             Ok(Some(_)) => OwnerAnswer::Alive,
             _ => OwnerAnswer::Silent,
         }
+    }
+
+    /// A node with a static list of shards asks nobody: it knows no other's engine.
+    async fn find_keys(&self, _address: &str, _question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+        None
     }
 }

@@ -4,14 +4,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_engine::{OwnerAnswer, OwnerQuestion, Peers};
+use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
 use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest, PingRequest};
+use forebay_store::DedupeHit;
 use forebay_types::ShardId;
 use tonic::Code;
 
 use super::{
     channels::{Channels, Link},
     credentials::Credentials,
+    keys,
 };
 
 /// A node that takes longer to answer a question counts as silent.
@@ -96,5 +98,15 @@ impl Peers for PeerLinks {
             // An error is no answer: it may come from anybody.
             Ok(Err(_)) | Err(_) => OwnerAnswer::Silent,
         }
+    }
+
+    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+        if address == self.own || address.is_empty() {
+            return None;
+        }
+        let mut link = self.control.link(address)?;
+        // The engine waits for a second.
+        let answer = link.client.find_keys(keys::request(question)).await.ok()?;
+        keys::answer(answer.into_inner())
     }
 }

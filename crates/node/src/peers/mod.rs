@@ -9,6 +9,7 @@ mod channels;
 mod credentials;
 mod forward;
 mod health;
+mod keys;
 mod links;
 mod serve_forwarded;
 mod server;

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use forebay_engine::{Engine, OwnerQuestion};
 use forebay_proto::peer::{
     AckRequest, CatalogChangedRequest, CatalogChangedResponse, EnqueueRequest, EnqueueResponse,
-    ExtendLeaseRequest, ExtendLeaseResponse, IsReadyForRequest, IsReadyForResponse, NackRequest,
-    OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
+    ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, IsReadyForRequest,
+    IsReadyForResponse, NackRequest, OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse,
+    SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -23,7 +24,7 @@ use tonic::{
 
 use super::{
     credentials::{CheckCredentials, Credentials},
-    serve_forwarded,
+    keys, serve_forwarded,
 };
 
 /// Calls of one peer at once.
@@ -68,6 +69,15 @@ impl PeerService for PeerCalls {
 
     async fn ping(&self, _request: Request<PingRequest>) -> Result<Response<PingResponse>, Status> {
         Ok(Response::new(PingResponse {}))
+    }
+
+    async fn find_keys(
+        &self,
+        request: Request<FindKeysRequest>,
+    ) -> Result<Response<FindKeysResponse>, Status> {
+        let question = keys::question(request.into_inner())
+            .ok_or_else(|| Status::invalid_argument("keys must have 16 bytes each"))?;
+        Ok(Response::new(keys::response(self.engine.find_keys(question).await)))
     }
 
     async fn catalog_changed(

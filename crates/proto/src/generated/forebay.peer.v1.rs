@@ -33,6 +33,39 @@ pub struct IsReadyForResponse {
 pub struct PingRequest {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PingResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FindKeysRequest {
+    /// The shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// The shards among which keys have their homes, in order, as far as the asker knows.
+    #[prost(uint32, repeated, tag = "2")]
+    pub homes: ::prost::alloc::vec::Vec<u32>,
+    /// The hashes of the keys, 16 bytes each. At most as many as a call may have members.
+    #[prost(bytes = "bytes", repeated, tag = "3")]
+    pub keys: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FindKeysResponse {
+    /// The node owns the shard, and that has recorded the same homes. Otherwise it can't say what was stored.
+    #[prost(bool, tag = "1")]
+    pub known: bool,
+    /// Keys that were found.
+    #[prost(message, repeated, tag = "2")]
+    pub found: ::prost::alloc::vec::Vec<FoundKey>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FoundKey {
+    /// The hash that was asked for.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: ::prost::bytes::Bytes,
+    /// When it was stored, in microseconds since the Unix epoch.
+    #[prost(int64, tag = "2")]
+    pub stored_at_micros: i64,
+    /// The first answer, as the shard keeps it.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub answer: ::prost::bytes::Bytes,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CatalogChangedRequest {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -439,6 +472,31 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "Ping"));
             self.inner.unary(req, path, codec).await
         }
+        /// Asks what a shard remembers of dedupe keys that had their home there.
+        pub async fn find_keys(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FindKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindKeysResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/FindKeys",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "FindKeys"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Says that the catalog has changed, so that the node looks at it now.
         pub async fn catalog_changed(
             &mut self,
@@ -596,6 +654,14 @@ pub mod peer_service_server {
             &self,
             request: tonic::Request<super::PingRequest>,
         ) -> std::result::Result<tonic::Response<super::PingResponse>, tonic::Status>;
+        /// Asks what a shard remembers of dedupe keys that had their home there.
+        async fn find_keys(
+            &self,
+            request: tonic::Request<super::FindKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindKeysResponse>,
+            tonic::Status,
+        >;
         /// Says that the catalog has changed, so that the node looks at it now.
         async fn catalog_changed(
             &self,
@@ -823,6 +889,51 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PingSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/FindKeys" => {
+                    #[allow(non_camel_case_types)]
+                    struct FindKeysSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::FindKeysRequest>
+                    for FindKeysSvc<T> {
+                        type Response = super::FindKeysResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FindKeysRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::find_keys(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FindKeysSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, sync::PoisonError, time::Duration};
 
-use forebay_engine::{Duty, TaskName};
+use forebay_engine::{Duty, Intake, TaskName};
+use forebay_types::{ShardId, Timestamp};
 
 use super::{plan::Kind, process::Node, tasks::Still, world::World};
 use crate::fake::{Dice, Faults, Life};
@@ -32,7 +33,8 @@ pub async fn run_faults(world: &World, mut dice: Dice) {
             Kind::Stalls => stall(world, &mut dice).await,
             Kind::Reshards => reshard(world, &mut dice).await,
             Kind::Moves => move_shards(world, &mut dice).await,
-            Kind::Everything => match dice.below(8) {
+            Kind::Changes => change_shards(world, &mut dice).await,
+            Kind::Everything => match dice.below(9) {
                 0 => shard_trouble(world, &mut dice).await,
                 1 => unknown_trouble(world, &mut dice).await,
                 2 => crash(world, &mut dice).await,
@@ -40,6 +42,7 @@ pub async fn run_faults(world: &World, mut dice: Dice) {
                 4 => stall(world, &mut dice).await,
                 5 => reshard(world, &mut dice).await,
                 6 => move_shards(world, &mut dice).await,
+                7 => change_shards(world, &mut dice).await,
                 _ => step_clock(world, &mut dice).await,
             },
         }
@@ -250,10 +253,10 @@ async fn reshard(world: &World, dice: &mut Dice) {
     let before = world.configured();
     let mut after = Vec::new();
     // A set that keeps none of the last one's shards could not be recognised as a change.
-    let kept = *dice.pick(&before);
+    let kept = dice.pick(&before).0;
     for db in &world.dbs {
         if db.id == kept || dice.chance(600) {
-            after.push(db.id);
+            after.push((db.id, Intake::Open));
         }
     }
     world.configure(after);
@@ -268,6 +271,59 @@ async fn reshard(world: &World, dice: &mut Dice) {
     world.start(dice.next(), offset);
     let span = dice.millis((1_000, 8_000));
     tokio::time::sleep(span).await;
+}
+
+/// Adds, drains or removes a shard while processes run. Each of them hears of it at a time of its own, and
+/// some only with the next change.
+async fn change_shards(world: &World, dice: &mut Dice) {
+    if world.alive().len() < 3 && dice.chance(600) {
+        let offset = first_offset(world, dice);
+        world.start(dice.next(), offset);
+    }
+    let mut listed = world.configured();
+    let missing = world.dbs.iter().filter(|db| listed.iter().all(|(id, _)| *id != db.id));
+    let missing: Vec<ShardId> = missing.map(|db| db.id).collect();
+    let open = listed.iter().filter(|(_, intake)| *intake == Intake::Open).count();
+    let picked = dice.below(listed.len() as u64) as usize;
+    match listed[picked] {
+        _ if !missing.is_empty() && dice.chance(500) => listed.push((*dice.pick(&missing), Intake::Open)),
+        (_, Intake::Open) if open > 1 => listed[picked].1 = Intake::Closed,
+        (_, Intake::Open) => {}
+        (id, Intake::Closed) if holds_nothing(world, id) => drop(listed.remove(picked)),
+        (_, Intake::Closed) if dice.chance(500) => listed[picked].1 = Intake::Open,
+        (_, Intake::Closed) => {}
+    }
+    world.configure(listed);
+    let mut alive = world.alive();
+    while !alive.is_empty() {
+        let node = alive.remove(dice.below(alive.len() as u64) as usize);
+        if dice.chance(750) {
+            world.tell(&node);
+        }
+        if dice.chance(600) {
+            let span = dice.millis((0, 1_500));
+            tokio::time::sleep(span).await;
+        }
+    }
+    if dice.chance(500) {
+        move_shards(world, dice).await;
+    }
+    let span = dice.millis((0, 6_000));
+    tokio::time::sleep(span).await;
+}
+
+/// Whether a drained shard may be removed: its owner knows that it is drained, and nothing in it matters to
+/// anybody any more.
+fn holds_nothing(world: &World, id: ShardId) -> bool {
+    let Some(db) = world.dbs.iter().find(|db| db.id == id) else { return false };
+    let tables = &db.lock().tables;
+    let now = world.journal.now();
+    let window = world.plan.settings.longest_dedupe_window();
+    let kept = |(at, _): &(Timestamp, Vec<u8>)| at.plus(window) > now;
+    !tables.topology_history.shards.contains(&id)
+        && tables.items.is_empty()
+        && tables.dead.is_empty()
+        && !tables.generations.values().flat_map(BTreeMap::values).any(kept)
 }
 
 /// How far a clock that steps is off, in microseconds.

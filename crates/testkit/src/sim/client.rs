@@ -20,6 +20,8 @@ use crate::fake::Dice;
 const HEAD_BYTES_MAX: usize = 1_024;
 /// What a call's items cost, at most.
 const CALL_BYTES_MAX: usize = 20 * 4_600;
+/// How often an enqueue that was refused is sent again.
+const RESENDS_MAX: usize = 6;
 /// The pause between two looks at the engines' own accounts.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
@@ -100,7 +102,24 @@ async fn enqueue(port: &mut Port<'_>, node: &Node, tenant: usize) {
         }
         items.push(sent);
     }
-    port.enqueue(node, tenant, items, request_id).await;
+    let mut left = port.enqueue(node, tenant, items, request_id.clone()).await;
+    if port.world.plan.kind != Kind::Changes || !keyed && request_id.is_none() {
+        return;
+    }
+    // The home of a key is at one process, and may be at another one a moment later.
+    for _ in 0..RESENDS_MAX {
+        if left.is_empty() {
+            return;
+        }
+        let span = port.dice.millis((50, 600));
+        tokio::time::sleep(span).await;
+        let alive = port.world.alive();
+        if alive.is_empty() {
+            return;
+        }
+        let other = port.dice.pick(&alive).clone();
+        left = port.enqueue(&other, tenant, left, request_id.clone()).await;
+    }
 }
 
 fn item(port: &mut Port<'_>, node: &Node) -> Sent {

@@ -59,6 +59,10 @@ pub struct Coverage {
     pub forward_lost: u64,
     /// Such calls that did not reach the other process.
     pub forward_unreached: u64,
+    /// Processes that were told of other shards while they ran.
+    pub told_shards: u64,
+    /// Keys that one process found for another one, in a shard that was their home.
+    pub found_elsewhere: u64,
 }
 
 impl Coverage {
@@ -86,6 +90,8 @@ impl Coverage {
         self.forwarded += other.forwarded;
         self.forward_lost += other.forward_lost;
         self.forward_unreached += other.forward_unreached;
+        self.told_shards += other.told_shards;
+        self.found_elsewhere += other.found_elsewhere;
         self.shards.add(&other.shards);
     }
 
@@ -119,6 +125,8 @@ impl Coverage {
             ("a call passed on", self.forwarded, 1_000),
             ("a call passed on whose answer was lost", self.forward_lost, 100),
             ("a call that did not reach the owner", self.forward_unreached, 20),
+            ("a change of shards while a process ran", self.told_shards, 1_500),
+            ("a key found by the process that has its earlier home", self.found_elsewhere, 50),
             ("an expired lease", self.ran_out, 1_000),
             ("a stale receipt", self.lease_lost, 1_000),
             ("a dead letter", self.dead_letters, 1_000),

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::PoisonError, time::Duration};
 
-use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, Duty};
+use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, Duty, Intake};
 use forebay_types::{Receipt, ShardId, State, TopicId};
 
 use super::{
@@ -31,12 +31,13 @@ pub async fn drain(world: &World, mut dice: Dice) {
         .iter()
         .filter(|node| told.iter().any(|(number, _)| *number == node.process.number))
         .for_each(|node| world.kill(node));
-    world.configure(world.dbs.iter().map(|db| db.id).collect());
+    world.configure(world.dbs.iter().map(|db| (db.id, Intake::Open)).collect());
     let mut alive = world.alive();
     let node = match alive.pop_if(|node| node.shards.len() == world.dbs.len()) {
         Some(node) => node,
         None => world.start(dice.next(), 0),
     };
+    world.tell(&node);
     node.engine.set_duties(world.dbs.iter().map(|db| (db.id, Duty::Own)).collect());
     for other in &alive {
         chaos::stop(world, other).await;

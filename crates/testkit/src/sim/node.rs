@@ -41,14 +41,14 @@ impl Port<'_> {
         receipts.tags
     }
 
-    /// Stores items.
+    /// Stores items. Returns those that were certainly not stored.
     pub async fn enqueue(
         &mut self,
         node: &Node,
         tenant: usize,
         items: Vec<Sent>,
         request_id: Option<String>,
-    ) {
+    ) -> Vec<Sent> {
         let call = EnqueueCall {
             namespace: namespace(tenant),
             items: items.iter().map(new_item).collect(),
@@ -76,7 +76,10 @@ impl Port<'_> {
         if !known || (request_id.is_some() && self.dice.chance(200)) {
             self.world.receipts().repeatable.push((tenant, items.clone(), request_id.clone()));
         }
+        let is_left = |(at, _): &(usize, &Sent)| answer.known(*at) == Known::Not;
+        let left = items.iter().enumerate().filter(is_left).map(|(_, sent)| sent.clone()).collect();
         self.end(node, tenant, start, What::Enqueue { items, request_id, answer });
+        left
     }
 
     /// Leases items, and adds their receipts to the shared ones.

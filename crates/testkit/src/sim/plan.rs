@@ -31,13 +31,15 @@ pub enum Kind {
     Reshards,
     /// Shards are handed from process to process.
     Moves,
+    /// Shards are added, drained and removed while processes run. These hear of it at different times.
+    Changes,
     /// All of these faults.
     Everything,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Quiet,
         Self::Tight,
         Self::Rollbacks,
@@ -48,6 +50,7 @@ impl Kind {
         Self::Stalls,
         Self::Reshards,
         Self::Moves,
+        Self::Changes,
         Self::Everything,
     ];
 }
@@ -146,7 +149,7 @@ impl Plan {
             plan.tighten(&mut dice);
         }
         plan.rests = if dice.chance(80) { 12 } else { 0 };
-        if kind == Kind::Reshards {
+        if matches!(kind, Kind::Reshards | Kind::Changes) {
             plan.shards = dice.within(3, 4) as usize;
             plan.keys = 600;
         }
@@ -245,7 +248,7 @@ impl Plan {
         if matches!(self.kind, Kind::Moves) {
             faults.reply_ms = (0, dice.within(1, 400));
         }
-        if matches!(self.kind, Kind::Crashes | Kind::Moves) {
+        if matches!(self.kind, Kind::Crashes | Kind::Moves | Kind::Changes) {
             faults.commit_ms = (1, dice.within(2, 40));
             faults.answer_ms = (0, dice.within(1, 40));
         }

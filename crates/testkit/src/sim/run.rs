@@ -2,7 +2,7 @@
 
 use std::{
     cell::Cell,
-    sync::{Arc, Once, PoisonError},
+    sync::{Arc, Once, PoisonError, atomic::Ordering},
 };
 
 use tokio::task::JoinSet;
@@ -109,6 +109,8 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
         let (log, owners) = (std::mem::take(&mut state.log), std::mem::take(&mut state.owners));
         shards.push(ShardLog { id: db.id, log, owners });
     }
+    coverage.told_shards = world.told_shards.load(Ordering::Relaxed);
+    coverage.found_elsewhere = world.found_elsewhere();
     let calls = std::mem::take(&mut *world.calls.lock().unwrap_or_else(PoisonError::into_inner));
     let deaths = std::mem::take(&mut *world.deaths.lock().unwrap_or_else(PoisonError::into_inner));
     let stops = std::mem::take(&mut *world.stops.lock().unwrap_or_else(PoisonError::into_inner));
@@ -120,6 +122,7 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
         exact_time: world.plan.exact_time(),
         strict: world.plan.strict_order(),
         healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
+        shards_change: matches!(world.plan.kind, Kind::Changes | Kind::Everything),
         stalls,
         configured,
         settings: world.plan.settings.clone(),

@@ -1,14 +1,19 @@
 //! The simulated machines: databases, processes, and the connections between them.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
-use forebay_engine::{Duty, Engine, OwnerAnswer, OwnerQuestion, Peers, Reach, Setup};
+use forebay_engine::{
+    Duty, Engine, Intake, KeyQuestion, ListedShard, OwnerAnswer, OwnerQuestion, Peers, Reach, Setup,
+};
 use forebay_front::{Front, Links};
-use forebay_store::Shard;
+use forebay_store::{DedupeHit, Shard};
 use forebay_types::{Clock, ClusterId, Receipt, ShardId, Timestamp};
 
 use super::{
@@ -66,8 +71,12 @@ pub struct World {
     pub forwarded: Arc<Mutex<Forwarded>>,
     /// Every process so far.
     nodes: Arc<Mutex<Vec<Node>>>,
-    /// The shards with which a new process is configured.
-    configured: Mutex<Vec<ShardId>>,
+    /// The shards with which a new process begins, and of which those that run are told.
+    configured: Mutex<Vec<(ShardId, Intake)>>,
+    /// Processes that were told of other shards while they ran.
+    pub told_shards: AtomicU64,
+    /// Keys that one process found for another one.
+    found_elsewhere: Arc<AtomicU64>,
 }
 
 impl World {
@@ -89,7 +98,7 @@ impl World {
                 state.server = "memory".to_owned();
             }
         }
-        let configured = Mutex::new(dbs.iter().map(|db| db.id).collect());
+        let configured = Mutex::new(dbs.iter().map(|db| (db.id, Intake::Open)).collect());
         Self {
             plan,
             journal,
@@ -104,6 +113,8 @@ impl World {
             forwarded: Arc::default(),
             nodes: Arc::default(),
             configured,
+            told_shards: AtomicU64::new(0),
+            found_elsewhere: Arc::default(),
         }
     }
 
@@ -114,20 +125,17 @@ impl World {
         let address = format!("node{number}:7420");
         let clock = Arc::new(SimClock::new(self.journal.clone(), clock_offset));
         let configured = self.configured();
-        let shards = self.dbs.iter().filter(|db| configured.contains(&db.id)).map(|db| {
-            let shard: Arc<dyn Shard> = Arc::new(FakeShard::new(db.clone(), process.clone()));
-            (db.id, shard)
-        });
+        let shards = self.listed(&process);
         self.journal.note(format_args!("process {number} starts with shards {configured:?}"));
         let tasks = ProcessTasks::default();
         let engine = Engine::start_with(Setup {
             settings: self.plan.settings_of(number),
             address: address.clone(),
-            shards: shards.collect(),
+            shards,
             duty: Duty::Own,
             reach: if self.plan.forwards { Reach::All } else { Reach::Own },
             clock: clock.clone() as Arc<dyn Clock>,
-            peers: Arc::new(SimPeers(self.nodes.clone())),
+            peers: Arc::new(SimPeers { nodes: self.nodes.clone(), found: self.found_elsewhere.clone() }),
             tasks: Arc::new(tasks.clone()),
             seed,
         });
@@ -138,7 +146,8 @@ impl World {
             Arc::new(SimLinks { own: address.clone(), nodes, dice, forgets, forwarded }) as Arc<dyn Links>
         });
         let front = Front::new(engine.clone(), links);
-        let node = Node { process, engine, front, tasks, shards: configured, clock, address };
+        let shards = configured.into_iter().map(|(id, _)| id).collect();
+        let node = Node { process, engine, front, tasks, shards, clock, address };
         self.nodes().push(node.clone());
         node
     }
@@ -151,14 +160,37 @@ impl World {
         node.tasks.end();
     }
 
-    /// The shards with which a new process is configured.
-    pub fn configured(&self) -> Vec<ShardId> {
+    /// The shards with which a new process begins.
+    pub fn configured(&self) -> Vec<(ShardId, Intake)> {
         self.configured.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From now on, new processes are configured with these shards.
-    pub fn configure(&self, shards: Vec<ShardId>) {
+    /// From now on, new processes begin with these shards.
+    pub fn configure(&self, shards: Vec<(ShardId, Intake)>) {
         *self.configured.lock().unwrap_or_else(PoisonError::into_inner) = shards;
+    }
+
+    /// The same, as a process reaches them.
+    fn listed(&self, process: &Process) -> Vec<ListedShard> {
+        let listed = self.configured().into_iter().filter_map(|(id, intake)| {
+            let db = self.dbs.iter().find(|db| db.id == id)?;
+            let shard = Arc::new(FakeShard::new(db.clone(), process.clone()));
+            Some(ListedShard { id, shard, intake })
+        });
+        listed.collect()
+    }
+
+    /// A process that runs is told which shards there are now.
+    pub fn tell(&self, node: &Node) {
+        let (number, configured) = (node.process.number, self.configured());
+        self.journal.note(format_args!("process {number} is told of shards {configured:?}"));
+        self.told_shards.fetch_add(1, Ordering::Relaxed);
+        node.engine.set_shards(self.listed(&node.process));
+    }
+
+    /// How many keys one process has found for another one.
+    pub fn found_elsewhere(&self) -> u64 {
+        self.found_elsewhere.load(Ordering::Relaxed)
     }
 
     /// Lets parts of a process stand still.
@@ -223,20 +255,30 @@ const ASK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Asks other processes. A living one answers, if its event loop turns. One that is cut off from its shards
 /// answers in every other epoch: in the others it is cut off from its peers too.
-struct SimPeers(Arc<Mutex<Vec<Node>>>);
+struct SimPeers {
+    /// Every process.
+    nodes: Arc<Mutex<Vec<Node>>>,
+    /// Counts keys that were found.
+    found: Arc<AtomicU64>,
+}
+
+impl SimPeers {
+    /// The process at an address, if it would answer. One that is cut off from its shards may be `reached`.
+    fn at(&self, address: &str, reached: bool) -> Option<Node> {
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = |node: &Node| match node.process.life() {
+            Life::Running => !node.tasks.is_still(),
+            Life::CutOff => !node.tasks.is_still() && reached,
+            Life::Dead => false,
+        };
+        nodes.iter().find(|node| node.address == address && runs(node)).cloned()
+    }
+}
 
 #[async_trait]
 impl Peers for SimPeers {
     async fn ask(&self, address: &str, question: OwnerQuestion) -> OwnerAnswer {
-        let asked = {
-            let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let runs = |node: &Node| match node.process.life() {
-                Life::Running => !node.tasks.is_still(),
-                Life::CutOff => !node.tasks.is_still() && question.epoch.is_multiple_of(2),
-                Life::Dead => false,
-            };
-            nodes.iter().find(|node| node.address == address && runs(node)).cloned()
-        };
+        let asked = self.at(address, question.epoch.is_multiple_of(2));
         let answer = async {
             match asked {
                 Some(node) => match node.tasks.serve(node.engine.owns(question)).await {
@@ -248,5 +290,17 @@ impl Peers for SimPeers {
         };
         tokio::time::sleep(Duration::from_millis(1)).await;
         tokio::time::timeout(ASK_TIMEOUT, answer).await.unwrap_or(OwnerAnswer::Silent)
+    }
+
+    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+        // Some answers are long on their way.
+        let byte = u64::from(question.keys.iter().flatten().copied().next().unwrap_or(0));
+        let delay = if byte.is_multiple_of(4) { 3 * byte } else { byte / 8 };
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let node = self.at(address, false)?;
+        let hits = node.tasks.serve(node.engine.find_keys(question)).await?;
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+        self.found.fetch_add(hits.len() as u64, Ordering::Relaxed);
+        Some(hits)
     }
 }

@@ -56,7 +56,7 @@ impl OwnedShard {
         self.recovered(at);
         let topology = batch.topology.take();
         // Another set may have become known since.
-        self.new_topology.take_if(|new| Some(&*new) == topology.as_ref());
+        self.next_record.take_if(|next| Some(&next.topology) == topology.as_ref());
         if self.disk.went_through(batch.need) {
             let id = self.id;
             tracing::info!(shard.id = id.0, "the disk of shard {id} has room again");

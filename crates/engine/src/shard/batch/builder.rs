@@ -173,10 +173,10 @@ impl<'a> BatchBuilder<'a> {
     /// Records the sets of shards, if they have changed. Keys wait for that, so it comes first, and alone:
     /// nothing else can make it fail.
     pub fn record_topology(&mut self) -> bool {
-        if self.allowed < Need::Rows || self.moment.at < self.shard.topology_after {
+        if self.allowed < Need::Rows {
             return false;
         }
-        self.batch.topology_history = self.shard.new_topology.clone();
+        self.batch.topology_history = self.shard.record_due(self.moment.at).cloned();
         self.rows += usize::from(self.batch.topology_history.is_some());
         self.batch.topology_history.is_some()
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use forebay_store::ShardTopology;
 
 use super::*;
+use crate::shard::work::NextRecord;
 
 /// What a batch does, in a word each.
 fn words(shard: &OwnedShard) -> Vec<&'static str> {
@@ -188,7 +189,7 @@ fn what_had_to_wait_goes_before_what_came_later() {
 fn the_first_batch_of_an_owner_records_another_set_of_shards() {
     let mut shard = shard();
     let topology = ShardTopology { shards: vec![ShardId(1)], ..ShardTopology::default() };
-    shard.set_new_topology(topology.clone());
+    shard.set_next_record(Some(NextRecord { topology: topology.clone(), is_change: true }));
     let built = build(&mut shard, 0);
     assert_eq!((built.rows, built.batch.unwrap().topology_history), (1, Some(topology.clone())));
     assert!(shard.is_recording_topology(), "until that is committed");
@@ -203,12 +204,38 @@ fn a_set_of_shards_that_became_known_during_a_commit_is_recorded_by_the_next_bat
         let shards = shards.iter().copied().map(ShardId).collect();
         ShardTopology { shards, ..ShardTopology::default() }
     };
-    shard.set_new_topology(of(&[1]));
+    let record = |shards| Some(NextRecord { topology: of(shards), is_change: true });
+    shard.set_next_record(record(&[1]));
     build(&mut shard, 0);
-    shard.set_new_topology(of(&[1, 2]));
+    shard.set_next_record(record(&[1, 2]));
     assert_eq!(commit(&mut shard, 0).topology, Some(of(&[1])));
     assert!(shard.is_recording_topology());
     build(&mut shard, 1);
     assert_eq!(commit(&mut shard, 1).topology, Some(of(&[1, 2])));
     assert!(!shard.is_recording_topology());
+}
+
+#[test]
+fn another_set_of_shards_is_recorded_once_no_key_is_on_its_way() {
+    let mut shard = shard();
+    let topology = ShardTopology { shards: vec![ShardId(1)], ..ShardTopology::default() };
+    let mut keyed = part(1, items(1));
+    keyed.items[0].dedupe = Some([7; 16]);
+    shard.hold_keys(&keyed.keys());
+    put(&mut shard, keyed);
+    let record = |is_change| Some(NextRecord { topology: topology.clone(), is_change });
+    shard.set_next_record(record(true));
+    assert!(shard.changes_homes());
+    assert_eq!(build(&mut shard, 0).batch.unwrap().topology_history, None, "the key comes first");
+    commit(&mut shard, 0);
+    assert_eq!(build(&mut shard, 1).batch.unwrap().topology_history, Some(topology.clone()));
+    commit(&mut shard, 1);
+    // What only adds to the same set need not wait.
+    let mut keyed = part(2, items(1));
+    keyed.items[0].dedupe = Some([8; 16]);
+    shard.hold_keys(&keyed.keys());
+    put(&mut shard, keyed);
+    shard.set_next_record(record(false));
+    assert!(!shard.changes_homes());
+    assert_eq!(build(&mut shard, 2).batch.unwrap().topology_history, Some(topology));
 }

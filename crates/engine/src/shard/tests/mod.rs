@@ -90,7 +90,7 @@ pub(super) fn loaded(settings: Settings, snapshot: ShardSnapshot) -> OwnedShard 
         batch_bytes: 1 << 20,
         began: at(0),
         timeouts_after: at(0),
-        new_topology: None,
+        next_record: None,
     };
     let mut shard = OwnedShard::new(SHARD, Arc::new(settings), loaded, at(0));
     shard.set_index_budget(1 << 20);

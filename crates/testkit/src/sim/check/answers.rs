@@ -16,6 +16,9 @@ pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
                 for (at, item) in items.iter().enumerate() {
                     // A duplicate is not stored, so its content does not matter.
                     let stored = answer.member(at).filter(|result| !result.is_ok_and(|done| done.duplicate));
+                    let removed = record.shards_change && item.shard.is_some();
+                    let names_it = |refusal: &Refusal| refusal.reason == Reason::InvalidField;
+                    let stored = stored.filter(|result| !(removed && result.is_err_and(names_it)));
                     member(call, item.poison, stored.map(|result| result.map(drop)), found);
                 }
                 refused(record, call, answer, found);
@@ -63,6 +66,7 @@ fn passing(reason: Reason) -> bool {
         Reason::LeaseLost
             | Reason::ShardUnavailable
             | Reason::NotOwner
+            | Reason::ShardDraining
             | Reason::NodeDraining
             | Reason::OutcomeUnknown
             | Reason::DeadlineExceeded

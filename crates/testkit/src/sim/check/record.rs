@@ -33,6 +33,8 @@ pub struct RunRecord {
     pub strict: bool,
     /// No shard failed or was slow. Processes may have died.
     pub healthy: bool,
+    /// Shards were removed while processes ran: one that a caller names may not be there.
+    pub shards_change: bool,
     /// Tasks that stood still for a while.
     pub stalls: Vec<Stall>,
     /// The shards with which each process was configured, from the first process on.

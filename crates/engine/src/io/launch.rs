@@ -1,0 +1,90 @@
+//! Starts the tasks of shards, when the engine starts and when a shard is added to it, and those that ask
+//! other nodes.
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_store::Shard;
+use forebay_types::{Clock, ShardId};
+use tokio::sync::{
+    mpsc::{UnboundedSender, unbounded_channel},
+    watch,
+};
+
+use super::{ShardTask, backoff, task};
+use crate::{
+    api::{Duty, KeyQuestion, Peers, TaskName, Tasks},
+    index::ShardIndex,
+    messages::{
+        event::{Event, ShardEvents},
+        pulse::LoopPulse,
+        shard::{ShardEvent, ShardOrder},
+    },
+};
+
+/// What the tasks of all shards work with.
+pub(crate) struct Launcher {
+    /// Where this node answers, `host:port`.
+    pub address: String,
+    /// The way to other nodes.
+    pub peers: Arc<dyn Peers>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where the tasks run.
+    pub tasks: Arc<dyn Tasks>,
+    /// Whether the event loop turns.
+    pub pulse: LoopPulse,
+    /// How long a shard stays its owner's without a renewal.
+    pub shard_lease: Duration,
+    /// What the node is to do with a shard at first.
+    pub duty: Duty,
+    /// The event loop's inbox.
+    pub events: UnboundedSender<Event>,
+}
+
+/// An answer of another node that takes longer is none.
+const FIND_KEYS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The ways to a task. It ends once they are dropped.
+pub(crate) struct Launched {
+    /// Its inbox.
+    pub orders: UnboundedSender<ShardOrder>,
+    /// What the node is to do with the shard, as the task sees it.
+    pub duty: watch::Sender<Duty>,
+}
+
+impl Launcher {
+    /// Starts the task of a shard. `seed` makes everything random about it.
+    pub fn launch(&self, index: ShardIndex, id: ShardId, shard: Arc<dyn Shard>, seed: u64) -> Launched {
+        let (shard_orders, orders) = unbounded_channel();
+        let (duty_sender, duty) = watch::channel(self.duty.clone());
+        let shard_task = ShardTask {
+            settings: forebay_store::Settings::default(),
+            served_last: None,
+            duty,
+            pulse: self.pulse.clone(),
+            id,
+            server: shard.server(),
+            shard,
+            address: self.address.clone(),
+            peers: self.peers.clone(),
+            clock: self.clock.clone(),
+            tasks: self.tasks.clone(),
+            shard_lease: self.shard_lease,
+            rng: backoff::generator(seed, id),
+            events: ShardEvents { shard: index, term: 0, events: self.events.clone() },
+        };
+        self.tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, orders)));
+        Launched { orders: shard_orders, duty: duty_sender }
+    }
+
+    /// Asks the node at an address for keys, by the read `read`. What it says is reported to a shard.
+    pub fn find_keys(&self, events: ShardEvents, read: u64, address: String, question: KeyQuestion) {
+        let peers = self.peers.clone();
+        let asking = async move {
+            let answer = peers.find_keys(&address, question);
+            let hits = tokio::time::timeout(FIND_KEYS_TIMEOUT, answer).await.ok().flatten();
+            events.send(ShardEvent::KeysFoundElsewhere { read, hits });
+        };
+        self.tasks.start(TaskName::Read, Box::pin(asking));
+    }
+}
