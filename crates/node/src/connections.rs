@@ -19,7 +19,7 @@ pub struct ConnectionCap {
     /// The port's name in metrics and in the key of the limit: `grpc` or `http`.
     port: &'static str,
     /// The most connections.
-    max: usize,
+    max: AtomicUsize,
     /// Connections that are open.
     open: AtomicUsize,
     /// When a connection was refused last.
@@ -29,18 +29,25 @@ pub struct ConnectionCap {
 impl ConnectionCap {
     /// No connection yet.
     pub fn new(port: &'static str, max: usize) -> Arc<Self> {
-        Arc::new(Self { port, max, open: AtomicUsize::new(0), refused: Mutex::new(None) })
+        let (max, open) = (AtomicUsize::new(max), AtomicUsize::new(0));
+        Arc::new(Self { port, max, open, refused: Mutex::new(None) })
+    }
+
+    /// The most connections from now on. Those that are open stay open.
+    pub fn set_max(&self, max: usize) {
+        self.max.store(max, Ordering::Release);
     }
 
     /// Counts one more connection; `None` if the port has as many as it may.
     pub fn open(self: &Arc<Self>) -> Option<OpenConnection> {
-        let add = |open: usize| (open < self.max).then_some(open + 1);
+        let max = self.max.load(Ordering::Acquire);
+        let add = |open: usize| (open < max).then_some(open + 1);
         if self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok() {
             return Some(OpenConnection(self.clone()));
         }
         metrics::counter!("forebay_connections_refused_total", "port" => self.port).increment(1);
         if self.begins_episode() {
-            let (port, max) = (self.port, self.max);
+            let port = self.port;
             tracing::warn!(max, "too many connections at the {port} port; further ones are closed");
         }
         None

@@ -1,8 +1,14 @@
 //! The process's file descriptors: how many there are, and how they are shared out.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::Arc;
 
-use crate::config::{ShardConfig, ShardUrl};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::watch;
+
+use crate::{
+    config::{ShardConfig, ShardUrl},
+    connections::ConnectionCap,
+};
 
 /// Kept back for the process itself: standard streams, the runtime, listeners, files that are open for a
 /// moment, connections to other nodes.
@@ -68,6 +74,21 @@ pub fn share(limit: usize, shards: &[ShardConfig], asked: [Option<usize>; 2]) ->
     ConnectionCaps { grpc, http }
 }
 
+/// Shares them out anew whenever the shards change, until nobody changes them any more. What is open stays
+/// open.
+pub async fn follow(
+    limit: usize,
+    mut shards: watch::Receiver<Vec<ShardConfig>>,
+    asked: [Option<usize>; 2],
+    [grpc, http]: [Arc<ConnectionCap>; 2],
+) {
+    while shards.changed().await.is_ok() {
+        let caps = share(limit, &shards.borrow_and_update(), asked);
+        grpc.set_max(caps.grpc);
+        http.set_max(caps.http);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -95,6 +116,18 @@ mod tests {
         assert_eq!(share(usize::MAX, &shards(2), [None, None]), most);
         let asked = share(1 << 20, &shards(2), [Some(20_000), Some(9)]);
         assert_eq!(asked, ConnectionCaps { grpc: 20_000, http: 9 });
+    }
+
+    #[tokio::test]
+    async fn shards_that_are_added_take_their_descriptors_from_the_ports() {
+        let (sender, receiver) = watch::channel(Vec::new());
+        let (grpc, http) = (ConnectionCap::new("grpc", 0), ConnectionCap::new("http", 0));
+        sender.send_replace(shards(2));
+        drop(sender);
+        follow(256, receiver, [None, None], [grpc.clone(), http]).await;
+        let left = 256 - PROCESS - 2 * SQLITE_SHARD;
+        let open: Vec<_> = std::iter::from_fn(|| grpc.open()).take(1_000).collect();
+        assert_eq!(open.len(), left - left / 8);
     }
 
     #[test]

@@ -29,19 +29,53 @@ pub fn mysql_options(config: &Config) -> MySqlOptions {
 
 /// These shards. Connects to nothing yet.
 pub fn open_these(config: &Config, listed: &[ShardConfig]) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
-    let options = mysql_options(config);
-    let servers = MySqlServers::default();
-    let (mut shards, mut unfit) = (Vec::<NumberedShard>::new(), Vec::new());
-    for ShardConfig { id, url } in listed {
-        match url {
-            ShardUrl::Sqlite(path) => shards.push((*id, Arc::new(SqliteShard::new(*id, path)))),
-            ShardUrl::MySql(url) => match servers.shard(*id, url, &options) {
-                Ok(shard) => shards.push((*id, Arc::new(shard))),
-                Err(error) => unfit.push(UnfitShard::Url { shard: *id, error }),
-            },
-        }
+    Opener::new(config).open_all(listed)
+}
+
+/// Opens shards. Those of one server share connections, whenever they are opened.
+#[derive(Clone)]
+pub struct Opener {
+    /// How to connect.
+    options: MySqlOptions,
+    /// The servers of the shards so far.
+    servers: MySqlServers,
+}
+
+impl Opener {
+    /// With the accounts of a configuration.
+    pub fn new(config: &Config) -> Self {
+        Self::with(mysql_options(config))
     }
-    if unfit.is_empty() { Ok(shards) } else { Err(unfit) }
+
+    /// With these accounts.
+    pub fn with(options: MySqlOptions) -> Self {
+        Self { options, servers: MySqlServers::default() }
+    }
+
+    /// A shard. Connects to nothing yet.
+    pub fn open(&self, listed: &ShardConfig) -> Result<NumberedShard, UnfitShard> {
+        let id = listed.id;
+        let shard: Arc<dyn Shard> = match &listed.url {
+            ShardUrl::Sqlite(path) => Arc::new(SqliteShard::new(id, path)),
+            ShardUrl::MySql(url) => {
+                let shard = self.servers.shard(id, url, &self.options);
+                Arc::new(shard.map_err(|error| UnfitShard::Url { shard: id, error })?)
+            }
+        };
+        Ok((id, shard))
+    }
+
+    /// These shards. Connects to nothing yet.
+    pub fn open_all(&self, listed: &[ShardConfig]) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
+        let (mut shards, mut unfit) = (Vec::new(), Vec::new());
+        for opened in listed.iter().map(|listed| self.open(listed)) {
+            match opened {
+                Ok(shard) => shards.push(shard),
+                Err(error) => unfit.push(error),
+            }
+        }
+        if unfit.is_empty() { Ok(shards) } else { Err(unfit) }
+    }
 }
 
 /// Why a shard must not be served.
@@ -163,35 +197,37 @@ impl KnownCluster {
     }
 }
 
-/// A shard whose cluster and durability are checked before each take-over, because it may have been
-/// unreachable at start, or its server's settings may have changed.
-pub struct CheckedShard {
-    /// Its number.
-    id: ShardId,
-    /// The shard that is checked.
-    inner: Arc<dyn Shard>,
+/// What each shard of a node must be like.
+#[derive(Debug, Clone)]
+pub struct Checks {
     /// Skips the check of durability.
     allow_not_durable: bool,
     /// Of all shards of the node.
     cluster: Arc<Mutex<KnownCluster>>,
 }
 
-impl CheckedShard {
-    /// Wraps every shard of a list.
-    ///
+impl Checks {
     /// `cluster`: the one that they must be of, if that is known.
-    pub fn wrap_all(
-        shards: Vec<NumberedShard>,
-        cluster: Option<ClusterId>,
-        allow_not_durable: bool,
-    ) -> Vec<NumberedShard> {
+    pub fn new(cluster: Option<ClusterId>, allow_not_durable: bool) -> Self {
         let known = KnownCluster(cluster.map(|cluster| (CATALOG, cluster)));
-        let cluster = Arc::new(Mutex::new(known));
-        let wrap = |(id, inner)| -> NumberedShard {
-            (id, Arc::new(Self { id, inner, allow_not_durable, cluster: cluster.clone() }))
-        };
-        shards.into_iter().map(wrap).collect()
+        Self { allow_not_durable, cluster: Arc::new(Mutex::new(known)) }
     }
+
+    /// A shard that is checked from now on.
+    pub fn on(&self, (id, inner): NumberedShard) -> NumberedShard {
+        (id, Arc::new(CheckedShard { id, inner, checks: self.clone() }))
+    }
+}
+
+/// A shard whose cluster is checked before it is looked at, and whose durability before each take-over,
+/// because it may have been unreachable at start, or its server's settings may have changed.
+struct CheckedShard {
+    /// Its number.
+    id: ShardId,
+    /// The shard that is checked.
+    inner: Arc<dyn Shard>,
+    /// What it must be like.
+    checks: Checks,
 }
 
 #[async_trait]
@@ -209,7 +245,13 @@ impl Shard for CheckedShard {
     }
 
     async fn check(&self) -> Result<Settings, StoreError> {
-        self.inner.check().await
+        let settings = self.inner.check().await?;
+        // Before it is looked at: what another cluster's shard has recorded says nothing of this one.
+        let cluster = &mut *self.checks.cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        match cluster.join(self.id, settings.cluster) {
+            Ok(()) => Ok(settings),
+            Err(unfit) => Err(StoreError::new(ErrorClass::Schema, unfit.to_string())),
+        }
     }
 
     async fn observe(&self) -> Result<Observation, StoreError> {
@@ -225,12 +267,9 @@ impl Shard for CheckedShard {
         claim: &Claim,
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError> {
-        let settings = self.inner.check().await?;
-        let joined =
-            self.cluster.lock().unwrap_or_else(PoisonError::into_inner).join(self.id, settings.cluster);
-        joined.map_err(|unfit| StoreError::new(ErrorClass::Schema, unfit.to_string()))?;
+        let settings = self.check().await?;
         match settings.not_durable.first() {
-            Some(reason) if !self.allow_not_durable => {
+            Some(reason) if !self.checks.allow_not_durable => {
                 Err(StoreError::new(ErrorClass::Schema, reason.clone()))
             }
             _ => self.inner.take_over(claim, seen).await,

@@ -7,8 +7,8 @@ use forebay_front::{Front, Links};
 use forebay_types::{Clock, ShardId, SystemClock};
 
 use crate::{
-    cluster::{self, BeginError, JoinError, Joining, JoiningError, NodeState},
-    config::Config,
+    cluster::{self, BeginError, Begun, Followed, JoinError, Joining, JoiningError, NodeState},
+    config::{Config, ShardConfig},
     connections::ConnectionCap,
     descriptors,
     grpc::{self, Admin, LoadLimits, Queue, ReflectionError},
@@ -18,7 +18,7 @@ use crate::{
     peers::HealthPeers,
     random::{NoRandomNumbers, random},
     readiness, shard_reports,
-    shards::{self, CheckedShard, NumberedShard, UnfitShard},
+    shards::{Checks, NumberedShard, Opener, UnfitShard},
 };
 
 /// Why a node did not start.
@@ -58,18 +58,15 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let listed = begun.as_ref().map_or(&config.shards, |begun| &begun.shards);
     let ids: Vec<ShardId> = listed.iter().map(|shard| shard.id).collect();
     let recorder = metrics::recorder(&ids)?;
-    let limit = descriptors::raise_limit();
-    let caps = descriptors::share(limit, listed, [config.grpc_connections, config.http_connections]);
+    let (limit, asked) = (descriptors::raise_limit(), [config.grpc_connections, config.http_connections]);
+    let caps = descriptors::share(limit, listed, asked);
 
     // 2. The ports. If another process has them, no shard was touched yet.
     let (grpc_listener, grpc_address) = listen(&config.grpc, "--grpc").await?;
     let (http_listener, http_address) = listen(&config.http, "--http").await?;
 
     // 3. The shards. An unknown schema, or a server that may lose commits, is refused here.
-    let shards = shards::open_these(&config, listed).map_err(StartError::Unfit)?;
-    shard_reports::check(&shards, config.allow_not_durable).await.map_err(StartError::Unfit)?;
-    let of_cluster = begun.as_ref().map(|begun| begun.cluster);
-    let shards = CheckedShard::wrap_all(shards, of_cluster, config.allow_not_durable);
+    let (shards, followed) = open_shards(&config, listed, begun.as_ref()).await?;
 
     // 4. The engine. Without a catalog it takes over all shards; with one it is told which.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
@@ -85,8 +82,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
     let status = status_cache(&engine, config.status_age);
     let cluster = member.as_ref().map(|member| member.state.subscribe());
-    let front = front(&engine, member.as_ref());
-    let rules = Arc::new(config.rules.clone());
+    let (front, rules) = (front(&engine, member.as_ref()), Arc::new(config.rules.clone()));
     let queue = Queue { engine: engine.clone(), front, rules, clock: clock.clone() };
     let admin = Admin {
         alone: NodeState::alone(&address, &clients_address, http_address),
@@ -115,25 +111,50 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
 
     // 7. The cluster, last: from now on others count on this node.
-    let member = match member {
-        Some(member) => Some(member.join(engine.clone(), clock).await?),
+    let member = match member.zip(followed) {
+        Some((member, followed)) => {
+            let ports = [grpc.load().connections.clone(), info.http_connections.clone()];
+            tokio::spawn(descriptors::follow(limit, member.shards.subscribe(), asked, ports));
+            Some(member.join(engine.clone(), clock, followed).await?)
+        }
         None => None,
     };
     Ok(Node { engine, grpc, http, info, readiness, member, drain: config.drain })
+}
+
+/// Opens the shards and checks them. With a catalog, they are followed from then on.
+async fn open_shards(
+    config: &Config,
+    listed: &[ShardConfig],
+    begun: Option<&Begun>,
+) -> Result<(Vec<ListedShard>, Option<Followed>), StartError> {
+    let opener = Opener::new(config);
+    let shards = opener.open_all(listed).map_err(StartError::Unfit)?;
+    shard_reports::check(&shards, config.allow_not_durable).await.map_err(StartError::Unfit)?;
+    let checks = Checks::new(begun.map(|begun| begun.cluster), config.allow_not_durable);
+    let shards: Vec<NumberedShard> = shards.into_iter().map(|shard| checks.on(shard)).collect();
+    Ok(match begun {
+        Some(begun) => {
+            let rows = begun.copy.view().map(|view| view.shards.clone()).unwrap_or_default();
+            let followed = Followed::begin(rows, opener, checks, shards);
+            (followed.shards(), Some(followed))
+        }
+        None => (shards.into_iter().map(|(id, shard)| ListedShard::open(id, shard)).collect(), None),
+    })
 }
 
 /// Starts the engine. As a member of a cluster it owns nothing until it is told to.
 fn start_engine(
     config: &Config,
     address: &str,
-    shards: Vec<NumberedShard>,
+    shards: Vec<ListedShard>,
     clock: Arc<dyn Clock>,
     member: Option<&Joining>,
 ) -> Result<Engine, NoRandomNumbers> {
     Ok(Engine::start_with(Setup {
         settings: config.settings.clone(),
         address: address.to_owned(),
-        shards: shards.into_iter().map(|(id, shard)| ListedShard::open(id, shard)).collect(),
+        shards,
         duty: if member.is_some() { Duty::Leave { successor: String::new() } } else { Duty::Own },
         reach: if member.is_some() { Reach::All } else { Reach::Own },
         clock,

@@ -24,8 +24,8 @@ pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Tls};
 pub use rows::{
     Checkpoint, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow,
-    Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep, TopicCounts,
-    TopicRow,
+    Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,
+    TopicCounts, TopicRow,
 };
 pub use shard::{Claim, Heartbeat, ItemLocation, Outcome, Reader, Renewal, Shard, ShardConnections, Writer};
 pub use sqlite::{SqliteCatalog, SqliteShard};

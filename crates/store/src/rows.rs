@@ -252,6 +252,21 @@ pub struct DedupeHit {
     pub answer: Vec<u8>,
 }
 
+/// What is left in a shard that is to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Remains {
+    /// Items that are not delivered for good.
+    pub items: u64,
+    /// Dead letters.
+    pub dead_letters: u64,
+    /// When the last of them is deleted. The greatest time: never.
+    pub dead_letters_until: Option<Timestamp>,
+    /// When the last scheduled item is due.
+    pub last_due: Option<Timestamp>,
+    /// When the last dedupe key or request id was stored, of those that are still there.
+    pub last_key: Option<Timestamp>,
+}
+
 /// What a new owner loads before it serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShardSnapshot {

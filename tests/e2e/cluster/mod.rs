@@ -7,4 +7,5 @@ mod nodes;
 mod operate;
 mod restarts;
 mod servers;
+mod shards;
 mod unreached;

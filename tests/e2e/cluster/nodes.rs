@@ -21,7 +21,7 @@ pub struct Nodes {
     /// Of each node: gRPC, HTTP, and the port for other nodes. They survive restarts.
     ports: Vec<[u16; 3]>,
     /// How many shards there are.
-    shards: usize,
+    pub shards: usize,
 }
 
 impl Nodes {
@@ -61,6 +61,15 @@ impl Nodes {
             write!(text, "\n[[shard]]\nid = {id}\nurl = \"{url}\"\n").unwrap();
         }
         fs::write(self.config(node), text).unwrap();
+    }
+
+    /// Adds keys to the configurations of all nodes.
+    pub fn configure(&self, keys: &str) {
+        for node in 0..self.ports.len() {
+            let mut text = fs::read_to_string(self.config(node)).unwrap();
+            text.push_str(keys);
+            fs::write(self.config(node), text).unwrap();
+        }
     }
 
     /// The configuration of node number `node` with other ports.

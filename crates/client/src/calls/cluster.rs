@@ -44,6 +44,8 @@ pub struct Shard {
     pub pinned: bool,
     /// What is wrong with it. Empty: nothing, as far as the node that answered knows.
     pub trouble: String,
+    /// What keeps a drained shard from being removed, for people. Empty: nothing, or it is not drained.
+    pub hold_up: String,
 }
 
 impl Client {
@@ -125,6 +127,6 @@ fn shard(shard: v1::Shard) -> Shard {
         v1::ShardState::Offline => "offline",
         v1::ShardState::Unspecified => "unknown",
     };
-    let v1::Shard { id, server, owner, wished_owner, pinned, trouble, .. } = shard;
-    Shard { id, server, state, owner, wished_owner, pinned, trouble }
+    let v1::Shard { id, server, owner, wished_owner, pinned, trouble, hold_up, .. } = shard;
+    Shard { id, server, state, owner, wished_owner, pinned, trouble, hold_up }
 }

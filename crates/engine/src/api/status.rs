@@ -149,6 +149,11 @@ pub struct ShardStatus {
     pub breaker: BreakerPhase,
     /// Since when the breaker is not closed, in microseconds since the Unix epoch.
     pub breaker_since_micros: Option<i64>,
+    /// It takes no new items, because it is drained.
+    pub draining: bool,
+    /// Until when dedupe keys may be remembered in it that have their home elsewhere by now, in microseconds
+    /// since the Unix epoch. Absent: it is a home, or that is over.
+    pub keys_until_micros: Option<i64>,
     /// The owner's epoch.
     pub epoch: u64,
     /// The last committed batch.

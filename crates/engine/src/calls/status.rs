@@ -3,7 +3,7 @@
 use forebay_types::{Monotonic, Timestamp, TopicName};
 
 use crate::{
-    api::{MissingHome, ShardStatus, Status, TopicStatus},
+    api::{Intake, MissingHome, ShardStatus, Status, TopicStatus},
     clock::Moment,
     core::{Core, topics::TopicPart},
     dispatch::head::head,
@@ -19,11 +19,13 @@ pub(crate) fn serve(core: &mut Core) -> Status {
     core.turns.longest_nanos = 0;
     let moment = core.time.moment();
     let since = |at: Option<Monotonic>| at.map(|at| moment.now.minus(moment.at.since(at)).as_micros());
-    let Core { slots, time, .. } = &mut *core;
+    let Core { slots, time, homes, .. } = &mut *core;
     let shards = slots.iter().map(|slot| ShardStatus {
         id: slot.id.0,
         server: slot.health.server().to_owned(),
         state: slot.state,
+        draining: slot.intake == Intake::Closed,
+        keys_until_micros: homes.keys_until(slot.id, moment.now).map(Timestamp::as_micros),
         owner: slot.health.owner().to_owned(),
         silent_since_micros: since(slot.health.silent_since()),
         breaker: slot.health.phase(),

@@ -211,6 +211,13 @@ impl KeyHomes {
         missing
     }
 
+    /// Until when keys may be remembered in a shard that is no home any more.
+    pub fn keys_until(&self, shard: ShardId, now: Timestamp) -> Option<Timestamp> {
+        let sets = self.earlier_sets(now).filter(|(shards, _)| shards.contains(&shard));
+        let last = sets.map(|(_, ended)| ended.plus(self.window)).max();
+        last.filter(|_| self.current.binary_search(&shard).is_err())
+    }
+
     /// Whether the log is to name an earlier home that is not listed any more: it does that once.
     pub fn is_to_be_named(&mut self, missing: ShardId) -> bool {
         self.named.insert(missing)

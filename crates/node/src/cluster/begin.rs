@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_cluster::CatalogCopy;
-use forebay_store::{Catalog, CatalogShard, ErrorClass, StoreError};
+use forebay_store::{Catalog, ErrorClass, StoreError};
 use forebay_types::ClusterId;
 
-use super::membership::open_catalog;
+use super::{followed::shard_config, membership::open_catalog};
 use crate::{
-    config::{Config, ShardConfig, ShardUrl},
+    config::{Config, ShardConfig},
     shards::mysql_options,
 };
 
@@ -71,13 +71,4 @@ pub(crate) async fn begin(config: &Config) -> Result<Option<Begun>, BeginError> 
         return Err(BeginError::NoShards);
     }
     Ok(Some(Begun { catalog, cluster, copy, shards }))
-}
-
-/// A shard of the catalog, which has checked its URL.
-pub(crate) fn shard_config(shard: &CatalogShard) -> ShardConfig {
-    let url = match shard.url.strip_prefix("sqlite://") {
-        Some(path) => ShardUrl::Sqlite(path.into()),
-        None => ShardUrl::MySql(shard.url.clone()),
-    };
-    ShardConfig { id: shard.id, url }
 }

@@ -12,12 +12,13 @@ use tokio::{
 
 use super::{
     begin::Begun,
+    followed::Followed,
     join::JoinError,
     membership::{ClusterTask, Membership},
     shared::ClusterState,
 };
 use crate::{
-    config::{Config, Secret},
+    config::{Config, Secret, ShardConfig},
     listen::{BindError, host_name, listen, reachable},
     peers::{self, Credentials, PeerLinks, PeerServing},
     random::{NoRandomNumbers, random},
@@ -63,6 +64,8 @@ pub(crate) struct Joining {
     listener: TcpListener,
     /// Receives what the rest of the node is to know of the cluster.
     pub state: watch::Sender<Arc<ClusterState>>,
+    /// Receives the shards whenever they change.
+    pub shards: watch::Sender<Vec<ShardConfig>>,
 }
 
 impl Joining {
@@ -95,16 +98,24 @@ impl Joining {
         let secret = config.peer_secret.clone().unwrap_or_else(|| Secret::new(""));
         let credentials = Credentials::new(begun.cluster, secret);
         let links = Arc::new(PeerLinks::new(&node.peer_address, credentials.clone(), config.forward_bytes));
-        Ok(Self { begun, node, links, credentials, listener, state: watch::Sender::default() })
+        let (state, shards) = (watch::Sender::default(), watch::Sender::default());
+        Ok(Self { begun, node, links, credentials, listener, state, shards })
     }
 
     /// Serves other nodes, and joins the cluster.
-    pub async fn join(self, engine: Engine, clock: Arc<dyn Clock>) -> Result<Member, JoinError> {
-        let Self { begun, node, links, credentials, listener, state } = self;
+    /// `followed`: the shards with which the engine was started.
+    pub async fn join(
+        self,
+        engine: Engine,
+        clock: Arc<dyn Clock>,
+        followed: Followed,
+    ) -> Result<Member, JoinError> {
+        let Self { begun, node, links, credentials, listener, state, shards } = self;
         let catalog_changed = Arc::new(Notify::new());
         let peers = peers::serve(listener, engine.clone(), credentials, catalog_changed.clone());
         let Begun { catalog, copy, .. } = begun;
-        let membership = Membership { catalog, node, engine, links, clock, catalog_changed, state };
+        let membership =
+            Membership { catalog, node, engine, links, clock, catalog_changed, state, followed, shards };
         Ok(Member { cluster: membership.start(copy).await?, peers })
     }
 }

@@ -4,14 +4,15 @@
 //! 1. It asks the engine what it sees of the shards. Where the engine does not answer, the node does not say
 //!    that it lives.
 //! 2. It says that it lives, and which database servers it reaches.
-//! 3. It reads what has changed in the catalog.
+//! 3. It reads what has changed in the catalog, and tells the engine of shards that were added, drained or
+//!    removed.
 //! 4. It plans. If shards should move, it changes the assignment by compare-and-set. Another may be faster.
 //! 5. It tells the engine its duties. A shard that it owns is given only to a node that is ready to take it.
 //!
-//! The task is the only one that changes the engine's duties. If it fails half way, the next turn begins
-//! anew: nothing is carried from turn to turn but what was seen. While the catalog does not answer, the
-//! duties stay as they are, but for shards without a living owner: those are taken by the living nodes in
-//! turn.
+//! The task is the only one that changes the engine's shards and duties. If it fails half way, the next turn
+//! begins anew: nothing is carried from turn to turn but what was seen. While the catalog does not answer,
+//! shards and duties stay as they are, but for shards without a living owner: those are taken by the living
+//! nodes in turn.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,12 +35,16 @@ use tokio::{
 
 use super::{
     duties,
+    followed::Followed,
     join::{JoinError, NAME_FREE_AFTER, join},
     peer_reach::PeerReach,
     reach::Reach,
     shared::ClusterState,
 };
-use crate::{config::ShardUrl, peers::PeerLinks};
+use crate::{
+    config::{ShardConfig, ShardUrl},
+    peers::PeerLinks,
+};
 
 /// How often a node says that it lives, and looks at the catalog.
 const TURN_EVERY: Duration = Duration::from_secs(1);
@@ -82,6 +87,10 @@ pub(crate) struct Membership {
     pub catalog_changed: Arc<Notify>,
     /// Receives what the rest of the node is to know of the cluster.
     pub state: watch::Sender<Arc<ClusterState>>,
+    /// The shards that the engine has.
+    pub followed: Followed,
+    /// Receives the shards whenever they change.
+    pub shards: watch::Sender<Vec<ShardConfig>>,
 }
 
 /// The running task.
@@ -242,6 +251,7 @@ impl Member {
             Ok(()) if self.rival.is_some() => self.give_all_up(),
             Ok(()) => {
                 self.catalog_answers();
+                self.follow_shards();
                 if tokio::time::timeout(ANSWER_TIMEOUT, self.assign(&sights)).await.is_err() {
                     self.catalog_fails(&no_answer());
                 }

@@ -7,11 +7,14 @@
 mod assign;
 mod begin;
 mod duties;
+mod follow;
+mod followed;
 mod join;
 mod joining;
 mod membership;
 mod migrate;
 mod operate;
+mod operate_shards;
 mod peer_reach;
 mod publish;
 mod reach;
@@ -19,10 +22,12 @@ mod shared;
 mod unowned;
 
 pub use begin::BeginError;
-pub(crate) use begin::begin;
+pub(crate) use begin::{Begun, begin};
+pub(crate) use followed::Followed;
 pub use join::JoinError;
 pub use joining::JoiningError;
 pub(crate) use joining::{Joining, Member};
 pub use migrate::{CatalogMigrateError, CatalogMigrated, migrate};
 pub use operate::{OperateError, drain_node, pin};
+pub use operate_shards::{HoldUp, ShardsError, add_shard, drain_shard, remove_shard};
 pub use shared::{ClusterState, NodeState, Presence, ShardHome};

@@ -37,7 +37,7 @@ pub enum OperateError {
     Busy,
 }
 
-fn open(config: &Config) -> Result<Arc<dyn Catalog>, OperateError> {
+pub(super) fn open(config: &Config) -> Result<Arc<dyn Catalog>, OperateError> {
     let url = config.catalog.as_ref().ok_or(OperateError::NoCatalog)?;
     Ok(open_catalog(url, &shards::mysql_options(config))?)
 }

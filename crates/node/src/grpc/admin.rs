@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use forebay_engine::{ShardState as EngineState, ShardStatus};
 use forebay_proto::v1::{self, NodeState, ShardState, admin_service_server::AdminService};
+use forebay_types::Timestamp;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::{
-    cluster::{ClusterState, NodeState as Member, Presence, ShardHome},
+    cluster::{ClusterState, HoldUp, NodeState as Member, Presence, ShardHome},
     http::StatusCache,
 };
 
@@ -171,6 +172,12 @@ fn shard(status: &ShardStatus, home: Option<&ShardHome>, in_cluster: bool, alone
         Some("offline") => ShardState::Offline,
         _ => ShardState::Active,
     };
+    let hold_up = match home.and_then(|home| home.owner.as_ref()) {
+        _ if state != ShardState::Draining => String::new(),
+        _ if owned => hold_up(status).to_string(),
+        Some(owner) => format!("{owner} owns it, and knows"),
+        None => String::new(),
+    };
     let owner = match in_cluster {
         true => name(home.and_then(|home| home.owner.as_ref()).map(ToString::to_string)),
         false if owned => alone.to_owned(),
@@ -191,7 +198,18 @@ fn shard(status: &ShardStatus, home: Option<&ShardHome>, in_cluster: bool, alone
             String::new()
         },
         items: owned.then(|| status.ready + status.leased + status.scheduled),
-        hold_up: String::new(),
+        hold_up,
+    }
+}
+
+/// What holds the drain of a shard up that this node owns.
+fn hold_up(status: &ShardStatus) -> HoldUp {
+    HoldUp {
+        items: status.ready + status.leased + status.scheduled,
+        dead_letters: status.dead,
+        keys_until: status.keys_until_micros.map(Timestamp::from_micros),
+        not_recorded: !status.draining,
+        ..HoldUp::default()
     }
 }
 

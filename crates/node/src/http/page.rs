@@ -155,6 +155,7 @@ fn ownership(shard: &ShardStatus, cluster: Option<&ClusterState>) -> String {
         };
     }
     match (shard.state, shard.silent_since_micros) {
+        (ShardState::Owned, None) if shard.draining => "owned, is drained".to_owned(),
         (ShardState::Waiting, _) => format!("waiting for {}", shard.owner),
         (ShardState::Owned, Some(_)) => "owned, does not answer".to_owned(),
         (state, _) => state.as_str().to_owned(),

@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
-    rows::{Observation, Settings, ShardIdentity},
+    rows::{Observation, Remains, Settings, ShardIdentity},
     shard::{Claim, Shard, ShardConnections},
-    sql::{Session as _, Statement, identity, version},
+    sql::{Dialect, Session as _, Statement, identity, read::remains::remains, version},
 };
 
 /// A shard in a schema of MySQL or MariaDB.
@@ -52,6 +52,24 @@ impl MySqlShard {
             ErrorClass::Schema => migrate::SHARD.missing(&error),
             _ => error,
         })
+    }
+
+    /// What is left in it, whoever owns it.
+    pub async fn remains(&self) -> Result<Remains, StoreError> {
+        self.shared.links.lend(&ReadRemains(self)).await
+    }
+}
+
+/// Reads what is left.
+struct ReadRemains<'a>(&'a MySqlShard);
+
+#[async_trait]
+impl Visit for ReadRemains<'_> {
+    type Answer = Remains;
+
+    async fn visit(&self, link: &mut Link) -> Result<Remains, StoreError> {
+        self.0.enter(link).await?;
+        remains(&mut link.session, Dialect::MySql).await
     }
 }
 

@@ -152,6 +152,10 @@ impl Row {
     }
 
     /// A time.
+    pub(crate) fn optional_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.optional_int(column)?.map(Timestamp::from_micros))
+    }
+
     pub(crate) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
         self.int(column).map(Timestamp::from_micros)
     }

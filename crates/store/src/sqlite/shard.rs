@@ -12,9 +12,13 @@ use super::{
 };
 use crate::{
     error::{MigrateError, StoreError},
-    rows::{Observation, Settings, ShardIdentity},
+    rows::{Observation, Remains, Settings, ShardIdentity},
     shard::{Claim, Shard, ShardConnections},
-    sql::{Session as _, Statement, commit, fence, identity, read::SqlReader, scalar, version},
+    sql::{
+        Dialect, Session as _, Statement, commit, fence, identity,
+        read::{SqlReader, remains::remains},
+        scalar, version,
+    },
 };
 
 /// The most bytes that one batch may carry. Only memory bounds it.
@@ -34,6 +38,16 @@ impl SqliteShard {
     /// A shard in the file at `path`. [`Shard::migrate`] creates the file.
     pub fn new(id: ShardId, path: impl Into<PathBuf>) -> Self {
         Self { id, path: path.into() }
+    }
+}
+
+impl SqliteShard {
+    /// What is left in it, whoever owns it.
+    pub async fn remains(&self) -> Result<Remains, StoreError> {
+        let mut session = SqliteSession(open::open(&self.path).await?);
+        let remains = remains(&mut session, Dialect::Sqlite).await;
+        drop(session.0.close().await);
+        remains
     }
 }
 

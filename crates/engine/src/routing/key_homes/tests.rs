@@ -157,6 +157,8 @@ fn what_a_running_node_knows_of_the_last_set_goes_on_after_a_change() {
     let keys: Vec<KeyHash> = (0..100_u8).map(|key| [key; 16]).collect();
     assert!(keys.iter().all(|key| homes.home(key) != Some(ShardId(2))), "it is drained");
     assert_eq!(homes.earlier_homes(&keys, now), ids(&[1, 2]).into_iter().collect());
+    assert_eq!(homes.keys_until(ShardId(2), now), Some(second(1_900)));
+    assert_eq!((homes.keys_until(ShardId(1), now), homes.keys_until(ShardId(3), now)), (None, None));
     let next = record(&[1, 3], 1_000, &[(&[1, 2], 1_100)]);
     for shard in [3, 1, 2] {
         assert!(!is_complete(&homes, now, at), "shard {shard} has not recorded the new set");

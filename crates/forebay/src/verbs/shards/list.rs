@@ -19,7 +19,10 @@ pub async fn list(connection: &Connection, format: &Format) -> Result<(), Failur
         }
         Output::Table => {
             let rows: Vec<_> = shards.iter().map(to_row).collect();
-            output::table(["SHARD", "STATE", "OWNER", "WISHED OWNER", "SERVER", "TROUBLE"], &rows)
+            output::table(
+                ["SHARD", "STATE", "OWNER", "WISHED OWNER", "SERVER", "HELD UP BY", "TROUBLE"],
+                &rows,
+            )
         }
     }?)
 }
@@ -32,11 +35,12 @@ fn to_json(shard: &Shard) -> Value {
         "wished_owner": shard.wished_owner,
         "pinned": shard.pinned,
         "server": shard.server,
+        "hold_up": shard.hold_up,
         "trouble": shard.trouble,
     })
 }
 
-fn to_row(shard: &Shard) -> [String; 6] {
+fn to_row(shard: &Shard) -> [String; 7] {
     let pin = if shard.pinned { " (pinned)" } else { "" };
     [
         shard.id.to_string(),
@@ -44,6 +48,7 @@ fn to_row(shard: &Shard) -> [String; 6] {
         shard.owner.clone(),
         format!("{}{pin}", shard.wished_owner),
         shard.server.clone(),
+        shard.hold_up.clone(),
         shard.trouble.clone(),
     ]
 }

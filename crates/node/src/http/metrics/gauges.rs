@@ -1,5 +1,10 @@
 //! Gauges, which are set when somebody looks.
 
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
 use forebay_types::Timestamp;
 use metrics::{counter, gauge};
@@ -78,6 +83,18 @@ fn engine(status: &Status, now: Timestamp) {
     counter!("forebay_loop_turns_total").absolute(status.turns.count);
     gauge!("forebay_loop_longest_turn_seconds").set(status.turns.longest().as_secs_f64());
     status.shards.iter().for_each(shard);
+    forget(&status.shards);
+}
+
+/// A shard that was removed has nothing any more. A gauge that nobody sets would keep its last value.
+fn forget(shards: &[ShardStatus]) {
+    static SHOWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+    let now: BTreeSet<u32> = shards.iter().map(|shard| shard.id).collect();
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    for id in shown.difference(&now) {
+        shard(&ShardStatus { id: *id, ..ShardStatus::default() });
+    }
+    *shown = now;
 }
 
 fn shard(shard: &ShardStatus) {

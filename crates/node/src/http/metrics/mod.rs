@@ -50,6 +50,11 @@ pub fn recorder(shards: &[ShardId]) -> Result<PrometheusHandle, MetricsError> {
 }
 
 /// Tells the recorder what a metric means. Counters begin at 0.
+/// Shards were added: their counters begin.
+pub fn add_shards(shards: &[ShardId]) {
+    METRICS.iter().for_each(|metric| register(metric, shards));
+}
+
 fn register(metric: &Metric, shards: &[ShardId]) {
     match metric.kind {
         Kind::Counter => metrics::describe_counter!(metric.name, metric.help),

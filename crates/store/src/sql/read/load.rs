@@ -161,9 +161,13 @@ async fn checkpoints(connection: &dyn ReadConnection) -> Result<Vec<Checkpoint>,
 }
 
 async fn generations(connection: &dyn ReadConnection) -> Result<Vec<u64>, StoreError> {
-    let rows = connection.fetch(Statement::new(connection.dialect().generations(), vec![])).await?;
+    generations_of(&connection.fetch(Statement::new(connection.dialect().generations(), vec![])).await?)
+}
+
+/// The generations of the dedupe table, oldest first, from the names of tables.
+pub(super) fn generations_of(rows: &[Row]) -> Result<Vec<u64>, StoreError> {
     let mut generations = Vec::new();
-    for row in &rows {
+    for row in rows {
         let name = row.text(0)?;
         generations.extend(name.strip_prefix("dedupe_").and_then(|number| number.parse::<u64>().ok()));
     }

@@ -7,6 +7,7 @@ mod item;
 mod load;
 mod locate;
 mod ready;
+pub(crate) mod remains;
 
 use async_trait::async_trait;
 use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
