@@ -24,7 +24,7 @@ mod shard;
 mod striped;
 
 pub use api::{
-    ActiveTopic, ActiveTopics, ActiveTopicsCall, BreakerPhase, Delivered, Demand, DequeueCall, Duty,
+    ActiveTopic, ActiveTopics, ActiveTopicsCall, Avoid, BreakerPhase, Delivered, Demand, DequeueCall, Duty,
     EnqueueCall, Enqueued, ExtendOf, Extended, Intake, KeyQuestion, ListedShard, Misplaced, MissingHome,
     NackAction, NackOf, NewItem, Notice, OwnerAnswer, OwnerQuestion, Peers, Placed, Reach, Schedule, Served,
     Settings, Settled, Setup, ShardSight, ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, Task,

@@ -1,6 +1,6 @@
 //! Enqueue: items are stored in their shards.
 
-use forebay_engine::{Engine, EnqueueCall, Enqueued, NewItem, Notice};
+use forebay_engine::{Avoid, Engine, EnqueueCall, Enqueued, NewItem, Notice};
 use forebay_types::{Namespace, Refusal, ShardId};
 
 use crate::{
@@ -21,7 +21,7 @@ pub(crate) struct Enqueue<'a> {
 }
 
 impl Enqueue<'_> {
-    fn call(&self, items: Vec<NewItem>, only: Option<ShardId>, avoid: Vec<ShardId>) -> EnqueueCall {
+    fn call(&self, items: Vec<NewItem>, only: Option<ShardId>, avoid: Avoid) -> EnqueueCall {
         let (namespace, request_id) = (self.namespace.clone(), self.request_id.clone());
         EnqueueCall { namespace, items, request_id, only, avoid }
     }
@@ -34,14 +34,14 @@ impl Verb for Enqueue<'_> {
     async fn here(
         &self,
         items: Vec<NewItem>,
-        avoid: Vec<ShardId>,
+        avoid: Avoid,
         notice: Notice,
     ) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
         self.engine.enqueue_noting(self.call(items, None, avoid), Some(notice)).await
     }
 
     async fn there(&self, owner: &str, shard: ShardId, items: Vec<NewItem>) -> Answers<Enqueued> {
-        self.links.enqueue(owner, self.call(items, Some(shard), Vec::new())).await
+        self.links.enqueue(owner, self.call(items, Some(shard), Avoid::default())).await
     }
 
     fn rank(&self, item: &mut NewItem, rank: i64) {

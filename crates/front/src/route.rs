@@ -6,11 +6,11 @@
 //! otherwise the engine is asked anew. A planned move of a shard is over by then.
 //!
 //! A member is sent again only if it is certain that nothing of it has happened. An answer that did not come
-//! back is the end of its members: their outcome is unknown.
+//! back is the end of its members: their outcome is unknown. A round ends when all of its answers are there.
 
 use std::{collections::BTreeMap, future::Future, sync::OnceLock, time::Duration};
 
-use forebay_engine::{Misplaced, Notice, Placed};
+use forebay_engine::{Avoid, Misplaced, Notice, Placed};
 use forebay_types::{Elsewhere, Reason, Refusal, ShardId};
 use futures_util::future::{join, join_all};
 use tokio::sync::oneshot;
@@ -35,7 +35,7 @@ pub(crate) trait Verb: Sync {
     fn here(
         &self,
         members: Vec<Self::Member>,
-        avoid: Vec<ShardId>,
+        avoid: Avoid,
         notice: Notice,
     ) -> impl Future<Output = Result<Vec<Result<Self::Answer, Refusal>>, Refusal>> + Send;
 
@@ -65,6 +65,8 @@ struct Answered<A> {
     result: Result<A, Refusal>,
     /// The node that gave it. `None`: this one.
     from: Option<Elsewhere>,
+    /// That node was not reached.
+    unreached: bool,
 }
 
 /// Members that are asked for at one place.
@@ -86,8 +88,8 @@ struct Call<'a, V: Verb> {
     members: Vec<V::Member>,
     /// The rank of the first, once this node has given it: it is kept wherever the member goes.
     first_rank: OnceLock<i64>,
-    /// Shards that did not take members that any shard may take.
-    avoid: Vec<ShardId>,
+    /// What did not take members that any shard may take.
+    avoid: Avoid,
 }
 
 /// Serves a call. The outer error refuses all of it: nothing happened.
@@ -96,7 +98,7 @@ pub(crate) async fn route<V: Verb>(
     members: Vec<V::Member>,
 ) -> Result<Vec<Result<V::Answer, Refusal>>, Refusal> {
     let count = members.len();
-    let mut call = Call { verb, members, first_rank: OnceLock::new(), avoid: Vec::new() };
+    let mut call = Call { verb, members, first_rank: OnceLock::new(), avoid: Avoid::default() };
     let mut results: Vec<Option<Result<V::Answer, Refusal>>> = (0..count).map(|_| None).collect();
     let mut groups = vec![Group { at: None, members: (0..count).collect() }];
     let mut pauses = PAUSES.into_iter();
@@ -109,49 +111,52 @@ pub(crate) async fn route<V: Verb>(
                 Err(refusal) if group.members.len() == count => return Err(refusal),
                 Err(refusal) => refused(&group.members, None, &refusal),
             };
-            for Answered { index, result, from } in answers {
-                let free = verb.is_free(&call.members[index]);
-                if let Err(refusal) = &result
-                    && let Some(at) = place_to_try(refusal, from.as_ref(), free, verb.own())
-                {
-                    call.avoid.extend(from.as_ref().filter(|_| free && at.is_none()).map(|from| from.shard));
-                    again.push((at, index));
+            for answer in answers {
+                let free = verb.is_free(&call.members[answer.index]);
+                if let Some(at) = place_to_try(&answer, free, verb.own()) {
+                    if free {
+                        call.avoid(&answer);
+                    }
+                    again.push((at, answer.index));
                 }
-                results[index] = Some(result);
+                results[answer.index] = Some(answer.result);
             }
         }
         let Some(pause) = pauses.next().filter(|_| !again.is_empty()) else { break };
         tokio::time::sleep(pause).await;
+        // At last whatever this node owns will do. Its shards may be the only ones that are reached.
+        call.avoid.others = pauses.len() == 0;
         groups = grouped(again);
     }
     let unanswered = || Refusal::new(Reason::OutcomeUnknown, "a member of the call was not answered");
     Ok(results.into_iter().map(|result| result.unwrap_or_else(|| Err(unanswered()))).collect())
 }
 
-/// Where a member is tried again that was refused by this node, or by the one at `from`. `Some(None)`: here.
-/// `None`: it is not.
-fn place_to_try(
-    refusal: &Refusal,
-    from: Option<&Elsewhere>,
-    free: bool,
-    own: &str,
-) -> Option<Option<Elsewhere>> {
-    match (refusal.reason, from) {
-        (Reason::NotOwner, None) => Some(None),
+/// Where a member is tried again that was refused. `Some(None)`: here. `None`: it is not.
+fn place_to_try<A>(answer: &Answered<A>, free: bool, own: &str) -> Option<Option<Elsewhere>> {
+    let refusal = answer.result.as_ref().err()?;
+    match (refusal.reason, &answer.from) {
+        // A shard that this node knows nothing of stays unknown.
+        (Reason::NotOwner, None) => refusal.elsewhere.as_ref().map(|_| None),
         (Reason::NotOwner, Some(from)) => {
-            let named = refusal.elsewhere.clone().filter(|at| !at.owner.is_empty() && at.owner != own);
-            Some(named.filter(|at| at.owner != from.owner))
+            let named = refusal.elsewhere.clone().map(|at| match at.owner.as_str() {
+                // The node that was asked owns another shard, which is the right one.
+                "" if at.shard != from.shard => Elsewhere { owner: from.owner.clone(), ..at },
+                _ => at,
+            });
+            Some(named.filter(|at| !at.owner.is_empty() && at.owner != own && at != from))
         }
         (Reason::NodeDraining, Some(_)) => Some(None),
         // No shard takes it, perhaps because all of them are moved.
         (Reason::ShardUnavailable, None) if free => Some(None),
-        // Another shard may take it.
-        (
-            Reason::ShardUnavailable | Reason::ShardDraining | Reason::DiskFull | Reason::Overloaded,
-            Some(_),
-        ) if free => Some(None),
+        (reason, Some(_)) if free && is_of_the_shard(reason) => Some(None),
         _ => None,
     }
+}
+
+/// Another shard may take what is refused for this reason.
+const fn is_of_the_shard(reason: Reason) -> bool {
+    matches!(reason, Reason::ShardUnavailable | Reason::ShardDraining | Reason::DiskFull | Reason::Overloaded)
 }
 
 /// The members that are tried at one place go there together.
@@ -168,6 +173,17 @@ fn grouped(members: Vec<(Option<Elsewhere>, usize)>) -> Vec<Group> {
 }
 
 impl<V: Verb> Call<'_, V> {
+    /// What refused a member is not asked for others that any shard may take. A shard that is moved may be.
+    fn avoid(&mut self, answer: &Answered<V::Answer>) {
+        let (Err(refusal), Some(from)) = (&answer.result, &answer.from) else { return };
+        if answer.unreached && !self.avoid.nodes.contains(&from.owner) {
+            self.avoid.nodes.push(from.owner.clone());
+        }
+        if is_of_the_shard(refusal.reason) && !self.avoid.shards.contains(&from.shard) {
+            self.avoid.shards.push(from.shard);
+        }
+    }
+
     async fn ask(&self, group: &Group) -> GroupAnswers<V::Answer> {
         match &group.at {
             Some(at) => Ok(self.ask_there(at, &group.members).await),
@@ -182,7 +198,12 @@ impl<V: Verb> Call<'_, V> {
         let (here, there) = join(here, self.ask_owners(told, places)).await;
         let mut answers = match here {
             Ok(here) => {
-                let answered = |(index, result): (&usize, _)| Answered { index: *index, result, from: None };
+                let answered = |(index, result): (&usize, _)| Answered {
+                    index: *index,
+                    result,
+                    from: None,
+                    unreached: false,
+                };
                 places.iter().zip(here).map(answered).collect()
             }
             Err(refusal) if there.is_empty() => return Err(refusal),
@@ -218,11 +239,16 @@ impl<V: Verb> Call<'_, V> {
     /// Asks the owner of a shard.
     async fn ask_there(&self, at: &Elsewhere, places: &[usize]) -> Vec<Answered<V::Answer>> {
         let Elsewhere { shard, owner } = at;
+        let mut unreached = false;
         let refusal = match self.verb.there(owner, *shard, self.members(places)).await {
             Ok(results) if results.len() == places.len() => {
                 let from = || Some(at.clone());
-                let answered =
-                    |(index, result): (&usize, _)| Answered { index: *index, result, from: from() };
+                let answered = |(index, result): (&usize, _)| Answered {
+                    index: *index,
+                    result,
+                    from: from(),
+                    unreached: false,
+                };
                 return places.iter().zip(results).map(answered).collect();
             }
             Ok(_) => unknown(*shard, owner, "it answered another number of members"),
@@ -230,10 +256,13 @@ impl<V: Verb> Call<'_, V> {
             Err(LinkError::Unreached(why)) => {
                 let message = format!("shard {shard} is owned by {owner}, which can't be reached: {why}");
                 let nobody = Elsewhere { shard: *shard, owner: String::new() };
+                unreached = true;
                 Refusal::not_owner(nobody, message).retry_after(RETRY_AFTER)
             }
         };
-        refused(places, Some(at), &refusal)
+        let mut answers = refused(places, Some(at), &refusal);
+        answers.iter_mut().for_each(|answer| answer.unreached = unreached);
+        answers
     }
 
     /// The members at these places, with the ranks that they have got.
@@ -258,8 +287,12 @@ fn unknown(shard: ShardId, owner: &str, why: &str) -> Refusal {
 }
 
 fn refused<A>(places: &[usize], from: Option<&Elsewhere>, refusal: &Refusal) -> Vec<Answered<A>> {
-    let refused =
-        |index: &usize| Answered { index: *index, result: Err(refusal.clone()), from: from.cloned() };
+    let refused = |index: &usize| Answered {
+        index: *index,
+        result: Err(refusal.clone()),
+        from: from.cloned(),
+        unreached: false,
+    };
     places.iter().map(refused).collect()
 }
 

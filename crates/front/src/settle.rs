@@ -1,6 +1,6 @@
 //! Ack, nack and lease extension: each member goes to the shard that its receipt names.
 
-use forebay_engine::{Engine, ExtendOf, NackOf, Notice};
+use forebay_engine::{Avoid, Engine, ExtendOf, NackOf, Notice};
 use forebay_types::{Namespace, Receipt, Refusal, ShardId, Timestamp};
 
 use crate::{
@@ -25,7 +25,7 @@ impl Verb for Ack<'_> {
     async fn here(
         &self,
         acks: Vec<Receipt>,
-        _avoid: Vec<ShardId>,
+        _avoid: Avoid,
         notice: Notice,
     ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
         self.engine.ack(self.namespace.clone(), acks, Some(notice)).await
@@ -61,7 +61,7 @@ impl Verb for Nack<'_> {
     async fn here(
         &self,
         nacks: Vec<NackOf>,
-        _avoid: Vec<ShardId>,
+        _avoid: Avoid,
         notice: Notice,
     ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
         self.engine.nack(self.namespace.clone(), nacks, Some(notice)).await
@@ -97,7 +97,7 @@ impl Verb for ExtendLease<'_> {
     async fn here(
         &self,
         extensions: Vec<ExtendOf>,
-        _avoid: Vec<ShardId>,
+        _avoid: Avoid,
         notice: Notice,
     ) -> Result<Vec<Result<Timestamp, Refusal>>, Refusal> {
         self.engine.extend_lease(self.namespace.clone(), extensions, Some(notice)).await

@@ -135,7 +135,7 @@ fn reach(shards: &FakeShards, process: &Process, listed: &[(u32, Intake)]) -> Ve
 
 fn call_of(item: NewItem) -> EnqueueCall {
     let (namespace, items) = (NAMESPACE.into(), vec![item]);
-    EnqueueCall { namespace, items, request_id: None, only: None, avoid: Vec::new() }
+    EnqueueCall { namespace, items, ..EnqueueCall::default() }
 }
 
 fn pinned(shard: u32) -> NewItem {

@@ -15,8 +15,19 @@ pub struct EnqueueCall {
     pub request_id: Option<String>,
     /// Another node has placed the items in this shard: they are stored there or nowhere.
     pub only: Option<ShardId>,
-    /// What names no shard, no key and no request id goes to none of these shards.
-    pub avoid: Vec<ShardId>,
+    /// Where items that any shard may take are not placed.
+    pub avoid: Avoid,
+}
+
+/// Where items that any shard may take are not placed. A name, a key or a request id binds the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Avoid {
+    /// In these shards.
+    pub shards: Vec<ShardId>,
+    /// In shards of the nodes at these addresses, `host:port`.
+    pub nodes: Vec<String>,
+    /// In shards of other nodes, if this one has any that take items.
+    pub others: bool,
 }
 
 /// An item to store.

@@ -18,7 +18,7 @@ mod tasks;
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
-pub use enqueue::{EnqueueCall, Enqueued, NewItem, Schedule};
+pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};
 pub use misplaced::{Misplaced, Notice, Placed};
 pub use peers::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
 pub use reach::Reach;

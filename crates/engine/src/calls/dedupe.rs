@@ -127,7 +127,11 @@ fn plan(core: &mut Core, home: ShardIndex, keys: &[KeyHash]) -> LookupPlan {
             Some(shard) if shard.is_recording_topology() => return LookupPlan::Wait,
             Some(_) => to_ask.push_back(Asked::Here { shard: earlier, term: slot.term }),
             None if on(Bug::EarlierHomesElsewhereForgotten) => {}
-            None if slot.owner.is_empty() => return LookupPlan::Unavailable(slot.refusal()),
+            // The call itself is in the right place, so nobody is named who should have it instead.
+            None if slot.owner.is_empty() => {
+                let message = format!("shard {id}, which may know the key, has no owner at the moment");
+                return LookupPlan::Unavailable(unavailable(message));
+            }
             None => to_ask.push_back(Asked::Elsewhere { shard: id, address: slot.owner.clone() }),
         }
     }

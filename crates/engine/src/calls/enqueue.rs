@@ -7,7 +7,7 @@ use forebay_types::{ItemAttributes, Refusal, ShardId, Timestamp, Topic};
 
 use super::dedupe;
 use crate::{
-    api::{EnqueueCall, Enqueued, Misplaced, NewItem, Notice, Placed, Schedule},
+    api::{Avoid, EnqueueCall, Enqueued, Misplaced, NewItem, Notice, Placed, RETRY_AFTER, Schedule},
     core::{
         Core,
         refusals::{draining, no_shard},
@@ -62,7 +62,7 @@ pub(crate) fn serve(
     let count = items.len();
     let mut parts = ByShard::new();
     let (mut refused, mut first_rank) = (Vec::new(), None);
-    let mut candidates = Candidates::new(&mut core.slots, avoid);
+    let mut candidates = Candidates::new(&mut core.slots, &avoid, id);
     for (index, item) in items.into_iter().enumerate() {
         let rank = rank_of(core, &item, now);
         first_rank.get_or_insert(rank);
@@ -96,7 +96,7 @@ pub(crate) fn serve(
 pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal: &Refusal) {
     let ShardEnqueue { call, namespace, request, items } = part;
     let mut parts = ByShard::new();
-    let mut candidates = Candidates::new(&mut core.slots, Vec::new());
+    let mut candidates = Candidates::new(&mut core.slots, &Avoid::default(), call);
     for item in items {
         let index = item.index;
         let fixed = request.is_some() || item.pinned || item.dedupe.is_some();
@@ -148,17 +148,27 @@ fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
 struct Candidates {
     /// The shards that new items may be placed in.
     open: Arc<Vec<(ShardIndex, ShardId)>>,
+    /// Of two shards of other nodes that suit a topic best, calls take the first one and the second one in
+    /// turn: 0 or 1.
+    turn: usize,
     /// The topic of the last item, and how well they suit it. A call's items mostly have the same topic.
     ranked: Option<(Topic, Ranking<ShardIndex>)>,
 }
 
 impl Candidates {
-    fn new(slots: &mut Slots, avoid: Vec<ShardId>) -> Self {
+    fn new(slots: &mut Slots, avoid: &Avoid, turn: u64) -> Self {
         let mut open = slots.open();
-        if !avoid.is_empty() {
-            Arc::make_mut(&mut open).retain(|(_, id)| !avoid.contains(id));
+        if *avoid != Avoid::default() {
+            let is_own = |index: ShardIndex| slots.owned(index).is_some();
+            // A node without shards has only those of others.
+            let others = avoid.others && open.iter().any(|(index, _)| is_own(*index));
+            let avoided = |index: ShardIndex, id: ShardId| {
+                let of_node = |address: &String| slots[index].is_served_at(address);
+                avoid.shards.contains(&id) || others && !is_own(index) || avoid.nodes.iter().any(of_node)
+            };
+            Arc::make_mut(&mut open).retain(|(index, id)| !avoided(*index, *id));
         }
-        Self { open, ranked: None }
+        Self { open, ranked: None, turn: usize::from(turn % 2 == 1) }
     }
 
     fn of_topic(&mut self, namespace: &str, topic: &Topic) -> &mut Ranking<ShardIndex> {
@@ -199,15 +209,19 @@ fn choose_shard(
         let home = core.homes.home(&hash).and_then(|id| core.slots.index_of(id)).ok_or_else(no_shard)?;
         // The node that placed it knows another set of shards.
         if item.only.is_some_and(|only| only != core.slots[home].id) {
-            return Err(core.slots[home].refusal_to_resend());
+            let elsewhere = core.slots[home].elsewhere();
+            let message = format!("the home of the key is shard {}", elsewhere.shard);
+            return Err(Refusal::not_owner(elsewhere, message).retry_after(RETRY_AFTER));
         }
         return only(core, home);
     }
     if let Some(id) = item.only {
         return only_if_open(core, core.slots.index_of(id).ok_or_else(no_shard)?);
     }
+    let turn = candidates.turn;
     let ranking = candidates.of_topic(namespace, &item.item.topic);
-    let shard = least_loaded(core, namespace, item.item.charge(), ranking, parts).ok_or_else(no_shard)?;
+    let least = least_loaded(core, namespace, item.item.charge(), ranking, turn, parts);
+    let shard = least.ok_or_else(no_shard)?;
     if core.slots.owned(shard).is_some() { Ok(shard) } else { Err(core.slots[shard].refusal()) }
 }
 
@@ -220,6 +234,7 @@ fn least_loaded(
     namespace: &str,
     charge: usize,
     ranking: &mut Ranking<ShardIndex>,
+    turn: usize,
     parts: &ByShard,
 ) -> Option<ShardIndex> {
     let has_room = |shard: &ShardIndex| {
@@ -236,9 +251,12 @@ fn least_loaded(
             }
             spread *= 2;
         }
-        let backlog = core.slots.owned(shard).map_or(core.settings.batch_rows, |owned| owned.backlog());
+        let (backlog, number_in_turn) = match core.slots.owned(shard) {
+            Some(owned) => (owned.backlog(), number),
+            None => (core.settings.batch_rows, number ^ turn),
+        };
         crowded &= backlog > core.settings.batch_rows;
-        let load = (!parts.contains_key(&shard), backlog, number);
+        let load = (!parts.contains_key(&shard), backlog, number_in_turn);
         if best.is_none_or(|(least, _)| load < least) {
             best = Some((load, shard));
         }

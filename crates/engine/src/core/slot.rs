@@ -130,8 +130,13 @@ impl Slot {
         self.holding.is_none() && self.is_elsewhere() && !self.elsewhere().owner.is_empty()
     }
 
+    /// The node at this address serves it, or is about to, as far as is known.
+    pub fn is_served_at(&self, address: &str) -> bool {
+        self.is_served_elsewhere() && self.elsewhere().owner == address
+    }
+
     /// Whom to ask instead of this node: the owner, or who shall be the next one where it has none.
-    fn elsewhere(&self) -> Elsewhere {
+    pub fn elsewhere(&self) -> Elsewhere {
         let owner = match (&self.hand_over, &*self.duty.borrow()) {
             (Some(hand_over), _) => hand_over.successor.clone(),
             (None, _) if !self.silent && !self.owner.is_empty() => self.owner.clone(),
@@ -139,13 +144,6 @@ impl Slot {
             _ => String::new(),
         };
         Elsewhere { shard: self.id, owner }
-    }
-
-    /// Why this node does not serve what another one has placed in another shard, although it belongs here.
-    pub fn refusal_to_resend(&self) -> Refusal {
-        let id = self.id;
-        Refusal::not_owner(self.elsewhere(), format!("the home of the key is shard {id}"))
-            .retry_after(RETRY_AFTER)
     }
 
     /// Why it takes no new items, as long as operators say so.

@@ -35,17 +35,20 @@ impl Script {
     }
 }
 
+/// What is avoided, if anything is.
+fn shown(avoid: &Avoid) -> String {
+    let Avoid { shards, nodes, others } = avoid;
+    let shards = shards.iter().map(|shard| format!(" not in {shard}"));
+    let nodes = nodes.iter().map(|node| format!(" not at {node}"));
+    shards.chain(nodes).chain(others.then(|| " only here".to_owned())).collect()
+}
+
 impl Verb for Script {
     type Member = i64;
     type Answer = u32;
 
-    async fn here(
-        &self,
-        members: Vec<i64>,
-        avoid: Vec<ShardId>,
-        notice: Notice,
-    ) -> Result<Vec<Reply>, Refusal> {
-        self.asked.lock().unwrap().push(format!("here {members:?} avoid {avoid:?}"));
+    async fn here(&self, members: Vec<i64>, avoid: Avoid, notice: Notice) -> Result<Vec<Reply>, Refusal> {
+        self.asked.lock().unwrap().push(format!("here {members:?}{}", shown(&avoid)));
         let replies = self.here.lock().unwrap().remove(0);
         assert_eq!(replies.len(), members.len());
         let misplaced = replies.iter().enumerate().filter_map(|(index, reply)| {
@@ -90,7 +93,7 @@ async fn what_belongs_elsewhere_is_sent_there_with_its_rank() {
     );
     let answers = route(&script, vec![0, 0, 0]).await.unwrap();
     assert_eq!(reasons(&answers), [Ok(1), Ok(2), Err(Reason::LeaseLost)]);
-    assert_eq!(script.asked(), ["here [0, 0, 0] avoid []", "b:1 7 [101, 102]"]);
+    assert_eq!(script.asked(), ["here [0, 0, 0]", "b:1 7 [101, 102]"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +110,7 @@ async fn where_this_node_or_nobody_is_named_its_engine_is_asked_again() {
     for named in [OWN, "", "b:1"] {
         let script = Script::new([vec![Err(owned_by("b:1"))], vec![Ok(3)]], [Ok(vec![Err(owned_by(named))])]);
         assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Ok(3)]);
-        assert_eq!(script.asked()[2], "here [100] avoid []", "named: {named:?}");
+        assert_eq!(script.asked()[2], "here [100]", "named: {named:?}");
     }
 }
 
@@ -125,11 +128,12 @@ async fn an_answer_that_was_lost_is_the_end() {
 async fn a_shard_that_does_not_take_a_member_is_avoided_if_any_may_serve_it() {
     let full = || Ok(vec![Err(Refusal::new(Reason::DiskFull, "full"))]);
     let unreached = || Err(LinkError::Unreached("refused".to_owned()));
-    for there in [full(), unreached()] {
+    let moved = || Ok(vec![Err(owned_by(OWN))]);
+    for (there, avoided) in [(full(), " not in 7"), (unreached(), " not at b:1"), (moved(), "")] {
         let here = [vec![Err(owned_by("b:1"))], vec![Ok(4)]];
         let script = Script { free: true, ..Script::new(here, [there]) };
         assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Ok(4)]);
-        assert_eq!(script.asked()[2], "here [100] avoid [ShardId(7)]");
+        assert_eq!(script.asked()[2], format!("here [100]{avoided}"));
     }
     let bound = Script::new([vec![Err(owned_by("b:1"))]], [full()]);
     assert_eq!(reasons(&route(&bound, vec![0]).await.unwrap()), [Err(Reason::DiskFull)]);
@@ -143,5 +147,20 @@ async fn after_three_more_rounds_the_refusal_is_final() {
     let answers = route(&script, vec![0]).await.unwrap();
     assert_eq!(reasons(&answers), [Err(Reason::NotOwner)]);
     assert_eq!(begun.elapsed(), PAUSES.iter().sum::<Duration>());
-    assert_eq!(script.asked().len(), 4);
+    assert_eq!(script.asked()[2..], ["here [100]", "here [100] only here"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_right_shard_may_be_another_one_of_the_same_node() {
+    let other = Refusal::not_owner(Elsewhere { shard: ShardId(9), owner: String::new() }, "home");
+    let script = Script::new([vec![Err(owned_by("b:1"))]], [Ok(vec![Err(other)]), Ok(vec![Ok(6)])]);
+    assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Ok(6)]);
+    assert_eq!(script.asked()[2], "b:1 9 [100]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_not_known_is_not_looked_for() {
+    let script = Script::new([vec![Err(Refusal::new(Reason::NotOwner, "no such shard"))]], []);
+    assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Err(Reason::NotOwner)]);
+    assert_eq!(script.asked().len(), 1);
 }

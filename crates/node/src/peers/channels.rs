@@ -1,25 +1,35 @@
-//! Connections to other nodes. Each is opened when it is first used, and reopened after it broke.
+//! Connections to other nodes. Each is opened when it is first used, and anew after it broke.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use forebay_engine::TenantBudget;
 use forebay_proto::peer::peer_service_client::PeerServiceClient;
+use tokio::time::Instant;
 use tonic::{
     service::interceptor::InterceptedService,
     transport::{Channel, Endpoint},
 };
 
-use super::credentials::{AddCredentials, Credentials};
+use super::{
+    credentials::{AddCredentials, Credentials},
+    room::Room,
+};
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
-/// How often a connection in use is checked, and how long the other side may take to answer that. A node that
-/// was cut off without a sign is noticed by this.
-const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(1));
+/// How often a connection in use is checked. A node that was cut off without a sign is noticed by this.
+const KEEPALIVE: Duration = Duration::from_secs(1);
+/// The largest answer: one refusal for each member of the largest call.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// Numbers the connections of the process.
+static OPENED: AtomicU64 = AtomicU64::new(0);
 
 /// The client of one node.
 pub type Client = PeerServiceClient<InterceptedService<Channel, AddCredentials>>;
@@ -28,42 +38,56 @@ pub type Client = PeerServiceClient<InterceptedService<Channel, AddCredentials>>
 pub struct Channels {
     /// What every call carries.
     credentials: Credentials,
+    /// How long the other side may take to answer a check of the connection.
+    keepalive_timeout: Duration,
     /// The most bytes on their way to one node.
     bytes: usize,
     /// The connections, by address.
-    links: Mutex<HashMap<String, Link>>,
+    links: Mutex<HashMap<String, Arc<Link>>>,
 }
 
 /// The connection to one node.
-#[derive(Clone)]
 pub struct Link {
-    /// Its client.
-    pub client: Client,
-    /// Bytes of calls that the node has not answered yet.
-    pub sent: Arc<TenantBudget>,
+    /// How it is opened.
+    endpoint: Endpoint,
+    /// What every call carries.
+    credentials: Credentials,
+    /// The connection. Whoever opens it holds the lock, so that all who wait get what came of one attempt.
+    state: tokio::sync::Mutex<State>,
+    /// What is on its way to the node.
+    pub room: Room,
+}
+
+/// A connection, as far as is known.
+enum State {
+    /// It is not open.
+    Closed,
+    /// It was open when it was last used. The number tells it from those before.
+    Open(u64, Client),
+    /// It could not be opened, and is not tried again before this time.
+    Down(Instant, String),
 }
 
 impl Channels {
     /// None is open yet. At most so many bytes are on their way to one node.
-    pub fn new(credentials: Credentials, bytes: usize) -> Self {
-        Self { credentials, bytes, links: Mutex::default() }
+    pub fn new(credentials: Credentials, keepalive_timeout: Duration, bytes: usize) -> Self {
+        Self { credentials, keepalive_timeout, bytes, links: Mutex::default() }
     }
 
     /// The connection to a node. `None`: the address is not valid.
-    pub fn link(&self, address: &str) -> Option<Link> {
+    pub fn link(&self, address: &str) -> Option<Arc<Link>> {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(link) = links.get(address) {
             return Some(link.clone());
         }
         let endpoint = Endpoint::from_shared(format!("http://{address}")).ok()?;
-        let channel = endpoint
+        let endpoint = endpoint
             .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(KEEPALIVE.0)
-            .keep_alive_timeout(KEEPALIVE.1)
-            .tcp_nodelay(true)
-            .connect_lazy();
-        let client = PeerServiceClient::with_interceptor(channel, AddCredentials(self.credentials.clone()));
-        let link = Link { client, sent: TenantBudget::new(self.bytes) };
+            .http2_keep_alive_interval(KEEPALIVE)
+            .keep_alive_timeout(self.keepalive_timeout)
+            .tcp_nodelay(true);
+        let (credentials, state) = (self.credentials.clone(), tokio::sync::Mutex::new(State::Closed));
+        let link = Arc::new(Link { endpoint, credentials, state, room: Room::new(self.bytes) });
         links.insert(address.to_owned(), link.clone());
         Some(link)
     }
@@ -73,4 +97,50 @@ impl Channels {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|address, _| addresses.contains(&address.as_str()));
     }
+}
+
+impl Link {
+    /// The open connection, and its number. Opens it if need be; of many who wait for that, one tries. Fails
+    /// with the reason why it can't be opened.
+    pub async fn client(&self) -> Result<(u64, Client), String> {
+        let mut state = self.state.lock().await;
+        match &*state {
+            State::Open(number, client) => return Ok((*number, client.clone())),
+            State::Down(until, why) if Instant::now() < *until => return Err(why.clone()),
+            State::Down(..) | State::Closed => {}
+        }
+        // The library's own limit does not hold for all that comes before the first answer.
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.endpoint.connect()).await;
+        let failed = match connected {
+            Ok(Ok(channel)) => {
+                let credentials = AddCredentials(self.credentials.clone());
+                let client = PeerServiceClient::with_interceptor(channel, credentials)
+                    .max_decoding_message_size(ANSWER_BYTES_MAX);
+                let number = OPENED.fetch_add(1, Ordering::Relaxed);
+                *state = State::Open(number, client.clone());
+                return Ok((number, client));
+            }
+            Ok(Err(error)) => cause(&error),
+            Err(_) => format!("no connection within {CONNECT_TIMEOUT:?}"),
+        };
+        *state = State::Down(Instant::now() + CONNECT_TIMEOUT, failed.clone());
+        Err(failed)
+    }
+
+    /// A call over this connection failed: the next one opens another.
+    pub async fn broke(&self, number: u64) {
+        let mut state = self.state.lock().await;
+        if matches!(*state, State::Open(open, _) if open == number) {
+            *state = State::Closed;
+        }
+    }
+}
+
+/// What an error says first of its own.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }

@@ -1,9 +1,9 @@
 //! Passes calls on to the owners of their shards.
 
-use std::{error::Error as _, time::Duration};
+use std::{error::Error as _, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use forebay_engine::{Charge, EnqueueCall, Enqueued, ExtendOf, NackOf, OverBudget};
+use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf, NewItem, OverBudget};
 use forebay_front::{Answers, LinkError, Links};
 use forebay_types::{Namespace, Reason, Receipt, Refusal, Timestamp};
 use tonic::{Code, ConnectError, Request, Response, Status};
@@ -11,6 +11,7 @@ use tonic::{Code, ConnectError, Request, Response, Status};
 use super::{
     channels::{Client, Link},
     links::PeerLinks,
+    room::{Load, NoRoom, Place},
     wire,
 };
 
@@ -27,9 +28,13 @@ impl Links for PeerLinks {
 
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<Enqueued> {
         let (namespace, count) = (call.namespace.clone(), call.items.len());
-        let bytes = call.items.iter().map(|item| item.body.bytes() + MEMBER_BYTES).sum();
+        let carried = |item: &NewItem| {
+            let key = item.dedupe_key.as_ref().map_or(0, String::len);
+            item.body.bytes() + item.topic.len() + key + MEMBER_BYTES
+        };
+        let bytes = call.items.iter().map(carried).sum();
         let send = async |mut client: Client| client.enqueue(limited(wire::enqueue_request(call))).await;
-        let way = self.way(owner, &namespace, bytes, "enqueue")?;
+        let way = self.way(owner, &namespace, (Load::Enqueue, bytes), "enqueue").await?;
         passed_on(way, count, send, wire::enqueued).await
     }
 
@@ -37,7 +42,7 @@ impl Links for PeerLinks {
         let count = acks.len();
         let request = wire::ack_request(&namespace, acks);
         let send = async |mut client: Client| client.ack(limited(request)).await;
-        let way = self.way(owner, &namespace, count * MEMBER_BYTES, "ack")?;
+        let way = self.way(owner, &namespace, (Load::Settle, count * MEMBER_BYTES), "ack").await?;
         passed_on(way, count, send, wire::settled).await
     }
 
@@ -47,7 +52,7 @@ impl Links for PeerLinks {
         let bytes = nacks.iter().map(|nack| carried(nack) + MEMBER_BYTES).sum();
         let request = wire::nack_request(&namespace, nacks);
         let send = async |mut client: Client| client.nack(limited(request)).await;
-        let way = self.way(owner, &namespace, bytes, "nack")?;
+        let way = self.way(owner, &namespace, (Load::Settle, bytes), "nack").await?;
         passed_on(way, count, send, wire::settled).await
     }
 
@@ -60,7 +65,7 @@ impl Links for PeerLinks {
         let count = extensions.len();
         let request = wire::extend_request(&namespace, extensions);
         let send = async |mut client: Client| client.extend_lease(limited(request)).await;
-        let way = self.way(owner, &namespace, count * MEMBER_BYTES, "extend_lease")?;
+        let way = self.way(owner, &namespace, (Load::Settle, count * MEMBER_BYTES), "extend_lease").await?;
         passed_on(way, count, send, wire::extended).await
     }
 }
@@ -68,58 +73,71 @@ impl Links for PeerLinks {
 /// A way to the owner of a shard.
 struct Way {
     /// The connection.
+    link: Arc<Link>,
+    /// Its number.
+    number: u64,
+    /// Its client.
     client: Client,
-    /// What the call takes of the bytes that may be on their way to that node, if there is room.
-    room: Result<Charge, OverBudget>,
+    /// The call's place among those on their way to that node, if there is one.
+    place: Result<Place, NoRoom>,
     /// The verb, for metrics.
     verb: &'static str,
 }
 
 impl PeerLinks {
-    fn way(
+    /// `load`: what the call is for, and its bytes.
+    async fn way(
         &self,
         owner: &str,
         namespace: &Namespace,
-        bytes: usize,
+        load: (Load, usize),
         verb: &'static str,
     ) -> Result<Way, LinkError> {
-        let Link { client, sent } = self
+        let link = self
             .bulk(owner)
             .ok_or_else(|| LinkError::Unreached("it is not the address of another node".to_owned()))?;
-        Ok(Way { client, room: sent.take(namespace, bytes), verb })
+        let place = link.room.take(namespace, load.0, load.1);
+        match link.client().await {
+            Ok((number, client)) => Ok(Way { link, number, client, place, verb }),
+            Err(why) => {
+                count(verb, "unreached");
+                Err(LinkError::Unreached(why))
+            }
+        }
     }
 }
 
-/// Sends a call of `count` members, and reads its answers.
+fn count(verb: &'static str, outcome: &'static str) {
+    metrics::counter!("forebay_forwarded_calls_total", "verb" => verb, "outcome" => outcome).increment(1);
+}
+
+/// Sends a call of `members`, and reads its answers.
 async fn passed_on<R, A>(
     way: Way,
-    count: usize,
+    members: usize,
     send: impl AsyncFnOnce(Client) -> Result<Response<R>, Status>,
     answers: impl FnOnce(R) -> Vec<Result<A, Refusal>>,
 ) -> Answers<A> {
-    let Way { client, room, verb } = way;
-    let counted = |outcome: &'static str| {
-        metrics::counter!("forebay_forwarded_calls_total", "verb" => verb, "outcome" => outcome).increment(1);
-    };
-    let _charge = match room {
-        Ok(charge) => charge,
-        Err(over) => {
-            counted("refused");
-            let refusal = no_room(over);
-            return Ok((0..count).map(|_| Err(refusal.clone())).collect());
+    let Way { link, number, client, place, verb } = way;
+    let _place = match place {
+        Ok(place) => place,
+        Err(full) => {
+            count(verb, "refused");
+            let refusal = no_room(&full);
+            return Ok((0..members).map(|_| Err(refusal.clone())).collect());
         }
     };
-    match send(client).await {
-        Ok(response) => {
-            counted("answered");
-            Ok(answers(response.into_inner()))
+    let error = match tokio::time::timeout(FORWARD_TIMEOUT, send(client)).await {
+        Ok(Ok(response)) => {
+            count(verb, "answered");
+            return Ok(answers(response.into_inner()));
         }
-        Err(status) => {
-            let error = failure(&status);
-            counted(if matches!(error, LinkError::Lost(_)) { "lost" } else { "unreached" });
-            Err(error)
-        }
-    }
+        Ok(Err(status)) => failure(&status),
+        Err(_) => LinkError::Lost(format!("no answer within {FORWARD_TIMEOUT:?}")),
+    };
+    link.broke(number).await;
+    count(verb, if matches!(error, LinkError::Lost(_)) { "lost" } else { "unreached" });
+    Err(error)
 }
 
 fn limited<T>(message: T) -> Request<T> {
@@ -147,16 +165,15 @@ fn failure(status: &Status) -> LinkError {
     }
 }
 
-fn no_room(over: OverBudget) -> Refusal {
-    const LIMIT: &str = "memory.forward_bytes";
-    metrics::counter!("forebay_limit_refusals_total", "limit" => LIMIT).increment(1);
-    let whose = match over {
+fn no_room(full: &NoRoom) -> Refusal {
+    let limit = full.limit;
+    metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
+    let whose = match full.over {
         OverBudget::Tenant => "of this namespace ",
         OverBudget::Node => "",
     };
-    let message = format!(
-        "too many bytes {whose}are on their way to the node that owns the shard (the limit is `{LIMIT}`)"
-    );
+    let message =
+        format!("too much {whose}is on its way to the node that owns the shard (the limit is `{limit}`)");
     Refusal::new(Reason::Overloaded, message).retry_after(Duration::from_millis(500))
 }
 

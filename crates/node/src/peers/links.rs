@@ -1,23 +1,30 @@
 //! Questions to other nodes, and the calls that are passed on to them. The two have separate connections: an
 //! answer on which the owner of a shard depends does not wait behind other tenants' items.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
 use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest, PingRequest};
 use forebay_store::DedupeHit;
 use forebay_types::ShardId;
-use tonic::Code;
+use tonic::{Code, Response, Status};
 
 use super::{
-    channels::{Channels, Link},
+    channels::{Channels, Client, Link},
     credentials::Credentials,
     keys,
 };
 
 /// A node that takes longer to answer a question counts as silent.
 const ASK_TIMEOUT: Duration = Duration::from_millis(500);
+/// A node that takes longer to look keys up counts as one that does not know. The engine waits as long.
+const FIND_KEYS_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a node may take to answer a check of the connection for questions.
+const CONTROL_KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The same on the connection for calls that are passed on. All that are under way there end with it, so a
+/// node that stands still for a moment must not break it.
+const BULK_KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The way to other nodes of the cluster.
 pub struct PeerLinks {
@@ -33,8 +40,9 @@ pub struct PeerLinks {
 impl PeerLinks {
     /// For a node that others reach at `own`. At most so many bytes of calls are on their way to one node.
     pub fn new(own: impl Into<String>, credentials: Credentials, forward_bytes: usize) -> Self {
-        let control = Channels::new(credentials.clone(), 0);
-        Self { own: own.into(), control, bulk: Channels::new(credentials, forward_bytes) }
+        let control = Channels::new(credentials.clone(), CONTROL_KEEPALIVE_TIMEOUT, 0);
+        let bulk = Channels::new(credentials, BULK_KEEPALIVE_TIMEOUT, forward_bytes);
+        Self { own: own.into(), control, bulk }
     }
 
     /// The address of this node.
@@ -44,7 +52,7 @@ impl PeerLinks {
 
     /// The connection over which calls are passed on to a node. `None`: it is this node, or its address is
     /// not valid.
-    pub(super) fn bulk(&self, address: &str) -> Option<Link> {
+    pub(super) fn bulk(&self, address: &str) -> Option<Arc<Link>> {
         if address == self.own { None } else { self.bulk.link(address) }
     }
 
@@ -54,32 +62,47 @@ impl PeerLinks {
         self.bulk.retain(addresses);
     }
 
+    /// Asks a node. `None`: no answer came in time.
+    async fn question<T>(
+        &self,
+        address: &str,
+        timeout: Duration,
+        ask: impl AsyncFnOnce(Client) -> Result<Response<T>, Status>,
+    ) -> Option<Result<T, Status>> {
+        let link = self.control.link(address)?;
+        let asked = async {
+            let (number, client) = link.client().await.ok()?;
+            let answer = ask(client).await;
+            if answer.is_err() {
+                link.broke(number).await;
+            }
+            Some(answer.map(Response::into_inner))
+        };
+        tokio::time::timeout(timeout, asked).await.ok().flatten()
+    }
+
     /// Whether a node is ready to take a shard over.
     pub async fn is_ready_for(&self, address: &str, shard: ShardId) -> bool {
-        let Some(mut link) = self.control.link(address) else { return false };
-        let asked = link.client.is_ready_for(IsReadyForRequest { shard: shard.0 });
-        match tokio::time::timeout(ASK_TIMEOUT, asked).await {
-            Ok(Ok(answer)) => answer.get_ref().ready,
-            Ok(Err(_)) | Err(_) => false,
-        }
+        let request = IsReadyForRequest { shard: shard.0 };
+        let ask = async |mut client: Client| client.is_ready_for(request).await;
+        self.question(address, ASK_TIMEOUT, ask).await.is_some_and(|answer| answer.is_ok_and(|it| it.ready))
     }
 
     /// Whether a node answers.
     pub async fn answers(&self, address: &str) -> bool {
-        let Some(mut link) = self.control.link(address) else { return false };
-        match tokio::time::timeout(ASK_TIMEOUT, link.client.ping(PingRequest {})).await {
-            Ok(Ok(_)) => true,
+        let ask = async |mut client: Client| client.ping(PingRequest {}).await;
+        match self.question(address, ASK_TIMEOUT, ask).await {
+            Some(Ok(_)) => true,
             // A node of the release before this call was there.
-            Ok(Err(status)) => status.code() == Code::Unimplemented,
-            Err(_) => false,
+            Some(Err(status)) => status.code() == Code::Unimplemented,
+            None => false,
         }
     }
 
     /// Tells a node that the catalog has changed. Returns whether it answered in time.
     pub async fn catalog_changed(&self, address: &str) -> bool {
-        let Some(mut link) = self.control.link(address) else { return false };
-        let told = link.client.catalog_changed(CatalogChangedRequest {});
-        matches!(tokio::time::timeout(ASK_TIMEOUT, told).await, Ok(Ok(_)))
+        let tell = async |mut client: Client| client.catalog_changed(CatalogChangedRequest {}).await;
+        matches!(self.question(address, ASK_TIMEOUT, tell).await, Some(Ok(_)))
     }
 }
 
@@ -89,14 +112,14 @@ impl Peers for PeerLinks {
         if address == self.own || address.is_empty() {
             return OwnerAnswer::Silent;
         }
-        let Some(mut link) = self.control.link(address) else { return OwnerAnswer::Silent };
         let OwnerQuestion { shard, epoch, incarnation } = question;
         let request = OwnsShardRequest { shard: shard.0, epoch, incarnation: incarnation.0.to_vec().into() };
-        match tokio::time::timeout(ASK_TIMEOUT, link.client.owns_shard(request)).await {
-            Ok(Ok(answer)) if answer.get_ref().owns => OwnerAnswer::Owns,
-            Ok(Ok(_)) => OwnerAnswer::Resigned,
+        let ask = async |mut client: Client| client.owns_shard(request).await;
+        match self.question(address, ASK_TIMEOUT, ask).await {
+            Some(Ok(answer)) if answer.owns => OwnerAnswer::Owns,
+            Some(Ok(_)) => OwnerAnswer::Resigned,
             // An error is no answer: it may come from anybody.
-            Ok(Err(_)) | Err(_) => OwnerAnswer::Silent,
+            Some(Err(_)) | None => OwnerAnswer::Silent,
         }
     }
 
@@ -104,9 +127,8 @@ impl Peers for PeerLinks {
         if address == self.own || address.is_empty() {
             return None;
         }
-        let mut link = self.control.link(address)?;
-        // The engine waits for a second.
-        let answer = link.client.find_keys(keys::request(question)).await.ok()?;
-        keys::answer(answer.into_inner())
+        let ask = async |mut client: Client| client.find_keys(keys::request(question)).await;
+        let answer = self.question(address, FIND_KEYS_TIMEOUT, ask).await?;
+        keys::answer(answer.ok()?)
     }
 }

@@ -11,6 +11,7 @@ mod forward;
 mod health;
 mod keys;
 mod links;
+mod room;
 mod serve_forwarded;
 mod server;
 mod wire;

@@ -31,8 +31,9 @@ use super::{
 const CALLS_PER_CONNECTION: u32 = 1_024;
 /// How often a connection is checked, and how long the other side may take to answer that.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// The largest call that is passed on: a client's largest request, with the limits at their highest.
-const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// The largest call that is passed on: a client's largest request, with the limits at their highest, and what
+/// each of its members takes more between nodes.
+const MESSAGE_BYTES_MAX: usize = 80 << 20;
 /// So many bytes of one call, and of all calls on a connection, may be on their way before they are read.
 const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
 

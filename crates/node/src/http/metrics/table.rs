@@ -21,6 +21,7 @@ const LIMITS: Values = Fixed(&[
     "memory.unsent_bytes",
     "memory.unsent_bytes_per_connection",
     "health checks and reflection",
+    "calls to another node",
 ]);
 /// Where an item may be.
 const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);

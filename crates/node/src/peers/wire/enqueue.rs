@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{EnqueueCall, Enqueued, NewItem, Schedule};
+use forebay_engine::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};
 use forebay_proto::peer::{self, item::Schedule as WireSchedule};
 use forebay_types::{Body, DeliveryPolicy, ItemId, Refusal, Seq, ShardId, Timestamp};
 
@@ -64,7 +64,7 @@ pub fn enqueue_call(request: peer::EnqueueRequest) -> Result<EnqueueCall, Malfor
         items: items.into_iter().map(new_item).collect(),
         request_id,
         only: Some(ShardId(shard)),
-        avoid: Vec::new(),
+        avoid: Avoid::default(),
     })
 }
 
@@ -159,7 +159,7 @@ mod tests {
             items: items.collect(),
             request_id: Some("r".to_owned()),
             only: Some(ShardId(3)),
-            avoid: Vec::new(),
+            avoid: Avoid::default(),
         };
         let arrived = enqueue_call(enqueue_request(call.clone())).unwrap();
         assert_eq!(format!("{arrived:?}"), format!("{call:?}"));

@@ -20,12 +20,12 @@ pub(super) fn message(refusal: Refusal) -> peer::Refusal {
     }
 }
 
-/// The refusal of a message. A reason that this release does not know is of a later one: whatever it is,
-/// trying again is right.
+/// The refusal of a message. Of a reason of a later release nobody here knows whether it excludes that
+/// something has happened.
 pub(super) fn refusal(message: peer::Refusal) -> Refusal {
     let peer::Refusal { reason, message, field, retry_after, fate, elsewhere } = message;
     Refusal {
-        reason: Reason::from_name(&reason).unwrap_or(Reason::ShardUnavailable),
+        reason: Reason::from_name(&reason).unwrap_or(Reason::OutcomeUnknown),
         message,
         field,
         retry_after: retry_after.map(Duration::from_micros),
@@ -57,8 +57,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_of_a_later_release_is_worth_a_retry() {
+    fn a_reason_of_a_later_release_leaves_the_outcome_unknown() {
         let later = peer::Refusal { reason: "LATER".to_owned(), ..Default::default() };
-        assert_eq!(refusal(later).reason, Reason::ShardUnavailable);
+        assert_eq!(refusal(later).reason, Reason::OutcomeUnknown);
     }
 }
