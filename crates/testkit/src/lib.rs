@@ -1,10 +1,11 @@
 //! What Forebay's tests share: the contract of the stores, a fake store and engines over it, database
-//! servers, the simulation.
+//! servers, a proxy that disturbs connections, the simulation.
 
 pub mod contract;
 pub mod fake;
 mod fake_shards;
 mod program;
+pub mod proxy;
 pub mod servers;
 pub mod sim;
 

@@ -5,11 +5,13 @@
 //! ([`Server::fresh_url`]) and shares nothing else. A test that kills its server starts a [`Private`] one.
 
 mod database;
+mod kill;
 mod private;
 mod replicated;
 mod shared;
 
 pub use forebay_servers::{Kind, free_port, promtool};
+pub use kill::{Kill, kill};
 pub use private::Private;
 pub use replicated::Replicated;
 pub use shared::{Server, mariadb, mysql, shared};

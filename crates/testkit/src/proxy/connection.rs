@@ -1,0 +1,167 @@
+//! One connection through a proxy: two directions that share their end.
+
+use std::{
+    future::pending,
+    sync::atomic::{AtomicU8, Ordering},
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        TcpStream,
+        tcp::{ReadHalf, WriteHalf},
+    },
+    sync::watch,
+    time::sleep,
+};
+
+use super::{
+    rules::{Rules, Toward},
+    trap::{Spring, Tail},
+};
+
+/// The most that is read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The connection is to be reset.
+struct Reset;
+
+/// Ends a connection so that the other side sees a reset.
+pub(super) fn reset(stream: TcpStream) {
+    // Where the other side is gone already there is nothing to tell it.
+    let _ = stream.set_zero_linger();
+}
+
+/// Runs a connection to its end.
+pub(super) async fn run(mut client: TcpStream, target: &str, rules: watch::Receiver<Rules>) {
+    let resets = rules.borrow().resets;
+    let Ok(mut server) = TcpStream::connect(target).await else { return reset(client) };
+    for stream in [&client, &server] {
+        let _ = stream.set_nodelay(true);
+    }
+    let mut all = rules.clone();
+    let ended = {
+        let (from_client, to_client) = client.split();
+        let (from_server, to_server) = server.split();
+        let state = AtomicU8::new(OPEN);
+        let way =
+            |toward| Way { toward, rules: rules.clone(), state: &state, cut: (0, 0), tail: Tail::default() };
+        let (mut up, mut down) = (way(Toward::Target), way(Toward::Client));
+        let both =
+            async { tokio::try_join!(up.pump(from_client, to_server), down.pump(from_server, to_client)) };
+        tokio::select! {
+            ended = both => ended.map(drop),
+            _ = all.wait_for(|rules| rules.resets != resets) => Err(Reset),
+        }
+    };
+    if ended.is_err() {
+        reset(client);
+        reset(server);
+    }
+}
+
+/// Bytes pass.
+const OPEN: u8 = 0;
+/// The target's next answer ends the connection.
+const RESET_ON_ANSWER: u8 = 1;
+/// Nothing passes any more.
+const SILENT: u8 = 2;
+
+/// One direction of a connection.
+struct Way<'a> {
+    /// Where its bytes go.
+    toward: Toward,
+    /// The proxy's rules.
+    rules: watch::Receiver<Rules>,
+    /// What a trap has made of the connection, of which both directions take note.
+    state: &'a AtomicU8,
+    /// The number of the last cut that was seen, and how many bytes have passed since.
+    cut: (u64, usize),
+    /// What was passed on last.
+    tail: Tail,
+}
+
+impl Way<'_> {
+    /// Passes bytes on until one side ends its stream.
+    async fn pump(&mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Reset> {
+        let mut buffer = vec![0; PIECE_BYTES];
+        loop {
+            self.not_stalled().await?;
+            let count = from.read(&mut buffer).await.map_err(|_| Reset)?;
+            // What has come meanwhile is not passed on either.
+            self.not_stalled().await?;
+            if count == 0 {
+                return to.shutdown().await.map_err(|_| Reset);
+            }
+            let delay = self.rules.borrow().delays[self.toward as usize];
+            if !delay.is_zero() {
+                sleep(delay).await;
+            }
+            match self.state.load(Ordering::Relaxed) {
+                SILENT => return pending().await,
+                RESET_ON_ANSWER if self.toward == Toward::Client => return Err(Reset),
+                _ => self.pass(&buffer[..count], &mut to).await?,
+            }
+        }
+    }
+
+    /// Waits while this direction is stalled.
+    async fn not_stalled(&mut self) -> Result<(), Reset> {
+        let at = self.toward as usize;
+        self.rules.wait_for(|rules| !rules.stalled[at]).await.map(drop).map_err(|_| Reset)
+    }
+
+    /// Passes a piece on, as far as cuts and traps allow.
+    async fn pass(&mut self, piece: &[u8], to: &mut WriteHalf<'_>) -> Result<(), Reset> {
+        let rules = self.rules.borrow().clone();
+        if let Some(cut) = rules.cut.as_ref().filter(|cut| cut.toward == self.toward) {
+            if self.cut.0 != cut.number {
+                self.cut = (cut.number, 0);
+            }
+            let left = cut.bytes - self.cut.1;
+            if piece.len() >= left {
+                write(to, &piece[..left]).await?;
+                cut.sprung.send_modify(|sprung| *sprung += 1);
+                return Err(Reset);
+            }
+            self.cut.1 += piece.len();
+        }
+        let Some(trap) = rules.trap.filter(|_| self.toward == Toward::Target) else {
+            self.tail.forget();
+            return write(to, piece).await;
+        };
+        let Some(at) = self.tail.find(&trap.marker, piece).filter(|_| trap.go_off()) else {
+            self.tail.passed(&trap.marker, piece);
+            return write(to, piece).await;
+        };
+        self.tail.forget();
+        match trap.spring {
+            Spring::ResetBefore => {
+                write(to, &piece[..at]).await?;
+                Err(Reset)
+            }
+            Spring::SilentBefore => {
+                self.state.store(SILENT, Ordering::Relaxed);
+                write(to, &piece[..at]).await?;
+                pending().await
+            }
+            Spring::ResetAfter => {
+                self.state.store(RESET_ON_ANSWER, Ordering::Relaxed);
+                write(to, piece).await
+            }
+            Spring::SilentAfter => {
+                self.state.store(SILENT, Ordering::Relaxed);
+                write(to, piece).await?;
+                pending().await
+            }
+            Spring::Hold(held) => {
+                sleep(held).await;
+                write(to, piece).await
+            }
+        }
+    }
+}
+
+async fn write(to: &mut WriteHalf<'_>, piece: &[u8]) -> Result<(), Reset> {
+    to.write_all(piece).await.map_err(|_| Reset)
+}
