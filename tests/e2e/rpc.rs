@@ -32,11 +32,18 @@ pub struct Rpc<'a> {
     client: QueueServiceClient<Channel>,
     /// Records their outcomes.
     history: &'a History,
+    /// The deadline of each call.
+    deadline: Duration,
 }
 
 impl<'a> Rpc<'a> {
     pub fn new(channel: Channel, history: &'a History) -> Self {
-        Self { client: QueueServiceClient::new(channel), history }
+        Self::within(channel, history, CALL_TIMEOUT)
+    }
+
+    /// The same with this deadline for each call.
+    pub fn within(channel: Channel, history: &'a History, deadline: Duration) -> Self {
+        Self { client: QueueServiceClient::new(channel), history, deadline }
     }
 
     /// Enqueues these items. Returns the worst of their outcomes.
@@ -47,7 +54,8 @@ impl<'a> Rpc<'a> {
             request_id: request_id.into(),
         };
         let began = self.history.now();
-        let answer = self.client.enqueue(with_deadline(request)).await;
+        let request = self.limited(request);
+        let answer = self.client.enqueue(request).await;
         let call = self.since(began);
         let outcomes: Vec<Outcome<String>> = match answer {
             Ok(answer) => {
@@ -91,7 +99,8 @@ impl<'a> Rpc<'a> {
             ..DequeueRequest::default()
         };
         let began = self.history.now();
-        let answer = self.client.dequeue(with_deadline(request)).await;
+        let request = self.limited(request);
+        let answer = self.client.dequeue(request).await;
         let call = self.since(began);
         let items = answer.ok()?.into_inner().items;
         for item in &items {
@@ -115,19 +124,21 @@ impl<'a> Rpc<'a> {
         let answer = match verb {
             Verb::Ack => {
                 let acks = receipts_owned.map(|receipt| Ack { receipt }).collect();
-                let answer = self.client.ack(with_deadline(AckRequest { namespace, acks })).await;
+                let request = self.limited(AckRequest { namespace, acks });
+                let answer = self.client.ack(request).await;
                 answer.map(|answer| answer.into_inner().results.into_iter().map(|r| r.error).collect())
             }
             Verb::Nack => {
                 let nacks = receipts_owned.map(|receipt| Nack { receipt, ..Nack::default() }).collect();
-                let answer = self.client.nack(with_deadline(NackRequest { namespace, nacks })).await;
+                let request = self.limited(NackRequest { namespace, nacks });
+                let answer = self.client.nack(request).await;
                 answer.map(|answer| answer.into_inner().results.into_iter().map(|r| r.error).collect())
             }
             Verb::Extend(to) => {
                 let extensions = receipts_owned
                     .map(|receipt| LeaseExtension { receipt, lease_duration: Some(span(to)) })
                     .collect();
-                let request = with_deadline(ExtendLeaseRequest { namespace, extensions });
+                let request = self.limited(ExtendLeaseRequest { namespace, extensions });
                 let answer = self.client.extend_lease(request).await;
                 answer.map(|answer| answer.into_inner().results.into_iter().map(|r| r.error).collect())
             }
@@ -155,8 +166,15 @@ impl<'a> Rpc<'a> {
     /// The topics that have a ready item.
     pub async fn active_topics(&mut self) -> Result<Vec<String>, tonic::Status> {
         let request = GetActiveTopicsRequest { namespace: NAMESPACE.into(), ..Default::default() };
-        let answer = self.client.get_active_topics(with_deadline(request)).await?;
+        let request = self.limited(request);
+        let answer = self.client.get_active_topics(request).await?;
         Ok(answer.into_inner().topics.into_iter().map(|topic| topic.topic).collect())
+    }
+
+    fn limited<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.set_timeout(self.deadline);
+        request
     }
 
     fn since(&self, began: Duration) -> Call {
@@ -222,12 +240,6 @@ fn not_settled(refusal: Refusal) -> Settled {
         _ if refusal.maybe_done => Settled::Unknown(refusal.description),
         _ => Settled::Failed(refusal.description),
     }
-}
-
-fn with_deadline<T>(message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(CALL_TIMEOUT);
-    request
 }
 
 pub fn span(span: Duration) -> prost_types::Duration {

@@ -4,26 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_testkit::servers::Kind;
 
-use super::nodes::{Nodes, owned_by};
-use crate::{drain::drain_and_check, history::History, load::Load, node::Node, scenario::progress};
+use super::nodes::{Nodes, channels, owned_by};
+use crate::{history::History, load::Load, scenario::progress};
 
 /// Shards of a node that is gone are served again within 3 s. The rest is for a machine that does much else.
 const SERVED_AGAIN: Duration = Duration::from_secs(10);
-
-/// Drains the queue through the last node, once the others have handed their shards to it.
-async fn drain_through_one(cluster: &Nodes, history: &Arc<History>, mut nodes: Vec<Node>) {
-    let last = nodes.pop().unwrap();
-    for node in nodes {
-        let (status, took) = node.terminate().await;
-        assert!(status.success(), "{status} after {took:?}");
-    }
-    cluster.all_owned(&[&last]).await;
-    drain_and_check(history, last.channel()).await;
-}
-
-fn channels(nodes: &[Node]) -> Vec<tonic::transport::Channel> {
-    nodes.iter().map(Node::channel).collect()
-}
 
 async fn a_node_that_dies_is_replaced(kind: Kind) {
     let cluster = Nodes::new(kind, 3, 4).await;
@@ -44,7 +29,7 @@ async fn a_node_that_dies_is_replaced(kind: Kind) {
     load.retarget(channels(&nodes));
     progress(&history, "load on three nodes again", 300).await;
     load.stop().await;
-    drain_through_one(&cluster, &history, nodes).await;
+    cluster.drain_and_check(&history, nodes).await;
 }
 
 async fn a_node_that_stands_still_is_replaced(kind: Kind) {
@@ -64,7 +49,7 @@ async fn a_node_that_stands_still_is_replaced(kind: Kind) {
     nodes.insert(1, victim);
     progress(&history, "load on three nodes again", 500).await;
     load.stop().await;
-    drain_through_one(&cluster, &history, nodes).await;
+    cluster.drain_and_check(&history, nodes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

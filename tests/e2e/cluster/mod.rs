@@ -1,11 +1,20 @@
 //! Several nodes with a catalog: each owns some of the shards, and others take them over.
+//!
+//! Tests that begin with `row_` are named after the rows of the table of faults.
 
+mod away;
+mod cancels;
+mod commits;
 mod dev;
 mod faults;
 mod forward;
+mod kills;
 mod nodes;
 mod operate;
+mod peers;
 mod restarts;
 mod servers;
 mod shards;
+mod slow;
 mod unreached;
+mod ways;

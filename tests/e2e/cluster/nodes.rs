@@ -1,16 +1,23 @@
 //! A catalog, shards and nodes, on a database server.
 
-use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use forebay_testkit::servers::{self, Kind, free_port};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
+use tonic::transport::Channel;
 
-use crate::node::Node;
+use crate::{
+    drain::drain_and_check,
+    history::{Counts, History},
+    node::Node,
+};
 
 /// All shards must have owners within this time, on a machine that does much else.
 const OWNED_TIMEOUT: Duration = Duration::from_secs(30);
+/// A metric shows what has happened within this time.
+const METRIC_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -83,6 +90,18 @@ impl Nodes {
         path.display().to_string()
     }
 
+    /// Where node number `node` listens for other nodes.
+    pub fn peer_address(&self, node: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[node][2])
+    }
+
+    /// Other nodes are told to reach node number `node` at this address, from its next start on.
+    pub fn advertise(&self, node: usize, address: &str) {
+        let text = fs::read_to_string(self.config(node)).unwrap();
+        let text = text.replacen("\npeer = ", &format!("\nadvertise = \"{address}\"\npeer = "), 1);
+        fs::write(self.config(node), text).unwrap();
+    }
+
     /// Where the configuration of node number `node` is.
     pub fn config(&self, node: usize) -> String {
         self.folder.path().join(format!("node{node}.toml")).display().to_string()
@@ -125,6 +144,59 @@ impl Nodes {
             assert!(begun.elapsed() < OWNED_TIMEOUT, "only {owned:?} of {} shards are owned", self.shards);
             sleep(LOOK_EVERY).await;
         }
+    }
+}
+
+impl Nodes {
+    /// Stops all nodes but the last, which then has all shards. Returns that one.
+    pub async fn through_one(&self, mut nodes: Vec<Node>) -> Node {
+        let last = nodes.pop().expect("a node");
+        for node in nodes {
+            let (status, took) = node.terminate().await;
+            assert!(status.success(), "{status} after {took:?}");
+        }
+        self.all_owned(&[&last]).await;
+        last
+    }
+
+    /// Drains the queue through the last node, and checks the history.
+    pub async fn drain_and_check(&self, history: &Arc<History>, nodes: Vec<Node>) -> Counts {
+        let last = self.through_one(nodes).await;
+        drain_and_check(history, last.channel()).await
+    }
+}
+
+/// A connection to each of these nodes.
+pub fn channels(nodes: &[Node]) -> Vec<Channel> {
+    nodes.iter().map(Node::channel).collect()
+}
+
+/// The sum of the values of a metric on a node: those of the lines that begin with this text.
+pub async fn metric(node: &Node, begins: &str) -> f64 {
+    let (_, metrics) = node.fetch("/metrics").await;
+    let lines = metrics.lines().filter(|line| line.starts_with(begins));
+    lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+}
+
+/// The sum over all of these nodes.
+pub async fn metric_of_all(nodes: &[Node], begins: &str) -> f64 {
+    let mut sum = 0.0;
+    for node in nodes {
+        sum += metric(node, begins).await;
+    }
+    sum
+}
+
+/// Waits until the sum over all of these nodes is as wanted.
+pub async fn metric_becomes(nodes: &[Node], begins: &str, wanted: impl Fn(f64) -> bool) {
+    let begun = Instant::now();
+    loop {
+        let sum = metric_of_all(nodes, begins).await;
+        if wanted(sum) {
+            return;
+        }
+        assert!(begun.elapsed() < METRIC_TIMEOUT, "{begins} is {sum}");
+        sleep(LOOK_EVERY).await;
     }
 }
 

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use forebay_testkit::servers::{Kind, Private};
 use tokio::time::{Instant, sleep};
 
-use super::nodes::{Nodes, owned_by};
-use crate::{drain::drain_and_check, history::History, load::Load, node::Node, scenario::progress};
+use super::nodes::{Nodes, channels, owned_by};
+use crate::{history::History, load::Load, node::Node, scenario::progress};
 
 /// What a page says within this time.
 const SAID_TIMEOUT: Duration = Duration::from_secs(15);
@@ -26,15 +26,6 @@ async fn shows(node: &Node, line: &str) {
     }
 }
 
-async fn drain(cluster: &Nodes, history: &Arc<History>, mut nodes: Vec<Node>) {
-    let last = nodes.pop().unwrap();
-    for node in nodes {
-        assert!(node.terminate().await.0.success());
-    }
-    cluster.all_owned(&[&last]).await;
-    drain_and_check(history, last.channel()).await;
-}
-
 /// Row 26 of the faults: the data path goes on. And shards of a node that dies meanwhile are served again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_go_on_without_the_catalog() {
@@ -46,7 +37,6 @@ async fn nodes_go_on_without_the_catalog() {
     }
     let cluster = Nodes::on(&catalog.fresh_url().await, &urls, 3).await;
     let mut nodes = cluster.start_all().await;
-    let channels = |nodes: &[Node]| nodes.iter().map(Node::channel).collect::<Vec<_>>();
     let history = Arc::new(History::new());
     let load = Load::start(&history, channels(&nodes), 21);
     progress(&history, "load with the catalog", 300).await;
@@ -77,7 +67,7 @@ async fn nodes_go_on_without_the_catalog() {
     }
     progress(&history, "load with the catalog again", 300).await;
     load.stop().await;
-    drain(&cluster, &history, nodes).await;
+    cluster.drain_and_check(&history, nodes).await;
 }
 
 /// The shards of one server have no trouble when another one stands still, and nothing moves.
@@ -92,7 +82,7 @@ async fn a_server_that_stands_still_moves_no_shard_of_another() {
     let cluster = Nodes::on(&healthy.fresh_url().await, &urls, 2).await;
     let nodes = cluster.start_all().await;
     let history = Arc::new(History::new());
-    let load = Load::start(&history, nodes.iter().map(Node::channel).collect(), 22);
+    let load = Load::start(&history, channels(&nodes), 22);
     progress(&history, "load on two servers", 300).await;
     let epochs = async |node: &Node| {
         let (_, metrics) = node.fetch("/metrics").await;
@@ -115,5 +105,5 @@ async fn a_server_that_stands_still_moves_no_shard_of_another() {
     cluster.all_owned(&nodes.iter().collect::<Vec<_>>()).await;
     progress(&history, "load on two servers again", 300).await;
     load.stop().await;
-    drain(&cluster, &history, nodes).await;
+    cluster.drain_and_check(&history, nodes).await;
 }
