@@ -17,4 +17,5 @@ mod servers;
 mod shards;
 mod slow;
 mod unreached;
+mod walk;
 mod ways;
