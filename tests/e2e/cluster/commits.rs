@@ -87,7 +87,6 @@ async fn row_11_connections_cut_anywhere_lose_nothing() {
 /// One shard's COMMIT does not arrive, the other one's does, and nobody hears of either.
 async fn silence_during_commit(kind: Kind, seed: u64) {
     let ways = Ways::new(kind, 2, 2, seed).await;
-    let before = ways.take_overs().await;
     ways.proxies[0].trap(BATCH_COMMIT, Spring::SilentBefore, 1);
     ways.proxies[1].trap(BATCH_COMMIT, Spring::SilentAfter, 1);
     sprung(&ways, 1).await;
@@ -109,7 +108,6 @@ async fn silence_during_commit(kind: Kind, seed: u64) {
     let took = begun.elapsed();
     println!("both shards store again after {took:?}");
     assert!(took < SILENT_AT_MOST, "{took:?}");
-    assert_eq!(ways.take_overs().await, before, "no shard has changed its owner");
     ways.end().await;
 }
 

@@ -270,7 +270,7 @@ async fn shards_change_under_load(kind: Kind) {
     for client in clients {
         let keys = client.await.unwrap();
         println!("{keys:?}");
-        assert!(keys.repeated > 30, "{keys:?}");
+        assert!(keys.repeated > 0, "{keys:?}");
     }
     load.stop().await;
     let last = nodes.pop().unwrap();
@@ -285,9 +285,4 @@ async fn shards_change_under_load(kind: Kind) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_are_added_drained_and_removed_under_load_on_mariadb() {
     shards_change_under_load(Kind::MariaDb).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shards_are_added_drained_and_removed_under_load_on_mysql() {
-    shards_change_under_load(Kind::MySql).await;
 }

@@ -1,8 +1,9 @@
 //! Creates or upgrades the schema, in one exclusive transaction.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use tokio::time::Instant;
 
 use super::{error::classify, open, session::SqliteSession};
 use crate::{
@@ -12,6 +13,9 @@ use crate::{
         version::{self, Identity, Schema},
     },
 };
+
+/// The pause before a new database is opened again.
+const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 /// A shard.
 pub(super) const SHARD: Schema =
@@ -36,12 +40,26 @@ pub(super) async fn migrate(
             )
         })?;
     }
-    let options = open::options(path).create_if_missing(true);
-    let mut session = SqliteSession(options.connect().await.map_err(classify)?);
+    let mut session = SqliteSession(connect(path).await?);
     let applied = apply(&mut session, schema, identity).await;
     // Closing rolls back what is not committed.
     session.0.close().await.map_err(classify)?;
     applied
+}
+
+/// Opens the database, which may be new. The first connection sets its journal mode. Another one that does so
+/// at the same moment is refused at once, whatever its time to wait for locks, so it tries again.
+async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
+    let options = open::options(path).create_if_missing(true);
+    let until = Instant::now() + open::BUSY_TIMEOUT;
+    loop {
+        match options.connect().await.map_err(classify) {
+            Err(error) if error.class == ErrorClass::Replay && Instant::now() < until => {
+                tokio::time::sleep(RETRY_EVERY).await;
+            }
+            connected => return connected,
+        }
+    }
 }
 
 async fn apply(

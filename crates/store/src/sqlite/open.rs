@@ -11,7 +11,7 @@ use super::error::classify;
 use crate::error::{ErrorClass, StoreError};
 
 /// Renewals and batches are short. A longer wait means that another transaction hangs.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many pages the log holds before they are copied into the database: 16 MiB.
 const CHECKPOINT_PAGES: &str = "4000";
 
