@@ -103,14 +103,15 @@ impl fmt::Display for Time {
 
 impl fmt::Display for HoldUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted = |count, what| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut parts = Vec::new();
         if self.items > 0 {
             let due = self.last_due.map(|at| format!(" (the last one is due at {})", Time(at)));
-            parts.push(format!("{} items{}", self.items, due.unwrap_or_default()));
+            parts.push(format!("{}{}", counted(self.items, "item"), due.unwrap_or_default()));
         }
         if self.dead_letters > 0 {
             let until = self.dead_letters_until.map(|at| format!(" (the last one is deleted: {})", Time(at)));
-            parts.push(format!("{} dead letters{}", self.dead_letters, until.unwrap_or_default()));
+            parts.push(format!("{}{}", counted(self.dead_letters, "dead letter"), until.unwrap_or_default()));
         }
         parts.extend(self.keys_until.map(|at| format!("dedupe keys whose window ends at {}", Time(at))));
         if self.not_recorded {
