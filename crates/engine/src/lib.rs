@@ -26,9 +26,9 @@ mod striped;
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, Avoid, BreakerPhase, Delivered, Demand, DequeueCall, Duty,
     EnqueueCall, Enqueued, ExtendOf, Extended, Intake, KeyQuestion, ListedShard, Misplaced, MissingHome,
-    NackAction, NackOf, NewItem, Notice, OwnerAnswer, OwnerQuestion, Peers, Placed, Reach, Schedule, Served,
-    Settings, Settled, Setup, ShardSight, ShardState, ShardStatus, Status, SweepStatus, TOPIC_BYTES, Task,
-    TaskName, Tasks, TopicPosition, TopicStatus, TurnStatus,
+    NackAction, NackOf, NewItem, Notice, OwnerAnswer, OwnerQuestion, Peers, Placed, RETRY_AFTER, Reach,
+    Schedule, Served, Settings, Settled, Setup, ShardSight, ShardState, ShardStatus, Status, SweepStatus,
+    TOPIC_BYTES, Task, TaskName, Tasks, TopicPosition, TopicStatus, TurnStatus,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};

@@ -48,10 +48,6 @@ impl Verb for Enqueue<'_> {
         item.rank = Some(rank);
     }
 
-    fn own(&self) -> &str {
-        self.links.own()
-    }
-
     fn is_free(&self, item: &NewItem) -> bool {
         self.request_id.is_none() && item.dedupe_key.is_none() && item.shard.is_none()
     }

@@ -31,19 +31,20 @@ impl Front {
     pub async fn enqueue(&self, call: EnqueueCall) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
         let Some(links) = &self.links else { return self.engine.enqueue(call).await };
         let EnqueueCall { namespace, items, request_id, .. } = call;
-        route(&Enqueue { engine: &self.engine, links: &**links, namespace, request_id }, items).await
+        route(&Enqueue { engine: &self.engine, links: &**links, namespace, request_id }, links.own(), items)
+            .await
     }
 
     /// Ends deliveries of a tenant.
     pub async fn ack(&self, namespace: Namespace, acks: Vec<Receipt>) -> Result<Vec<Settled>, Refusal> {
         let Some(links) = &self.links else { return self.engine.ack(namespace, acks, None).await };
-        route(&Ack { engine: &self.engine, links: &**links, namespace }, acks).await
+        route(&Ack { engine: &self.engine, links: &**links, namespace }, links.own(), acks).await
     }
 
     /// Gives items of a tenant back.
     pub async fn nack(&self, namespace: Namespace, nacks: Vec<NackOf>) -> Result<Vec<Settled>, Refusal> {
         let Some(links) = &self.links else { return self.engine.nack(namespace, nacks, None).await };
-        route(&Nack { engine: &self.engine, links: &**links, namespace }, nacks).await
+        route(&Nack { engine: &self.engine, links: &**links, namespace }, links.own(), nacks).await
     }
 
     /// Moves the ends of leases of a tenant.
@@ -55,6 +56,7 @@ impl Front {
         let Some(links) = &self.links else {
             return self.engine.extend_lease(namespace, extensions, None).await;
         };
-        route(&ExtendLease { engine: &self.engine, links: &**links, namespace }, extensions).await
+        route(&ExtendLease { engine: &self.engine, links: &**links, namespace }, links.own(), extensions)
+            .await
     }
 }

@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeMap, future::Future, sync::OnceLock, time::Duration};
 
-use forebay_engine::{Avoid, Misplaced, Notice, Placed};
+use forebay_engine::{Avoid, Misplaced, Notice, Placed, RETRY_AFTER};
 use forebay_types::{Elsewhere, Reason, Refusal, ShardId};
 use futures_util::future::{join, join_all};
 use tokio::sync::oneshot;
@@ -20,9 +20,6 @@ use crate::links::{Answers, LinkError};
 /// The pauses before the second, third and fourth round. Together they are longer than a planned move takes.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(300)];
-
-/// When a refused caller should try again.
-const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// A verb, and what is the same for all members of its call.
 pub(crate) trait Verb: Sync {
@@ -47,14 +44,13 @@ pub(crate) trait Verb: Sync {
         members: Vec<Self::Member>,
     ) -> impl Future<Output = Answers<Self::Answer>> + Send;
 
-    /// The address of this node.
-    fn own(&self) -> &str;
-
     /// Gives a member its rank, if it has one.
     fn rank(&self, _member: &mut Self::Member, _rank: i64) {}
 
     /// Whether any shard may serve a member.
-    fn is_free(&self, member: &Self::Member) -> bool;
+    fn is_free(&self, _member: &Self::Member) -> bool {
+        false
+    }
 }
 
 /// What a member was answered.
@@ -84,6 +80,8 @@ type GroupAnswers<A> = Result<Vec<Answered<A>>, Refusal>;
 struct Call<'a, V: Verb> {
     /// The verb.
     verb: &'a V,
+    /// The address of this node.
+    own: &'a str,
     /// All members.
     members: Vec<V::Member>,
     /// The rank of the first, once this node has given it: it is kept wherever the member goes.
@@ -92,13 +90,14 @@ struct Call<'a, V: Verb> {
     avoid: Avoid,
 }
 
-/// Serves a call. The outer error refuses all of it: nothing happened.
+/// Serves a call. The outer error refuses all of it: nothing happened. `own`: this node's address.
 pub(crate) async fn route<V: Verb>(
     verb: &V,
+    own: &str,
     members: Vec<V::Member>,
 ) -> Result<Vec<Result<V::Answer, Refusal>>, Refusal> {
     let count = members.len();
-    let mut call = Call { verb, members, first_rank: OnceLock::new(), avoid: Avoid::default() };
+    let mut call = Call { verb, own, members, first_rank: OnceLock::new(), avoid: Avoid::default() };
     let mut results: Vec<Option<Result<V::Answer, Refusal>>> = (0..count).map(|_| None).collect();
     let mut groups = vec![Group { at: None, members: (0..count).collect() }];
     let mut pauses = PAUSES.into_iter();
@@ -113,7 +112,7 @@ pub(crate) async fn route<V: Verb>(
             };
             for answer in answers {
                 let free = verb.is_free(&call.members[answer.index]);
-                if let Some(at) = place_to_try(&answer, free, verb.own()) {
+                if let Some(at) = place_to_try(&answer, free, own) {
                     if free {
                         call.avoid(&answer);
                     }
@@ -227,7 +226,7 @@ impl<V: Verb> Call<'_, V> {
     ) -> Vec<Answered<V::Answer>> {
         let Ok(Placed { first_rank, misplaced }) = told.await else { return Vec::new() };
         self.first_rank.get_or_init(|| first_rank);
-        let is_known = |owner: &str| !owner.is_empty() && owner != self.verb.own();
+        let is_known = |owner: &str| !owner.is_empty() && owner != self.own;
         let known = misplaced.into_iter().filter(|member| is_known(&member.elsewhere.owner));
         let known = known.map(|Misplaced { index, elsewhere }| (Some(elsewhere), places[index]));
         let groups = grouped(known.collect());

@@ -34,14 +34,6 @@ impl Verb for Ack<'_> {
     async fn there(&self, owner: &str, _shard: ShardId, acks: Vec<Receipt>) -> Answers<()> {
         self.links.ack(owner, self.namespace.clone(), acks).await
     }
-
-    fn own(&self) -> &str {
-        self.links.own()
-    }
-
-    fn is_free(&self, _member: &Receipt) -> bool {
-        false
-    }
 }
 
 /// A nack call, without its members.
@@ -70,14 +62,6 @@ impl Verb for Nack<'_> {
     async fn there(&self, owner: &str, _shard: ShardId, nacks: Vec<NackOf>) -> Answers<()> {
         self.links.nack(owner, self.namespace.clone(), nacks).await
     }
-
-    fn own(&self) -> &str {
-        self.links.own()
-    }
-
-    fn is_free(&self, _member: &NackOf) -> bool {
-        false
-    }
 }
 
 /// A call that extends leases, without its members.
@@ -105,13 +89,5 @@ impl Verb for ExtendLease<'_> {
 
     async fn there(&self, owner: &str, _shard: ShardId, extensions: Vec<ExtendOf>) -> Answers<Timestamp> {
         self.links.extend_lease(owner, self.namespace.clone(), extensions).await
-    }
-
-    fn own(&self) -> &str {
-        self.links.own()
-    }
-
-    fn is_free(&self, _member: &ExtendOf) -> bool {
-        false
     }
 }

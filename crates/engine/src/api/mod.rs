@@ -25,6 +25,7 @@ pub use reach::Reach;
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
 pub use setup::Setup;
+pub(crate) use shard_set::ByIntake;
 pub use shard_set::{Intake, ListedShard};
 pub use sight::ShardSight;
 pub use status::{
@@ -34,4 +35,4 @@ pub(crate) use tasks::Supervised;
 pub use tasks::{Task, TaskName, Tasks};
 
 /// When a refused caller should try again.
-pub(crate) const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(500);
+pub const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(500);

@@ -15,6 +15,29 @@ pub enum Intake {
     Closed,
 }
 
+/// The shards that take new items, and those that don't.
+#[derive(Debug, Default)]
+pub(crate) struct ByIntake {
+    /// Those that do.
+    pub active: Vec<ShardId>,
+    /// Those that are drained.
+    pub draining: Vec<ShardId>,
+}
+
+impl ByIntake {
+    /// Sorts the shards of a set.
+    pub fn of(listed: &[ListedShard]) -> Self {
+        let mut sorted = Self::default();
+        for shard in listed {
+            match shard.intake {
+                Intake::Open => sorted.active.push(shard.id),
+                Intake::Closed => sorted.draining.push(shard.id),
+            }
+        }
+        sorted
+    }
+}
+
 /// A shard of the set.
 #[derive(Clone)]
 pub struct ListedShard {

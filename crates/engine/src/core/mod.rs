@@ -48,7 +48,7 @@ use self::{
     topics::TopicDirectory,
 };
 use crate::{
-    api::{Intake, ListedShard, Reach, Served, Settings, ShardState, TurnStatus},
+    api::{ByIntake, Intake, ListedShard, Reach, Served, Settings, ShardState, TurnStatus},
     clock::NodeTime,
     index::{ServerIndex, ShardIndex},
     io::launch::Launcher,
@@ -161,13 +161,8 @@ impl Core {
 
     /// Begins with these shards.
     pub fn begin_with(&mut self, shards: Vec<ListedShard>) {
-        let (mut active, mut draining) = (Vec::new(), Vec::new());
+        let ByIntake { active, draining } = ByIntake::of(&shards);
         for ListedShard { id, shard, intake } in shards {
-            if intake == Intake::Open {
-                active.push(id)
-            } else {
-                draining.push(id)
-            }
             self.add_shard(id, shard, intake);
         }
         self.homes.begin(active, draining);

@@ -148,8 +148,10 @@ impl Slot {
 
     /// Why it takes no new items, as long as operators say so.
     pub fn intake_refusal(&self) -> Option<Refusal> {
-        let message = format!("shard {} takes no new items: it is drained", self.id);
-        (self.intake == Intake::Closed).then(|| Refusal::new(Reason::ShardDraining, message))
+        (self.intake == Intake::Closed).then(|| {
+            let message = format!("shard {} takes no new items: it is drained", self.id);
+            Refusal::new(Reason::ShardDraining, message)
+        })
     }
 
     /// Why it takes nothing for now.

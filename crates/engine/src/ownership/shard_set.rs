@@ -6,7 +6,7 @@ use forebay_types::ShardId;
 
 use super::{lost, record_topology};
 use crate::{
-    api::{Intake, ListedShard, ShardState},
+    api::{ByIntake, Intake, ListedShard, ShardState},
     calls::dedupe,
     core::Core,
     index::ShardIndex,
@@ -22,13 +22,8 @@ pub(crate) fn set_shards(core: &mut Core, listed: Vec<ListedShard>) {
     for index in gone.map(|(index, _)| index).collect::<Vec<_>>() {
         remove(core, index);
     }
-    let (mut active, mut draining) = (Vec::new(), Vec::new());
+    let ByIntake { active, draining } = ByIntake::of(&listed);
     for ListedShard { id, shard, intake } in listed {
-        if intake == Intake::Open {
-            active.push(id)
-        } else {
-            draining.push(id)
-        }
         match core.slots.index_of(id) {
             Some(index) => set_intake(core, index, intake),
             None => {

@@ -18,6 +18,9 @@ use crate::failure::Failure;
 /// The ports of a node are so far from those of the one before.
 const PORTS_APART: u16 = 10;
 
+/// The file of the secret that the nodes share.
+const SECRET: &str = "peer_secret";
+
 /// Where the first node serves, as the user gave it.
 pub struct Addresses {
     /// gRPC.
@@ -29,18 +32,18 @@ pub struct Addresses {
 /// Writes a configuration file for each node, and reads them. They are files so that the verbs of operators
 /// can be tried with them.
 pub fn configure(folder: &Path, shards: u32, nodes: u16, first: &Addresses) -> Result<Vec<Config>, Failure> {
+    let folder = folder.canonicalize()?;
+    write_secret(&folder.join(SECRET))?;
     let configure_one = |index| {
-        let (file, flags) = write(folder, shards, index, first)?;
+        let (file, flags) = write(&folder, shards, index, first)?;
         Ok(Config::load(&file, flags)?)
     };
     (0..nodes).map(configure_one).collect()
 }
 
-/// Writes the file of a node. Returns it, with what is not in it.
+/// Writes the file of a node. Returns it, with what is not in it. The path of the folder is absolute.
 fn write(folder: &Path, shards: u32, index: u16, first: &Addresses) -> Result<(PathBuf, Flags), Failure> {
-    let folder = folder.canonicalize()?;
-    let secret = folder.join("peer_secret");
-    write_secret(&secret)?;
+    let secret = folder.join(SECRET);
     let name = format!("node{}", index + 1);
     let mut text = format!(
         "# Written by `forebay dev --nodes`. The verbs of operators find the catalog by it:\n\
@@ -108,13 +111,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let any = || "127.0.0.1:0".parse().unwrap();
         let first = Addresses { grpc: any(), http: any() };
+        let path = folder.path().join(SECRET);
+        write_secret(&path).unwrap();
+        let secret = fs::read(&path).unwrap();
+        assert_eq!(secret.len(), 32);
         let (file, flags) = write(folder.path(), 3, 1, &first).unwrap();
         let text = fs::read_to_string(file).unwrap();
         let config = Config::parse(&text, [], flags).unwrap();
         assert_eq!((config.name.unwrap().as_str(), config.shards.len()), ("node2", 3));
-        let secret = fs::read(folder.path().join("peer_secret")).unwrap();
-        assert_eq!(secret.len(), 32);
-        write(folder.path(), 3, 0, &first).unwrap();
-        assert_eq!(fs::read(folder.path().join("peer_secret")).unwrap(), secret);
+        write_secret(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), secret);
     }
 }

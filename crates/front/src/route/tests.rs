@@ -68,10 +68,6 @@ impl Verb for Script {
         *member = rank;
     }
 
-    fn own(&self) -> &str {
-        OWN
-    }
-
     fn is_free(&self, _member: &i64) -> bool {
         self.free
     }
@@ -91,7 +87,7 @@ async fn what_belongs_elsewhere_is_sent_there_with_its_rank() {
         [vec![Ok(1), Err(owned_by("b:1")), Err(owned_by("b:1"))]],
         [Ok(vec![Ok(2), Err(Refusal::lease_lost(Fate::Gone))])],
     );
-    let answers = route(&script, vec![0, 0, 0]).await.unwrap();
+    let answers = route(&script, OWN, vec![0, 0, 0]).await.unwrap();
     assert_eq!(reasons(&answers), [Ok(1), Ok(2), Err(Reason::LeaseLost)]);
     assert_eq!(script.asked(), ["here [0, 0, 0]", "b:1 7 [101, 102]"]);
 }
@@ -100,7 +96,7 @@ async fn what_belongs_elsewhere_is_sent_there_with_its_rank() {
 async fn a_node_that_is_named_instead_is_asked_after_a_pause() {
     let script = Script::new([vec![Err(owned_by("b:1"))]], [Ok(vec![Err(owned_by("c:1"))]), Ok(vec![Ok(5)])]);
     let begun = Instant::now();
-    assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Ok(5)]);
+    assert_eq!(reasons(&route(&script, OWN, vec![0]).await.unwrap()), [Ok(5)]);
     assert_eq!(script.asked()[1..], ["b:1 7 [100]", "c:1 7 [100]"]);
     assert!(begun.elapsed() >= PAUSES[0] && begun.elapsed() < PAUSES[1]);
 }
@@ -109,7 +105,7 @@ async fn a_node_that_is_named_instead_is_asked_after_a_pause() {
 async fn where_this_node_or_nobody_is_named_its_engine_is_asked_again() {
     for named in [OWN, "", "b:1"] {
         let script = Script::new([vec![Err(owned_by("b:1"))], vec![Ok(3)]], [Ok(vec![Err(owned_by(named))])]);
-        assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Ok(3)]);
+        assert_eq!(reasons(&route(&script, OWN, vec![0]).await.unwrap()), [Ok(3)]);
         assert_eq!(script.asked()[2], "here [100]", "named: {named:?}");
     }
 }
@@ -118,10 +114,10 @@ async fn where_this_node_or_nobody_is_named_its_engine_is_asked_again() {
 async fn an_answer_that_was_lost_is_the_end() {
     let lost = || Err(LinkError::Lost("reset".to_owned()));
     let script = Script { free: true, ..Script::new([vec![Err(owned_by("b:1"))]], [lost()]) };
-    let answers = route(&script, vec![0]).await.unwrap();
+    let answers = route(&script, OWN, vec![0]).await.unwrap();
     assert_eq!(reasons(&answers), [Err(Reason::OutcomeUnknown)]);
     let miscounted = Script::new([vec![Err(owned_by("b:1"))]], [Ok(vec![])]);
-    assert_eq!(reasons(&route(&miscounted, vec![0]).await.unwrap()), [Err(Reason::OutcomeUnknown)]);
+    assert_eq!(reasons(&route(&miscounted, OWN, vec![0]).await.unwrap()), [Err(Reason::OutcomeUnknown)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,11 +128,11 @@ async fn a_shard_that_does_not_take_a_member_is_avoided_if_any_may_serve_it() {
     for (there, avoided) in [(full(), " not in 7"), (unreached(), " not at b:1"), (moved(), "")] {
         let here = [vec![Err(owned_by("b:1"))], vec![Ok(4)]];
         let script = Script { free: true, ..Script::new(here, [there]) };
-        assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Ok(4)]);
+        assert_eq!(reasons(&route(&script, OWN, vec![0]).await.unwrap()), [Ok(4)]);
         assert_eq!(script.asked()[2], format!("here [100]{avoided}"));
     }
     let bound = Script::new([vec![Err(owned_by("b:1"))]], [full()]);
-    assert_eq!(reasons(&route(&bound, vec![0]).await.unwrap()), [Err(Reason::DiskFull)]);
+    assert_eq!(reasons(&route(&bound, OWN, vec![0]).await.unwrap()), [Err(Reason::DiskFull)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +140,7 @@ async fn after_three_more_rounds_the_refusal_is_final() {
     let nobody = || vec![Err(owned_by(""))];
     let script = Script::new([nobody(), nobody(), nobody(), nobody()], []);
     let begun = Instant::now();
-    let answers = route(&script, vec![0]).await.unwrap();
+    let answers = route(&script, OWN, vec![0]).await.unwrap();
     assert_eq!(reasons(&answers), [Err(Reason::NotOwner)]);
     assert_eq!(begun.elapsed(), PAUSES.iter().sum::<Duration>());
     assert_eq!(script.asked()[2..], ["here [100]", "here [100] only here"]);
@@ -154,13 +150,13 @@ async fn after_three_more_rounds_the_refusal_is_final() {
 async fn the_right_shard_may_be_another_one_of_the_same_node() {
     let other = Refusal::not_owner(Elsewhere { shard: ShardId(9), owner: String::new() }, "home");
     let script = Script::new([vec![Err(owned_by("b:1"))]], [Ok(vec![Err(other)]), Ok(vec![Ok(6)])]);
-    assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Ok(6)]);
+    assert_eq!(reasons(&route(&script, OWN, vec![0]).await.unwrap()), [Ok(6)]);
     assert_eq!(script.asked()[2], "b:1 9 [100]");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_is_not_known_is_not_looked_for() {
     let script = Script::new([vec![Err(Refusal::new(Reason::NotOwner, "no such shard"))]], []);
-    assert_eq!(reasons(&route(&script, vec![0]).await.unwrap()), [Err(Reason::NotOwner)]);
+    assert_eq!(reasons(&route(&script, OWN, vec![0]).await.unwrap()), [Err(Reason::NotOwner)]);
     assert_eq!(script.asked().len(), 1);
 }

@@ -1,19 +1,16 @@
 //! What a node of a cluster knows before it starts: the catalog as it is now.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use forebay_cluster::CatalogCopy;
-use forebay_store::{Catalog, ErrorClass, StoreError};
+use forebay_store::{Catalog, StoreError};
 use forebay_types::ClusterId;
 
-use super::{followed::shard_config, membership::open_catalog};
+use super::{followed::shard_config, membership::open_catalog, until_answered::until_answered};
 use crate::{
     config::{Config, ShardConfig},
     shards::mysql_options,
 };
-
-/// The pause before the catalog is asked again.
-const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Why a node can't take part in its cluster.
 #[derive(Debug, thiserror::Error)]
@@ -43,26 +40,12 @@ pub(crate) async fn begin(config: &Config) -> Result<Option<Begun>, BeginError> 
     let Some(url) = &config.catalog else { return Ok(None) };
     let catalog = open_catalog(url, &mysql_options(config)).map_err(BeginError::Catalog)?;
     let mut copy = CatalogCopy::default();
-    let mut logged = false;
-    loop {
-        let read = async {
-            catalog.check().await?;
-            catalog.read(copy.known()).await
-        };
-        match read.await {
-            Ok(changes) => {
-                copy.apply(changes);
-                break;
-            }
-            Err(error) if error.class == ErrorClass::Schema => return Err(BeginError::Catalog(error)),
-            Err(error) => {
-                if !std::mem::replace(&mut logged, true) {
-                    tracing::warn!(%error, "the catalog does not answer: {error}; waiting for it");
-                }
-                tokio::time::sleep(RETRY_EVERY).await;
-            }
-        }
-    }
+    let changes = until_answered(async || {
+        catalog.check().await?;
+        catalog.read(copy.known()).await
+    });
+    let changes = changes.await.map_err(BeginError::Catalog)?;
+    copy.apply(changes);
     let view = copy.view();
     let cluster = view.map(|view| view.cluster).unwrap_or_default();
     let listed = view.map(|view| view.shards.as_slice()).unwrap_or_default();

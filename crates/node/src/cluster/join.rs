@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use forebay_store::{Catalog, CatalogNode, ErrorClass, Joined, Sighting, StoreError};
+use forebay_store::{Catalog, CatalogNode, Joined, StoreError};
+
+use super::until_answered::until_answered;
 
 /// A process whose counter has stood still for so long has lost its name to whoever wants it.
 pub(super) const NAME_FREE_AFTER: Duration = Duration::from_secs(4);
-
-/// The pause before the catalog is asked again.
-const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Why a node could not join.
 #[derive(Debug, thiserror::Error)]
@@ -22,33 +21,16 @@ pub enum JoinError {
 }
 
 /// Takes the node's name. Where another process has it, its counter is watched: one that moves keeps the
-/// name. Waits while the catalog does not answer.
+/// name. Waits while the catalog does not answer: a call whose answer was lost is repeated, and if it took
+/// effect, the name is ours already.
 pub async fn join(catalog: &dyn Catalog, node: &CatalogNode) -> Result<(), JoinError> {
-    let Joined::NameTaken(first) = until_answered(catalog, node, None).await? else { return Ok(()) };
+    let Joined::NameTaken(first) = until_answered(async || catalog.join(node, None).await).await? else {
+        return Ok(());
+    };
     tracing::info!("another process had the name {}; waiting to see that it is dead", node.name);
     tokio::time::sleep(NAME_FREE_AFTER).await;
-    match until_answered(catalog, node, Some(first)).await? {
+    match until_answered(async || catalog.join(node, Some(first)).await).await? {
         Joined::Yes => Ok(()),
         Joined::NameTaken(_) => Err(JoinError::NameTaken(node.name.to_string())),
-    }
-}
-
-/// A call whose answer was lost is repeated: if it took effect, the name is ours already.
-async fn until_answered(
-    catalog: &dyn Catalog,
-    node: &CatalogNode,
-    dead: Option<Sighting>,
-) -> Result<Joined, StoreError> {
-    let mut logged = false;
-    loop {
-        match catalog.join(node, dead).await {
-            Err(error) if error.class != ErrorClass::Schema => {
-                if !std::mem::replace(&mut logged, true) {
-                    tracing::warn!(%error, "the catalog does not answer: {error}; waiting for it to join");
-                }
-                tokio::time::sleep(RETRY_EVERY).await;
-            }
-            answer => return answer,
-        }
     }
 }

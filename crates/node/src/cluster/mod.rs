@@ -20,6 +20,7 @@ mod publish;
 mod reach;
 mod shared;
 mod unowned;
+mod until_answered;
 
 pub use begin::BeginError;
 pub(crate) use begin::{Begun, begin};

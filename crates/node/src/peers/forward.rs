@@ -1,17 +1,17 @@
 //! Passes calls on to the owners of their shards.
 
-use std::{error::Error as _, sync::Arc, time::Duration};
+use std::{error::Error as _, time::Duration};
 
 use async_trait::async_trait;
-use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf, NewItem, OverBudget};
+use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf, NewItem, OverBudget, RETRY_AFTER};
 use forebay_front::{Answers, LinkError, Links};
 use forebay_types::{Namespace, Reason, Receipt, Refusal, Timestamp};
 use tonic::{Code, ConnectError, Request, Response, Status};
 
 use super::{
-    channels::{Client, Link},
+    channels::Client,
     links::PeerLinks,
-    room::{Load, NoRoom, Place},
+    room::{Load, NoRoom},
     wire,
 };
 
@@ -27,33 +27,38 @@ impl Links for PeerLinks {
     }
 
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<Enqueued> {
-        let (namespace, count) = (call.namespace.clone(), call.items.len());
         let carried = |item: &NewItem| {
             let key = item.dedupe_key.as_ref().map_or(0, String::len);
             item.body.bytes() + item.topic.len() + key + MEMBER_BYTES
         };
-        let bytes = call.items.iter().map(carried).sum();
+        let namespace = call.namespace.clone();
+        let passage = Passage {
+            verb: "enqueue",
+            namespace: &namespace,
+            load: Load::Enqueue,
+            members: call.items.len(),
+            bytes: call.items.iter().map(carried).sum(),
+        };
         let send = async |mut client: Client| client.enqueue(limited(wire::enqueue_request(call))).await;
-        let way = self.way(owner, &namespace, (Load::Enqueue, bytes), "enqueue").await?;
-        passed_on(way, count, send, wire::enqueued).await
+        self.pass_on(owner, passage, send, wire::enqueued).await
     }
 
     async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<()> {
-        let count = acks.len();
+        let (members, bytes) = (acks.len(), acks.len() * MEMBER_BYTES);
+        let passage = Passage { verb: "ack", namespace: &namespace, load: Load::Settle, members, bytes };
         let request = wire::ack_request(&namespace, acks);
         let send = async |mut client: Client| client.ack(limited(request)).await;
-        let way = self.way(owner, &namespace, (Load::Settle, count * MEMBER_BYTES), "ack").await?;
-        passed_on(way, count, send, wire::settled).await
+        self.pass_on(owner, passage, send, wire::settled).await
     }
 
     async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<()> {
-        let count = nacks.len();
         let carried = |nack: &NackOf| nack.metadata.as_ref().map_or(0, Vec::len) + nack.reason.len();
         let bytes = nacks.iter().map(|nack| carried(nack) + MEMBER_BYTES).sum();
+        let members = nacks.len();
+        let passage = Passage { verb: "nack", namespace: &namespace, load: Load::Settle, members, bytes };
         let request = wire::nack_request(&namespace, nacks);
         let send = async |mut client: Client| client.nack(limited(request)).await;
-        let way = self.way(owner, &namespace, (Load::Settle, bytes), "nack").await?;
-        passed_on(way, count, send, wire::settled).await
+        self.pass_on(owner, passage, send, wire::settled).await
     }
 
     async fn extend_lease(
@@ -62,82 +67,70 @@ impl Links for PeerLinks {
         namespace: Namespace,
         extensions: Vec<ExtendOf>,
     ) -> Answers<Timestamp> {
-        let count = extensions.len();
+        let (members, bytes) = (extensions.len(), extensions.len() * MEMBER_BYTES);
+        let passage =
+            Passage { verb: "extend_lease", namespace: &namespace, load: Load::Settle, members, bytes };
         let request = wire::extend_request(&namespace, extensions);
         let send = async |mut client: Client| client.extend_lease(limited(request)).await;
-        let way = self.way(owner, &namespace, (Load::Settle, count * MEMBER_BYTES), "extend_lease").await?;
-        passed_on(way, count, send, wire::extended).await
+        self.pass_on(owner, passage, send, wire::extended).await
     }
 }
 
-/// A way to the owner of a shard.
-struct Way {
-    /// The connection.
-    link: Arc<Link>,
-    /// Its number.
-    number: u64,
-    /// Its client.
-    client: Client,
-    /// The call's place among those on their way to that node, if there is one.
-    place: Result<Place, NoRoom>,
+/// A call that is passed on.
+struct Passage<'a> {
     /// The verb, for metrics.
     verb: &'static str,
+    /// Whose call it is.
+    namespace: &'a Namespace,
+    /// What it is for.
+    load: Load,
+    /// How many members it has.
+    members: usize,
+    /// How much it carries.
+    bytes: usize,
 }
 
 impl PeerLinks {
-    /// `load`: what the call is for, and its bytes.
-    async fn way(
+    /// Sends a call to the owner of a shard, and reads its answers.
+    async fn pass_on<R, A>(
         &self,
         owner: &str,
-        namespace: &Namespace,
-        load: (Load, usize),
-        verb: &'static str,
-    ) -> Result<Way, LinkError> {
+        passage: Passage<'_>,
+        send: impl AsyncFnOnce(Client) -> Result<Response<R>, Status>,
+        answers: impl FnOnce(R) -> Vec<Result<A, Refusal>>,
+    ) -> Answers<A> {
+        let Passage { verb, namespace, load, members, bytes } = passage;
         let link = self
             .bulk(owner)
             .ok_or_else(|| LinkError::Unreached("it is not the address of another node".to_owned()))?;
-        let place = link.room.take(namespace, load.0, load.1);
-        match link.client().await {
-            Ok((number, client)) => Ok(Way { link, number, client, place, verb }),
-            Err(why) => {
-                count(verb, "unreached");
-                Err(LinkError::Unreached(why))
+        let _place = match link.room.take(namespace, load, bytes) {
+            Ok(place) => place,
+            Err(full) => {
+                count(verb, "refused");
+                let refusal = no_room(&full);
+                return Ok((0..members).map(|_| Err(refusal.clone())).collect());
             }
-        }
+        };
+        let (number, client) = link.client().await.map_err(|why| {
+            count(verb, "unreached");
+            LinkError::Unreached(why)
+        })?;
+        let error = match tokio::time::timeout(FORWARD_TIMEOUT, send(client)).await {
+            Ok(Ok(response)) => {
+                count(verb, "answered");
+                return Ok(answers(response.into_inner()));
+            }
+            Ok(Err(status)) => failure(&status),
+            Err(_) => LinkError::Lost(format!("no answer within {FORWARD_TIMEOUT:?}")),
+        };
+        link.broke(number).await;
+        count(verb, if matches!(error, LinkError::Lost(_)) { "lost" } else { "unreached" });
+        Err(error)
     }
 }
 
 fn count(verb: &'static str, outcome: &'static str) {
     metrics::counter!("forebay_forwarded_calls_total", "verb" => verb, "outcome" => outcome).increment(1);
-}
-
-/// Sends a call of `members`, and reads its answers.
-async fn passed_on<R, A>(
-    way: Way,
-    members: usize,
-    send: impl AsyncFnOnce(Client) -> Result<Response<R>, Status>,
-    answers: impl FnOnce(R) -> Vec<Result<A, Refusal>>,
-) -> Answers<A> {
-    let Way { link, number, client, place, verb } = way;
-    let _place = match place {
-        Ok(place) => place,
-        Err(full) => {
-            count(verb, "refused");
-            let refusal = no_room(&full);
-            return Ok((0..members).map(|_| Err(refusal.clone())).collect());
-        }
-    };
-    let error = match tokio::time::timeout(FORWARD_TIMEOUT, send(client)).await {
-        Ok(Ok(response)) => {
-            count(verb, "answered");
-            return Ok(answers(response.into_inner()));
-        }
-        Ok(Err(status)) => failure(&status),
-        Err(_) => LinkError::Lost(format!("no answer within {FORWARD_TIMEOUT:?}")),
-    };
-    link.broke(number).await;
-    count(verb, if matches!(error, LinkError::Lost(_)) { "lost" } else { "unreached" });
-    Err(error)
 }
 
 fn limited<T>(message: T) -> Request<T> {
@@ -174,7 +167,7 @@ fn no_room(full: &NoRoom) -> Refusal {
     };
     let message =
         format!("too much {whose}is on its way to the node that owns the shard (the limit is `{limit}`)");
-    Refusal::new(Reason::Overloaded, message).retry_after(Duration::from_millis(500))
+    Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
 }
 
 #[cfg(test)]
