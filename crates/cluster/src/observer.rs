@@ -70,6 +70,7 @@ impl Observer {
             home: catalog.assignment.homes.get(&shard.id).cloned(),
             home_since: self.homes.since(shard.id),
             owner: surroundings.owners.get(&shard.id).cloned(),
+            stuck: false,
         };
         ClusterView {
             now,

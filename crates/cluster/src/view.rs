@@ -44,4 +44,6 @@ pub struct ShardView {
     pub home_since: Option<Monotonic>,
     /// The node that owns it, as far as is known. While it is not the home, a move is under way.
     pub owner: Option<NodeName>,
+    /// Its home has given it up a short time ago: batches were stuck there.
+    pub stuck: bool,
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlServers, Observation, Settings, Shard,
+    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlServers, Observation, Probed, Settings, Shard,
     ShardConnections, ShardIdentity, SqliteShard, StoreError,
 };
 use forebay_types::{ClusterId, ShardId};
@@ -258,7 +258,7 @@ impl Shard for CheckedShard {
         self.inner.observe().await
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
+    async fn probe(&self) -> Result<Probed, StoreError> {
         self.inner.probe().await
     }
 

@@ -27,5 +27,7 @@ pub use rows::{
     Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,
     TopicCounts, TopicRow,
 };
-pub use shard::{Claim, Heartbeat, ItemLocation, Outcome, Reader, Renewal, Shard, ShardConnections, Writer};
+pub use shard::{
+    Claim, Heartbeat, ItemLocation, Outcome, Probed, Reader, Renewal, Shard, ShardConnections, Writer,
+};
 pub use sqlite::{SqliteCatalog, SqliteShard};

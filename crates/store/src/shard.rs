@@ -33,9 +33,9 @@ pub trait Shard: Send + Sync + 'static {
     async fn observe(&self) -> Result<Observation, StoreError>;
 
     /// Commits a row of its own on the shard's server. A candidate does so before it takes a shard over that
-    /// was not released: where that takes long, the owner may be slow for the same reason. An embedded store
-    /// has no server, and nothing to do.
-    async fn probe(&self) -> Result<(), StoreError>;
+    /// was not released: where that takes long, the owner may be slow for the same reason. An owner does so
+    /// when a batch takes long.
+    async fn probe(&self) -> Result<Probed, StoreError>;
 
     /// Takes the shard over. It kills the old owner's connections. Then one transaction moves the fence to
     /// the next epoch and writes the heartbeat.
@@ -47,6 +47,15 @@ pub trait Shard: Send + Sync + 'static {
         claim: &Claim,
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError>;
+}
+
+/// What came of a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Probed {
+    /// The server has committed a row.
+    Committed,
+    /// The store is embedded: there is no server, and nothing was done.
+    Embedded,
 }
 
 /// A process that wants to own a shard.

@@ -16,7 +16,7 @@ use forebay_engine::{
 use forebay_store::ErrorClass;
 use forebay_testkit::{
     FakeShards, NAMESPACE, dequeue,
-    fake::{Db, Faults},
+    fake::{Db, Faults, Process},
     item as item_of,
     sim::SimClock,
 };
@@ -136,11 +136,55 @@ async fn a_conflict_is_not_repeated_for_ever() {
     is_given_up(ErrorClass::Replay, 40 * SECOND, 32).await;
 }
 
+/// Two nodes. The commits of the first hang, although its server answers everything else.
+#[tokio::test(start_paused = true)]
+async fn a_shard_whose_batch_is_stuck_is_left_to_another_node() {
+    let shards = FakeShards::new(1).await;
+    let begin = |number, address| {
+        let clock = Arc::new(shards.clock(Duration::ZERO));
+        shards.start_as(&Process::new(number), address, Settings::default(), clock)
+    };
+    let first = begin(1, "a:1");
+    first.ready().await;
+    let second = begin(2, "b:1");
+    let db = &shards.dbs[0];
+    let slow = |millis| db.lock().faults = Faults { commit_ms: (millis, millis), ..Faults::none() };
+    slow(3_600_000);
+    let began = Instant::now();
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item(1)], ..EnqueueCall::default() };
+    let answer = first.enqueue(call).await.unwrap().remove(0);
+    assert_eq!(answer.unwrap_err().reason, Reason::OutcomeUnknown);
+    assert!((10..11).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert!(first.sights().await.unwrap()[0].stuck);
+    second.ready().await;
+    assert!(began.elapsed() < 15 * SECOND, "{:?}: the first one leaves it to others", began.elapsed());
+    slow(1);
+    sleep(6 * SECOND).await;
+    assert!(!first.sights().await.unwrap()[0].owned);
+    // A batch that meets conflicts is not stuck: it would meet them at any node.
+    db.lock().faults = Faults { rolled_back: 1_000, classes: vec![ErrorClass::Replay], ..Faults::none() };
+    let call = EnqueueCall { namespace: NAMESPACE.into(), items: vec![item(2)], ..EnqueueCall::default() };
+    let stored = tokio::spawn({
+        let second = second.clone();
+        async move { second.enqueue(call).await.unwrap().remove(0) }
+    });
+    sleep(12 * SECOND).await;
+    assert!(second.sights().await.unwrap()[0].owned);
+    slow(1);
+    assert!(stored.await.unwrap().is_ok());
+}
+
 /// A connection that is lost comes back: the batch waits for that.
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_is_waited_for() {
     let queue = Queue::start().await;
-    queue.fail(ErrorClass::Disconnected);
+    // Nothing else is lost, or others would own the shard meanwhile.
+    queue.db.lock().faults = Faults {
+        rolled_back: 1_000,
+        read_fails: 1_000,
+        classes: vec![ErrorClass::Disconnected],
+        ..Faults::none()
+    };
     let put = queue.put(1);
     tokio::pin!(put);
     assert!(timeout(40 * SECOND, &mut put).await.is_err(), "answered without a database");

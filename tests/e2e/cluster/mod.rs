@@ -16,6 +16,7 @@ mod restarts;
 mod servers;
 mod shards;
 mod slow;
+mod stuck;
 mod unreached;
 mod walk;
 mod ways;

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation, LeaseEntry,
-    LeaseRow, MigrateError, Observation, Outcome, Reader, ReadyRow, Renewal, Settings, Shard,
+    LeaseRow, MigrateError, Observation, Outcome, Probed, Reader, ReadyRow, Renewal, Settings, Shard,
     ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{
@@ -120,8 +120,8 @@ impl Shard for NullShard {
         Ok(Observation { batch: LEASES_PER_ROW, orphaned: true, ..Observation::default() })
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
-        Ok(())
+    async fn probe(&self) -> Result<Probed, StoreError> {
+        Ok(Probed::Embedded)
     }
 
     async fn take_over(

@@ -7,10 +7,7 @@
 
 use std::cmp::Reverse;
 
-use super::{
-    parts::{Mobility, Parts},
-    rendezvous,
-};
+use super::{parts::Parts, rendezvous};
 
 /// Makes the plan even.
 pub(super) fn balance(parts: &mut Parts<'_>) {
@@ -69,24 +66,24 @@ fn uneven_total(parts: &Parts<'_>) -> Option<(usize, usize, usize)> {
 
 fn can_give(parts: &Parts<'_>, server: usize, node: usize) -> bool {
     let mut shards = parts.shards.iter();
-    shards.any(|it| it.node == node && it.server == server && it.mobility != Mobility::Pinned)
+    shards.any(|it| it.node == node && it.server == server && it.readiness().is_some())
 }
 
-/// Whether a node has a shard of a server that moves anyway.
+/// Whether a node can give a shard of a server that moves anyway.
 fn gives_for_free(parts: &Parts<'_>, server: usize, node: usize) -> bool {
-    let mut shards = parts.shards.iter();
+    let mut shards = parts.shards.iter().filter(|it| it.readiness().is_some());
     shards.any(|it| it.node == node && it.server == server && parts.moves_already(it))
 }
 
 /// Moves the shard that costs least. Returns whether there was one.
 fn give(parts: &mut Parts<'_>, server: usize, from: usize, to: usize) -> bool {
     let shards = parts.shards.iter().enumerate();
-    let given =
-        shards.filter(|(_, it)| it.node == from && it.server == server && it.mobility != Mobility::Pinned);
-    let best = given.max_by_key(|(_, it)| {
-        (parts.moves_already(it), it.mobility, rendezvous::weight(parts.nodes[to], it.id))
+    let given = shards.filter(|(_, it)| it.node == from && it.server == server);
+    let given = given.filter_map(|(shard, it)| Some((shard, it, it.readiness()?)));
+    let best = given.max_by_key(|(_, it, readiness)| {
+        (parts.moves_already(it), *readiness, rendezvous::weight(parts.nodes[to], it.id))
     });
-    let Some((shard, _)) = best else { return false };
+    let Some((shard, ..)) = best else { return false };
     parts.put(shard, to);
     true
 }

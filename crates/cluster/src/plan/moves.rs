@@ -40,6 +40,8 @@ pub enum Reason {
     NodeGone,
     /// Its home does not reach the shard's database server, and others do.
     ServerUnreached,
+    /// Batches are stuck at its home, and its database server commits for others.
+    Stuck,
     /// Its home drains.
     Draining,
     /// Most of the others do not reach its home.
@@ -51,7 +53,7 @@ pub enum Reason {
 impl Reason {
     /// Whether the shard has no owner that serves it, so that it does not wait for other moves.
     pub fn is_failover(self) -> bool {
-        matches!(self, Self::Offline | Self::Homeless | Self::NodeGone | Self::ServerUnreached)
+        matches!(self, Self::Offline | Self::Homeless | Self::NodeGone | Self::ServerUnreached | Self::Stuck)
     }
 }
 
@@ -62,6 +64,7 @@ impl fmt::Display for Reason {
             Self::Homeless => "the shard has no home",
             Self::NodeGone => "its node is dead or has left",
             Self::ServerUnreached => "its node does not reach the database server",
+            Self::Stuck => "its node does not get batches committed",
             Self::Draining => "its node drains",
             Self::Outvoted => "most nodes do not reach its node",
             Self::Balance => "another node has fewer shards",

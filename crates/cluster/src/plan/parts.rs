@@ -26,6 +26,8 @@ pub(super) enum Mobility {
     Free,
     /// It must move anyway.
     Displaced(Reason),
+    /// It must leave its home, and goes where it was put.
+    Sent(Reason),
 }
 
 /// A shard that takes part.
@@ -38,9 +40,16 @@ pub(super) struct Part<'a> {
     /// The home that it has.
     home: Option<&'a NodeName>,
     /// What it may do.
-    pub(super) mobility: Mobility,
+    mobility: Mobility,
     /// Where the plan wants it, as a position in [`Parts::nodes`].
     pub(super) node: usize,
+}
+
+impl Part<'_> {
+    /// How gladly it moves for evenness. `None`: not at all.
+    pub(super) fn readiness(&self) -> Option<Mobility> {
+        (!matches!(self.mobility, Mobility::Pinned | Mobility::Sent(_))).then_some(self.mobility)
+    }
 }
 
 /// The shards that take part in a plan, and the eligible nodes. A shard at a node that keeps its shards does
@@ -82,8 +91,12 @@ impl<'a> Parts<'a> {
             }
         }
         for (id, shard, reason) in displaced {
-            if let Some(node) = parts.best(id, shard) {
-                parts.add(id, shard, Mobility::Displaced(reason), node);
+            if let Some(node) = parts.best(id, shard, reason) {
+                let mobility = match reason {
+                    Reason::Stuck => Mobility::Sent(reason),
+                    _ => Mobility::Displaced(reason),
+                };
+                parts.add(id, shard, mobility, node);
             }
         }
         parts
@@ -111,7 +124,7 @@ impl<'a> Parts<'a> {
     pub(super) fn moves(&self) -> Vec<Move> {
         let moves = self.shards.iter().filter(|part| self.moves_already(part)).filter_map(|part| {
             let reason = match part.mobility {
-                Mobility::Displaced(reason) => reason,
+                Mobility::Displaced(reason) | Mobility::Sent(reason) => reason,
                 Mobility::Free => Reason::Balance,
                 Mobility::Waits | Mobility::Pinned => return None,
             };
@@ -159,6 +172,7 @@ impl<'a> Parts<'a> {
             }
             Some(Standing::Leaves(_)) if !reaches => Sorted::Displaced(Reason::ServerUnreached),
             Some(Standing::Leaves(reason)) => Sorted::Displaced(*reason),
+            Some(Standing::Eligible | Standing::Keeps) if shard.stuck => Sorted::Displaced(Reason::Stuck),
             Some(Standing::Keeps) => Sorted::Out,
             Some(Standing::Eligible) => match self.reaching(&home.node, shard) {
                 Some(node) => Sorted::At(node, mobility(view, shard, home.pinned)),
@@ -169,12 +183,15 @@ impl<'a> Parts<'a> {
 
     /// The best node for a shard that must move: its owner, if it may have it, else the one with the fewest
     /// shards of its server, and the fewest in all.
-    fn best(&self, id: ShardId, shard: &ShardView) -> Option<usize> {
-        if let Some(owner) = shard.owner.as_ref().and_then(|owner| self.reaching(owner, shard)) {
+    fn best(&self, id: ShardId, shard: &ShardView, reason: Reason) -> Option<usize> {
+        let home = shard.home.as_ref().map(|home| &home.node);
+        let may_have = |node: &usize| reason != Reason::Stuck || home != Some(self.nodes[*node]);
+        let owner = shard.owner.as_ref().and_then(|owner| self.reaching(owner, shard));
+        if let Some(owner) = owner.filter(may_have) {
             return Some(owner);
         }
         let server = self.server(shard);
-        let reaching = (0..self.nodes.len()).filter(|node| self.reaches[*node][server]);
+        let reaching = (0..self.nodes.len()).filter(|node| self.reaches[*node][server]).filter(may_have);
         reaching.min_by_key(|node| {
             let weight = rendezvous::weight(self.nodes[*node], id);
             (self.counts[*node][server], self.total(*node), Reverse(weight))

@@ -29,6 +29,7 @@ fn cluster(nodes: &[&str], shards: &[(u32, &str, &str)]) -> ClusterView {
         home: (!home.is_empty()).then(|| Home { node: name(home), pinned: false }),
         home_since: Some(at(0)),
         owner: (!home.is_empty()).then(|| name(home)),
+        stuck: false,
     };
     ClusterView {
         now: at(NOW),
@@ -263,4 +264,18 @@ fn one_view_has_one_plan_and_shards_spread() {
     assert_eq!(first.len(), 5);
     let next: Vec<_> = moves.iter().skip(5).take(5).map(|it| it.to.clone()).collect();
     assert_ne!(next, moves.iter().take(5).map(|it| it.to.clone()).collect::<Vec<_>>(), "not in turns");
+}
+
+#[test]
+fn a_shard_that_is_stuck_goes_elsewhere_even_if_that_is_uneven() {
+    let mut view = cluster(&["a", "b"], &[(1, "db1", "a"), (2, "db1", "b"), (3, "db1", "b")]);
+    shard(&mut view, 1).stuck = true;
+    // As after the owner gave it up.
+    shard(&mut view, 1).owner = None;
+    let moves = plan(&view);
+    let of_stuck = moves.iter().find(|it| it.shard == ShardId(1)).unwrap();
+    assert_eq!((of_stuck.to.clone(), of_stuck.reason), (Some(name("b")), Reason::Stuck));
+    // Where nobody else may have it, it stays.
+    node(&mut view, "b").servers.clear();
+    assert!(plan(&view).iter().all(|it| it.shard != ShardId(1)));
 }

@@ -80,6 +80,7 @@ fn reason(view: &ClusterView, it: &Move, what: &str) {
         Reason::Offline => shard.state == CatalogShardState::Offline,
         Reason::Homeless | Reason::NodeGone => false,
         Reason::ServerUnreached => !home.servers.contains(&shard.server),
+        Reason::Stuck => shard.stuck,
         Reason::Draining => home.draining,
         Reason::Outvoted => long_grey && live > 2,
         Reason::Balance => {
@@ -100,7 +101,8 @@ fn is_settled(view: &ClusterView) -> bool {
     let served = view.shards.values().filter(|it| it.state != CatalogShardState::Offline);
     let mut homes = served.map(|it| (it, it.home.as_ref()));
     homes.all(|(it, home)| {
-        home.and_then(|home| view.nodes.get(&home.node)).is_some_and(|node| may_take(view, node, it))
+        let node = home.and_then(|home| view.nodes.get(&home.node));
+        !it.stuck && node.is_some_and(|node| may_take(view, node, it))
     })
 }
 

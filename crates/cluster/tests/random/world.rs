@@ -130,6 +130,7 @@ impl World {
             home: None,
             home_since: None,
             owner: None,
+            stuck: false,
         };
         self.shards.insert(ShardId(self.next_shard), shard);
     }
@@ -137,7 +138,7 @@ impl World {
     /// Anything happens.
     pub fn happen(&mut self, random: &mut StdRng) {
         let now = self.now;
-        match random.random_range(0..if self.uneven { 11 } else { 9 }) {
+        match random.random_range(0..if self.uneven { 12 } else { 9 }) {
             0 => self.join(random),
             1 => drop(self.die(random)),
             2 => drop(self.drain(random)),
@@ -175,6 +176,7 @@ impl World {
                     }
                 }
             }
+            10 => self.any_shard(random).into_iter().for_each(|it| it.stuck = it.home.is_some()),
             _ => {
                 if let Some(node) = self.any_node(random)
                     && let Some(it) = self.any_shard(random)
@@ -190,7 +192,7 @@ impl World {
         for it in moves {
             let shard = self.shards.get_mut(&it.shard).unwrap();
             shard.home = it.to.clone().map(|node| Home { node, pinned: false });
-            shard.home_since = Some(self.now);
+            (shard.home_since, shard.stuck) = (Some(self.now), false);
         }
         let live: BTreeSet<_> =
             self.nodes.iter().filter(|(_, it)| it.live).map(|(name, _)| name.clone()).collect();

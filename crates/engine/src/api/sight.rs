@@ -22,4 +22,7 @@ pub struct ShardSight {
     pub looked_at: bool,
     /// Its server answered when the shard was last looked at.
     pub answers: bool,
+    /// This node has given it up a short time ago: its batch was stuck, although its server committed for
+    /// others.
+    pub stuck: bool,
 }

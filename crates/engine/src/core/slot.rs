@@ -49,6 +49,8 @@ pub(crate) struct Slot {
     pub silent: bool,
     /// The tenure that this node has denied last, while it was being taken over: nobody is answered in it.
     pub denied: Option<(u64, Incarnation)>,
+    /// When it was given up because a batch was stuck.
+    pub stuck_at: Option<Monotonic>,
     /// The node owns it, and is about to hand it over.
     pub hand_over: Option<HandOver>,
     /// Whether it takes new items.
@@ -81,6 +83,7 @@ impl Slot {
             owner: String::new(),
             silent: false,
             denied: None,
+            stuck_at: None,
             hand_over: None,
             intake,
             removed: false,

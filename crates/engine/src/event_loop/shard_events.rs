@@ -146,6 +146,7 @@ fn resolved(core: &mut Core, index: ShardIndex, verdict: Verdict, took: Duration
         }
         Verdict::Foreign { sent } => ownership::lost(core, index, sent),
         Verdict::GivenUp { why, sent } => ownership::given_up(core, index, why, sent),
+        Verdict::Stuck => ownership::stuck(core, index),
     }
 }
 

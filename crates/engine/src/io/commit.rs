@@ -157,6 +157,7 @@ async fn failure(
         ErrorClass::DiskFull => Failure::Ended(Verdict::DiskFull),
         ErrorClass::Replay => {
             metrics::counter!("forebay_replays_total", "shard" => task.id.to_string()).increment(1);
+            task.conflicts.notify_one();
             let (id, number) = (task.id, batch.number);
             tracing::debug!(
                 shard.id = id.0,

@@ -59,6 +59,7 @@ impl Launcher {
         let (duty_sender, duty) = watch::channel(self.duty.clone());
         let shard_task = ShardTask {
             settings: forebay_store::Settings::default(),
+            conflicts: Arc::default(),
             served_last: None,
             duty,
             pulse: self.pulse.clone(),

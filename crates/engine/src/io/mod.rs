@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 use forebay_store::{Settings, Shard};
 use forebay_types::{Clock, ShardId};
 use rand::rngs::StdRng;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::{
     api::{Duty, Peers, Tasks},
@@ -52,6 +52,8 @@ pub(crate) struct ShardTask {
     pub duty: watch::Receiver<Duty>,
     /// Whether the event loop turns.
     pub pulse: LoopPulse,
+    /// Notified when a conflict has rolled a batch back.
+    pub conflicts: Arc<Notify>,
     /// The epoch in which this task served the shard last, unless it has released it.
     pub served_last: Option<u64>,
     /// Random numbers for incarnations and jitter.

@@ -75,7 +75,7 @@ const OBSERVE_IDLE_EVERY: Duration = Duration::from_millis(250);
 /// So long nobody but the named successor takes a shard that was handed over.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);
 /// A server that takes longer to commit a row is slow.
-const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a candidate saw, and since when it has not changed.
 struct Watch {
@@ -286,7 +286,7 @@ async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic, logged:
 /// Whether the shard's server commits a row soon. Where it is slow, so are the owner's renewals.
 async fn commits(task: &ShardTask, logged: &mut String) -> bool {
     let why = match tokio::time::timeout(PROBE_TIMEOUT, task.shard.probe()).await {
-        Ok(Ok(())) => return true,
+        Ok(Ok(_)) => return true,
         Ok(Err(error)) => {
             format!("the owner is silent, but the server does not commit for this node: {error}")
         }

@@ -1,17 +1,17 @@
 //! A shard's task: it takes the shard over if that is the node's duty, serves it until it is lost or given
 //! up, and begins again, until it is told to stop, or the shard is removed.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use forebay_store::{Batch, Writer};
-use tokio::sync::{mpsc::UnboundedReceiver, watch};
+use forebay_store::{Batch, Probed, Shard, Writer};
+use tokio::sync::{Notify, mpsc::UnboundedReceiver, watch};
 
 use super::{
     ShardTask,
     claimed::{Claimed, watch_settings},
     commit::commit,
     noticed,
-    take_over::acquire,
+    take_over::{PROBE_TIMEOUT, acquire},
 };
 use crate::{
     api::Duty,
@@ -21,6 +21,12 @@ use crate::{
 /// How long a release may take.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// A batch that is not committed after so long is stuck, if the shard's server commits for others.
+const STUCK_AFTER: Duration = Duration::from_secs(10);
+
+/// How long a shard whose batch was stuck is left to other nodes.
+const LEFT_TO_OTHERS: Duration = Duration::from_secs(5);
+
 /// Why a shard is no longer served.
 enum End {
     /// The engine stops, the shard was removed, or the event loop is gone.
@@ -29,6 +35,8 @@ enum End {
     Released,
     /// Another node owns it, or it is taken over anew.
     Lost,
+    /// Its batch was stuck: other nodes may take it.
+    Stuck,
 }
 
 /// Runs the task until the engine stops, or the shard is removed.
@@ -48,6 +56,14 @@ pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<Shard
                 task.events.send(ShardEvent::Released);
             }
             End::Lost => task.served_last = Some(epoch),
+            End::Stuck => {
+                task.served_last = Some(epoch);
+                tokio::select! {
+                    biased;
+                    () = wait_for_stop(&mut orders) => break,
+                    () = tokio::time::sleep(LEFT_TO_OTHERS) => {}
+                }
+            }
         }
     }
     task.events.send(ShardEvent::Stopped);
@@ -69,6 +85,16 @@ async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Bat
     noticed(&events, SLOW_COMMIT, ShardEvent::Slow, commit(task, writer, batch, atomic)).await
 }
 
+/// Returns once a batch has been on its way for too long, although the shard's server commits a row for this
+/// node. So it is not the server that is slow: it is this node's connection. A batch that meets conflicts is
+/// not stuck: it waits for locks, and would at any node.
+async fn stuck(shard: Arc<dyn Shard>, conflicts: Arc<Notify>) {
+    while tokio::time::timeout(STUCK_AFTER, conflicts.notified()).await.is_ok() {}
+    while !matches!(tokio::time::timeout(PROBE_TIMEOUT, shard.probe()).await, Ok(Ok(Probed::Committed))) {
+        tokio::time::sleep(PROBE_TIMEOUT).await;
+    }
+}
+
 /// Returns once the shard was removed, or the event loop is gone: nobody waits for a commit any more, and
 /// its server may never answer again.
 async fn removed(mut duty: watch::Receiver<Duty>) {
@@ -88,6 +114,16 @@ async fn release(task: &ShardTask, writer: &mut dyn Writer, successor: &str) {
         shard.id = id.0,
         error = why,
         "cannot release shard {id} ({server}); it can be taken over in {shard_lease:?}"
+    );
+}
+
+fn log_stuck(task: &ShardTask, batch: u64) {
+    let ShardTask { id, server, .. } = task;
+    metrics::counter!("forebay_shards_given_up_total").increment(1);
+    tracing::error!(
+        shard.id = id.0,
+        batch,
+        "batch {batch} of shard {id} ({server}) is stuck, and its server commits; leaving the shard to others"
     );
 }
 
@@ -116,17 +152,25 @@ async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut UnboundedRec
             ) if term != task.events.term => {}
             Some(ShardOrder::Commit { batch, atomic, .. }) => {
                 let began = task.clock.monotonic();
-                let duty = task.duty.clone();
+                let (duty, stuck) = (task.duty.clone(), stuck(task.shard.clone(), task.conflicts.clone()));
                 let verdict = tokio::select! {
                     biased;
                     verdict = commit_timed(task, writer.as_mut(), &batch, atomic) => verdict,
                     () = removed(duty) => return End::Stopped,
+                    () = stuck => {
+                        log_stuck(task, batch.number);
+                        Verdict::Stuck
+                    }
                 };
                 let took = task.clock.monotonic().since(began);
-                let lost = matches!(verdict, Verdict::Foreign { .. } | Verdict::GivenUp { .. });
+                let end = match verdict {
+                    Verdict::Foreign { .. } | Verdict::GivenUp { .. } => Some(End::Lost),
+                    Verdict::Stuck => Some(End::Stuck),
+                    Verdict::Committed { .. } | Verdict::Unstorable { .. } | Verdict::DiskFull => None,
+                };
                 task.events.send(ShardEvent::Resolved { verdict, took });
-                if lost {
-                    return End::Lost;
+                if let Some(end) = end {
+                    return end;
                 }
             }
             Some(order @ ShardOrder::Generations { .. }) => {

@@ -190,6 +190,9 @@ pub(crate) enum Verdict {
         /// COMMIT was sent, so nobody can tell the outcome.
         sent: bool,
     },
+    /// It is not committed after a long time, although its server commits for others. The shard is left to
+    /// other nodes. Whether COMMIT was sent is not known.
+    Stuck,
 }
 
 /// What a sweep's scan found.

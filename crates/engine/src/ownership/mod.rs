@@ -29,6 +29,9 @@ use crate::{
 /// A fence that is further ahead of node time is reported, and raises its own shard's ranks alone.
 const FENCE_AHEAD_MAX: Duration = Duration::from_secs(1);
 
+/// A shard whose batch was stuck here is better owned elsewhere for so long.
+const STUCK_FOR: Duration = Duration::from_secs(60);
+
 /// A shard was taken over: it is served from now on.
 pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_over: TakenOver) {
     if core.slots[index].holding.is_some() {
@@ -87,6 +90,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
 
 /// What the node sees of its shards.
 pub(crate) fn sights(core: &Core) -> Vec<ShardSight> {
+    let at = core.time.monotonic();
     let sight = |slot: &Slot| ShardSight {
         id: slot.id,
         server: slot.health.server().to_owned(),
@@ -97,6 +101,7 @@ pub(crate) fn sights(core: &Core) -> Vec<ShardSight> {
         looked_at: slot.state != ShardState::Starting,
         answers: !matches!(slot.state, ShardState::Starting | ShardState::Unreachable)
             && slot.health.silent_since().is_none(),
+        stuck: slot.stuck_at.is_some_and(|stuck| at.since(stuck) < STUCK_FOR),
     };
     core.slots.iter().map(sight).collect()
 }
@@ -191,6 +196,17 @@ pub(crate) fn given_up(core: &mut Core, index: ShardIndex, why: String, sent: bo
     slot.state = ShardState::Unreachable;
     slot.health.note(why);
     lost(core, index, sent);
+}
+
+/// A shard's batch is stuck, although its server commits for others: another node may do better.
+pub(crate) fn stuck(core: &mut Core, index: ShardIndex) {
+    core.slots[index].stuck_at = Some(core.time.monotonic());
+    given_up(
+        core,
+        index,
+        "its batch was not committed, although its server commits for others".to_owned(),
+        true,
+    );
 }
 
 /// A shard is no longer ours. `sent`: COMMIT of the batch in flight was sent, so its outcome is unknown.

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use forebay_engine::*;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation,
-    MigrateError, Observation, Outcome, Reader, ReadyRow, Renewal, Settings as ServerSettings, Shard,
+    MigrateError, Observation, Outcome, Probed, Reader, ReadyRow, Renewal, Settings as ServerSettings, Shard,
     ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{
@@ -63,8 +63,8 @@ impl Shard for ManyTopics {
         Ok(Observation { epoch: 1, orphaned: true, ..Observation::default() })
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
-        Ok(())
+    async fn probe(&self) -> Result<Probed, StoreError> {
+        Ok(Probed::Embedded)
     }
 
     async fn take_over(&self, _: &Claim, _: &Observation) -> Result<Option<ShardConnections>, StoreError> {

@@ -27,6 +27,11 @@ impl Member {
                 node.live = false;
             }
         }
+        for sight in sights.iter().filter(|sight| sight.stuck) {
+            if let Some(shard) = cluster.shards.get_mut(&sight.id) {
+                shard.stuck = shard.home.as_ref().is_some_and(|home| home.node == self.own);
+            }
+        }
         plan(&cluster)
     }
 

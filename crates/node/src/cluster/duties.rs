@@ -111,6 +111,7 @@ mod tests {
             silent,
             looked_at: true,
             answers: true,
+            stuck: false,
         }
     }
 

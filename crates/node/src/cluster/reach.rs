@@ -46,6 +46,7 @@ mod tests {
             silent: false,
             looked_at: true,
             answers,
+            stuck: false,
         };
         let mut reach = Reach::default();
         assert_eq!(reach.observe(&[sight("db1", true), sight("db2", false)], at(0)), ["db1"]);

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
     rows::{Observation, Remains, Settings, ShardIdentity},
-    shard::{Claim, Shard, ShardConnections},
+    shard::{Claim, Probed, Shard, ShardConnections},
     sql::{Dialect, Session as _, Statement, identity, read::remains::remains, version},
 };
 
@@ -107,8 +107,9 @@ impl Shard for MySqlShard {
         self.shared.looks.ask(Look { schema: self.schema.clone() }).await
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
-        self.shared.links.lend(&Probe(self)).await
+    async fn probe(&self) -> Result<Probed, StoreError> {
+        self.shared.links.lend(&Probe(self)).await?;
+        Ok(Probed::Committed)
     }
 
     async fn take_over(

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::{MigrateError, StoreError},
     rows::{Observation, Remains, Settings, ShardIdentity},
-    shard::{Claim, Shard, ShardConnections},
+    shard::{Claim, Probed, Shard, ShardConnections},
     sql::{
         Dialect, Session as _, Statement, commit, fence, identity,
         read::{SqlReader, remains::remains},
@@ -100,8 +100,8 @@ impl Shard for SqliteShard {
         Ok(observation)
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
-        Ok(())
+    async fn probe(&self) -> Result<Probed, StoreError> {
+        Ok(Probed::Embedded)
     }
 
     async fn take_over(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, Observation, Settings, Shard, ShardConnections, ShardIdentity,
+    Claim, ErrorClass, MigrateError, Observation, Probed, Settings, Shard, ShardConnections, ShardIdentity,
     StoreError,
 };
 use forebay_types::{ClusterId, ShardId};
@@ -109,8 +109,9 @@ impl Shard for FakeShard {
         })
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
-        self.db.operate(&self.process, "probe", |faults| faults.read_fails).await
+    async fn probe(&self) -> Result<Probed, StoreError> {
+        self.db.operate(&self.process, "probe", |faults| faults.read_fails).await?;
+        Ok(Probed::Committed)
     }
 
     async fn take_over(

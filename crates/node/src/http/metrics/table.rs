@@ -206,7 +206,7 @@ pub const METRICS: &[Metric] = &[
         Kind::Counter,
         "forebay_shards_given_up_total",
         &[],
-        "Times a shard was taken over anew because its batches failed again and again, or because the \
+        "Times a shard was given up because its batches failed again and again or were stuck, or because the \
          node's memory of it was wrong",
     ),
     metric(
