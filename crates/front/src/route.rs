@@ -17,9 +17,9 @@ use tokio::sync::oneshot;
 
 use crate::links::{Answers, LinkError};
 
-/// The pauses before the second, third and fourth round. Together they are longer than a planned move takes.
-const PAUSES: [Duration; 3] =
-    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(300)];
+/// The pauses before the second round and those after it, in milliseconds. Together they are longer than a
+/// planned move takes. They are short where most moves end, so that a call does not wait long in vain.
+const PAUSES: [u64; 8] = [20, 60, 80, 90, 100, 150, 200, 300];
 
 /// A verb, and what is the same for all members of its call.
 pub(crate) trait Verb: Sync {
@@ -122,7 +122,7 @@ pub(crate) async fn route<V: Verb>(
             }
         }
         let Some(pause) = pauses.next().filter(|_| !again.is_empty()) else { break };
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
         // At last whatever this node owns will do. Its shards may be the only ones that are reached.
         call.avoid.others = pauses.len() == 0;
         groups = grouped(again);

@@ -70,6 +70,10 @@ use crate::{
 const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
 /// How often a candidate looks at a shard.
 const OBSERVE_EVERY: Duration = Duration::from_millis(100);
+/// The same for a moment after the shard became this node's to own: its owner is about to hand it over.
+const OBSERVE_SOON_EVERY: Duration = Duration::from_millis(20);
+/// How long that moment lasts.
+const SOON: Duration = Duration::from_secs(3);
 /// How often a node looks at a shard that others are to own.
 const OBSERVE_IDLE_EVERY: Duration = Duration::from_millis(250);
 /// So long nobody but the named successor takes a shard that was handed over.
@@ -96,6 +100,10 @@ struct Candidate {
     watch: Option<Watch>,
     /// The schema was checked in this term.
     checked: bool,
+    /// The shard was another node's to own when the duty was looked at last.
+    unwanted: bool,
+    /// Until then it is looked at more often, because it is about to be handed over.
+    soon_until: Monotonic,
     /// What was logged last.
     logged: String,
 }
@@ -115,12 +123,19 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
     let mut candidate = Candidate::default();
     loop {
         let wanted = task.duty.borrow_and_update().is_own();
+        if std::mem::replace(&mut candidate.unwanted, !wanted) && wanted {
+            candidate.soon_until = task.clock.monotonic().plus(SOON);
+        }
         match attempt(task, &mut candidate).await {
             Ok(Attempt::TakenOver(claimed)) => return *claimed,
             Ok(Attempt::Waits { owner, silent }) => {
                 backoff.reset();
                 task.events.send(ShardEvent::Waits { owner, silent });
-                let pause = if wanted { OBSERVE_EVERY } else { OBSERVE_IDLE_EVERY };
+                let pause = match wanted {
+                    true if task.clock.monotonic() < candidate.soon_until => OBSERVE_SOON_EVERY,
+                    true => OBSERVE_EVERY,
+                    false => OBSERVE_IDLE_EVERY,
+                };
                 tokio::select! {
                     biased;
                     changed = task.duty.changed() => {
@@ -134,7 +149,7 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
             }
             Err(error) => {
                 log_failure(task, &error.to_string(), &mut candidate.logged);
-                candidate = Candidate { logged: candidate.logged, ..Candidate::default() };
+                (candidate.watch, candidate.checked) = (None, false);
                 task.events.send(ShardEvent::Unreachable(error));
                 backoff.pause(&mut task.rng).await;
             }
@@ -207,16 +222,26 @@ async fn take_over(
     let Some(owned) = task.shard.take_over(&claim, seen).await? else { return Ok(None) };
     let (fence, reader) = (owned.fence, owned.reader.clone());
     let claimed = Claimed::new(task, owned);
+    let claimed_at = task.clock.monotonic();
     // Whatever comes now, the connections of this epoch end with `claimed`.
     task.served_last = Some(fence.epoch);
     let snapshot = reader.load().await?;
-    let mut image = ImageBuilder::new(snapshot, task.clock.monotonic());
+    let loaded_at = task.clock.monotonic();
+    let mut image = ImageBuilder::new(snapshot, loaded_at);
     while image.step() {
         // Others of this thread have their turn.
         tokio::task::yield_now().await;
     }
     let (ShardTask { id, server, .. }, epoch) = (&*task, fence.epoch);
-    tracing::info!(shard.id = id.0, epoch, "shard {id} ({server}) taken over");
+    let millis = |from: Monotonic, to: Monotonic| to.since(from).as_millis() as u64;
+    tracing::info!(
+        shard.id = id.0,
+        epoch,
+        claim_ms = millis(began, claimed_at),
+        load_ms = millis(claimed_at, loaded_at),
+        memory_ms = millis(loaded_at, task.clock.monotonic()),
+        "shard {id} ({server}) taken over"
+    );
     let taken_over = TakenOver {
         fence,
         image: image.finish(),
