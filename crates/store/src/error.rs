@@ -85,11 +85,16 @@ pub enum MigrateError {
     /// The database reported an error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A newer program has migrated the schema.
-    #[error("the schema has version {found}; this program supports versions up to {known}")]
+    /// A newer program has migrated the schema, and this one may not use it any more.
+    #[error(
+        "the schema has version {found}, for programs that know version {oldest}; this program supports \
+         versions up to {known}: run a newer one"
+    )]
     TooNew {
         /// The schema's version.
         found: u32,
+        /// The version that the oldest program that may use the schema knows.
+        oldest: u32,
         /// The newest version that this program supports.
         known: u32,
     },

@@ -25,8 +25,8 @@ pub trait Shard: Send + Sync + 'static {
     async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError>;
 
     /// Checks the schema's version and identity, and reads the server's settings. Fails with
-    /// [`ErrorClass::Schema`](crate::ErrorClass::Schema) if this program does not support the version, or if
-    /// the schema is another shard.
+    /// [`ErrorClass::Schema`](crate::ErrorClass::Schema) if the schema lacks what this program needs, if this
+    /// program may not use it, or if it is another shard.
     async fn check(&self) -> Result<Settings, StoreError>;
 
     /// Reads who owns the shard, and how far its owner is.

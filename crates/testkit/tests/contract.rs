@@ -1,6 +1,7 @@
 //! Every kind of store passes the same contract.
 
 use std::{
+    fmt::Write as _,
     path::PathBuf,
     sync::{
         Arc,
@@ -11,14 +12,17 @@ use std::{
 use forebay_store::{Catalog, MySqlCatalog, MySqlOptions, MySqlShard, Shard, SqliteCatalog, SqliteShard};
 use forebay_testkit::{
     contract::{
-        Subject,
+        Later, Subject,
         catalog::{CatalogSubject, Cut},
     },
     fake::{Db, Dice, FakeShard, Journal, Process},
     servers,
 };
 use forebay_types::{ShardId, Timestamp};
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, MySqlConnection,
+    sqlite::SqliteConnectOptions,
+};
 
 forebay_testkit::store_contract!(sqlite, fresh_sqlite());
 forebay_testkit::store_contract!(mariadb, fresh_schema(servers::mariadb().await));
@@ -28,15 +32,46 @@ async fn fresh_sqlite() -> Subject {
     let folder = Folder::new();
     let path = folder.0.join("shard.db");
     let open = move |id| -> Arc<dyn Shard> { Arc::new(SqliteShard::new(id, &path)) };
-    Subject { guard: Some(Box::new(folder)), ..Subject::new(open, false) }
+    let later = later_file(folder.0.join("shard.db"));
+    Subject { guard: Some(Box::new(folder)), ..Subject::new(open, false, later) }
 }
 
 async fn fresh_schema(server: &servers::Server) -> Subject {
     let url = server.fresh_url().await;
+    let later = later_schema(url.clone());
     let open = move |id| -> Arc<dyn Shard> {
         Arc::new(MySqlShard::new(id, &url, &MySqlOptions::default()).expect("a good URL"))
     };
-    Subject::new(open, true)
+    Subject::new(open, true, later)
+}
+
+/// What the migrations of a later release leave behind.
+fn later(version: u32, oldest: Option<u32>) -> AssertSqlSafe<String> {
+    let mut sql = format!("INSERT INTO schema_version (version, applied_at) VALUES ({version}, 0);");
+    if let Some(oldest) = oldest {
+        write!(sql, "REPLACE INTO schema_program (id, oldest) VALUES (1, {oldest});").expect("writes");
+    }
+    AssertSqlSafe(sql)
+}
+
+fn later_file(path: PathBuf) -> Later {
+    Box::new(move |version, oldest| {
+        let options = SqliteConnectOptions::new().filename(&path);
+        Box::pin(async move {
+            let mut connection = options.connect().await.expect("connects");
+            connection.execute(sqlx::raw_sql(later(version, oldest))).await.expect("migrates");
+        })
+    })
+}
+
+fn later_schema(url: String) -> Later {
+    Box::new(move |version, oldest| {
+        let url = url.clone();
+        Box::pin(async move {
+            let mut connection = MySqlConnection::connect(&url).await.expect("connects");
+            connection.execute(sqlx::raw_sql(later(version, oldest))).await.expect("migrates");
+        })
+    })
 }
 
 forebay_testkit::store_contract!(fake, fresh_fake());
@@ -44,11 +79,21 @@ forebay_testkit::store_contract!(fake, fresh_fake());
 async fn fresh_fake() -> Subject {
     let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
     let db = Db::new(ShardId(1), journal, Dice::new(1));
+    let later: Later = Box::new({
+        let db = db.clone();
+        move |_, oldest| {
+            let db = db.clone();
+            Box::pin(async move {
+                let state = &mut *db.lock();
+                state.oldest_program = oldest.unwrap_or(state.oldest_program);
+            })
+        }
+    });
     let open = move |id| -> Arc<dyn Shard> {
         let process = Process::new(1);
         Arc::new(FakeShard::new(db.clone(), process).configured_as(id))
     };
-    Subject::new(open, true)
+    Subject::new(open, true, later)
 }
 
 forebay_testkit::catalog_contract!(sqlite_catalog, fresh_sqlite_catalog());
@@ -59,8 +104,9 @@ async fn fresh_sqlite_catalog() -> CatalogSubject {
     let folder = Folder::new();
     let path = folder.0.join("catalog.db");
     let shard = Arc::new(SqliteShard::new(ShardId(1), &path));
+    let later = later_file(path.clone());
     let open = move || -> Arc<dyn Catalog> { Arc::new(SqliteCatalog::new(&path)) };
-    CatalogSubject { open: Box::new(open), shard, cut: None, guard: Some(Box::new(folder)) }
+    CatalogSubject { open: Box::new(open), shard, cut: None, later, guard: Some(Box::new(folder)) }
 }
 
 async fn fresh_catalog(server: &servers::Server) -> CatalogSubject {
@@ -71,9 +117,10 @@ async fn fresh_catalog(server: &servers::Server) -> CatalogSubject {
         let url = url.clone();
         move || Box::pin(kill_connections(url.clone()))
     });
+    let later = later_schema(url.clone());
     let open =
         move || -> Arc<dyn Catalog> { Arc::new(MySqlCatalog::new(&url, &options).expect("a good URL")) };
-    CatalogSubject { open: Box::new(open), shard, cut: Some(cut), guard: None }
+    CatalogSubject { open: Box::new(open), shard, cut: Some(cut), later, guard: None }
 }
 
 /// Kills every other connection to a database, and waits until it has none.

@@ -28,8 +28,8 @@ pub trait Catalog: Send + Sync + 'static {
     /// gets the cluster id `cluster_if_new`; one that exists keeps its own.
     async fn migrate(&self, cluster_if_new: ClusterId) -> Result<Vec<u32>, MigrateError>;
 
-    /// Fails with [`ErrorClass::Schema`](crate::ErrorClass::Schema) unless the schema has the version that
-    /// this program supports.
+    /// Fails with [`ErrorClass::Schema`](crate::ErrorClass::Schema) unless the schema has all that this
+    /// program needs, and this program may use it.
     async fn check(&self) -> Result<(), StoreError>;
 
     /// Reads the versions and the nodes, and those other rows whose version is not the known one, lower ones

@@ -1,5 +1,6 @@
 //! Creates or upgrades the schema, under a named lock.
 
+use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, mysql::MySqlConnectOptions};
 
 use super::{
@@ -12,13 +13,16 @@ use crate::{
     error::{ErrorClass, MigrateError, StoreError},
     sql::{
         Session as _, Statement, int_of,
-        version::{self, Identity, Schema},
+        version::{self, Identity, Migrating, Migration, Schema},
     },
 };
 
 /// A shard.
-pub(super) const SHARD: Schema =
-    Schema::shard(&[(1, include_str!("../../../../migrations/mysql/0001_first.sql"))]);
+pub(super) const SHARD: Schema = Schema::shard(&[Migration {
+    version: 1,
+    oldest_program: 1,
+    sql: include_str!("../../../../migrations/mysql/0001_first.sql"),
+}]);
 
 /// How long to wait for another migration of the same schema, in seconds.
 const WAIT_SECONDS: i64 = 60;
@@ -26,8 +30,11 @@ const WAIT_SECONDS: i64 = 60;
 const CUTS_MAX: u32 = 3;
 
 /// A catalog.
-pub(super) const CATALOG: Schema =
-    Schema::catalog(&[(1, include_str!("../../../../migrations/catalog/mysql/0001_first.sql"))]);
+pub(super) const CATALOG: Schema = Schema::catalog(&[Migration {
+    version: 1,
+    oldest_program: 1,
+    sql: include_str!("../../../../migrations/catalog/mysql/0001_first.sql"),
+}]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that
 /// `identity` says.
@@ -74,22 +81,28 @@ async fn attempt(
 }
 
 async fn apply(session: &mut MySqlSession, schema: &Schema) -> Result<Vec<u32>, MigrateError> {
-    session
-        .run(
-            "CREATE TABLE IF NOT EXISTS schema_version (\
-             version INT UNSIGNED NOT NULL COMMENT 'number of the migration', \
-             applied_at BIGINT NOT NULL COMMENT 'when it was applied, in microseconds since the Unix epoch', \
-             PRIMARY KEY (version)) ENGINE=InnoDB COMMENT='applied migrations'",
-        )
-        .await?;
+    for table in [
+        "CREATE TABLE IF NOT EXISTS schema_version (\
+         version INT UNSIGNED NOT NULL COMMENT 'number of the migration', \
+         applied_at BIGINT NOT NULL COMMENT 'when it was applied, in microseconds since the Unix epoch', \
+         PRIMARY KEY (version)) ENGINE=InnoDB COMMENT='applied migrations'",
+        "CREATE TABLE IF NOT EXISTS schema_program (\
+         id TINYINT NOT NULL COMMENT 'always 1', \
+         oldest INT UNSIGNED NOT NULL COMMENT 'newest schema version that a program must know', \
+         PRIMARY KEY (id)) ENGINE=InnoDB COMMENT='one row, written by migrations: who may use the schema'",
+    ] {
+        session.run(table).await?;
+    }
     let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
     let now = int_of(&session.fetch(Statement::new(clock, vec![])).await?)?.unwrap_or(0);
-    let missing = version::missing(session, schema).await?;
-    for (number, sql) in &missing {
-        session.run(*sql).await?;
-        session.execute(version::applied(*number, now)).await?;
+    version::apply(session, schema, now).await
+}
+
+#[async_trait]
+impl Migrating for MySqlSession {
+    async fn run_all(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        self.run(sql).await
     }
-    Ok(missing.into_iter().map(|(number, _)| number).collect())
 }
 
 /// Creates the schema itself. The account may lack the privilege.

@@ -2,6 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
+use async_trait::async_trait;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tokio::time::Instant;
 
@@ -10,7 +11,7 @@ use crate::{
     error::{ErrorClass, MigrateError, StoreError},
     sql::{
         Session as _, Statement, int_of,
-        version::{self, Identity, Schema},
+        version::{self, Identity, Migrating, Migration, Schema},
     },
 };
 
@@ -18,12 +19,18 @@ use crate::{
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 /// A shard.
-pub(super) const SHARD: Schema =
-    Schema::shard(&[(1, include_str!("../../../../migrations/sqlite/0001_first.sql"))]);
+pub(super) const SHARD: Schema = Schema::shard(&[Migration {
+    version: 1,
+    oldest_program: 1,
+    sql: include_str!("../../../../migrations/sqlite/0001_first.sql"),
+}]);
 
 /// A catalog.
-pub(super) const CATALOG: Schema =
-    Schema::catalog(&[(1, include_str!("../../../../migrations/catalog/sqlite/0001_first.sql"))]);
+pub(super) const CATALOG: Schema = Schema::catalog(&[Migration {
+    version: 1,
+    oldest_program: 1,
+    sql: include_str!("../../../../migrations/catalog/sqlite/0001_first.sql"),
+}]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that
 /// `identity` says.
@@ -68,17 +75,25 @@ async fn apply(
     identity: &dyn Identity,
 ) -> Result<Vec<u32>, MigrateError> {
     session.execute(Statement::new("BEGIN EXCLUSIVE", vec![])).await?;
-    let table = "CREATE TABLE IF NOT EXISTS schema_version \
-                 (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)";
-    session.execute(Statement::new(table, vec![])).await?;
+    for table in [
+        "CREATE TABLE IF NOT EXISTS schema_version \
+         (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)",
+        "CREATE TABLE IF NOT EXISTS schema_program (id INTEGER PRIMARY KEY, oldest INTEGER NOT NULL)",
+    ] {
+        session.execute(Statement::new(table, vec![])).await?;
+    }
     let clock = "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000";
     let now = int_of(&session.fetch(Statement::new(clock, vec![])).await?)?.unwrap_or(0);
-    let missing = version::missing(session, schema).await?;
-    for (number, sql) in &missing {
-        sqlx::raw_sql(*sql).execute(&mut session.0).await.map_err(classify)?;
-        session.execute(version::applied(*number, now)).await?;
-    }
+    let applied = version::apply(session, schema, now).await?;
     identity.write(session).await?;
     session.commit().await?;
-    Ok(missing.into_iter().map(|(number, _)| number).collect())
+    Ok(applied)
+}
+
+#[async_trait]
+impl Migrating for SqliteSession {
+    async fn run_all(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        sqlx::raw_sql(sql).execute(&mut self.0).await.map_err(classify)?;
+        Ok(())
+    }
 }

@@ -16,10 +16,14 @@ pub mod settle;
 pub mod take_over;
 pub mod versions;
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
 
 use forebay_store::Shard;
 use forebay_types::ShardId;
+
+/// Leaves a schema as a later release would: at this version, for programs that know that one or a newer one.
+/// Without the second number as it was.
+pub type Later = Box<dyn Fn(u32, Option<u32>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// A fresh shard, not migrated yet, and what its kind of store can do.
 pub struct Subject {
@@ -29,14 +33,20 @@ pub struct Subject {
     pub steals: bool,
     /// The same place, configured as a shard with another number.
     pub renumbered: Box<dyn Fn(ShardId) -> Arc<dyn Shard> + Send + Sync>,
+    /// Migrates the schema as a later release would.
+    pub later: Later,
     /// A folder that must outlive the shard.
     pub guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Subject {
     /// `open` opens the same place as the shard with a number. `steals`: see [`Subject::steals`].
-    pub fn new(open: impl Fn(ShardId) -> Arc<dyn Shard> + Send + Sync + 'static, steals: bool) -> Self {
-        Self { shard: open(ShardId(1)), renumbered: Box::new(open), steals, guard: None }
+    pub fn new(
+        open: impl Fn(ShardId) -> Arc<dyn Shard> + Send + Sync + 'static,
+        steals: bool,
+        later: Later,
+    ) -> Self {
+        Self { shard: open(ShardId(1)), renumbered: Box::new(open), steals, later, guard: None }
     }
 }
 
@@ -61,7 +71,7 @@ macro_rules! store_contract {
 
             $crate::store_contract!(@cases $fresh;
                 versions: a_migration_is_done_once, a_shard_without_schema_says_so, settings_bound_a_batch,
-                    a_schema_is_one_shard;
+                    a_schema_is_one_shard, a_later_schema_is_used_until_it_excludes_this_program;
                 take_over: the_first_owner_finds_a_clean_shard, the_next_owner_continues,
                     a_living_owner_is_replaced_or_stays, what_was_seen_must_still_hold,
                     a_probe_changes_nothing, of_two_candidates_one_wins, of_many_candidates_one_wins,

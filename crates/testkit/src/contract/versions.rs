@@ -3,7 +3,10 @@
 use forebay_store::ErrorClass;
 use forebay_types::{ClusterId, ShardId};
 
-use super::Subject;
+use super::{
+    Subject,
+    bench::{Bench, TOPIC, item},
+};
 
 /// A second migration does nothing. Of two at the same time, one does the work.
 pub async fn a_migration_is_done_once(subject: Subject) {
@@ -49,6 +52,28 @@ pub async fn a_schema_is_one_shard(subject: Subject) {
         assert!(error.message.contains(name), "{error}");
     }
     mislabelled.migrate(ours).await.expect_err("it is shard 1");
+}
+
+/// The release before the one that migrated takes shards over, until a migration excludes it. Then it only
+/// keeps those that it has.
+pub async fn a_later_schema_is_used_until_it_excludes_this_program(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    (bench.subject.later)(2, None).await;
+    bench.owner.commit(|batch| batch.inserts.push(item(1))).await;
+    bench.shard().check().await.expect("may be used");
+    assert_eq!(bench.shard().migrate(ClusterId::default()).await.expect("has nothing to do"), [0; 0]);
+    let mut bench = bench.succeed().await;
+    bench.owner.commit(|batch| batch.inserts.push(item(2))).await;
+    assert_eq!(bench.owner.ready_seqs(TOPIC).await, [1, 2]);
+
+    (bench.subject.later)(3, Some(2)).await;
+    let refused = bench.shard().check().await.expect_err("it is for newer programs");
+    assert_eq!(refused.class, ErrorClass::Schema, "{refused}");
+    let refused_too = bench.shard().migrate(ClusterId::default()).await.expect_err("it is too new");
+    for refused in [refused.to_string(), refused_too.to_string()] {
+        assert!(refused.contains("for programs that know version 2"), "{refused}");
+    }
+    bench.owner.commit(|batch| batch.inserts.push(item(3))).await;
 }
 
 /// The bound of a batch is large enough for one call of the largest legal size, if the server allows it.

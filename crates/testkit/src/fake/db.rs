@@ -141,6 +141,8 @@ pub struct State {
     pub(super) past: BTreeMap<TopicId, Vec<ReadyRow>>,
     /// Its cluster; `None` before the first migration.
     pub(super) cluster: Option<ClusterId>,
+    /// The newest schema version that a program must know to use it. This program knows 1.
+    pub oldest_program: u32,
     /// The COMMIT that hangs, if one does.
     pub(super) hanging: Option<Hanging>,
     /// What a restart of the server brings back: some commits are not on disk yet.
@@ -188,6 +190,7 @@ impl Db {
             dice,
             past: BTreeMap::new(),
             cluster: None,
+            oldest_program: 1,
             hanging: None,
             on_disk: None,
             unsplit: None,

@@ -41,11 +41,15 @@ impl FakeShard {
         Self { id, ..self }
     }
 
-    /// Fails if it is configured with another number than its own.
+    /// Fails if it is configured with another number than its own, or is for newer programs.
     fn check_identity(&self) -> Result<ClusterId, StoreError> {
         let state = self.db.lock();
         let missing = || StoreError::new(ErrorClass::Schema, "the schema is missing: run `forebay migrate`");
         let cluster = state.cluster.ok_or_else(missing)?;
+        if state.oldest_program > 1 {
+            let message = format!("the schema is for programs that know version {}", state.oldest_program);
+            return Err(StoreError::new(ErrorClass::Schema, message));
+        }
         if state.id == self.id {
             return Ok(cluster);
         }

@@ -15,6 +15,8 @@ use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
 use forebay_store::{Catalog, CatalogChanges, CatalogNode, Home, NodeReport, Shard, Versions};
 use forebay_types::{ClusterId, Incarnation, NodeName};
 
+use super::Later;
+
 /// Does something to a catalog's connections from outside.
 pub type Cut = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
@@ -26,6 +28,8 @@ pub struct CatalogSubject {
     pub shard: Arc<dyn Shard>,
     /// Kills all connections of the database, if there is a server that can.
     pub cut: Option<Cut>,
+    /// Migrates the schema as a later release would.
+    pub later: Later,
     /// A folder that must outlive the catalog.
     pub guard: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -89,7 +93,8 @@ macro_rules! catalog_contract {
 
             $crate::catalog_contract!(@cases $fresh;
                 schema: a_catalog_is_migrated_once, a_catalog_keeps_its_cluster,
-                    a_catalog_without_schema_names_the_command, a_shard_and_a_catalog_are_not_confused;
+                    a_catalog_without_schema_names_the_command, a_shard_and_a_catalog_are_not_confused,
+                    a_later_catalog_is_used_until_it_excludes_this_program;
                 nodes: a_node_is_read_as_it_joined, beats_move_the_counter_alone,
                     a_name_is_taken_only_when_dead, of_two_joins_of_one_name_one_wins,
                     of_two_that_take_a_dead_name_one_wins,

@@ -56,3 +56,21 @@ pub async fn a_shard_and_a_catalog_are_not_confused(subject: CatalogSubject) {
     }
     catalog.check().await.expect("is as it was");
 }
+
+/// The release before the one that migrated goes on with the catalog, until a migration excludes it.
+pub async fn a_later_catalog_is_used_until_it_excludes_this_program(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    (subject.later)(2, None).await;
+    let again = (subject.open)();
+    again.check().await.expect("may be used");
+    assert_eq!(again.migrate(CLUSTER).await.expect("has nothing to do"), [0; 0]);
+    all(&*again).await;
+
+    (subject.later)(3, Some(2)).await;
+    for refused in [
+        catalog.check().await.expect_err("it is for newer programs").to_string(),
+        again.migrate(CLUSTER).await.expect_err("it is too new").to_string(),
+    ] {
+        assert!(refused.contains("for programs that know version 2"), "{refused}");
+    }
+}
