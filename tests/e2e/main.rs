@@ -7,6 +7,7 @@
 mod backend;
 mod check;
 mod cli;
+mod client_load;
 mod cluster;
 mod drain;
 mod history;

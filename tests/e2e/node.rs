@@ -77,8 +77,18 @@ impl Node {
 
     /// The same, of a node that may never be ready. Waits until it answers at these addresses: of gRPC, then
     /// of HTTP.
-    pub async fn start_standby(arguments: &[String], log: &Path, [grpc, http]: [String; 2]) -> Self {
-        let mut command = Command::new(program());
+    pub async fn start_standby(arguments: &[String], log: &Path, addresses: [String; 2]) -> Self {
+        Self::start_standby_of(program(), arguments, log, addresses).await
+    }
+
+    /// The same of another program.
+    pub async fn start_standby_of(
+        program: &Path,
+        arguments: &[String],
+        log: &Path,
+        [grpc, http]: [String; 2],
+    ) -> Self {
+        let mut command = Command::new(program);
         command.args(arguments);
         let mut child = spawn(&mut command, log);
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -128,7 +138,12 @@ impl Node {
 
     /// Runs a verb of `forebay`. Panics with its stderr if it fails.
     pub async fn run(arguments: &[String]) {
-        let mut command = Command::new(program());
+        Self::run_of(program(), arguments).await;
+    }
+
+    /// The same of another program.
+    pub async fn run_of(program: &Path, arguments: &[String]) {
+        let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);

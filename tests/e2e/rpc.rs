@@ -190,7 +190,7 @@ pub fn payload(item: u64) -> Vec<u8> {
 }
 
 /// The number in a payload, if it is intact.
-fn read_payload(bytes: &[u8]) -> Option<u64> {
+pub fn read_payload(bytes: &[u8]) -> Option<u64> {
     let item = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
     (payload(item) == bytes).then_some(item)
 }

@@ -29,16 +29,19 @@ pub fn has_nextest() -> bool {
 
 /// Builds the binary `forebay` as the tests would, and says where it is.
 pub fn build_forebay() -> anyhow::Result<PathBuf> {
-    let output = cargo()
-        .args([
-            "build",
-            "--package",
-            "forebay",
-            "--bin",
-            "forebay",
-            "--message-format",
-            "json-render-diagnostics",
-        ])
+    build_forebay_by(&mut cargo())
+}
+
+/// The same of another checkout, in a target folder of its own: to cargo, a package is the same wherever its
+/// workspace lies, and it would take the one for the other.
+pub fn build_forebay_of(checkout: &Path, target: &Path) -> anyhow::Result<PathBuf> {
+    build_forebay_by(cargo().current_dir(checkout).env("CARGO_TARGET_DIR", target))
+}
+
+fn build_forebay_by(command: &mut Command) -> anyhow::Result<PathBuf> {
+    let output = command
+        .args(["build", "--package", "forebay", "--bin", "forebay"])
+        .args(["--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()?;
     ensure!(output.status.success(), "forebay does not build");

@@ -1,14 +1,17 @@
-//! Development tasks: `cargo xtask test`, `soak`, `mutants`, `servers`, `tidy`, `codegen`, `compose`.
+//! Development tasks: `cargo xtask test`, `soak`, `upgrade`, `mutants`, `servers`, `tidy`, `codegen`,
+//! `compose`.
 
 mod cargo;
 mod codegen;
 mod compose;
 mod count;
+mod e2e;
 mod mutants;
 mod servers;
 mod soak;
 mod test;
 mod tidy;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -23,6 +26,8 @@ enum Task {
     Test(test::Arguments),
     /// Runs the simulation with more seeds and the process tests for more rounds.
     Soak(soak::Arguments),
+    /// Replaces the nodes of a cluster of an earlier commit by this one's, under load.
+    Upgrade(upgrade::Arguments),
     /// Changes the engine and the store in small ways and lists the changes that no test notices.
     Mutants(mutants::Arguments),
     /// Says which database servers the tests would use, unpacking them if need be.
@@ -40,6 +45,7 @@ fn main() -> ExitCode {
     let done = match Task::parse() {
         Task::Test(arguments) => test::run(&arguments),
         Task::Soak(arguments) => soak::run(&arguments),
+        Task::Upgrade(arguments) => upgrade::run(&arguments),
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Servers => servers::start().map(|_| true),
         Task::Tidy => tidy::run(&cargo::workspace()),

@@ -1,11 +1,8 @@
 //! `cargo xtask soak`.
 
-use anyhow::Context as _;
-
 use crate::{
-    cargo::{build_forebay, cargo, run_and_listen},
-    count::of_cargo_test,
-    servers,
+    cargo::{build_forebay, cargo},
+    e2e,
 };
 
 /// How much to run.
@@ -32,7 +29,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         let seed = arguments.seed.unwrap_or_else(forebay_servers::random);
         println!("cargo xtask soak --minutes {minutes} --seed {seed}");
         let walk = [("FOREBAY_E2E_WALK_MINUTES", minutes), ("FOREBAY_E2E_WALK_SEED", seed)];
-        return processes(&["a_random_walk_over_faults"], &walk);
+        let walk = walk.map(|(name, value)| (name, value.to_string()));
+        return e2e::run(&build_forebay()?, &["a_random_walk_over_faults"], &walk);
     }
     let mut simulation = cargo();
     simulation.args(["test", "--profile", "soak", "--package", "forebay-testkit", "--test", "simulation"]);
@@ -47,22 +45,5 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.seed.is_some() {
         return Ok(true);
     }
-    processes(&[], &[("FOREBAY_E2E_ROUNDS", u64::from(arguments.rounds))])
-}
-
-/// Runs the tests with real processes whose names contain one of `filters`, all of them without one.
-fn processes(filters: &[&str], variables: &[(&str, u64)]) -> anyhow::Result<bool> {
-    let servers = servers::start()?;
-    let binary = build_forebay()?;
-    let mut processes = cargo();
-    processes
-        .args(["test", "--package", "forebay-tests", "--test", "e2e", "--"])
-        .args(["--nocapture", "--test-threads=1"])
-        .args(filters)
-        .envs(servers.environment.iter().map(|(name, value)| (name, value)))
-        .env("FOREBAY_BIN", binary.to_str().context("the path is not UTF-8")?)
-        .envs(variables.iter().map(|(name, value)| (name, value.to_string())));
-    let (done, lines) = run_and_listen(&mut processes)?;
-    // A run of no test at all is no pass.
-    Ok(done && of_cargo_test(&lines).passed > 0)
+    e2e::run(&build_forebay()?, &[], &[("FOREBAY_E2E_ROUNDS", arguments.rounds.to_string())])
 }

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf, sync::Arc, time::Duration};
 
-use forebay_testkit::servers::{self, Kind, free_port};
+use forebay_testkit::{
+    program,
+    servers::{self, Kind, free_port},
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -29,6 +32,8 @@ pub struct Nodes {
     ports: Vec<[u16; 3]>,
     /// How many shards there are.
     pub shards: usize,
+    /// What migrates, and what nodes run from their next start on.
+    pub program: PathBuf,
 }
 
 impl Nodes {
@@ -45,13 +50,24 @@ impl Nodes {
 
     /// An empty cluster of so many nodes, with its catalog and its shards in these databases.
     pub async fn on(catalog: &str, urls: &[String], nodes: usize) -> Self {
+        let cluster = Self::configured(catalog, urls, nodes);
+        cluster.migrate().await;
+        cluster
+    }
+
+    /// The configurations of such a cluster. Nothing is in the databases yet.
+    pub fn configured(catalog: &str, urls: &[String], nodes: usize) -> Self {
         let folder = tempfile::Builder::new().prefix("forebay-e2e-").tempdir().unwrap();
         let port = || free_port().unwrap();
         let ports = (0..nodes).map(|_| [port(), port(), port()]).collect();
-        let cluster = Self { folder, ports, shards: urls.len() };
+        let cluster = Self { folder, ports, shards: urls.len(), program: program().to_owned() };
         (0..nodes).for_each(|node| cluster.write_config(node, catalog, urls));
-        Node::run(&["migrate".into(), "--config".into(), cluster.config(0)]).await;
         cluster
+    }
+
+    /// Creates or upgrades the catalog and the shards.
+    pub async fn migrate(&self) {
+        Node::run_of(&self.program, &["migrate".into(), "--config".into(), self.config(0)]).await;
     }
 
     fn write_config(&self, node: usize, catalog: &str, urls: &[String]) {
@@ -117,7 +133,7 @@ impl Nodes {
         let arguments = ["serve".into(), "--config".into(), self.config(node)];
         let [grpc, http, _] = self.ports[node];
         let addresses = [grpc, http].map(|port| format!("127.0.0.1:{port}"));
-        Node::start_standby(&arguments, &self.log(node), addresses).await
+        Node::start_standby_of(&self.program, &arguments, &self.log(node), addresses).await
     }
 
     /// Starts all of them, and waits until every shard has an owner.
