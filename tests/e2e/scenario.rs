@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use forebay_testkit::servers::Kind;
+
 use crate::history::{Counts, History};
 
 /// A queue must make progress again within this time after a fault.
@@ -10,6 +12,12 @@ const PROGRESS_TIMEOUT: Duration = Duration::from_secs(40);
 /// How often a test injects its fault: `FOREBAY_E2E_ROUNDS`, or the test's default.
 pub fn rounds(default: u32) -> u32 {
     std::env::var("FOREBAY_E2E_ROUNDS").ok().map_or(default, |rounds| rounds.parse().unwrap())
+}
+
+/// The kinds of servers for a test that takes long: the usual one, and both where `FOREBAY_E2E_ROUNDS` asks
+/// for more than usual.
+pub fn kinds(usual: Kind) -> Vec<Kind> {
+    if rounds(1) > 1 { Kind::ALL.to_vec() } else { vec![usual] }
 }
 
 /// Waits until `more` further items have been stored, delivered and acked.

@@ -4,7 +4,9 @@
 
 mod away;
 mod cancels;
+mod candidates;
 mod commits;
+mod conflicts;
 mod dev;
 mod faults;
 mod forward;
@@ -18,6 +20,7 @@ mod servers;
 mod shards;
 mod slow;
 mod stuck;
+mod transactions;
 mod unreached;
 mod upgrade;
 mod walk;

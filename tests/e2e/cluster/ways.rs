@@ -11,11 +11,11 @@ use std::{
 use forebay_proto::v1::EnqueueItem;
 use forebay_testkit::{
     proxy::Proxy,
-    servers::{self, Kind},
+    servers::{self, Foreign, Kind},
 };
 use tokio::time::{Instant, sleep};
 
-use super::nodes::{Nodes, channels, metric_of_all};
+use super::nodes::{Nodes, channels, metric_of_all, owned_by};
 use crate::{
     history::{Counts, History},
     load::{Load, topics},
@@ -82,6 +82,28 @@ impl Ways {
         }
     }
 
+    /// The node that owns this shard, and no other one says that it does.
+    pub async fn owner(&self, shard: u32) -> usize {
+        let mut owners = Vec::new();
+        for (number, node) in self.nodes.iter().enumerate() {
+            if owned_by(node).await.contains(&u64::from(shard)) {
+                owners.push(number);
+            }
+        }
+        assert_eq!(owners.len(), 1, "the owners of shard {shard} are {owners:?}");
+        owners[0]
+    }
+
+    /// Another program's connection to the database of this shard.
+    pub async fn foreign(&self, shard: u32) -> Foreign {
+        Foreign::connect(&self.server, &self.databases[shard as usize - 1]).await
+    }
+
+    /// So many further items, for this shard.
+    pub fn items(&self, shard: u32, count: usize) -> Vec<(u64, EnqueueItem)> {
+        (0..count).map(|_| self.item(shard)).collect()
+    }
+
     /// A further item, for this shard.
     pub fn item(&self, shard: u32) -> (u64, EnqueueItem) {
         pinned(self.items.fetch_add(1, Ordering::Relaxed), shard)
@@ -124,6 +146,11 @@ impl Ways {
         }
         self.cluster.drain_and_check(&self.history, self.nodes).await
     }
+}
+
+/// How often a shard has changed its owner.
+pub async fn epoch(foreign: &mut Foreign) -> i64 {
+    foreign.number("SELECT epoch FROM fence WHERE id = 1").await
 }
 
 /// An item for this shard.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, Row as _};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection};
 use tokio::time::{Instant, sleep};
+
+use super::foreign::{Seen, connections};
 
 /// So many kills are done within this time, on a server under load.
 const KILLS_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,16 +39,9 @@ async fn try_kill(server: &str, databases: &[String], what: Kill, count: usize) 
     let mut killed = 0;
     while killed < count {
         anyhow::ensure!(begun.elapsed() < KILLS_TIMEOUT, "only {killed} of {count} were killed");
-        let mut found = Vec::new();
-        // Not from `information_schema`: on MySQL that fails while a statement holds bytes that are no text.
-        for row in connection.fetch_all(sqlx::raw_sql("SHOW PROCESSLIST")).await? {
-            let database: Option<String> = row.try_get_unchecked("db")?;
-            let command: String = row.try_get_unchecked("Command")?;
-            if command != "Sleep" && database.is_some_and(|database| databases.contains(&database)) {
-                found.push(row.try_get_unchecked::<i64, _>("Id")?);
-            }
-        }
-        for id in &found {
+        let mut found = connections(&mut connection, databases).await?;
+        found.retain(|seen| seen.command != "Sleep");
+        for Seen { id, .. } in &found {
             // It may have ended meanwhile.
             let done = connection.execute(sqlx::raw_sql(AssertSqlSafe(format!("{verb} {id}")))).await;
             killed += usize::from(done.is_ok());

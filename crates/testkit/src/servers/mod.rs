@@ -5,12 +5,14 @@
 //! ([`Server::fresh_url`]) and shares nothing else. A test that kills its server starts a [`Private`] one.
 
 mod database;
+mod foreign;
 mod kill;
 mod private;
 mod replicated;
 mod shared;
 
 pub use forebay_servers::{Kind, free_port, promtool};
+pub use foreign::Foreign;
 pub use kill::{Kill, kill};
 pub use private::Private;
 pub use replicated::Replicated;
