@@ -78,17 +78,16 @@ impl Node {
     /// The same, of a node that may never be ready. Waits until it answers at these addresses: of gRPC, then
     /// of HTTP.
     pub async fn start_standby(arguments: &[String], log: &Path, addresses: [String; 2]) -> Self {
-        Self::start_standby_of(program(), arguments, log, addresses).await
+        Self::start_standby_by(Command::new(program()), arguments, log, addresses).await
     }
 
-    /// The same of another program.
-    pub async fn start_standby_of(
-        program: &Path,
+    /// The same by another command.
+    pub async fn start_standby_by(
+        mut command: Command,
         arguments: &[String],
         log: &Path,
         [grpc, http]: [String; 2],
     ) -> Self {
-        let mut command = Command::new(program);
         command.args(arguments);
         let mut child = spawn(&mut command, log);
         let stdout = BufReader::new(child.stdout.take().unwrap());

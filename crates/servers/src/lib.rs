@@ -1,26 +1,30 @@
-//! Private MariaDB and MySQL servers for tests: where to find one, how to run it, how to end it. And
-//! Prometheus's check of a metrics page ([`promtool`]).
+//! Private MariaDB and MySQL servers for tests: where to find one, how to run it, how to end it. Also
+//! Prometheus's check of a metrics page ([`promtool`]), and clocks that a test sets ([`WallClock`]).
 //!
 //! A server comes from the PATH, else from the distribution's packages, unpacked under `target/servers`
-//! and not installed ([`locate`]). It runs in a temporary folder, listens on 127.0.0.1 only, and ends
-//! with the process that started it, however that process ends ([`Process`]).
+//! and not installed ([`locate`]). It runs in a temporary folder, listens on the address of its place
+//! ([`Place`]), and ends with the process that started it, however that process ends ([`Process`]).
 
+mod clock;
 #[cfg(feature = "docker")]
 pub mod docker;
 mod environment;
 mod find;
 mod handshake;
 mod kind;
+mod place;
 mod process;
 mod promtool;
 mod supervised_child;
 mod template;
 mod unpack;
 
+pub use clock::WallClock;
 pub use environment::{MARIADB_URL, MYSQL_URL, REQUIRE, named_by_environment, required};
 pub use find::{Install, locate};
 pub use handshake::{Handshake, read_handshake};
 pub use kind::Kind;
+pub use place::Place;
 pub use process::{Process, free_port, random};
 pub use promtool::promtool;
 pub use supervised_child::SupervisedChild;

@@ -6,7 +6,6 @@ use std::{
     hash::{BuildHasher as _, RandomState},
     net::TcpListener,
     path::{Path, PathBuf},
-    process::Command,
     time::{Duration, Instant},
 };
 
@@ -17,6 +16,7 @@ use crate::{
     find::Install,
     handshake::{Handshake, read_handshake},
     kind::Kind,
+    place::Place,
     supervised_child::{SupervisedChild, as_root},
     template,
 };
@@ -33,9 +33,11 @@ pub struct Process {
     install: Install,
     /// The caller's flags, which follow the usual ones.
     flags: Vec<String>,
+    /// Where it runs.
+    place: Place,
     /// Holds data, logs and socket; removed at the end.
     folder: tempfile::TempDir,
-    /// The port on 127.0.0.1; a restart uses the same one.
+    /// The port on its place's address; a restart uses the same one.
     port: u16,
     /// The running server; `None` after a kill or a stop.
     running: Option<SupervisedChild>,
@@ -45,9 +47,14 @@ impl Process {
     /// Starts a server with an empty data folder on a free port. It commits durably, as Forebay requires:
     /// binary log on, and each commit synced in both logs. `flags` come last and override the usual ones.
     pub fn start(install: Install, flags: &[String]) -> anyhow::Result<Self> {
+        Self::start_at(install, flags, Place::default())
+    }
+
+    /// The same in this place.
+    pub fn start_at(install: Install, flags: &[String], place: Place) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("forebay-db-").tempdir()?;
         template::fill(&install, &folder.path().join("data"))?;
-        let mut process = Self { install, flags: flags.to_vec(), folder, port: 0, running: None };
+        let mut process = Self { install, flags: flags.to_vec(), place, folder, port: 0, running: None };
         // Another process may take the port between our check and the server's bind.
         let mut last = None;
         for _ in 0..3 {
@@ -94,7 +101,7 @@ impl Process {
         self.signal(Signal::CONT)
     }
 
-    /// The port on 127.0.0.1.
+    /// The port on its place's address.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -111,7 +118,7 @@ impl Process {
 
     /// Its URL, without a database.
     pub fn url(&self) -> String {
-        format!("mysql://root@127.0.0.1:{}", self.port)
+        format!("mysql://root@{}:{}", self.place.host, self.port)
     }
 
     /// The folder that holds the data folder and the error log.
@@ -124,11 +131,11 @@ impl Process {
     }
 
     fn run(&mut self) -> anyhow::Result<Handshake> {
-        let mut command = Command::new(&self.install.program[0]);
+        let mut command = self.place.command(&self.install.program[0]);
         command.args(&self.install.program[1..]).args(self.arguments());
         let server = self.running.insert(SupervisedChild::spawn(&command, self.folder.path())?);
 
-        let address = format!("127.0.0.1:{}", self.port);
+        let address = format!("{}:{}", self.place.host, self.port);
         let mut handshake = None;
         let settled = wait_until(START_TIMEOUT, || {
             handshake = read_handshake(&address).ok();
@@ -162,11 +169,11 @@ impl Process {
             format!("--log-error={}", self.error_log().display()),
             format!("--socket={}", folder.join("s.sock").display()),
             format!("--pid-file={}", folder.join("pid").display()),
+            format!("--bind-address={}", self.place.host),
             format!("--port={}", self.port),
             format!("--server-id={}", self.port),
         ]);
         let common = [
-            "--bind-address=127.0.0.1",
             "--skip-name-resolve",
             "--performance-schema=OFF",
             "--max-connections=500",

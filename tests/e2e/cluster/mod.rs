@@ -5,6 +5,7 @@
 mod away;
 mod cancels;
 mod candidates;
+mod clocks;
 mod commits;
 mod conflicts;
 mod dev;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf, sync::Arc, 
 
 use forebay_testkit::{
     program,
-    servers::{self, Kind, free_port},
+    servers::{self, Kind, Place, free_port},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -30,6 +30,8 @@ pub struct Nodes {
     folder: TempDir,
     /// Of each node: gRPC, HTTP, and the port for other nodes. They survive restarts.
     ports: Vec<[u16; 3]>,
+    /// Where each node runs.
+    places: Vec<Place>,
     /// How many shards there are.
     pub shards: usize,
     /// What migrates, and what nodes run from their next start on.
@@ -50,17 +52,23 @@ impl Nodes {
 
     /// An empty cluster of so many nodes, with its catalog and its shards in these databases.
     pub async fn on(catalog: &str, urls: &[String], nodes: usize) -> Self {
-        let cluster = Self::configured(catalog, urls, nodes);
+        Self::at(vec![Place::default(); nodes], catalog, urls).await
+    }
+
+    /// The same, with a node in each of these places.
+    pub async fn at(places: Vec<Place>, catalog: &str, urls: &[String]) -> Self {
+        let cluster = Self::configured(places, catalog, urls);
         cluster.migrate().await;
         cluster
     }
 
     /// The configurations of such a cluster. Nothing is in the databases yet.
-    pub fn configured(catalog: &str, urls: &[String], nodes: usize) -> Self {
+    pub fn configured(places: Vec<Place>, catalog: &str, urls: &[String]) -> Self {
+        let nodes = places.len();
         let folder = tempfile::Builder::new().prefix("forebay-e2e-").tempdir().unwrap();
         let port = || free_port().unwrap();
         let ports = (0..nodes).map(|_| [port(), port(), port()]).collect();
-        let cluster = Self { folder, ports, shards: urls.len(), program: program().to_owned() };
+        let cluster = Self { folder, ports, places, shards: urls.len(), program: program().to_owned() };
         (0..nodes).for_each(|node| cluster.write_config(node, catalog, urls));
         cluster
     }
@@ -71,12 +79,12 @@ impl Nodes {
     }
 
     fn write_config(&self, node: usize, catalog: &str, urls: &[String]) {
-        let [grpc, http, peer] = self.ports[node];
+        let ([grpc, http, peer], host) = (self.ports[node], &self.places[node].host);
         let secret = self.folder.path().join("secret");
         fs::write(&secret, "the secret of the tests\n".replace(' ', "-")).unwrap();
         let mut text = format!(
-            "[node]\nname = \"node{node}\"\ngrpc = \"127.0.0.1:{grpc}\"\nhttp = \"127.0.0.1:{http}\"\n\
-             peer = \"127.0.0.1:{peer}\"\npeer_secret_file = \"{}\"\ndrain_ms = 0\n\
+            "[node]\nname = \"node{node}\"\ngrpc = \"{host}:{grpc}\"\nhttp = \"{host}:{http}\"\n\
+             peer = \"{host}:{peer}\"\npeer_secret_file = \"{}\"\ndrain_ms = 0\n\
              [catalog]\nurl = \"{catalog}\"\n",
             secret.display()
         );
@@ -108,7 +116,7 @@ impl Nodes {
 
     /// Where node number `node` listens for other nodes.
     pub fn peer_address(&self, node: usize) -> String {
-        format!("127.0.0.1:{}", self.ports[node][2])
+        format!("{}:{}", self.places[node].host, self.ports[node][2])
     }
 
     /// Other nodes are told to reach node number `node` at this address, from its next start on.
@@ -131,9 +139,10 @@ impl Nodes {
     /// Starts node number `node`. It may get no shard for a while.
     pub async fn start(&self, node: usize) -> Node {
         let arguments = ["serve".into(), "--config".into(), self.config(node)];
-        let [grpc, http, _] = self.ports[node];
-        let addresses = [grpc, http].map(|port| format!("127.0.0.1:{port}"));
-        Node::start_standby_of(&self.program, &arguments, &self.log(node), addresses).await
+        let ([grpc, http, _], place) = (self.ports[node], &self.places[node]);
+        let addresses = [grpc, http].map(|port| format!("{}:{port}", place.host));
+        let command = place.command(&self.program);
+        Node::start_standby_by(command, &arguments, &self.log(node), addresses).await
     }
 
     /// Starts all of them, and waits until every shard has an owner.

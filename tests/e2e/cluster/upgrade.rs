@@ -14,7 +14,7 @@ use std::{
 
 use forebay_testkit::{
     program,
-    servers::{Kind, Private},
+    servers::{Kind, Place, Private},
 };
 use tokio::time::{Instant, sleep};
 
@@ -58,7 +58,7 @@ impl Rolling {
             servers.push(server);
         }
         let catalog = servers[0].fresh_url().await;
-        let mut cluster = Nodes::configured(&catalog, &urls, NODES);
+        let mut cluster = Nodes::configured(vec![Place::default(); NODES], &catalog, &urls);
         cluster.program = program.to_owned();
         cluster.migrate().await;
         let nodes: BTreeMap<usize, Node> = (0..).zip(cluster.start_all().await).collect();

@@ -11,7 +11,7 @@ use std::{
 use forebay_proto::v1::EnqueueItem;
 use forebay_testkit::{
     proxy::Proxy,
-    servers::{self, Foreign, Kind},
+    servers::{self, Foreign, Kind, Place},
 };
 use tokio::time::{Instant, sleep};
 
@@ -55,31 +55,31 @@ impl Ways {
     /// So many nodes and shards, on a server that many tests share. `seed` is that of the load.
     pub async fn new(kind: Kind, nodes: usize, shards: usize, seed: u64) -> Self {
         let server = servers::shared(kind).await;
-        let (mut proxies, mut urls, mut databases) = (Vec::new(), Vec::new(), Vec::new());
+        let mut urls = Vec::new();
         for _ in 0..shards {
-            let url = server.fresh_url().await;
-            let proxy = Proxy::of_url(&url).await;
+            urls.push(server.fresh_url().await);
+        }
+        let (places, catalog) = (vec![Place::default(); nodes], server.fresh_url().await);
+        Self::at(places, server.url(), &catalog, &urls, seed).await
+    }
+
+    /// A node in each of these places. The catalog and the shards are in these databases of a server.
+    pub async fn at(places: Vec<Place>, server: &str, catalog: &str, shards: &[String], seed: u64) -> Self {
+        let (mut proxies, mut urls, mut databases) = (Vec::new(), Vec::new(), Vec::new());
+        for url in shards {
+            let proxy = Proxy::of_url(url).await;
             // A proxy does not see COMMIT in what is encrypted.
-            urls.push(format!("{}?ssl-mode=DISABLED", proxy.through(&url)));
+            urls.push(format!("{}?ssl-mode=DISABLED", proxy.through(url)));
             databases.push(url.rsplit('/').next().expect("a database").to_owned());
             proxies.push(proxy);
         }
-        let cluster = Nodes::on(&server.fresh_url().await, &urls, nodes).await;
+        let cluster = Nodes::at(places, catalog, &urls).await;
         let nodes = cluster.start_all().await;
         let history = Arc::new(History::new());
-        let load = Load::start(&history, channels(&nodes), seed);
-        let server = server.url().to_owned();
+        let load = Some(Load::start(&history, channels(&nodes), seed));
+        let (server, items) = (server.to_owned(), AtomicU64::new(OWN_ITEMS));
         progress(&history, "load before the fault", 300).await;
-        Self {
-            nodes,
-            cluster,
-            proxies,
-            server,
-            databases,
-            history,
-            load: Some(load),
-            items: AtomicU64::new(OWN_ITEMS),
-        }
+        Self { nodes, cluster, proxies, server, databases, history, load, items }
     }
 
     /// The node that owns this shard, and no other one says that it does.
@@ -97,6 +97,15 @@ impl Ways {
     /// Another program's connection to the database of this shard.
     pub async fn foreign(&self, shard: u32) -> Foreign {
         Foreign::connect(&self.server, &self.databases[shard as usize - 1]).await
+    }
+
+    /// How often each shard has changed its owner.
+    pub async fn epochs(&self) -> Vec<i64> {
+        let mut epochs = Vec::new();
+        for shard in 1..=self.proxies.len() as u32 {
+            epochs.push(epoch(&mut self.foreign(shard).await).await);
+        }
+        epochs
     }
 
     /// So many further items, for this shard.

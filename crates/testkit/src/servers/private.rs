@@ -1,6 +1,6 @@
 //! A server that one test owns, so that it can kill, stop and restart it.
 
-use forebay_servers::{Kind, Process, locate, required};
+use forebay_servers::{Kind, Place, Process, locate, required};
 
 use super::database::{blocking, fresh_database};
 
@@ -9,7 +9,9 @@ use super::database::{blocking, fresh_database};
 pub struct Private {
     /// Absent while it is being changed.
     process: Option<Process>,
-    /// The port on 127.0.0.1, the same after a restart.
+    /// Its address: 127.0.0.1, unless it has a place of its own.
+    host: String,
+    /// The port, the same after a restart.
     pub port: u16,
     /// Its actual kind, see [`Server`](super::Server).
     pub kind: Kind,
@@ -19,23 +21,29 @@ impl Private {
     /// Starts a server. `flags`, as in `--sync-binlog=0`, override the usual ones. Panics with the reason if
     /// there is no server.
     pub async fn start(kind: Kind, flags: &[&str]) -> Self {
+        Self::start_at(kind, flags, Place::default()).await
+    }
+
+    /// The same in this place.
+    pub async fn start_at(kind: Kind, flags: &[&str], place: Place) -> Self {
+        let host = place.host.clone();
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let started = blocking(move || {
             let install = match locate(kind) {
                 Err(error) if !required()?.contains(&kind) => locate(kind.other()).map_err(|_| error)?,
                 found => found?,
             };
-            Process::start(install, &flags)
+            Process::start_at(install, &flags, place)
         });
         match started.await {
-            Ok(process) => Self { port: process.port(), kind: process.kind(), process: Some(process) },
+            Ok(process) => Self { host, port: process.port(), kind: process.kind(), process: Some(process) },
             Err(error) => panic!("{kind}: {error:#}"),
         }
     }
 
     /// Its URL, without a database.
     pub fn url(&self) -> String {
-        format!("mysql://root@127.0.0.1:{}", self.port)
+        format!("mysql://root@{}:{}", self.host, self.port)
     }
 
     /// Creates a database with a random name. Returns its URL.

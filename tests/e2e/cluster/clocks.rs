@@ -1,0 +1,115 @@
+//! Wall clocks that jump: those of servers, and those of nodes.
+
+use std::time::Duration;
+
+use forebay_testkit::servers::{self, Kind, Place, Private, WallClock};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    nodes::{metric_becomes, metric_of_all},
+    ways::Ways,
+};
+use crate::{load::LEASE, node::Node, scenario::kinds};
+
+/// So far a clock jumps, in seconds.
+const HOUR: i64 = 3_600;
+/// A jump is seen within this time.
+const SEEN_WITHIN: Duration = Duration::from_secs(20);
+/// A clock that is off by less is none that has jumped, in seconds.
+const NEAR: f64 = 60.0;
+
+/// A place whose clock a test sets.
+fn behind(clock: &WallClock) -> Place {
+    Place { before: clock.before(), ..Place::default() }
+}
+
+/// Clients go on for longer than leases of items and of shards last.
+async fn go_on(ways: &Ways, what: &str) {
+    let until = Instant::now() + LEASE + LEASE / 2;
+    while Instant::now() < until {
+        ways.progress(what, 20).await;
+    }
+}
+
+/// Each node has several shards of the server, so that it believes the server's clock.
+async fn clock_of_the_server(kind: Kind, seed: u64) {
+    let clock = WallClock::new().unwrap();
+    let server = Private::start_at(kind, &[], behind(&clock)).await;
+    let mut urls = Vec::new();
+    for _ in 0..4 {
+        urls.push(server.fresh_url().await);
+    }
+    let catalog = server.fresh_url().await;
+    let mut ways = Ways::at(vec![Place::default(); 2], &server.url(), &catalog, &urls, seed).await;
+    for ahead in [HOUR, -HOUR] {
+        clock.set(ahead).unwrap();
+        let offset = "forebay_shard_clock_offset_seconds{shard=\"1\"}";
+        metric_becomes(&ways.nodes, offset, |offset| (offset - ahead as f64).abs() < NEAR).await;
+        go_on(&ways, "load while the server's clock is off").await;
+    }
+    // A node without the time of the one before it takes the shards, with their leases.
+    ways.nodes.remove(0).kill9().await;
+    ways.cluster.all_owned(&[&ways.nodes[0]]).await;
+    ways.nodes.insert(0, ways.cluster.start(0).await);
+    ways.cluster.all_owned(&ways.nodes.iter().collect::<Vec<_>>()).await;
+    clock.set(0).unwrap();
+    ways.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn row_20_a_server_whose_clock_jumps_while_leases_are_out_loses_nothing() {
+    for kind in kinds(Kind::MariaDb) {
+        clock_of_the_server(kind, 97).await;
+    }
+}
+
+/// Waits until a node says that it was started so long ago, by its own clock.
+async fn uptime_becomes(node: &Node, wanted: impl Fn(i64) -> bool) {
+    let begun = Instant::now();
+    loop {
+        let (_, body) = node.fetch("/status.json").await;
+        let status: Value = serde_json::from_str(&body).unwrap();
+        let uptime = status["uptime_seconds"].as_i64().expect("an uptime");
+        if wanted(uptime) {
+            return;
+        }
+        assert!(begun.elapsed() < SEEN_WITHIN, "the node has been up for {uptime} s");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Each node has shards of two servers, whose clocks outvote its own. Beside one server alone, the clock that
+/// is behind counts.
+async fn clocks_of_nodes(kind: Kind, seed: u64) {
+    let clocks = [WallClock::new().unwrap(), WallClock::new().unwrap()];
+    let places = clocks.iter().map(behind).collect();
+    let server = servers::shared(kind).await;
+    let mut urls = Vec::new();
+    for _ in 0..4 {
+        urls.push(server.fresh_url().await);
+    }
+    let ways = Ways::at(places, server.url(), &server.fresh_url().await, &urls, seed).await;
+    let before = ways.epochs().await;
+    for [first, second] in [[HOUR, -HOUR], [-HOUR, HOUR]] {
+        for (number, ahead) in [first, second].into_iter().enumerate() {
+            clocks[number].set(ahead).unwrap();
+            uptime_becomes(&ways.nodes[number], |up| if ahead > 0 { up > HOUR / 2 } else { up == 0 }).await;
+        }
+        go_on(&ways, "load while clocks of nodes are off").await;
+        for shard in 1..=4 {
+            let offset = format!("forebay_shard_clock_offset_seconds{{shard=\"{shard}\"}}");
+            let offset = metric_of_all(&ways.nodes, &offset).await;
+            assert!(offset.abs() < 0.1, "the time of a node is off by {offset} s");
+        }
+    }
+    assert_eq!(ways.epochs().await, before, "a shard has changed its owner");
+    ways.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn row_21_nodes_whose_clocks_jump_keep_their_shards() {
+    for kind in kinds(Kind::MariaDb) {
+        clocks_of_nodes(kind, 98).await;
+    }
+}
