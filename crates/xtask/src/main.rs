@@ -7,6 +7,7 @@ mod compose;
 mod count;
 mod e2e;
 mod mutants;
+mod netns;
 mod servers;
 mod soak;
 mod test;

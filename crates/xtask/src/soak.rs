@@ -2,7 +2,8 @@
 
 use crate::{
     cargo::{build_forebay, cargo},
-    e2e,
+    e2e::{self, Network},
+    netns,
 };
 
 /// How much to run.
@@ -18,6 +19,9 @@ pub struct Arguments {
     /// seed, from which its faults follow.
     #[arg(long)]
     minutes: Option<u64>,
+    /// The walk is in network namespaces, in which packets are lost without a word. It takes root.
+    #[arg(long, requires = "minutes")]
+    netns: bool,
     /// Rounds of each process test, in which a process is killed once.
     #[arg(long, default_value_t = 100)]
     rounds: u32,
@@ -27,10 +31,16 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if let Some(minutes) = arguments.minutes {
         let seed = arguments.seed.unwrap_or_else(forebay_servers::random);
-        println!("cargo xtask soak --minutes {minutes} --seed {seed}");
-        let walk = [("FOREBAY_E2E_WALK_MINUTES", minutes), ("FOREBAY_E2E_WALK_SEED", seed)];
-        let walk = walk.map(|(name, value)| (name, value.to_string()));
-        return e2e::run(&build_forebay()?, &["a_random_walk_over_faults"], &walk);
+        let netns = arguments.netns;
+        let network = if netns { Network::Alone } else { Network::Shared };
+        if netns {
+            netns::check()?;
+        }
+        println!("cargo xtask soak --minutes {minutes} --seed {seed}{}", if netns { " --netns" } else { "" });
+        let mut walk = vec![("FOREBAY_E2E_WALK_MINUTES", minutes), ("FOREBAY_E2E_WALK_SEED", seed)];
+        walk.extend(netns.then_some(("FOREBAY_E2E_WALK_NETNS", 1)));
+        let walk: Vec<_> = walk.into_iter().map(|(name, value)| (name, value.to_string())).collect();
+        return e2e::run(&build_forebay()?, &["a_random_walk_over_faults"], &walk, network);
     }
     let mut simulation = cargo();
     simulation.args(["test", "--profile", "soak", "--package", "forebay-testkit", "--test", "simulation"]);
@@ -45,5 +55,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.seed.is_some() {
         return Ok(true);
     }
-    e2e::run(&build_forebay()?, &[], &[("FOREBAY_E2E_ROUNDS", arguments.rounds.to_string())])
+    let rounds = [("FOREBAY_E2E_ROUNDS", arguments.rounds.to_string())];
+    e2e::run(&build_forebay()?, &[], &rounds, Network::Shared)
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 
 use crate::{
     cargo::{build_forebay, build_forebay_of, workspace},
-    e2e,
+    e2e::{self, Network},
 };
 
 /// From where.
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     println!("from {from}\nto   {to}");
     ensure!(from != to, "both programs are of one commit");
     let variable = ("FOREBAY_E2E_OLD_BIN", old.to_str().context("the path is not UTF-8")?.to_owned());
-    e2e::run(&new, &["cluster::upgrade::"], &[variable])
+    e2e::run(&new, &["cluster::upgrade::"], &[variable], Network::Shared)
 }
 
 /// The program of a commit. It is built in a checkout of its own, which the next one is built in too.

@@ -11,44 +11,40 @@ use super::{
 };
 use crate::rpc::{Rpc, WorstOutcome};
 
-/// Where a batch has to wait. All batches below store items.
+/// Rows that batches need which store items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Statement {
-    /// INSERT of the items.
-    First,
-    /// INSERT of what the batch changes of the counts.
-    Middle,
-    /// UPDATE of the fence.
-    Last,
+pub enum Rows {
+    /// Their first statement inserts the items.
+    Items,
+    /// One in the middle inserts what the batch changes of the counts.
+    Counts,
+    /// The last one updates the fence.
+    Fence,
 }
 
-impl Statement {
-    /// Locks what it needs.
-    fn lock(self) -> &'static str {
-        match self {
-            Self::First => ITEMS_TO_COME,
-            Self::Middle => "SELECT COUNT(*) FROM count_delta WHERE batch > 9000000000000000000 FOR UPDATE",
-            Self::Last => "SELECT COUNT(*) FROM fence WHERE id = 1 FOR UPDATE",
-        }
+impl Rows {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Items, Self::Counts, Self::Fence];
+
+    /// The other program holds them until it rolls back.
+    pub async fn hold(self, foreign: &mut Foreign) {
+        let lock = match self {
+            Self::Items => "SELECT COUNT(*) FROM item WHERE seq > 9000000000000000000 FOR UPDATE",
+            Self::Counts => "SELECT COUNT(*) FROM count_delta WHERE batch > 9000000000000000000 FOR UPDATE",
+            Self::Fence => "SELECT COUNT(*) FROM fence WHERE id = 1 FOR UPDATE",
+        };
+        // At this isolation, the ends of tables are held too.
+        foreign.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; BEGIN").await;
+        foreign.run(lock).await;
     }
 }
 
-/// Locks the end of the items, and those that were just stored.
-const ITEMS_TO_COME: &str = "SELECT COUNT(*) FROM item WHERE seq > 9000000000000000000 FOR UPDATE";
 /// Locks the items that a batch has just stored.
 const ITEMS_STORED: &str = "SELECT COUNT(*) FROM item FOR UPDATE";
 /// Batches wait for a row lock for 3 s, and are sent again. A call may wait for all of that.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A transaction that changes more rows is not the one that a deadlock undoes.
 const WEIGHT: &str = "CREATE TABLE weight (id INT PRIMARY KEY) ENGINE=InnoDB";
-
-/// The other program holds what a statement needs.
-async fn hold(ways: &Ways, shard: u32, statement: Statement) -> Foreign {
-    let mut foreign = ways.foreign(shard).await;
-    foreign.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; BEGIN").await;
-    foreign.run(statement.lock()).await;
-    foreign
-}
 
 /// The metric that counts how often batches of a shard were sent again.
 fn replays(shard: u32) -> String {
@@ -72,15 +68,17 @@ async fn stored(ways: &Ways, calls: Vec<JoinHandle<WorstOutcome>>) {
 }
 
 /// Batches of each shard wait in vain for a lock (1205).
-async fn lock_waits_end(ways: &Ways, statements: &[(u32, Statement)]) {
+async fn lock_waits_end(ways: &Ways) {
     let (mut held, mut before) = (Vec::new(), Vec::new());
-    for (shard, statement) in statements {
-        before.push(metric_of_all(&ways.nodes, &replays(*shard)).await);
-        held.push(hold(ways, *shard, *statement).await);
+    for (shard, rows) in (1..).zip(Rows::ALL) {
+        before.push(metric_of_all(&ways.nodes, &replays(shard)).await);
+        let mut foreign = ways.foreign(shard).await;
+        rows.hold(&mut foreign).await;
+        held.push(foreign);
     }
     let calls = store(ways);
-    for ((shard, _), before) in statements.iter().zip(before) {
-        metric_becomes(&ways.nodes, &replays(*shard), |now| now > before).await;
+    for (shard, before) in (1..).zip(before) {
+        metric_becomes(&ways.nodes, &replays(shard), |now| now > before).await;
     }
     for mut foreign in held {
         foreign.run("ROLLBACK").await;
@@ -89,13 +87,13 @@ async fn lock_waits_end(ways: &Ways, statements: &[(u32, Statement)]) {
 }
 
 /// A batch waits for the other program, which then needs what the batch has stored (1213).
-async fn deadlock(ways: &Ways, shard: u32, statement: Statement) {
+async fn deadlock(ways: &Ways, shard: u32, rows: Rows) {
     let mut foreign = ways.foreign(shard).await;
     foreign.run(WEIGHT).await;
     let before = metric_of_all(&ways.nodes, &replays(shard)).await;
-    let mut foreign = hold(ways, shard, statement).await;
-    let rows: Vec<String> = (0..5_000).map(|id| format!("({id})")).collect();
-    foreign.run(&format!("INSERT INTO weight VALUES {}", rows.join(", "))).await;
+    rows.hold(&mut foreign).await;
+    let heavy: Vec<String> = (0..5_000).map(|id| format!("({id})")).collect();
+    foreign.run(&format!("INSERT INTO weight VALUES {}", heavy.join(", "))).await;
     let calls = store(ways);
     ways.foreign(shard).await.wait_for_transaction("trx_state = 'LOCK WAIT'").await;
     foreign.run(ITEMS_STORED).await;
@@ -107,12 +105,10 @@ async fn deadlock(ways: &Ways, shard: u32, statement: Statement) {
 async fn conflicts(kind: Kind, seed: u64) {
     let ways = Ways::new(kind, 2, 3, seed).await;
     let take_overs = ways.take_overs().await;
-    let statements = [(1, Statement::First), (2, Statement::Middle), (3, Statement::Last)];
-    lock_waits_end(&ways, &statements).await;
+    lock_waits_end(&ways).await;
     // At its first statement a batch holds nothing that others could need.
-    for (shard, statement) in &statements[1..] {
-        deadlock(&ways, *shard, *statement).await;
-    }
+    deadlock(&ways, 2, Rows::Counts).await;
+    deadlock(&ways, 3, Rows::Fence).await;
     assert_eq!(ways.take_overs().await, take_overs, "no shard has changed its owner");
     ways.end().await;
 }

@@ -1,10 +1,13 @@
-//! A random walk over all faults: three nodes, two servers, a catalog, and proxies on every way between them.
+//! A random walk over all faults: three nodes, two servers, a catalog, and what lies between them: proxies,
+//! or the wires of network namespaces (`cargo xtask soak --netns`, see [`namespaces`]).
 //!
 //! `cargo xtask soak --minutes N` walks for long, and `--seed S` repeats what a seed did. In each round
 //! clients work while faults come and go. After each turn all is well again, every shard gets an owner, and
 //! clients go on. A round ends with a drain and the checks of the history.
 
+mod namespaces;
 mod plan;
+mod proxies;
 mod world;
 
 use std::{env, str::FromStr, sync::Arc, time::Duration};
@@ -12,7 +15,7 @@ use std::{env, str::FromStr, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
 use crate::{drain::drain_and_check, history::History, load::Load, node::Node, scenario::progress};
-use plan::Plan;
+use plan::{Plan, Wires};
 use world::World;
 
 /// Turns of a round. So a history stays small, however long the walk is.
@@ -64,7 +67,9 @@ async fn a_random_walk_over_faults_loses_nothing() {
     let minutes: Option<u64> = asked_for("FOREBAY_E2E_WALK_MINUTES");
     let seed = asked_for("FOREBAY_E2E_WALK_SEED").unwrap_or(1);
     println!("the walk of FOREBAY_E2E_WALK_SEED={seed}");
-    let (mut plan, mut world) = (Plan::new(seed), World::new().await);
+    let wires =
+        if env::var_os("FOREBAY_E2E_WALK_NETNS").is_some() { Wires::Namespaces } else { Wires::Proxies };
+    let (mut plan, mut world) = (Plan::new(seed, wires), World::new(wires).await);
     let begun = Instant::now();
     let Some(minutes) = minutes else {
         return round(&mut world, &mut plan, 0, TURNS, || false).await;

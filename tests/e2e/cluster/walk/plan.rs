@@ -8,12 +8,47 @@ use forebay_testkit::{
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
+use crate::cluster::conflicts::Rows;
+
 /// Nodes of the cluster.
 pub const NODES: usize = 3;
 /// Database servers with shards. The first has the catalog too.
 pub const SERVERS: usize = 2;
 /// Shards of each server.
 pub const SHARDS_PER_SERVER: usize = 2;
+
+/// What lies between nodes, servers and clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wires {
+    /// Proxies on this machine's loopback.
+    Proxies,
+    /// Network namespaces, in which packets are lost without a word.
+    Namespaces,
+}
+
+/// Two sides that packets are lost between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// A node, and the shards of a server.
+    Server(usize, usize),
+    /// A node, and the catalog.
+    Catalog(usize),
+    /// A node, and all others.
+    Peers(usize),
+    /// A node, and clients.
+    Clients(usize),
+}
+
+/// Which packets of a link are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// All of them.
+    All,
+    /// Those to the node.
+    ToNode,
+    /// Those from the node.
+    FromNode,
+}
 
 /// A fault, or what an operator does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +87,12 @@ pub enum Step {
     MoveShard(u32, usize),
     /// An operator kills so many statements, or their connections.
     Kill(usize, Kill, usize),
+    /// Another program holds the rows of one kind that batches of a shard need.
+    HoldRows(u32, Rows),
+    /// The clock of a server jumps by so many seconds, and back.
+    JumpClock(usize, i64),
+    /// Packets of a link are lost.
+    Lose(Link, Lost),
 }
 
 /// What a fault is about. Two faults at once are about different things.
@@ -69,6 +110,10 @@ enum Subject {
     Peer(usize),
     /// The command line.
     Operator,
+    /// The rows of a shard.
+    Rows(u32),
+    /// Packets.
+    Link(Link),
 }
 
 impl Step {
@@ -85,13 +130,16 @@ impl Step {
             Self::StallCatalog(_) | Self::ResetCatalog => Subject::Catalog,
             Self::RefusePeer(node) | Self::StallPeer(node, _) => Subject::Peer(node),
             Self::MoveShard(..) => Subject::Operator,
-            Self::Kill(server, ..) => Subject::Server(server),
+            Self::Kill(server, ..) | Self::JumpClock(server, _) => Subject::Server(server),
+            Self::HoldRows(shard, _) => Subject::Rows(shard),
+            Self::Lose(link, _) => Subject::Link(link),
         }
     }
 
-    /// Whether another fault may happen at the same time. Statements are killed where some run.
+    /// Whether another fault may happen at the same time. Statements are killed, and
+    /// rows are held, where a server works.
     fn shares_its_time(self) -> bool {
-        !matches!(self, Self::Kill(..))
+        !matches!(self, Self::Kill(..) | Self::HoldRows(..))
     }
 }
 
@@ -105,12 +153,17 @@ pub struct Turn {
 }
 
 /// Makes turns.
-pub struct Plan(StdRng);
+pub struct Plan {
+    /// Everything follows from it.
+    random: StdRng,
+    /// Their faults are among the others.
+    wires: Wires,
+}
 
 impl Plan {
     /// The plan of this seed.
-    pub fn new(seed: u64) -> Self {
-        Self(StdRng::seed_from_u64(seed))
+    pub fn new(seed: u64, wires: Wires) -> Self {
+        Self { random: StdRng::seed_from_u64(seed), wires }
     }
 
     /// The next turn.
@@ -119,43 +172,71 @@ impl Plan {
         let second = self.step();
         let apart = second.subject() != steps[0].subject();
         let may = apart && second.shares_its_time() && steps[0].shares_its_time();
-        if self.0.random_bool(0.4) && may {
+        if self.random.random_bool(0.4) && may {
             steps.push(second);
         }
         // Many faults are short. Some are longer than leases, a few are longer than time-outs of statements.
-        let most = [500, 3_000, 12_000][[0, 0, 0, 0, 1, 1, 1, 1, 1, 2][self.0.random_range(0..10)]];
-        Turn { steps, lasts: Duration::from_millis(self.0.random_range(most / 4..most)) }
+        let most = [500, 3_000, 12_000][[0, 0, 0, 0, 1, 1, 1, 1, 1, 2][self.random.random_range(0..10)]];
+        let lost = steps.iter().any(|step| matches!(step, Step::Lose(..)));
+        // What is lost for less than that is sent again, and nobody notices.
+        let most = if lost { most.max(6_000) } else { most };
+        Turn { steps, lasts: Duration::from_millis(self.random.random_range(most / 4..most)) }
     }
 
     fn step(&mut self) -> Step {
-        let random = &mut self.0;
+        let of_wires = self.random.random_bool(0.6);
+        match self.wires {
+            Wires::Proxies if of_wires => self.of_proxies(),
+            Wires::Namespaces if of_wires => self.of_namespaces(),
+            _ => self.of_processes(),
+        }
+    }
+
+    fn of_processes(&mut self) -> Step {
+        let random = &mut self.random;
         let (node, server) = (random.random_range(0..NODES), random.random_range(0..SERVERS));
-        let toward = if random.random_bool(0.5) { Toward::Target } else { Toward::Client };
-        let ways = if random.random_bool(0.5) { Ways::Both } else { Ways::One(toward) };
+        let shard = random.random_range(1..=(SERVERS * SHARDS_PER_SERVER) as u32);
         let few = random.random_range(1..=4);
-        let kind = random.random_range(0..17);
-        let size = random.random_range(0..3_u32);
-        match kind {
+        match random.random_range(0..9) {
             0 => Step::KillNode(node),
             1 => Step::StopNode(node),
             2 => Step::FreezeNode(node),
             3 => Step::KillServer(server),
             4 => Step::FreezeServer(server),
-            5 => Step::ResetWay(server),
-            6 => Step::RefuseWay(server),
-            7 => Step::StallWay(server, ways),
-            8 => Step::DelayWay(server, ways, Duration::from_millis(10 * 10_u64.pow(size))),
-            9 => Step::CutWay(server, toward, 50 * 20_usize.pow(size)),
-            10 => Step::TrapCommits(server, Spring::ResetBefore, few),
-            11 => {
-                Step::TrapCommits(server, [Spring::ResetAfter, Spring::SilentAfter][size as usize % 2], few)
-            }
-            12 => Step::TrapCommits(server, Spring::SilentBefore, few),
-            13 => [Step::ResetCatalog, Step::StallCatalog(ways)][size as usize % 2],
-            14 => [Step::RefusePeer(node), Step::StallPeer(node, ways)][size as usize % 2],
-            15 => Step::MoveShard(few.min((SERVERS * SHARDS_PER_SERVER) as u32), node),
-            _ => Step::Kill(server, [Kill::Query, Kill::Connection][size as usize % 2], few as usize),
+            5 => Step::MoveShard(shard, node),
+            6 => Step::HoldRows(shard, Rows::ALL[random.random_range(0..Rows::ALL.len())]),
+            7 => Step::JumpClock(server, [3_600, -3_600][random.random_range(0..2)]),
+            _ => Step::Kill(server, [Kill::Query, Kill::Connection][few % 2], few),
         }
+    }
+
+    fn of_proxies(&mut self) -> Step {
+        let random = &mut self.random;
+        let (node, server) = (random.random_range(0..NODES), random.random_range(0..SERVERS));
+        let toward = if random.random_bool(0.5) { Toward::Target } else { Toward::Client };
+        let ways = if random.random_bool(0.5) { Ways::Both } else { Ways::One(toward) };
+        let few = random.random_range(1..=4);
+        let size = random.random_range(0..3_u32);
+        match random.random_range(0..10) {
+            0 => Step::ResetWay(server),
+            1 => Step::RefuseWay(server),
+            2 => Step::StallWay(server, ways),
+            3 => Step::DelayWay(server, ways, Duration::from_millis(10 * 10_u64.pow(size))),
+            4 => Step::CutWay(server, toward, 50 * 20_usize.pow(size)),
+            5 => Step::TrapCommits(server, Spring::ResetBefore, few),
+            6 => Step::TrapCommits(server, [Spring::ResetAfter, Spring::SilentAfter][size as usize % 2], few),
+            7 => Step::TrapCommits(server, Spring::SilentBefore, few),
+            8 => [Step::ResetCatalog, Step::StallCatalog(ways)][size as usize % 2],
+            _ => [Step::RefusePeer(node), Step::StallPeer(node, ways)][size as usize % 2],
+        }
+    }
+
+    fn of_namespaces(&mut self) -> Step {
+        let random = &mut self.random;
+        let (node, server) = (random.random_range(0..NODES), random.random_range(0..SERVERS));
+        let links = [Link::Server(node, server), Link::Catalog(node), Link::Peers(node), Link::Clients(node)];
+        let link = links[random.random_range(0..links.len())];
+        Step::Lose(link, [Lost::All, Lost::ToNode, Lost::FromNode][random.random_range(0..3)])
     }
 }
 
@@ -166,7 +247,7 @@ mod tests {
     #[test]
     fn a_plan_follows_from_its_seed() {
         let turns = |seed| {
-            let mut plan = Plan::new(seed);
+            let mut plan = Plan::new(seed, Wires::Proxies);
             (0..50).map(|_| plan.turn()).collect::<Vec<_>>()
         };
         assert_eq!(turns(7), turns(7));
@@ -175,11 +256,13 @@ mod tests {
 
     #[test]
     fn every_kind_of_step_comes() {
-        let mut plan = Plan::new(1);
-        let turns: Vec<Turn> = (0..1_000).map(|_| plan.turn()).collect();
-        let kinds: std::collections::HashSet<_> =
-            turns.iter().flat_map(|turn| &turn.steps).map(std::mem::discriminant).collect();
-        assert_eq!(kinds.len(), 17);
-        assert!(turns.iter().any(|turn| turn.steps.len() == 2));
+        for (wires, all) in [(Wires::Proxies, 19), (Wires::Namespaces, 10)] {
+            let mut plan = Plan::new(1, wires);
+            let turns: Vec<Turn> = (0..1_000).map(|_| plan.turn()).collect();
+            let kinds: std::collections::HashSet<_> =
+                turns.iter().flat_map(|turn| &turn.steps).map(std::mem::discriminant).collect();
+            assert_eq!(kinds.len(), all);
+            assert!(turns.iter().any(|turn| turn.steps.len() == 2));
+        }
     }
 }

@@ -4,11 +4,15 @@ use std::{fs, time::Duration};
 
 use forebay_testkit::{
     proxy::Proxy,
-    servers::{Kind, Private, kill},
+    servers::{Foreign, Kind, Place, Private, WallClock, kill},
 };
 use tokio::time::{Instant, sleep};
 
-use super::plan::{NODES, SERVERS, SHARDS_PER_SERVER, Step};
+use super::{
+    namespaces::Namespaces,
+    plan::{NODES, SERVERS, SHARDS_PER_SERVER, Step, Wires},
+    proxies::Proxies,
+};
 use crate::{
     cluster::{nodes::Nodes, operate::run},
     node::Node,
@@ -19,52 +23,100 @@ const JOINED_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A cluster on servers of its own. All of its ways lead through proxies.
+/// What lies between nodes, servers and clients.
+enum Network {
+    /// See [`Wires::Proxies`].
+    Proxies(Proxies),
+    /// See [`Wires::Namespaces`].
+    Namespaces(Namespaces),
+}
+
+/// A server with shards.
+struct Server {
+    /// The process.
+    process: Private,
+    /// Its clock.
+    clock: WallClock,
+    /// The names of its shards' databases.
+    databases: Vec<String>,
+}
+
+/// A cluster on servers of its own.
 pub struct World {
     /// The nodes, by their numbers. One that is stopped is absent.
     nodes: Vec<Option<Node>>,
     /// The catalog and the shards.
     pub cluster: Nodes,
     /// The servers.
-    servers: Vec<Private>,
-    /// The names of the shards' databases on each server.
-    databases: Vec<Vec<String>>,
-    /// The way to each server's shards.
-    ways: Vec<Proxy>,
-    /// The way to the catalog.
-    catalog: Proxy,
-    /// The way of other nodes to each node.
-    peers: Vec<Proxy>,
+    servers: Vec<Server>,
+    /// All of its ways lead through it.
+    network: Network,
+    /// Another program, while it holds rows.
+    foreign: Option<Foreign>,
+}
+
+impl Server {
+    /// A server in this place, and the URLs of its shards.
+    async fn start(place: Place) -> (Self, Vec<String>) {
+        let clock = WallClock::new().unwrap();
+        let place = Place { before: [place.before, clock.before()].concat(), ..place };
+        let process = Private::start_at(Kind::MariaDb, &["--bind-address=0.0.0.0"], place).await;
+        let (mut databases, mut urls) = (Vec::new(), Vec::new());
+        for _ in 0..SHARDS_PER_SERVER {
+            let url = process.fresh_url().await;
+            databases.push(url.rsplit('/').next().expect("a database").to_owned());
+            urls.push(url);
+        }
+        (Self { process, clock, databases }, urls)
+    }
 }
 
 impl World {
     /// A cluster in which all is well.
-    pub async fn new() -> Self {
-        let (mut servers, mut databases, mut ways, mut urls) = (vec![], vec![], vec![], vec![]);
+    pub async fn new(wires: Wires) -> Self {
+        match wires {
+            Wires::Proxies => Self::with_proxies().await,
+            Wires::Namespaces => Self::in_namespaces().await,
+        }
+    }
+
+    async fn with_proxies() -> Self {
+        let (mut servers, mut ways, mut urls, mut peers) = (vec![], vec![], vec![], vec![]);
         for _ in 0..SERVERS {
-            let server = Private::start(Kind::MariaDb, &[]).await;
-            let way = Proxy::of_url(&server.url()).await;
-            let mut names = Vec::new();
-            for _ in 0..SHARDS_PER_SERVER {
-                let url = server.fresh_url().await;
-                names.push(url.rsplit('/').next().expect("a database").to_owned());
-                urls.push(way.through(&url));
-            }
+            let (server, shards) = Server::start(Place::default()).await;
+            let way = Proxy::of_url(&server.process.url()).await;
+            urls.extend(shards.iter().map(|url| way.through(url)));
             servers.push(server);
-            databases.push(names);
             ways.push(way);
         }
-        let url = servers[0].fresh_url().await;
+        let url = servers[0].process.fresh_url().await;
         let catalog = Proxy::of_url(&url).await;
         let cluster = Nodes::on(&catalog.through(&url), &urls, NODES).await;
-        let mut peers = Vec::new();
         for node in 0..NODES {
             let peer = Proxy::to(&cluster.peer_address(node)).await;
             cluster.advertise(node, &peer.address());
             peers.push(peer);
         }
+        Self::of(servers, cluster, Network::Proxies(Proxies { ways, catalog, peers })).await
+    }
+
+    async fn in_namespaces() -> Self {
+        let namespaces = Namespaces::new();
+        let (mut servers, mut urls) = (vec![], vec![]);
+        for number in 0..SERVERS {
+            let (server, shards) = Server::start(namespaces.server(number)).await;
+            urls.extend(shards);
+            servers.push(server);
+        }
+        let catalog = namespaces.catalog(&servers[0].process.fresh_url().await);
+        let places = (0..NODES).map(|number| namespaces.node(number)).collect();
+        let cluster = Nodes::at(places, &catalog, &urls).await;
+        Self::of(servers, cluster, Network::Namespaces(namespaces)).await
+    }
+
+    async fn of(servers: Vec<Server>, cluster: Nodes, network: Network) -> Self {
         let nodes = cluster.start_all().await.into_iter().map(Some).collect();
-        Self { nodes, cluster, servers, databases, ways, catalog, peers }
+        Self { nodes, cluster, servers, network, foreign: None }
     }
 
     /// The nodes that run.
@@ -82,26 +134,9 @@ impl World {
                 println!("  node {node} ended with {status} after {took:?}");
             }
             Step::FreezeNode(node) => self.nodes[node].as_ref().expect("a node").freeze(),
-            Step::KillServer(server) => self.servers[server].kill9().await,
-            Step::FreezeServer(server) => self.servers[server].freeze().await,
-            Step::ResetWay(way) => self.ways[way].reset(),
-            Step::RefuseWay(way) => {
-                self.ways[way].refuse();
-                self.ways[way].reset();
-            }
-            Step::StallWay(way, ways) => self.ways[way].stall(ways),
-            Step::DelayWay(way, ways, delay) => self.ways[way].delay(ways, delay),
-            Step::CutWay(way, toward, bytes) => self.ways[way].cut_after(toward, bytes),
-            Step::TrapCommits(way, spring, times) => {
-                self.ways[way].trap(forebay_testkit::proxy::BATCH_COMMIT, spring, times);
-            }
-            Step::StallCatalog(ways) => self.catalog.stall(ways),
-            Step::ResetCatalog => self.catalog.reset(),
-            Step::RefusePeer(node) => {
-                self.peers[node].refuse();
-                self.peers[node].reset();
-            }
-            Step::StallPeer(node, ways) => self.peers[node].stall(ways),
+            Step::KillServer(server) => self.servers[server].process.kill9().await,
+            Step::FreezeServer(server) => self.servers[server].process.freeze().await,
+            Step::JumpClock(server, ahead) => self.servers[server].clock.set(ahead).unwrap(),
             Step::MoveShard(shard, node) => {
                 let (shard, name, config) =
                     (shard.to_string(), format!("node{node}"), self.cluster.config(0));
@@ -110,8 +145,21 @@ impl World {
                 println!("  {}", if done { stdout } else { stderr }.trim_end());
             }
             Step::Kill(server, what, count) => {
-                kill(&self.servers[server].url(), &self.databases[server], what, count).await;
+                let Server { process, databases, .. } = &self.servers[server];
+                kill(&process.url(), databases, what, count).await;
             }
+            Step::HoldRows(shard, rows) => {
+                // Shards are numbered from 1, server by server.
+                let number = shard as usize - 1;
+                let Server { process, databases, .. } = &self.servers[number / SHARDS_PER_SERVER];
+                let database = &databases[number % SHARDS_PER_SERVER];
+                let foreign = self.foreign.insert(Foreign::connect(&process.url(), database).await);
+                rows.hold(foreign).await;
+            }
+            of_network => match &self.network {
+                Network::Proxies(proxies) => proxies.begin(of_network),
+                Network::Namespaces(namespaces) => namespaces.begin(of_network),
+            },
         }
     }
 
@@ -119,18 +167,17 @@ impl World {
     pub async fn end(&mut self, step: Step) {
         match step {
             Step::FreezeNode(node) => self.nodes[node].as_ref().expect("a node").thaw(),
-            Step::KillServer(server) => self.servers[server].restart().await,
-            Step::FreezeServer(server) => self.servers[server].thaw().await,
-            Step::ResetWay(way)
-            | Step::RefuseWay(way)
-            | Step::StallWay(way, _)
-            | Step::DelayWay(way, ..)
-            | Step::CutWay(way, ..)
-            | Step::TrapCommits(way, ..) => self.ways[way].pass(),
-            Step::StallCatalog(_) | Step::ResetCatalog => self.catalog.pass(),
-            Step::RefusePeer(node) | Step::StallPeer(node, _) => self.peers[node].pass(),
+            Step::KillServer(server) => self.servers[server].process.restart().await,
+            Step::FreezeServer(server) => self.servers[server].process.thaw().await,
+            Step::JumpClock(server, _) => self.servers[server].clock.set(0).unwrap(),
+            // Its locks end with its connection.
+            Step::HoldRows(..) => self.foreign = None,
             // A node starts once its servers are there, see `start_missing`.
             Step::KillNode(_) | Step::StopNode(_) | Step::MoveShard(..) | Step::Kill(..) => {}
+            _ => match &self.network {
+                Network::Proxies(proxies) => proxies.heal(),
+                Network::Namespaces(namespaces) => println!("  {} packets were lost", namespaces.heal()),
+            },
         }
     }
 
