@@ -51,8 +51,6 @@ async fn clock_of_the_server(kind: Kind, seed: u64) {
     // A node without the time of the one before it takes the shards, with their leases.
     ways.nodes.remove(0).kill9().await;
     ways.cluster.all_owned(&[&ways.nodes[0]]).await;
-    ways.nodes.insert(0, ways.cluster.start(0).await);
-    ways.cluster.all_owned(&ways.nodes.iter().collect::<Vec<_>>()).await;
     clock.set(0).unwrap();
     ways.end().await;
 }
@@ -91,17 +89,15 @@ async fn clocks_of_nodes(kind: Kind, seed: u64) {
     }
     let ways = Ways::at(places, server.url(), &server.fresh_url().await, &urls, seed).await;
     let before = ways.epochs().await;
-    for [first, second] in [[HOUR, -HOUR], [-HOUR, HOUR]] {
-        for (number, ahead) in [first, second].into_iter().enumerate() {
-            clocks[number].set(ahead).unwrap();
-            uptime_becomes(&ways.nodes[number], |up| if ahead > 0 { up > HOUR / 2 } else { up == 0 }).await;
-        }
-        go_on(&ways, "load while clocks of nodes are off").await;
-        for shard in 1..=4 {
-            let offset = format!("forebay_shard_clock_offset_seconds{{shard=\"{shard}\"}}");
-            let offset = metric_of_all(&ways.nodes, &offset).await;
-            assert!(offset.abs() < 0.1, "the time of a node is off by {offset} s");
-        }
+    for (number, ahead) in [HOUR, -HOUR].into_iter().enumerate() {
+        clocks[number].set(ahead).unwrap();
+        uptime_becomes(&ways.nodes[number], |up| if ahead > 0 { up > HOUR / 2 } else { up == 0 }).await;
+    }
+    go_on(&ways, "load while clocks of nodes are off").await;
+    for shard in 1..=4 {
+        let offset = format!("forebay_shard_clock_offset_seconds{{shard=\"{shard}\"}}");
+        let offset = metric_of_all(&ways.nodes, &offset).await;
+        assert!(offset.abs() < 0.1, "the time of a node is off by {offset} s");
     }
     assert_eq!(ways.epochs().await, before, "a shard has changed its owner");
     ways.end().await;

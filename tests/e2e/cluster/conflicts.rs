@@ -9,7 +9,10 @@ use super::{
     nodes::{metric_becomes, metric_of_all},
     ways::Ways,
 };
-use crate::rpc::{Rpc, WorstOutcome};
+use crate::{
+    rpc::{Rpc, WorstOutcome},
+    scenario::kinds,
+};
 
 /// Rows that batches need which store items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,11 +117,8 @@ async fn conflicts(kind: Kind, seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_17_batches_are_replayed_whole_after_conflicts_on_mariadb() {
-    conflicts(Kind::MariaDb, 95).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_17_batches_are_replayed_whole_after_conflicts_on_mysql() {
-    conflicts(Kind::MySql, 96).await;
+async fn row_17_batches_are_replayed_whole_after_conflicts() {
+    for kind in kinds(Kind::MySql) {
+        conflicts(kind, 95).await;
+    }
 }
