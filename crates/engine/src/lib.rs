@@ -4,6 +4,10 @@
 
 mod api;
 mod calls;
+#[cfg(not(feature = "planted-bugs"))]
+mod claim;
+#[cfg(feature = "planted-bugs")]
+pub mod claim;
 mod clock;
 mod commit;
 mod core;

@@ -98,6 +98,18 @@ pub enum Bug {
     HungOwnerRenews,
     /// Nobody but the named successor ever takes a shard that was handed over.
     SuccessorForEver,
+    /// A candidate takes batches for no sign of life.
+    BatchesIgnored,
+    /// A candidate waits for its own lease, not for the owner's.
+    CandidatesLease,
+    /// A candidate asks the owner without a look at how fast the server commits.
+    NoProbe,
+    /// An owner that does not trust its claim says so to a candidate, and keeps the shard.
+    DeniesAndStays,
+    /// A shard is served in a tenure that was denied while it was being taken over.
+    DeniedAndServed,
+    /// An owner trusts its claim while it releases the shard.
+    TrustedAfterRelease,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -39,7 +39,7 @@ pub struct HighWaterMarks {
 }
 
 /// The sets of shards among which dedupe keys have, or had, their home shards, as one shard recorded them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ShardTopology {
     /// The present set, in order. Empty before the first owner's first batch.
     pub shards: Vec<ShardId>,
@@ -51,7 +51,7 @@ pub struct ShardTopology {
 
 /// What any process can see of a shard's owner. If two observations are equal, the owner did nothing visible
 /// between them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Observation {
     /// The fence's epoch.
     pub epoch: u64,

@@ -92,6 +92,19 @@ pub enum Outcome {
     Foreign,
 }
 
+impl Outcome {
+    /// The outcome of batch `number` of an owner whose COMMIT failed, according to the fence.
+    pub fn of(fence: &Fence, epoch: u64, incarnation: Incarnation, number: u64) -> Self {
+        if (fence.epoch, fence.incarnation) != (epoch, incarnation) {
+            Self::Foreign
+        } else if fence.batch >= number {
+            Self::Committed
+        } else {
+            Self::NotCommitted
+        }
+    }
+}
+
 /// The only connection that writes a shard.
 #[async_trait]
 pub trait Writer: Send {

@@ -16,7 +16,7 @@ pub struct OwnerQuestion {
 }
 
 /// What the owner said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OwnerAnswer {
     /// It owns the shard, and trusts its claim: the candidate stops.
     Owns,

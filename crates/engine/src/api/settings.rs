@@ -102,10 +102,4 @@ impl Settings {
     pub fn longest_dedupe_window(&self) -> Duration {
         self.dedupe_windows.values().copied().fold(self.dedupe_window, Duration::max)
     }
-
-    /// How long an owner trusts its claim after the start of a successful renewal or batch: four fifths of
-    /// the shard lease.
-    pub(crate) fn trusted_span(&self) -> Duration {
-        self.shard_lease - self.shard_lease / 5
-    }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use forebay_types::{Elsewhere, Incarnation, Monotonic, Reason, Refusal, ShardId};
+use forebay_types::{Elsewhere, Monotonic, Reason, Refusal, ShardId};
 use rustc_hash::FxHashMap;
 use tokio::sync::{
     mpsc::{UnboundedSender, unbounded_channel},
@@ -14,9 +14,10 @@ use tokio::sync::{
 };
 
 use super::health::Health;
-pub(crate) use super::holding::{HandOver, Holding};
+pub(crate) use super::holding::Holding;
 use crate::{
     api::{BreakerPhase, Duty, Intake, RETRY_AFTER, Reach, ShardState},
+    claim::{Denied, HandOver},
     index::{ServerIndex, ShardIndex},
     io::launch::Launched,
     messages::shard::ShardOrder,
@@ -47,8 +48,8 @@ pub(crate) struct Slot {
     pub owner: String,
     /// That owner has shown no sign of life for a whole shard lease.
     pub silent: bool,
-    /// The tenure that this node has denied last, while it was being taken over: nobody is answered in it.
-    pub denied: Option<(u64, Incarnation)>,
+    /// The tenure that this node has denied last: nobody is answered in it.
+    pub denied: Denied,
     /// When it was given up because a batch was stuck.
     pub stuck_at: Option<Monotonic>,
     /// The node owns it, and is about to hand it over.
@@ -82,7 +83,7 @@ impl Slot {
             duty,
             owner: String::new(),
             silent: false,
-            denied: None,
+            denied: Denied::default(),
             stuck_at: None,
             hand_over: None,
             intake,
@@ -165,8 +166,7 @@ impl Slot {
             return Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
         }
         let refusal = if self.hand_over.is_some() {
-            let message = format!("shard {id} is being handed over to another node");
-            Refusal::not_owner(self.elsewhere(), message)
+            Refusal::not_owner(self.elsewhere(), format!("shard {id} is being handed over to another node"))
         } else if self.is_elsewhere() {
             Refusal::not_owner(self.elsewhere(), format!("shard {id} is owned by another node"))
         } else {

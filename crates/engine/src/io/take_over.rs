@@ -35,7 +35,7 @@
 //!
 //! # When a shard may be taken over
 //!
-//! Only if that is the node's duty, and one of these holds:
+//! `claim/watch.rs` decides that. Only if that is the node's duty, and one of these holds:
 //!
 //! - its owner released it, and handed it to this node, to nobody, or to a node that did not come within a
 //!   second;
@@ -60,14 +60,12 @@ use rand::RngExt;
 
 use super::{ShardTask, backoff::Backoff, claimed::Claimed, until_tick, watched};
 use crate::{
-    api::{OwnerAnswer, OwnerQuestion},
+    api::OwnerQuestion,
+    claim::{CandidateNode, Decision, Lapse, Watch},
     messages::shard::{ShardEvent, TakenOver},
-    planted::{Bug, on},
     shard::image::ImageBuilder,
 };
 
-/// A shard of whose owner nothing is known but that its process lives is taken if nothing moved for so long.
-const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
 /// How often a candidate looks at a shard.
 const OBSERVE_EVERY: Duration = Duration::from_millis(100);
 /// The same for a moment after the shard became this node's to own: its owner is about to hand it over.
@@ -76,22 +74,8 @@ const OBSERVE_SOON_EVERY: Duration = Duration::from_millis(20);
 const SOON: Duration = Duration::from_secs(3);
 /// How often a node looks at a shard that others are to own.
 const OBSERVE_IDLE_EVERY: Duration = Duration::from_millis(250);
-/// So long nobody but the named successor takes a shard that was handed over.
-const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);
 /// A server that takes longer to commit a row is slow.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// What a candidate saw, and since when it has not changed.
-struct Watch {
-    /// The last observation.
-    seen: Observation,
-    /// When it was made first.
-    since: Monotonic,
-    /// The shard's server has committed a row for this node since then.
-    probed: bool,
-    /// What the owner said since then.
-    answer: Option<OwnerAnswer>,
-}
 
 /// What one term's candidate knows.
 #[derive(Default)]
@@ -176,26 +160,15 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
     task.events.send(ShardEvent::Answered);
     task.events.send(ShardEvent::Observed { topology: seen.topology_history.clone() });
     let now = task.clock.monotonic();
-    let watch = match &mut candidate.watch {
-        Some(watch) if watch.seen == seen => watch,
-        watch => watch.insert(Watch { seen: seen.clone(), since: now, probed: false, answer: None }),
-    };
     let owner = seen.address.clone();
+    let watch = Watch::look(&mut candidate.watch, seen, now);
     // Whoever may have to take it over soon asks in time.
     let lapsed = has_lapsed(task, watch, now, &mut candidate.logged).await;
-    let outage = now.since(watch.since);
-    let silent = !owner.is_empty() && lapsed;
-    if !task.duty.borrow().is_own() {
-        return Ok(Attempt::Waits { owner, silent });
-    }
-    // Nobody has owned it since this task did, and its connections of then are gone.
-    let outage = match task.served_last {
-        // How long acks found nobody is not known here: since the last commit, and that may be long ago.
-        Some(epoch) if epoch == seen.epoch => task.shard_lease,
-        _ if is_free(task, &seen, outage) => outage,
-        _ if lapsed => outage,
-        _ => return Ok(Attempt::Waits { owner, silent }),
+    let outage = match watch.decide(&node(task), lapsed, now) {
+        Decision::TakeOver { outage } => outage,
+        Decision::Wait { silent } => return Ok(Attempt::Waits { owner, silent }),
     };
+    let seen = watch.seen().clone();
     match take_over(task, &seen, outage).await? {
         Some(claimed) => Ok(Attempt::TakenOver(Box::new(claimed))),
         None => {
@@ -257,53 +230,28 @@ async fn take_over(
     Ok(Some(claimed))
 }
 
-/// Whether the shard was released and is for this node, or its owner is known to be dead.
-fn is_free(task: &ShardTask, seen: &Observation, unchanged: Duration) -> bool {
-    let for_us = seen.successor.is_empty() || seen.successor == task.address;
-    let may_come = unchanged < SUCCESSOR_TIMEOUT || on(Bug::SuccessorForEver);
-    seen.orphaned || seen.address.is_empty() && (for_us || !may_come)
-}
-
-/// How long the owner may be silent. Before the first owner: as long as this node.
-fn lease_of(task: &ShardTask, seen: &Observation) -> Duration {
-    if seen.lease.is_zero() { task.shard_lease } else { seen.lease }
+/// This node, as it looks at the shard.
+fn node(task: &ShardTask) -> CandidateNode<'_> {
+    CandidateNode {
+        address: &task.address,
+        lease: task.shard_lease,
+        wanted: task.duty.borrow().is_own(),
+        served_last: task.served_last,
+    }
 }
 
 /// Whether the owner has shown no sign of life for long enough, or denies to own the shard.
 async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic, logged: &mut String) -> bool {
-    let Watch { seen, since, probed, answer } = watch;
-    if seen.address.is_empty() {
-        return false;
-    }
-    let unchanged = now.since(*since);
-    let lease = lease_of(task, seen);
-    if unchanged < lease * 2 / 3 {
-        return false;
-    }
-    // Before the owner is asked: where the server is slow it would step down for nothing.
-    if !*probed && !commits(task, logged).await {
-        return false;
-    }
-    *probed = true;
-    let answer = match *answer {
-        Some(answer) => answer,
-        // Our own address in the heartbeat was written before this node restarted.
-        None if seen.address == task.address => OwnerAnswer::Silent,
-        None => {
-            let question = OwnerQuestion { shard: task.id, epoch: seen.epoch, incarnation: seen.incarnation };
-            task.peers.ask(&seen.address, question).await
-        }
-    };
-    match answer {
-        OwnerAnswer::Owns => {
-            (*since, *probed) = (now, false);
-            false
-        }
-        OwnerAnswer::Resigned => true,
-        OwnerAnswer::Silent | OwnerAnswer::Alive => {
-            watch.answer = Some(answer);
-            let enough = if answer == OwnerAnswer::Silent { lease } else { TAKE_OVER_AFTER_MAX };
-            unchanged >= enough
+    loop {
+        match watch.lapse(&node(task), now) {
+            Lapse::Known(lapsed) => return lapsed,
+            Lapse::Probe if commits(task, logged).await => watch.probed(),
+            Lapse::Probe => return false,
+            Lapse::Ask { epoch, incarnation } => {
+                let question = OwnerQuestion { shard: task.id, epoch, incarnation };
+                let answer = task.peers.ask(&watch.seen().address, question).await;
+                watch.answered(answer, now);
+            }
         }
     }
 }

@@ -1,20 +1,11 @@
 //! Hands a shard over to another node: nothing new is taken, what was accepted is committed, then the shard
 //! is released in the name of its successor.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use forebay_types::{Monotonic, ShardId};
 
-use crate::{
-    api::Duty,
-    core::{Core, slot::HandOver},
-    index::ShardIndex,
-    messages::shard::ShardOrder,
-};
-
-/// What is not committed after so long is refused, so that a hand-over stops a shard's calls only for a
-/// moment. A batch in flight is waited for all the same.
-const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(200);
+use crate::{api::Duty, claim::HandOver, core::Core, index::ShardIndex, messages::shard::ShardOrder};
 
 /// What the node is to do with these shards from now on.
 pub(crate) fn set_duties(core: &mut Core, duties: BTreeMap<ShardId, Duty>) {
@@ -42,17 +33,18 @@ pub(crate) fn set_duties(core: &mut Core, duties: BTreeMap<ShardId, Duty>) {
 
 /// Begins to hand a shard over, if the node owns it.
 pub(super) fn begin(core: &mut Core, index: ShardIndex, successor: String) {
-    let until = core.time.monotonic().plus(HAND_OVER_TIMEOUT);
+    let at = core.time.monotonic();
     let slot = &mut core.slots[index];
-    if slot.holding.is_none() || slot.hand_over.as_ref().is_some_and(|hand_over| hand_over.ordered) {
+    if slot.holding.is_none() {
         return;
     }
+    let Some(hand_over) = HandOver::begin(slot.hand_over.as_ref(), successor, at) else { return };
     if slot.hand_over.is_none() {
-        let to = if successor.is_empty() { "any node" } else { &successor };
+        let successor = &hand_over.successor;
+        let to = if successor.is_empty() { "any node" } else { successor };
         tracing::info!(shard.id = slot.id.0, "shard {} is handed over to {to}", slot.id);
     }
-    let until = slot.hand_over.as_ref().map_or(until, |hand_over| hand_over.until);
-    slot.hand_over = Some(HandOver { successor, until, ordered: false });
+    slot.hand_over = Some(hand_over);
     // Its items take no part in the merge any more.
     core.begin_walk(index);
 }
@@ -61,7 +53,7 @@ pub(super) fn begin(core: &mut Core, index: ShardIndex, successor: String) {
 pub(crate) fn advance(core: &mut Core, index: ShardIndex, at: Monotonic) {
     let slot = &mut core.slots[index];
     let (Some(hand_over), Some(holding)) = (&mut slot.hand_over, &mut slot.holding) else { return };
-    if hand_over.ordered || !holding.shard.is_idle() && at < hand_over.until {
+    if !hand_over.is_due(holding.shard.is_idle(), at) {
         return;
     }
     hand_over.ordered = true;

@@ -5,12 +5,13 @@ pub(crate) mod shard_set;
 
 use std::time::Duration;
 
-use forebay_store::{ErrorClass, StoreError};
+use forebay_store::{ErrorClass, Fence, StoreError};
 use forebay_types::ShardId;
 
 use crate::{
     api::{Duty, OwnerQuestion, ShardSight, ShardState},
     calls::dedupe,
+    claim::{Reply, reply},
     commit::answers,
     core::{
         Core,
@@ -38,8 +39,8 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         lost(core, index, true);
     }
     // While it was loaded, this node has told a candidate that it does not own the shard.
-    let tenure = (taken_over.fence.epoch, taken_over.fence.incarnation);
-    if core.slots[index].denied == Some(tenure) {
+    let Fence { epoch, incarnation, .. } = taken_over.fence;
+    if !core.slots[index].denied.allows(epoch, incarnation) {
         let _ = core.slots[index].tasks.send(ShardOrder::TakeAnew { term });
         return;
     }
@@ -175,12 +176,14 @@ pub(crate) fn owns(core: &mut Core, question: OwnerQuestion) -> bool {
     let at = core.time.monotonic();
     let Some(index) = core.slots.index_of(id) else { return false };
     let slot = &mut core.slots[index];
-    let Some(shard) = slot.owned().filter(|shard| shard.is_tenure_of(epoch, incarnation)) else {
-        slot.denied = Some((epoch, incarnation));
-        return false;
-    };
-    if shard.is_trusted(at) {
-        return true;
+    let tenure = slot.owned().filter(|shard| shard.is_tenure_of(epoch, incarnation));
+    match reply(tenure.map(|shard| shard.is_trusted(at))) {
+        Reply::Owns => return true,
+        Reply::Deny => {
+            slot.denied.note(epoch, incarnation);
+            return false;
+        }
+        Reply::StepDown => {}
     }
     slot.health.note("this node could not confirm its claim, and another one asked for the shard".to_owned());
     let _ = slot.tasks.send(ShardOrder::TakeAnew { term: slot.term });

@@ -225,17 +225,17 @@ impl OwnedShard {
 
     /// The shard is about to be released: from now on another node may own it.
     pub fn resign(&mut self) {
-        self.tenure.resign();
+        self.tenure.trust.resign();
     }
 
     /// The claim was renewed by a call that began at `began`.
     pub fn renewed(&mut self, began: Monotonic) {
-        self.tenure.renewed(&self.settings, began);
+        self.tenure.trust.renewed(began);
     }
 
     /// Whether no other node can own the shard. Answers that write nothing are given only then.
     pub fn is_trusted(&self, at: Monotonic) -> bool {
-        self.tenure.is_trusted(at)
+        self.tenure.trust.holds(at)
     }
 
     /// Whether an item is out in a delivery.

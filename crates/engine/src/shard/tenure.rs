@@ -6,7 +6,7 @@ use forebay_store::{Fence, HighWaterMarks};
 use forebay_types::{Incarnation, Monotonic};
 
 use super::in_flight::InFlight;
-use crate::api::Settings;
+use crate::{api::Settings, claim::Trust};
 
 /// What the owner knows of its claim and of its last batch.
 #[derive(Debug)]
@@ -21,10 +21,8 @@ pub(super) struct Tenure {
     pub marks: HighWaterMarks,
     /// Below it, ranks of this shard are raised, because the fence's rank was far ahead of node time.
     pub rank_floor: i64,
-    /// Until then no other node can own the shard.
-    trusted_until: Monotonic,
-    /// The shard is about to be released, so that another node may own it at any time.
-    resigned: bool,
+    /// How long no other node can own the shard.
+    pub trust: Trust,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
     /// How long the last commit took.
@@ -40,34 +38,18 @@ impl Tenure {
             batch: fence.batch,
             marks: fence.marks,
             rank_floor: i64::MIN,
-            trusted_until: began.plus(settings.trusted_span()),
-            resigned: false,
+            trust: Trust::new(settings.shard_lease, began),
             batch_bytes,
             commit_took: Duration::ZERO,
         }
     }
 
-    /// A renewal or a batch that began at `began` passed the fence.
-    pub fn renewed(&mut self, settings: &Settings, began: Monotonic) {
-        self.trusted_until = self.trusted_until.max(began.plus(settings.trusted_span()));
-    }
-
-    /// Whether no other node can own the shard.
-    pub fn is_trusted(&self, at: Monotonic) -> bool {
-        at < self.trusted_until && !self.resigned
-    }
-
-    /// The shard is about to be released.
-    pub fn resign(&mut self) {
-        self.resigned = true;
-    }
-
     /// A batch is committed. `last` is its number, or that of the empty batch that confirmed it.
-    pub fn committed(&mut self, settings: &Settings, batch: &InFlight, last: u64, took: Duration) {
+    pub fn committed(&mut self, batch: &InFlight, last: u64, took: Duration) {
         self.batch = last;
         self.marks = batch.marks;
         self.commit_took = took;
-        self.renewed(settings, batch.sent_at);
+        self.trust.renewed(batch.sent_at);
     }
 
     /// A rank that this shard has not passed yet.

@@ -114,7 +114,7 @@ impl Writer for MySqlWriter {
         // Always on a new connection: the old one may still be executing something.
         self.reconnect().await?;
         let fence = self.read_fence().await?;
-        Ok(fence::outcome(&fence, self.owner, number))
+        Ok(Outcome::of(&fence, self.owner.epoch, self.owner.incarnation, number))
     }
 
     async fn release(&mut self, successor: &str) -> Result<(), StoreError> {

@@ -13,7 +13,7 @@ use crate::{
     batch::Batch,
     error::StoreError,
     rows::{Fence, HighWaterMarks, Observation},
-    shard::{Claim, Outcome},
+    shard::Claim,
 };
 
 /// The owner that the fence must name for a batch to pass.
@@ -87,17 +87,6 @@ pub(crate) fn decode(rows: Vec<Row>) -> Result<Fence, StoreError> {
             time: row.time(6)?,
         },
     })
-}
-
-/// The outcome of a batch whose COMMIT failed, according to the fence.
-pub(crate) fn outcome(fence: &Fence, owner: Owner, number: u64) -> Outcome {
-    if (Owner { epoch: fence.epoch, incarnation: fence.incarnation }) != owner {
-        Outcome::Foreign
-    } else if fence.batch >= number {
-        Outcome::Committed
-    } else {
-        Outcome::NotCommitted
-    }
 }
 
 /// How many columns [`decode_observation`] reads.

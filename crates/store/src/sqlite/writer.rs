@@ -53,7 +53,7 @@ impl Writer for SqliteWriter {
         let fence = fence::decode(session.fetch(fence::read()).await?)?;
         session.rollback().await?;
         self.session = Some(session);
-        Ok(fence::outcome(&fence, self.owner, number))
+        Ok(Outcome::of(&fence, self.owner.epoch, self.owner.incarnation, number))
     }
 
     async fn release(&mut self, successor: &str) -> Result<(), StoreError> {

@@ -58,12 +58,9 @@ impl Writer for FakeWriter {
             fence.batch = fence.batch.max(number);
         }
         let fence = state.tables.fence;
-        let outcome = if (fence.epoch, fence.incarnation) != (author.epoch, author.incarnation) {
-            Outcome::Foreign
-        } else if fence.batch >= number && state.bug != Some(StoreBug::ResolvedAsLost) {
-            Outcome::Committed
-        } else {
-            Outcome::NotCommitted
+        let outcome = match Outcome::of(&fence, author.epoch, author.incarnation, number) {
+            Outcome::Committed if state.bug == Some(StoreBug::ResolvedAsLost) => Outcome::NotCommitted,
+            outcome => outcome,
         };
         db.note(process, format_args!("batch {number} is {outcome:?}"));
         if outcome == Outcome::Committed && state.on_disk.is_some() && state.dice.chance(state.faults.forgets)

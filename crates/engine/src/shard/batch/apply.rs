@@ -52,7 +52,7 @@ impl OwnedShard {
     /// confirmed it.
     pub fn committed(&mut self, last: u64, at: Monotonic, took: Duration) -> Option<Committed> {
         let mut batch = self.in_flight.take()?;
-        self.tenure.committed(&self.settings, &batch, last, took);
+        self.tenure.committed(&batch, last, took);
         self.recovered(at);
         let topology = batch.topology.take();
         // Another set may have become known since.

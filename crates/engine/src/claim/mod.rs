@@ -1,0 +1,14 @@
+//! Who may own a shard: the decisions alone, as functions of what is known. The tasks and the event loop ask
+//! stores and other nodes, and do what is decided here. The model (`crates/model`) calls the same functions.
+
+mod hand_over;
+mod reply;
+mod trust;
+mod watch;
+
+pub use self::{
+    hand_over::HandOver,
+    reply::{Denied, Reply, reply},
+    trust::Trust,
+    watch::{CandidateNode, Decision, Lapse, Watch},
+};

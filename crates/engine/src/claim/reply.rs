@@ -1,0 +1,63 @@
+//! What a node says to a candidate that asks whether it owns a shard.
+
+use forebay_types::Incarnation;
+
+use crate::planted::{Bug, on};
+
+/// What a node does about a candidate's question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// It says yes: it owns the shard in that tenure, and trusts its claim.
+    Owns,
+    /// It drops the shard's memory, and then says no.
+    StepDown,
+    /// It says no, and will serve nobody in that tenure: see [`Denied`].
+    Deny,
+}
+
+/// What to do about a question. `tenure`: whether the node owns the shard in the tenure that the candidate
+/// names, and if so, whether it trusts its claim.
+pub fn reply(tenure: Option<bool>) -> Reply {
+    match tenure {
+        Some(true) => Reply::Owns,
+        Some(false) if on(Bug::DeniesAndStays) => Reply::Deny,
+        Some(false) => Reply::StepDown,
+        None => Reply::Deny,
+    }
+}
+
+/// The tenure that a node has denied last. It may be taking the shard over in just that tenure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Denied(Option<(u64, Incarnation)>);
+
+impl Denied {
+    /// A candidate was told that the node does not own the shard in this tenure.
+    pub fn note(&mut self, epoch: u64, incarnation: Incarnation) {
+        self.0 = Some((epoch, incarnation));
+    }
+
+    /// Whether the node may serve the shard in a tenure that it has just begun.
+    pub fn allows(&self, epoch: u64, incarnation: Incarnation) -> bool {
+        self.0 != Some((epoch, incarnation)) || on(Bug::DeniedAndServed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_sure_steps_down_and_who_does_not_own_denies() {
+        assert_eq!([Some(true), Some(false), None].map(reply), [Reply::Owns, Reply::StepDown, Reply::Deny]);
+    }
+
+    #[test]
+    fn a_tenure_that_was_denied_is_not_served() {
+        let incarnation = Incarnation([7; 16]);
+        let mut denied = Denied::default();
+        assert!(denied.allows(3, incarnation));
+        denied.note(3, incarnation);
+        assert!(!denied.allows(3, incarnation));
+        assert!(denied.allows(4, incarnation) && denied.allows(3, Incarnation([8; 16])));
+    }
+}
