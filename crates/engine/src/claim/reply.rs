@@ -26,14 +26,17 @@ pub fn reply(tenure: Option<bool>) -> Reply {
     }
 }
 
-/// The tenure that a node has denied last. It may be taking the shard over in just that tenure.
+/// The newest tenure that a node has denied. It may be taking the shard over in just that tenure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Denied(Option<(u64, Incarnation)>);
 
 impl Denied {
-    /// A candidate was told that the node does not own the shard in this tenure.
+    /// A candidate was told that the node does not own the shard in this tenure. A question about an earlier
+    /// one may have come late: what was said since then stays true.
     pub fn note(&mut self, epoch: u64, incarnation: Incarnation) {
-        self.0 = Some((epoch, incarnation));
+        if self.0.is_none_or(|(newest, _)| newest <= epoch) {
+            self.0 = Some((epoch, incarnation));
+        }
     }
 
     /// Whether the node may serve the shard in a tenure that it has just begun.
@@ -59,5 +62,16 @@ mod tests {
         denied.note(3, incarnation);
         assert!(!denied.allows(3, incarnation));
         assert!(denied.allows(4, incarnation) && denied.allows(3, Incarnation([8; 16])));
+    }
+
+    #[test]
+    fn a_late_question_about_an_earlier_tenure_takes_no_denial_back() {
+        let (first, second) = (Incarnation([1; 16]), Incarnation([2; 16]));
+        let mut denied = Denied::default();
+        denied.note(4, second);
+        denied.note(3, first);
+        assert!(!denied.allows(4, second));
+        denied.note(5, first);
+        assert!(!denied.allows(5, first));
     }
 }
