@@ -160,6 +160,7 @@ pub async fn a_release_clears_the_address(subject: Subject) {
     assert_eq!(after.address, "");
     assert_eq!(after.successor, "node-9:7420");
     assert_eq!((after.epoch, after.batch), (before.epoch, before.batch));
+    assert_eq!(after.renewals, before.renewals + 1, "whoever saw it before has seen nothing of the release");
     let bench = bench.succeed().await;
     assert_eq!(bench.observe().await.successor, "", "it has come");
 }

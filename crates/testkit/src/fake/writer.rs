@@ -77,6 +77,7 @@ impl Writer for FakeWriter {
             let state = &mut *db.lock();
             let fence = state.tables.fence;
             if (fence.epoch, fence.incarnation) == (author.epoch, author.incarnation) {
+                state.tables.renewals += 1;
                 state.tables.address.clear();
                 state.tables.successor = successor.to_owned();
             }
