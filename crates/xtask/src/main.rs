@@ -1,11 +1,12 @@
-//! Development tasks: `cargo xtask test`, `soak`, `upgrade`, `mutants`, `servers`, `tidy`, `codegen`,
-//! `compose`.
+//! Development tasks: `cargo xtask test`, `soak`, `upgrade`, `model`, `mutants`, `servers`, `tidy`,
+//! `codegen`, `compose`.
 
 mod cargo;
 mod codegen;
 mod compose;
 mod count;
 mod e2e;
+mod model;
 mod mutants;
 mod netns;
 mod servers;
@@ -29,6 +30,8 @@ enum Task {
     Soak(soak::Arguments),
     /// Replaces the nodes of a cluster of an earlier commit by this one's, under load.
     Upgrade(upgrade::Arguments),
+    /// Checks the models of ownership and of the assignment within wider bounds than the tests.
+    Model(model::Arguments),
     /// Changes the engine and the store in small ways and lists the changes that no test notices.
     Mutants(mutants::Arguments),
     /// Says which database servers the tests would use, unpacking them if need be.
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Task::Test(arguments) => test::run(&arguments),
         Task::Soak(arguments) => soak::run(&arguments),
         Task::Upgrade(arguments) => upgrade::run(&arguments),
+        Task::Model(arguments) => model::run(&arguments),
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Servers => servers::start().map(|_| true),
         Task::Tidy => tidy::run(&cargo::workspace()),

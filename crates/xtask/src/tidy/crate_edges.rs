@@ -30,6 +30,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("forebay", &["forebay-types", "forebay-node", "forebay-client"]),
     // Not in the binary.
     ("forebay-codegen", &[]),
+    ("forebay-model", &["forebay-types", "forebay-store", "forebay-cluster", "forebay-engine"]),
     ("forebay-servers", &[]),
     (
         "forebay-testkit",

@@ -1,0 +1,55 @@
+//! What is on its way: operations of the store, and questions between nodes.
+
+use forebay_engine::OwnerAnswer;
+use forebay_store::Observation;
+use forebay_types::Incarnation;
+
+use super::rows::Tenure;
+
+/// Something that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Operation {
+    /// By which node.
+    pub node: usize,
+    /// What.
+    pub kind: Kind,
+    /// When.
+    pub sent: u8,
+    /// What came of it, once it has taken effect.
+    pub effect: Option<Effect>,
+    /// Nobody waits for its answer any more.
+    pub orphan: bool,
+}
+
+/// What was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A renewal.
+    Renew(Tenure),
+    /// A batch, of this number, with this call.
+    Batch(Tenure, u64, usize),
+    /// A take-over of what was seen.
+    TakeOver(Incarnation, Observation),
+    /// A release, for this successor.
+    Release(Tenure, String),
+    /// The candidate's question, to this node.
+    Ask(usize, Tenure),
+}
+
+/// What came of an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It was done, or the fence has moved.
+    Done(bool),
+    /// The shard was taken over, at this batch, or has changed since it was seen.
+    Taken(Option<(Tenure, u64)>),
+    /// What the owner said.
+    Said(OwnerAnswer),
+}
+
+impl Operation {
+    /// It comes on the connection of the shard's writer, which ends with a take-over and a resolution.
+    pub fn is_writers(&self) -> bool {
+        matches!(self.kind, Kind::Batch(..) | Kind::Release(..))
+    }
+}
