@@ -25,7 +25,7 @@ use crate::{
     clock::NodeTime,
     core::{Core, refusals::draining},
     event_loop,
-    io::launch::Launcher,
+    io::{launch::Launcher, take_over_room::TakeOverRoom},
     messages::{
         event::{Event, Reply},
         pulse::LoopPulse,
@@ -110,6 +110,7 @@ impl Engine {
             shard_lease,
             duty,
             events: events.clone(),
+            take_overs: TakeOverRoom::default(),
         };
         let rng = StdRng::seed_from_u64(seed);
         let mut core = Core::new(settings, time, rng, launcher, reach, admitted.clone(), served_sender);

@@ -128,3 +128,25 @@ async fn a_stuck_batch_delays_the_others_once_and_not_for_long() {
         () = others => {}
     }
 }
+
+/// How long it takes until an engine owns shards on these servers.
+async fn taken_over(servers: &[&str]) -> Duration {
+    let shards = FakeShards::new(servers.len() as u32).await;
+    for (db, server) in shards.dbs.iter().zip(servers) {
+        let state = &mut *db.lock();
+        state.server = (*server).to_owned();
+        state.faults = Faults { read_ms: (200, 200), ..Faults::instant() };
+    }
+    let began = Instant::now();
+    shards.start(Settings::default()).await;
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn eight_shards_of_a_server_are_taken_over_at_a_time() {
+    let eight = taken_over(&["a"; 8]).await;
+    let spread = [["a"; 8], ["b"; 8], ["c"; 8]].concat();
+    assert_eq!(taken_over(&spread).await, eight, "servers do not wait for each other");
+    let of_one = taken_over(&["a"; 24]).await;
+    assert!(of_one > eight * 2, "{of_one:?} for 24 shards, {eight:?} for 8");
+}

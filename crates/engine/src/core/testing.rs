@@ -32,6 +32,7 @@ use crate::{
     io::{
         launch::{Launched, Launcher},
         reads::Reads,
+        take_over_room::TakeOverRoom,
     },
     messages::{event::ShardEvents, pulse::LoopPulse, shard::ShardOrder},
     shard::tests,
@@ -108,6 +109,7 @@ impl Core {
             shard_lease: Duration::from_secs(1),
             duty: Duty::Own,
             events: unbounded_channel().0,
+            take_overs: TakeOverRoom::default(),
         };
         let (rng, served) = (StdRng::seed_from_u64(1), watch::channel(Served::default()).0);
         let mut core =

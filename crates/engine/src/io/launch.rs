@@ -10,7 +10,7 @@ use tokio::sync::{
     watch,
 };
 
-use super::{ShardTask, backoff, task};
+use super::{ShardTask, backoff, take_over_room::TakeOverRoom, task};
 use crate::{
     api::{Duty, KeyQuestion, Peers, TaskName, Tasks},
     index::ShardIndex,
@@ -39,6 +39,8 @@ pub(crate) struct Launcher {
     pub duty: Duty,
     /// The event loop's inbox.
     pub events: UnboundedSender<Event>,
+    /// Room for take-overs.
+    pub take_overs: TakeOverRoom,
 }
 
 /// An answer of another node that takes longer is none.
@@ -59,6 +61,7 @@ impl Launcher {
         let (duty_sender, duty) = watch::channel(self.duty.clone());
         let shard_task = ShardTask {
             settings: forebay_store::Settings::default(),
+            take_overs: self.take_overs.of(&shard.server()),
             conflicts: Arc::default(),
             served_last: None,
             duty,

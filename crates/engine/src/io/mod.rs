@@ -10,6 +10,7 @@ pub(crate) mod launch;
 pub(crate) mod reads;
 mod server_settings;
 mod take_over;
+pub(crate) mod take_over_room;
 mod task;
 
 use std::{sync::Arc, time::Duration};
@@ -17,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 use forebay_store::{Settings, Shard};
 use forebay_types::{Clock, ShardId};
 use rand::rngs::StdRng;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::{
     api::{Duty, Peers, Tasks},
@@ -52,6 +53,8 @@ pub(crate) struct ShardTask {
     pub duty: watch::Receiver<Duty>,
     /// Whether the event loop turns.
     pub pulse: LoopPulse,
+    /// Room for take-overs of its server's shards.
+    pub take_overs: Arc<Semaphore>,
     /// Notified when a conflict has rolled a batch back.
     pub conflicts: Arc<Notify>,
     /// The epoch in which this task served the shard last, unless it has released it.

@@ -169,6 +169,12 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
         Decision::Wait { silent } => return Ok(Attempt::Waits { owner, silent }),
     };
     let seen = watch.seen().clone();
+    let room = task.take_overs.clone();
+    // The room is never closed.
+    let _room = room.acquire().await;
+    if !task.duty.borrow().is_own() {
+        return Ok(Attempt::Waits { owner, silent: false });
+    }
     match take_over(task, &seen, outage).await? {
         Some(claimed) => Ok(Attempt::TakenOver(Box::new(claimed))),
         None => {
