@@ -1,8 +1,10 @@
 //! The node's one time, and a shard's.
 //!
-//! Node time is the median of the node's wall clock and of the clocks of the database servers, one vote a
-//! server, carried by the monotonic clock between the votes. It never steps back, and a new median is
-//! approached at 10 % of the speed of time.
+//! Node time is the median of the clocks of the database servers, one vote a server, carried by the monotonic
+//! clock between the votes. Between the two middle votes of an even number the wall clock decides. Beside a
+//! single server it has no say: two nodes of that server would have two times if the clock of one was wrong,
+//! and a lease that one of them gave would end early at the other. Node time never steps back, and a new
+//! median is approached at 10 % of the speed of time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -92,14 +94,12 @@ impl NodeTime {
         Timestamp::from_micros(self.value)
     }
 
-    /// The median of all clocks; of an even number, the lower middle. It is the wall clock, or else the vote
-    /// next to the middle on its side.
+    /// The median of the votes; of an even number, what is nearest to the wall clock between the middle ones.
+    /// Without a vote, the wall clock.
     fn median(&self, at: Monotonic) -> i64 {
-        let middle = self.sorted.len() / 2;
-        let below = middle.checked_sub(1).map_or(i64::MIN, |below| self.sorted[below]);
-        let above = self.sorted.get(middle).copied().unwrap_or(i64::MAX);
-        let at = micros(at);
-        at + (self.clock.wall().as_micros() - at).clamp(below, above)
+        let (at, wall) = (micros(at), self.clock.wall().as_micros());
+        let Some(last) = self.sorted.len().checked_sub(1) else { return wall };
+        at + (wall - at).clamp(self.sorted[last / 2], self.sorted[last.div_ceil(2)])
     }
 }
 
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_the_middle_of_all_clocks_wherever_the_wall_clock_is() {
+    fn the_median_is_the_middle_vote_and_the_wall_clock_decides_between_two() {
         let hands = Arc::new(Hands::default());
         hands.set(0, 500);
         let mut time = NodeTime::new(hands.clone());
@@ -268,9 +268,9 @@ mod tests {
             for wall in (0..=1_000).step_by(50) {
                 hands.set(wall, 500);
                 let mut clocks: Vec<i64> = time.votes.values().map(|vote| vote + 500).collect();
-                clocks.push(wall);
+                clocks.extend(clocks.len().is_multiple_of(2).then_some(wall));
                 clocks.sort_unstable();
-                assert_eq!(time.median(at), clocks[(clocks.len() - 1) / 2], "{clocks:?}, wall {wall}");
+                assert_eq!(time.median(at), clocks[clocks.len() / 2], "{clocks:?}, wall {wall}");
             }
         }
         (0..6).for_each(|server| time.forget(ServerIndex(server)));
