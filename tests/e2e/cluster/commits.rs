@@ -12,6 +12,7 @@ use super::ways::Ways;
 use crate::{
     history::{Event, Outcome},
     rpc::{Rpc, WorstOutcome},
+    scenario::kinds,
 };
 
 /// A shard under load commits within this time, so its trap goes off.
@@ -43,23 +44,17 @@ async fn resets_at_commit(kind: Kind, spring: Spring, seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_10_reset_after_commit_is_read_back_on_mariadb() {
-    resets_at_commit(Kind::MariaDb, Spring::ResetAfter, 31).await;
+async fn row_10_reset_after_commit_is_read_back() {
+    for kind in kinds(Kind::MySql) {
+        resets_at_commit(kind, Spring::ResetAfter, 31).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_10_reset_after_commit_is_read_back_on_mysql() {
-    resets_at_commit(Kind::MySql, Spring::ResetAfter, 32).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_11_reset_before_commit_is_replayed_on_mariadb() {
-    resets_at_commit(Kind::MariaDb, Spring::ResetBefore, 33).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_11_reset_before_commit_is_replayed_on_mysql() {
-    resets_at_commit(Kind::MySql, Spring::ResetBefore, 34).await;
+async fn row_11_reset_before_commit_is_replayed() {
+    for kind in kinds(Kind::MariaDb) {
+        resets_at_commit(kind, Spring::ResetBefore, 33).await;
+    }
 }
 
 /// Connections end inside handshakes, statements and answers.
@@ -112,11 +107,8 @@ async fn silence_during_commit(kind: Kind, seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_09_silence_during_commit_is_never_ok_on_mariadb() {
-    silence_during_commit(Kind::MariaDb, 36).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_09_silence_during_commit_is_never_ok_on_mysql() {
-    silence_during_commit(Kind::MySql, 37).await;
+async fn row_09_silence_during_commit_is_never_ok() {
+    for kind in kinds(Kind::MySql) {
+        silence_during_commit(kind, 36).await;
+    }
 }

@@ -3,6 +3,7 @@
 use forebay_testkit::servers::{Kill, Kind, kill};
 
 use super::ways::Ways;
+use crate::scenario::kinds;
 
 /// How many statements are killed, and how many connections.
 const KILLS: usize = 40;
@@ -15,21 +16,15 @@ async fn kills(kind: Kind, what: Kill, seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_16_killed_statements_are_replayed_on_mariadb() {
-    kills(Kind::MariaDb, Kill::Query, 51).await;
+async fn row_16_killed_statements_are_replayed() {
+    for kind in kinds(Kind::MySql) {
+        kills(kind, Kill::Query, 51).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_16_killed_statements_are_replayed_on_mysql() {
-    kills(Kind::MySql, Kill::Query, 52).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_16_killed_connections_are_opened_again_on_mariadb() {
-    kills(Kind::MariaDb, Kill::Connection, 53).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn row_16_killed_connections_are_opened_again_on_mysql() {
-    kills(Kind::MySql, Kill::Connection, 54).await;
+async fn row_16_killed_connections_are_opened_again() {
+    for kind in kinds(Kind::MariaDb) {
+        kills(kind, Kill::Connection, 53).await;
+    }
 }

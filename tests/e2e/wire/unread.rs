@@ -36,7 +36,8 @@ async fn answers_of_every_verb_count_until_they_are_read() {
     let grown = wire.node.resident_bytes().saturating_sub(before);
     assert!((8..=20).contains(&held.len()), "4 MiB of answers are held: {}", held.len());
     assert_eq!(held.len() + refused, 1_000);
-    assert!(grown < 24 << 20, "{grown} bytes of memory for 4 MiB of answers");
+    // All of them would be 200 MiB at least. What the allocator keeps beside the held ones differs by 15 MiB.
+    assert!(grown < 64 << 20, "{grown} bytes of memory for 4 MiB of answers");
     let shown: f64 = wire.metric("forebay_unsent_bytes").await;
     assert!((2e6..=4.3e6).contains(&shown), "{shown}");
     assert!(

@@ -21,8 +21,13 @@ use crate::{
 /// How long a release may take.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A batch that is not committed after so long is stuck, if the shard's server commits for others.
-const STUCK_AFTER: Duration = Duration::from_secs(10);
+/// How often a node has the server of a batch that gets no answer commit a row. Twice that is longer than a
+/// statement may take, and once is longer than a connection may take to open. So a batch is tried again on
+/// another connection before, where its own has died, and after its server was away.
+const PROBE_EVERY: Duration = Duration::from_secs(6);
+
+/// A batch that gets no answer while its server commits so many rows for this node is stuck.
+const PROBES: u32 = 2;
 
 /// How long a shard whose batch was stuck is left to other nodes.
 const LEFT_TO_OTHERS: Duration = Duration::from_secs(5);
@@ -85,13 +90,16 @@ async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Bat
     noticed(&events, SLOW_COMMIT, ShardEvent::Slow, commit(task, writer, batch, atomic)).await
 }
 
-/// Returns once a batch has been on its way for too long, although the shard's server commits a row for this
-/// node. So it is not the server that is slow: it is this node's connection. A batch that meets conflicts is
+/// Returns once a batch has had no answer for too long, although the shard's server commits for this node. So
+/// it is not the server that is slow or away: it is this node's connection. A batch that meets conflicts is
 /// not stuck: it waits for locks, and would at any node.
 async fn stuck(shard: Arc<dyn Shard>, conflicts: Arc<Notify>) {
-    while tokio::time::timeout(STUCK_AFTER, conflicts.notified()).await.is_ok() {}
-    while !matches!(tokio::time::timeout(PROBE_TIMEOUT, shard.probe()).await, Ok(Ok(Probed::Committed))) {
-        tokio::time::sleep(PROBE_TIMEOUT).await;
+    let mut committed = 0;
+    while committed < PROBES {
+        let conflict = tokio::time::timeout(PROBE_EVERY, conflicts.notified()).await.is_ok();
+        let probe = async || tokio::time::timeout(PROBE_TIMEOUT, shard.probe()).await;
+        let commits = !conflict && matches!(probe().await, Ok(Ok(Probed::Committed)));
+        committed = if commits { committed + 1 } else { 0 };
     }
 }
 
