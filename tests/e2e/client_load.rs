@@ -9,7 +9,7 @@ use std::{
 };
 
 use forebay_client::{
-    Client, ClientConfig, DequeueCall, Error, Nack, NackAction, NewItem, Producer, ProducerConfig,
+    Client, ClientConfig, DequeueCall, Error, Nack, NackAction, NewItem, Producer, ProducerConfig, Reason,
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
@@ -169,6 +169,10 @@ impl Worker {
             let (max, began) = (self.random.random_range(1..=40), self.history.now());
             let call = DequeueCall::topic(topic, max).wait(WAIT).lease(LEASE);
             let items = self.client.dequeue(call).await;
+            // A node hands out the items of its own shards only. One that has just started has none.
+            if items.as_ref().is_err_and(|error| error.reason() == Some(Reason::ShardUnavailable)) {
+                continue;
+            }
             let call = self.since(began);
             let mut receipts = Vec::new();
             for item in self.noted("dequeue", items).unwrap_or_default() {
