@@ -175,6 +175,8 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
     if !task.duty.borrow().is_own() {
         return Ok(Attempt::Waits { owner, silent: false });
     }
+    // Acks found nobody while it waited for room, too.
+    let outage = outage + task.clock.monotonic().since(now);
     match take_over(task, &seen, outage).await? {
         Some(claimed) => Ok(Attempt::TakenOver(Box::new(claimed))),
         None => {
