@@ -56,7 +56,8 @@ CREATE TABLE IF NOT EXISTS topic (
     scheduled BIGINT NOT NULL COMMENT 'items in state scheduled, as of counted_at',
     dead BIGINT NOT NULL COMMENT 'dead letters, as of counted_at',
     counted_at BIGINT NOT NULL COMMENT 'number of the batch as of which the counts are exact',
-    PRIMARY KEY (id)
+    PRIMARY KEY (id),
+    KEY by_name (namespace, name)
 ) ENGINE=InnoDB COMMENT='topics with items or dead letters, or recently with items';
 
 CREATE TABLE IF NOT EXISTS count_delta (
@@ -118,7 +119,8 @@ CREATE TABLE IF NOT EXISTS dead_letter (
     metadata BLOB NOT NULL COMMENT 'metadata, perhaps replaced by the last nack',
     payload MEDIUMBLOB NOT NULL COMMENT 'payload of the former item',
     PRIMARY KEY (seq),
-    KEY retention (expires_at)
+    KEY retention (expires_at),
+    KEY deaths (topic, died_at)
 ) ENGINE=InnoDB COMMENT='items that failed too often or were rejected';
 
 CREATE TABLE IF NOT EXISTS checkpoint (

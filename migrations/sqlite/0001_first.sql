@@ -44,6 +44,7 @@ CREATE TABLE topic (
     dead INTEGER NOT NULL,
     counted_at INTEGER NOT NULL
 );
+CREATE INDEX by_name ON topic (namespace, name);
 
 CREATE TABLE count_delta (
     batch INTEGER PRIMARY KEY,
@@ -102,6 +103,7 @@ CREATE TABLE dead_letter (
     payload BLOB NOT NULL
 );
 CREATE INDEX retention ON dead_letter (expires_at, seq);
+CREATE INDEX deaths ON dead_letter (topic, died_at, seq);
 
 CREATE TABLE checkpoint (
     sweep BLOB NOT NULL PRIMARY KEY,

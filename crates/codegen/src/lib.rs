@@ -50,7 +50,11 @@ fn code(root: &Path, files: &[&str], package: &str) -> anyhow::Result<(Vec<u8>, 
     let files = protox::compile(files, [root.join(SOURCES)])?;
     let descriptors = files.encode_to_vec();
     let folder = tempfile::tempdir()?;
-    tonic_prost_build::configure()
+    // What nodes tell each other names messages of the public interface.
+    let public = (package != "forebay.v1").then_some((".forebay.v1", "crate::v1"));
+    let configured = tonic_prost_build::configure();
+    let configured = public.into_iter().fold(configured, |it, (proto, rust)| it.extern_path(proto, rust));
+    configured
         .bytes(format!(".{package}"))
         .extern_path(".google.rpc.Status", "::tonic_types::Status")
         .out_dir(folder.path())

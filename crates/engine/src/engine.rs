@@ -296,7 +296,8 @@ impl Engine {
         }
     }
 
-    async fn ask<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Result<T, Refusal> {
+    /// Has the event loop answer.
+    pub(crate) async fn ask<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
         if self.events.send(event(reply)).is_err() {
             return Err(draining());

@@ -1,11 +1,13 @@
 //! A running server.
 
 use std::{
+    env,
     ffi::OsString,
-    fs,
+    fs::{self, File},
     hash::{BuildHasher as _, RandomState},
     net::TcpListener,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -202,12 +204,20 @@ impl Drop for Process {
     }
 }
 
-/// A port that is free now. It lies below the range of ephemeral ports, so that no outgoing connection takes
-/// it while its server is down.
+/// A port that is free, and that no other process gets here until this one ends: a server takes it a moment
+/// later, or takes it again after a restart. It lies below the range of ephemeral ports, so that no outgoing
+/// connection takes it while its server is down.
 pub fn free_port() -> anyhow::Result<u16> {
+    /// One for each port that this process was given. A lock ends with its file.
+    static LOCKED: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let folder = env::temp_dir().join(format!("forebay-ports-{}", rustix::process::getuid().as_raw()));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for _ in 0..1_000 {
         let port = 15_000 + (random() % 17_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        let path = folder.join(port.to_string());
+        let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        if file.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            LOCKED.lock().unwrap_or_else(PoisonError::into_inner).push(file);
             return Ok(port);
         }
     }

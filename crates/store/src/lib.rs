@@ -9,7 +9,9 @@
 mod batch;
 mod catalog;
 mod error;
+mod looked;
 mod mysql;
+mod names;
 mod rows;
 mod shard;
 mod sql;
@@ -18,10 +20,12 @@ mod sqlite;
 pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, Requeue};
 pub use catalog::{
     Assignment, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState,
-    CatalogView, Home, Joined, NodeReport, Sighting, Versions,
+    CatalogView, Home, Joined, NodeReport, Sighting, Versions, check_shard_url,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
+pub use looked::{Death, StoredItem, StoredState};
 pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Tls};
+pub use names::NameRange;
 pub use rows::{
     Checkpoint, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow,
     Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,

@@ -3,12 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use forebay_types::{Body, ClusterId, Incarnation, Key, Seq, Timestamp, TopicId};
+use forebay_types::{Body, ClusterId, Incarnation, Key, Seq, State, Timestamp, TopicId};
 
 use crate::{
     batch::Batch,
-    error::{CommitError, MigrateError, StoreError},
-    rows::{DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot, Sweep},
+    error::{CommitError, ErrorClass, MigrateError, StoreError},
+    looked::StoredItem,
+    names::NameRange,
+    rows::{
+        DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot, Sweep,
+        TopicRow,
+    },
 };
 
 /// One shard, as any process can reach it. It is cheap to create and connects when first used.
@@ -197,4 +202,48 @@ pub trait Reader: Send + Sync + 'static {
 
     /// Finds items that have no lease. Returns one answer for each of them, in their order.
     async fn locate(&self, seqs: &[Seq]) -> Result<Vec<ItemLocation>, StoreError>;
+
+    /// Reads the first `limit` dormant topics of a range, by namespace and name. Rows that only look dormant,
+    /// because their counts are not folded yet, are among them. It passes over all other rows of the range.
+    async fn dormant_topics(&self, _range: &NameRange, _limit: usize) -> Result<Vec<TopicRow>, StoreError> {
+        not_looked_into()
+    }
+
+    /// Reads when the next scheduled item of each of these topics is due. Topics without one are left out. It
+    /// looks at each of their scheduled items.
+    async fn first_due(&self, _topics: &[TopicId]) -> Result<Vec<(TopicId, Timestamp)>, StoreError> {
+        not_looked_into()
+    }
+
+    /// Reads the first `limit` keys of a topic's items in a state after `after`, in order. Fewer are found
+    /// only where the topic ends. A leased item is in state ready.
+    async fn keys(
+        &self,
+        _topic: TopicId,
+        _state: State,
+        _after: Key,
+        _limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        not_looked_into()
+    }
+
+    /// Reads the first `limit` dead letters of a topic that died before a time and item, the latest first.
+    async fn dead_letters(
+        &self,
+        _topic: TopicId,
+        _before: (Timestamp, Seq),
+        _limit: usize,
+    ) -> Result<Vec<(Timestamp, Seq)>, StoreError> {
+        not_looked_into()
+    }
+
+    /// Reads items and dead letters, with at most so many bytes of each payload. Missing ones are left out.
+    async fn items(&self, _seqs: &[Seq], _payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {
+        not_looked_into()
+    }
+}
+
+/// What operators look at, of a store that has nothing to look at: one of a test.
+fn not_looked_into<T>() -> Result<T, StoreError> {
+    Err(StoreError::new(ErrorClass::Unavailable, "this store cannot be looked into"))
 }

@@ -19,12 +19,16 @@ pub enum Reason {
     TopicPaused,
     /// The shard takes no new items.
     ShardDraining,
-    /// The receipt belongs to another namespace.
+    /// The receipt belongs to another namespace, or the caller has no rights in this one.
     WrongNamespace,
     /// The caller may not do this.
     NotAllowed,
+    /// The caller has rights here, but not this one.
+    ScopeMissing,
     /// The caller named no credentials.
     NoCredentials,
+    /// The caller's credentials are not accepted.
+    BadCredentials,
     /// The tenant is over a quota.
     QuotaExceeded,
     /// The tenant is over a rate limit.
@@ -49,11 +53,15 @@ pub enum Reason {
     Unimplemented,
     /// The call's deadline has passed or is too near.
     DeadlineExceeded,
+    /// There is no such topic.
+    TopicNotFound,
+    /// There is no such item.
+    ItemNotFound,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 25] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -62,7 +70,9 @@ impl Reason {
         Self::ShardDraining,
         Self::WrongNamespace,
         Self::NotAllowed,
+        Self::ScopeMissing,
         Self::NoCredentials,
+        Self::BadCredentials,
         Self::QuotaExceeded,
         Self::RateLimited,
         Self::Overloaded,
@@ -75,6 +85,8 @@ impl Reason {
         Self::OutcomeUnknown,
         Self::Unimplemented,
         Self::DeadlineExceeded,
+        Self::TopicNotFound,
+        Self::ItemNotFound,
     ];
 
     /// Reads what [`Reason::as_str`] wrote; `None` for a reason of another version.
@@ -93,7 +105,9 @@ impl Reason {
             Self::ShardDraining => "SHARD_DRAINING",
             Self::WrongNamespace => "WRONG_NAMESPACE",
             Self::NotAllowed => "NOT_ALLOWED",
+            Self::ScopeMissing => "SCOPE_MISSING",
             Self::NoCredentials => "NO_CREDENTIALS",
+            Self::BadCredentials => "BAD_CREDENTIALS",
             Self::QuotaExceeded => "QUOTA_EXCEEDED",
             Self::RateLimited => "RATE_LIMITED",
             Self::Overloaded => "OVERLOADED",
@@ -106,6 +120,8 @@ impl Reason {
             Self::OutcomeUnknown => "OUTCOME_UNKNOWN",
             Self::Unimplemented => "UNIMPLEMENTED",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::TopicNotFound => "TOPIC_NOT_FOUND",
+            Self::ItemNotFound => "ITEM_NOT_FOUND",
         }
     }
 }
@@ -167,12 +183,15 @@ pub struct Refusal {
     pub fate: Option<Fate>,
     /// With [`Reason::NotOwner`]: who is to be asked instead. For other nodes; callers are not told.
     pub elsewhere: Option<Elsewhere>,
+    /// With [`Reason::ScopeMissing`]: the right that the caller does not have.
+    pub scope: Option<&'static str>,
 }
 
 impl Refusal {
     /// With a reason and a sentence for people.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), field: None, retry_after: None, fate: None, elsewhere: None }
+        let (message, field, retry_after) = (message.into(), None, None);
+        Self { reason, message, field, retry_after, fate: None, elsewhere: None, scope: None }
     }
 
     /// A field has a wrong value.
@@ -194,6 +213,11 @@ impl Refusal {
     /// Another node owns the shard.
     pub fn not_owner(elsewhere: Elsewhere, message: impl Into<String>) -> Self {
         Self { elsewhere: Some(elsewhere), ..Self::new(Reason::NotOwner, message) }
+    }
+
+    /// The caller does not have a right.
+    pub fn scope_missing(scope: &'static str, message: impl Into<String>) -> Self {
+        Self { scope: Some(scope), ..Self::new(Reason::ScopeMissing, message) }
     }
 
     /// The same, worth repeating after `span`.

@@ -45,6 +45,8 @@ pub struct Delivered {
     pub body: Body,
     /// Numbers the deliveries from 1.
     pub attempt: u32,
+    /// Earlier deliveries that failed.
+    pub failures: u32,
     /// When it was enqueued.
     pub enqueued_at: Timestamp,
     /// When the lease ends; `None` for an at-most-once item.

@@ -4,6 +4,7 @@ mod active_topics;
 mod dequeue;
 mod duty;
 mod enqueue;
+mod items;
 mod misplaced;
 mod peers;
 mod reach;
@@ -14,11 +15,13 @@ mod shard_set;
 mod sight;
 mod status;
 mod tasks;
+mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
 pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};
+pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen};
 pub use misplaced::{Misplaced, Notice, Placed};
 pub use peers::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
 pub use reach::Reach;
@@ -33,6 +36,7 @@ pub use status::{
 };
 pub(crate) use tasks::Supervised;
 pub use tasks::{Task, TaskName, Tasks};
+pub use topics::{PriorityCount, TopicDetails, TopicFigures, TopicScope, TopicsCall, TopicsPage};
 
 /// When a refused caller should try again.
 pub const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(500);

@@ -22,7 +22,7 @@ pub struct ShardSight {
     pub looked_at: bool,
     /// Its server answered when the shard was last looked at.
     pub answers: bool,
-    /// This node has given it up a short time ago: its batch was stuck, although its server committed for
-    /// others.
+    /// This node cannot serve it, and another one may: its batch was stuck a short time ago, although its
+    /// server committed for others, or its schema has been one that this node cannot use for ten seconds.
     pub stuck: bool,
 }

@@ -25,13 +25,19 @@ pub enum TaskName {
     ServerSettings(ShardId),
     /// One read of a shard.
     Read,
+    /// The node's part in its cluster. The engine does not start it.
+    Membership,
+    /// Asks other nodes whether they are there. The engine does not start it.
+    PeerReach,
+    /// Tells other nodes that the catalog has changed. The engine does not start it.
+    Notices,
 }
 
 /// What a task does.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs the engine's tasks. The engine starts no task elsewhere. So who implements this has them all, and may
-/// end them at any await, as the death of the process does.
+/// Runs the tasks of the engine and of membership. Neither starts a task elsewhere. So who implements this
+/// has them all, and may end them at any await, as the death of the process does.
 pub trait Tasks: Send + Sync + 'static {
     /// Starts a task.
     fn start(&self, name: TaskName, task: Task) -> AbortHandle;

@@ -7,6 +7,8 @@ pub(crate) mod dequeue;
 pub(crate) mod enqueue;
 pub(crate) mod extend_lease;
 pub(crate) mod find_keys;
+pub(crate) mod look_leases;
+pub(crate) mod look_topics;
 pub(crate) mod nack;
 pub(crate) mod settle;
 pub(crate) mod status;

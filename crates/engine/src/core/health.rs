@@ -21,6 +21,10 @@ pub(crate) struct Health {
     breaker_since: Option<Monotonic>,
     /// Since when the shard does not answer.
     silent_since: Option<Monotonic>,
+    /// The same, until it has answered in time and the log says so.
+    said_silent: Option<Monotonic>,
+    /// Something is not answered yet. Its answer will be late.
+    answer_is_late: bool,
     /// Since when the node owns the shard.
     owned_since: Option<Monotonic>,
     /// Since when the node does not own the shard any more.
@@ -46,6 +50,8 @@ impl Health {
             breaker: Breaker::new(at),
             breaker_since: None,
             silent_since: None,
+            said_silent: None,
+            answer_is_late: false,
             owned_since: None,
             lost_since: None,
             waits_for: None,
@@ -160,19 +166,31 @@ impl Health {
         self.last_error = error;
     }
 
+    /// Something has not been answered in time.
+    pub fn late(&mut self, why: &str, at: Monotonic) {
+        self.answer_is_late = true;
+        self.silent(why, at);
+    }
+
     /// The shard does not answer.
     pub fn silent(&mut self, why: &str, at: Monotonic) {
         self.last_error = why.to_owned();
-        if self.silent_since.is_none() {
+        self.silent_since.get_or_insert(at);
+        if self.said_silent.is_none() {
             let Self { id, server, .. } = &*self;
             tracing::warn!(shard.id = id.0, "shard {id} ({server}) does not answer: {why}");
-            self.silent_since = Some(at);
+            self.said_silent = Some(at);
         }
     }
 
-    /// The shard answers.
+    /// The shard answers. The log waits for an answer in time: a shard whose answers are all late is told of
+    /// once.
     pub fn answers(&mut self, at: Monotonic) {
-        if let Some(since) = self.silent_since.take() {
+        self.silent_since = None;
+        if std::mem::take(&mut self.answer_is_late) {
+            return;
+        }
+        if let Some(since) = self.said_silent.take() {
             let (Self { id, server, .. }, after) = (&*self, at.since(since));
             tracing::warn!(shard.id = id.0, "shard {id} ({server}) answers again after {after:.1?}");
         }
@@ -181,6 +199,7 @@ impl Health {
     /// A renewal of the claim failed.
     pub fn renewal_failed(&mut self, error: &StoreError, at: Monotonic) {
         if error.class == ErrorClass::Disconnected {
+            self.answer_is_late = false;
             self.silent(&error.message, at);
         }
         self.strike(error.to_string(), at);

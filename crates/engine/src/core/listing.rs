@@ -19,6 +19,11 @@ impl Listing {
         !self.walking.is_empty() || !self.leaving.is_empty()
     }
 
+    /// Some topics of a shard may not be in the directory yet.
+    pub fn is_walking(&self, shard: ShardIndex) -> bool {
+        self.walking.contains(&shard)
+    }
+
     /// Topics of a lost shard are still in the directory.
     #[cfg(feature = "planted-bugs")]
     pub fn is_leaving(&self, shard: ShardIndex) -> bool {

@@ -5,6 +5,7 @@ pub(crate) mod active_index;
 pub(crate) mod breaker;
 #[cfg(feature = "planted-bugs")]
 mod check;
+mod fitness;
 pub(crate) mod health;
 mod holding;
 pub(crate) mod listing;

@@ -13,8 +13,8 @@ use tokio::sync::{
     watch,
 };
 
-use super::health::Health;
 pub(crate) use super::holding::Holding;
+use super::{fitness::Fitness, health::Health};
 use crate::{
     api::{BreakerPhase, Duty, Intake, RETRY_AFTER, Reach, ShardState},
     claim::{Denied, HandOver},
@@ -50,8 +50,8 @@ pub(crate) struct Slot {
     pub silent: bool,
     /// The tenure that this node has denied last: nobody is answered in it.
     pub denied: Denied,
-    /// When it was given up because a batch was stuck.
-    pub stuck_at: Option<Monotonic>,
+    /// What speaks against this node as its owner.
+    pub fitness: Fitness,
     /// The node owns it, and is about to hand it over.
     pub hand_over: Option<HandOver>,
     /// Whether it takes new items.
@@ -84,7 +84,7 @@ impl Slot {
             owner: String::new(),
             silent: false,
             denied: Denied::default(),
-            stuck_at: None,
+            fitness: Fitness::default(),
             hand_over: None,
             intake,
             removed: false,

@@ -126,7 +126,7 @@ impl Core {
         let mut core = Self::for_test();
         let (tasks, orders) = unbounded_channel();
         let events = ShardEvents { shard: ShardIndex(0), term: 0, events: core.events.clone() };
-        let reads = Reads { reader: Arc::new(Unreadable), own: events.clone(), events, tasks: Arc::new(()) };
+        let reads = Reads::new(Arc::new(Unreadable), events, Arc::new(()));
         let at = core.time.monotonic();
         let mut shard = tests::shard();
         shard.renewed(at);

@@ -121,6 +121,11 @@ impl TopicDirectory {
         self.names.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
     }
 
+    /// All topics by name, from here on.
+    pub fn behind(&self, from: Bound<TopicName>) -> impl Iterator<Item = &TopicName> {
+        self.names.range((from, Bound::Unbounded))
+    }
+
     /// How many topics a namespace has on this node.
     pub fn count_of(&self, namespace: &str) -> usize {
         self.per_namespace.get(namespace).copied().unwrap_or(0)

@@ -136,6 +136,7 @@ fn delivered(
         priority: reserved.key.priority,
         body: reserved.item.body.clone().unwrap_or_default(),
         attempt: attributes.deliveries + 1,
+        failures: attributes.failures,
         enqueued_at: attributes.enqueued_at,
         lease_expires_at,
         expires_at: attributes.expires_at,

@@ -17,7 +17,10 @@ use self::inbox::Inbox;
 #[cfg(feature = "planted-bugs")]
 use crate::invariant::broken;
 use crate::{
-    calls::{ack, active_topics, dedupe, dequeue, enqueue, extend_lease, find_keys, nack, status, stop},
+    calls::{
+        ack, active_topics, dedupe, dequeue, enqueue, extend_lease, find_keys, look_leases, look_topics,
+        nack, status, stop,
+    },
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
     dispatch::{delivery, prefetch, serve, undelivered},
@@ -114,6 +117,10 @@ fn handle(core: &mut Core, event: Event) {
             extend_lease::serve(core, namespace, extensions, notice, reply);
         }
         Event::ActiveTopics { call, reply } => active_topics::serve(core, call, reply),
+        Event::LookShards { reply, .. } => look_topics::shards(core, reply),
+        Event::LookTopics { slice, reply } => look_topics::topics(core, slice, reply),
+        Event::LookOut { question, reply } => look_topics::out(core, &question, reply),
+        Event::LookLeases { question, reply } => look_leases::serve(core, &question, reply),
         Event::Duties(duties) => hand_over::set_duties(core, duties),
         Event::Shards(shards) => shard_set::set_shards(core, shards),
         Event::Owns { question, reply } => {

@@ -43,7 +43,7 @@ pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: Shard
         // A shard answers, or does not, whether it is owned or not.
         ShardEvent::Silent if core.slots[index].term <= term => {
             let at = core.time.monotonic();
-            core.slots[index].health.silent(NO_ANSWER, at);
+            core.slots[index].health.late(NO_ANSWER, at);
         }
         ShardEvent::Answered => {
             let at = core.time.monotonic();

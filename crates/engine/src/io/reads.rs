@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use forebay_store::{ErrorClass, Reader, StoreError};
 use forebay_types::Seq;
+use tokio::sync::Semaphore;
 
 use crate::{
     api::{TaskName, Tasks},
@@ -25,9 +26,17 @@ pub(crate) struct Reads {
     pub own: ShardEvents,
     /// Runs the reads.
     pub tasks: Arc<dyn Tasks>,
+    /// Who looks at the shard for an operator waits for it: one of them reads at a time, so that they never
+    /// take the connections that the queue needs.
+    pub look_turn: Arc<Semaphore>,
 }
 
 impl Reads {
+    /// Reads one shard and reports to the event loop through `events`.
+    pub fn new(reader: Arc<dyn Reader>, events: ShardEvents, tasks: Arc<dyn Tasks>) -> Self {
+        Self { reader, own: events.clone(), events, tasks, look_turn: Arc::new(Semaphore::new(1)) }
+    }
+
     /// The same connections, with results in another shard's name.
     pub fn reporting_to(&self, events: ShardEvents) -> Self {
         Self { events, ..self.clone() }

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
     delivery_guard::{DeliveryGuard, ReturnAction},
+    look::{LeaseQuestion, LeasesSeen, OutQuestion, ShardLook, TopicsSeen, TopicsSlice},
     shard::ShardEvent,
     tenant_budget::Charge,
 };
@@ -100,6 +101,34 @@ pub(crate) enum Event {
         /// Receives the answer.
         reply: Reply<ActiveTopics>,
     },
+    /// Tell which shards can be looked at.
+    LookShards {
+        /// Who asks.
+        caller: Namespace,
+        /// Receives the answer.
+        reply: Reply<Vec<ShardLook>>,
+    },
+    /// Look at a slice of the topics.
+    LookTopics {
+        /// Which ones.
+        slice: TopicsSlice,
+        /// Receives the answer.
+        reply: Reply<TopicsSeen>,
+    },
+    /// Tell which items are leased, or on their way to a lease.
+    LookOut {
+        /// Which items.
+        question: OutQuestion,
+        /// Receives the answer. `None` in it: the shard was lost meanwhile.
+        reply: Reply<Option<Vec<bool>>>,
+    },
+    /// Look at open deliveries.
+    LookLeases {
+        /// Which ones.
+        question: LeaseQuestion,
+        /// Receives the answer. `None` in it: the shard was lost meanwhile.
+        reply: Reply<Option<LeasesSeen>>,
+    },
     /// What the node is to do with shards from now on.
     Duties(BTreeMap<ShardId, Duty>),
     /// The shards that the node has to do with from now on.
@@ -147,6 +176,10 @@ impl Event {
             Self::Nack { namespace, nacks, .. } => (namespace, nacks.len()),
             Self::ExtendLease { namespace, extensions, .. } => (namespace, extensions.len()),
             Self::ActiveTopics { call, .. } => (&call.namespace, call.limit),
+            Self::LookShards { caller, .. } => (caller, 1),
+            Self::LookTopics { slice, .. } => (&slice.caller, slice.most),
+            Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
+            Self::LookLeases { question, .. } => (&question.caller, question.members()),
             Self::Duties(_)
             | Self::Shards(_)
             | Self::Owns { .. }

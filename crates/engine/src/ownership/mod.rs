@@ -30,9 +30,6 @@ use crate::{
 /// A fence that is further ahead of node time is reported, and raises its own shard's ranks alone.
 const FENCE_AHEAD_MAX: Duration = Duration::from_secs(1);
 
-/// A shard whose batch was stuck here is better owned elsewhere for so long.
-const STUCK_FOR: Duration = Duration::from_secs(60);
-
 /// A shard was taken over: it is served from now on.
 pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_over: TakenOver) {
     if core.slots[index].holding.is_some() {
@@ -71,11 +68,11 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     slot.term = term;
     slot.state = ShardState::Owned;
     (slot.owner, slot.silent) = (String::new(), false);
+    slot.fitness.tried(true, at);
     slot.health.taken_over(at);
     slot.health.set_concerns(concerns);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
-    slot.holding =
-        Some(Box::new(Holding { shard, reads: Reads { reader, own: events.clone(), events, tasks } }));
+    slot.holding = Some(Box::new(Holding { shard, reads: Reads::new(reader, events, tasks) }));
     if core.stopping.is_stopping() {
         let _ = slot.tasks.send(ShardOrder::Stop);
     }
@@ -102,7 +99,7 @@ pub(crate) fn sights(core: &Core) -> Vec<ShardSight> {
         looked_at: slot.state != ShardState::Starting,
         answers: !matches!(slot.state, ShardState::Starting | ShardState::Unreachable)
             && slot.health.silent_since().is_none(),
-        stuck: slot.stuck_at.is_some_and(|stuck| at.since(stuck) < STUCK_FOR),
+        stuck: slot.fitness.is_for_others(at),
     };
     core.slots.iter().map(sight).collect()
 }
@@ -123,6 +120,7 @@ pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, owner: String
     let at = core.time.monotonic();
     let slot = &mut core.slots[index];
     slot.owner.clone_from(&owner);
+    slot.fitness.tried(true, at);
     let was_silent = std::mem::replace(&mut slot.silent, silent);
     set_state(core, index, term, ShardState::Waiting);
     if silent != was_silent {
@@ -138,7 +136,9 @@ pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, owner: String
 pub(crate) fn unreachable(core: &mut Core, index: ShardIndex, term: u64, error: &StoreError) {
     let at = core.time.monotonic();
     set_state(core, index, term, ShardState::Unreachable);
-    let health = &mut core.slots[index].health;
+    let Slot { health, fitness, .. } = &mut core.slots[index];
+    // Another node may have a program that can use it.
+    fitness.tried(error.class != ErrorClass::Schema, at);
     health.note(error.to_string());
     if error.class == ErrorClass::Disconnected {
         health.silent(&error.message, at);
@@ -203,7 +203,8 @@ pub(crate) fn given_up(core: &mut Core, index: ShardIndex, why: String, sent: bo
 
 /// A shard's batch is stuck, although its server commits for others: another node may do better.
 pub(crate) fn stuck(core: &mut Core, index: ShardIndex) {
-    core.slots[index].stuck_at = Some(core.time.monotonic());
+    let at = core.time.monotonic();
+    core.slots[index].fitness.stuck(at);
     given_up(
         core,
         index,

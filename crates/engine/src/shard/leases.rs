@@ -1,6 +1,6 @@
 //! The open leases of one shard: the lease log as its owner holds it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Bound};
 
 use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
 use forebay_types::{Seq, Timestamp, TopicId};
@@ -143,6 +143,12 @@ impl Leases {
             .iter()
             .take_while(move |(deadline, _)| *deadline <= now)
             .filter_map(|(_, seq)| self.get(*seq))
+    }
+
+    /// Open deliveries by their ends, behind one of them.
+    pub fn behind(&self, after: (Timestamp, Seq)) -> impl Iterator<Item = &LeaseEntry> {
+        let deadlines = self.deadlines.range((Bound::Excluded(after), Bound::Unbounded));
+        deadlines.filter_map(|(_, seq)| self.get(*seq))
     }
 
     /// When the next lease ends.

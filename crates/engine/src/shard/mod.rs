@@ -44,7 +44,7 @@ pub(crate) mod work;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use forebay_store::Fence;
+use forebay_store::{Fence, LeaseEntry};
 use forebay_types::{Incarnation, Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
 use rustc_hash::FxHashSet;
 
@@ -241,6 +241,21 @@ impl OwnedShard {
     /// Whether an item is out in a delivery.
     pub fn is_leased(&self, seq: Seq) -> bool {
         self.leases.get(seq).is_some()
+    }
+
+    /// Whether an item is leased, or on its way to a lease.
+    pub fn is_out(&self, seq: Seq) -> bool {
+        self.is_leased(seq) || self.reserved.contains(&seq)
+    }
+
+    /// The open delivery of an item.
+    pub fn lease_of(&self, seq: Seq) -> Option<&LeaseEntry> {
+        self.leases.get(seq)
+    }
+
+    /// Open deliveries by their ends, behind one of them.
+    pub fn leases_behind(&self, after: (Timestamp, Seq)) -> impl Iterator<Item = &LeaseEntry> {
+        self.leases.behind(after)
     }
 
     /// Whether the delivery that a receipt names is open.

@@ -39,6 +39,11 @@ impl OwnedShard {
         Some(totals(counts, self.leases.of_topic(id)))
     }
 
+    /// Whether some topics have dead letters of which memory knows the number alone.
+    pub fn has_dormant_topics(&self) -> bool {
+        self.topics.dormant_dead != 0
+    }
+
     /// Every topic that is in the node's directory.
     #[cfg(any(test, feature = "planted-bugs"))]
     pub fn topics(&self) -> impl Iterator<Item = (TopicId, &TopicName)> {

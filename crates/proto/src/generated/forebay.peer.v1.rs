@@ -308,6 +308,147 @@ pub struct Elsewhere {
     #[prost(string, tag = "2")]
     pub owner: ::prost::alloc::string::String,
 }
+/// A topic's full name.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TopicName {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTopicsRequest {
+    /// The tenant, or "-" for all.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Only names that begin so; may be empty.
+    #[prost(string, tag = "2")]
+    pub prefix: ::prost::alloc::string::String,
+    /// Go on behind this one.
+    #[prost(message, optional, tag = "3")]
+    pub after: ::core::option::Option<TopicName>,
+    /// So many topics at most.
+    #[prost(uint32, tag = "4")]
+    pub limit: u32,
+    /// Also say when their next items are due.
+    #[prost(bool, tag = "5")]
+    pub due: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTopicsResponse {
+    /// By namespace and name.
+    #[prost(message, repeated, tag = "1")]
+    pub topics: ::prost::alloc::vec::Vec<crate::v1::Topic>,
+    /// All up to this one are listed. Absent: there are no more.
+    #[prost(message, optional, tag = "2")]
+    pub through: ::core::option::Option<TopicName>,
+    /// The shards that were looked at.
+    #[prost(uint32, repeated, tag = "3")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
+    /// How many topics were looked at.
+    #[prost(uint64, tag = "4")]
+    pub scanned: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTopicRequest {
+    /// Its name.
+    #[prost(message, optional, tag = "1")]
+    pub name: ::core::option::Option<TopicName>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTopicResponse {
+    /// Absent: it is in none of the node's shards.
+    #[prost(message, optional, tag = "1")]
+    pub topic: ::core::option::Option<crate::v1::Topic>,
+    /// The priorities of its ready items.
+    #[prost(message, repeated, tag = "2")]
+    pub priorities: ::prost::alloc::vec::Vec<crate::v1::PriorityCount>,
+    /// There are more ready items than these.
+    #[prost(bool, tag = "3")]
+    pub priorities_cut: bool,
+    /// The shards that were looked at.
+    #[prost(uint32, repeated, tag = "4")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// The position of an item in a list of one state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ItemPosition {
+    #[prost(sint64, tag = "1")]
+    pub first: i64,
+    #[prost(sint64, tag = "2")]
+    pub second: i64,
+    #[prost(uint32, tag = "3")]
+    pub shard: u32,
+    #[prost(uint64, tag = "4")]
+    pub seq: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListItemsRequest {
+    /// The topic.
+    #[prost(message, optional, tag = "1")]
+    pub name: ::core::option::Option<TopicName>,
+    /// Which of its items.
+    #[prost(enumeration = "crate::v1::ItemState", tag = "2")]
+    pub state: i32,
+    /// Go on behind this position.
+    #[prost(message, optional, tag = "3")]
+    pub after: ::core::option::Option<ItemPosition>,
+    /// So many items at most.
+    #[prost(uint32, tag = "4")]
+    pub limit: u32,
+    /// So many bytes of each payload at most.
+    #[prost(uint32, tag = "5")]
+    pub payload_max: u32,
+}
+/// An item and its place in the list.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListedItem {
+    #[prost(message, optional, tag = "1")]
+    pub position: ::core::option::Option<ItemPosition>,
+    #[prost(message, optional, tag = "2")]
+    pub item: ::core::option::Option<crate::v1::Item>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListItemsResponse {
+    /// In order.
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<ListedItem>,
+    /// All up to this one are listed. Absent: there are no more.
+    #[prost(message, optional, tag = "2")]
+    pub through: ::core::option::Option<ItemPosition>,
+    /// The shards that were looked at.
+    #[prost(uint32, repeated, tag = "3")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
+    /// How many items were looked at.
+    #[prost(uint64, tag = "4")]
+    pub scanned: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetItemRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The item's shard.
+    #[prost(uint32, tag = "2")]
+    pub shard: u32,
+    /// Its number there.
+    #[prost(uint64, tag = "3")]
+    pub seq: u64,
+    /// So many bytes of the payload at most.
+    #[prost(uint32, tag = "4")]
+    pub payload_max: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetItemResponse {
+    /// The node could look at the shard.
+    #[prost(bool, tag = "1")]
+    pub looked: bool,
+    /// Absent: it is not there.
+    #[prost(message, optional, tag = "2")]
+    pub item: ::core::option::Option<crate::v1::Item>,
+}
 /// Generated client implementations.
 pub mod peer_service_client {
     #![allow(
@@ -618,6 +759,106 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ExtendLease"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists topics.
+        pub async fn list_topics(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTopicsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTopicsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ListTopics",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListTopics"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Describes a topic.
+        pub async fn get_topic(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTopicResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GetTopic",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetTopic"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists items of a topic.
+        pub async fn list_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ListItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListItems"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Shows an item.
+        pub async fn get_item(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetItemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetItemResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GetItem",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetItem"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -693,6 +934,35 @@ pub mod peer_service_server {
             tonic::Response<super::ExtendLeaseResponse>,
             tonic::Status,
         >;
+        /// Lists topics.
+        async fn list_topics(
+            &self,
+            request: tonic::Request<super::ListTopicsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTopicsResponse>,
+            tonic::Status,
+        >;
+        /// Describes a topic.
+        async fn get_topic(
+            &self,
+            request: tonic::Request<super::GetTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTopicResponse>,
+            tonic::Status,
+        >;
+        /// Lists items of a topic.
+        async fn list_items(
+            &self,
+            request: tonic::Request<super::ListItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListItemsResponse>,
+            tonic::Status,
+        >;
+        /// Shows an item.
+        async fn get_item(
+            &self,
+            request: tonic::Request<super::GetItemRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
     }
     /// Every call names the caller's cluster, its secret and the version of this protocol in its metadata.
     #[derive(Debug)]
@@ -1155,6 +1425,186 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExtendLeaseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ListTopics" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListTopicsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ListTopicsRequest>
+                    for ListTopicsSvc<T> {
+                        type Response = super::ListTopicsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListTopicsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::list_topics(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListTopicsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/GetTopic" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetTopicSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GetTopicRequest>
+                    for GetTopicSvc<T> {
+                        type Response = super::GetTopicResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetTopicRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::get_topic(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ListItems" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListItemsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ListItemsRequest>
+                    for ListItemsSvc<T> {
+                        type Response = super::ListItemsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListItemsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::list_items(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListItemsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/GetItem" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetItemSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GetItemRequest>
+                    for GetItemSvc<T> {
+                        type Response = super::GetItemResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetItemRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::get_item(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetItemSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -242,6 +242,304 @@ pub struct DrainNodeResponse {
     #[prost(message, optional, tag = "1")]
     pub node: ::core::option::Option<Node>,
 }
+/// Rights in namespaces.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Grant {
+    /// The name of a namespace, the beginning of names and a *, or * for all.
+    #[prost(string, tag = "1")]
+    pub namespaces: ::prost::alloc::string::String,
+    /// produce, consume, observe, inspect, operate, admin, metrics.
+    #[prost(string, repeated, tag = "2")]
+    pub scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Asks who makes the call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WhoAmIRequest {}
+/// Who makes the call.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WhoAmIResponse {
+    /// How that is known.
+    #[prost(enumeration = "PrincipalKind", tag = "1")]
+    pub kind: i32,
+    /// The id of the token, or the name in the certificate.
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    /// The name of the token, for people.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// What the caller may do.
+    #[prost(message, repeated, tag = "4")]
+    pub grants: ::prost::alloc::vec::Vec<Grant>,
+    /// When its rights end. Absent: never.
+    #[prost(message, optional, tag = "5")]
+    pub ends_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// A topic over all shards that could be asked.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Topic {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// Items that could be leased now.
+    #[prost(uint64, tag = "3")]
+    pub ready_count: u64,
+    /// Items that are leased.
+    #[prost(uint64, tag = "4")]
+    pub leased_count: u64,
+    /// Items that are not due yet.
+    #[prost(uint64, tag = "5")]
+    pub scheduled_count: u64,
+    /// Dead letters.
+    #[prost(uint64, tag = "6")]
+    pub dead_count: u64,
+    /// When the item became ready that would be delivered next, of the shard where that was longest ago. Of a
+    /// lower priority an older one may wait. Absent: nothing is ready, or the first item has not been read yet.
+    #[prost(message, optional, tag = "7")]
+    pub oldest_ready_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When the next scheduled item is due. Absent: none is scheduled, or the shard did not look: for one page,
+    /// a shard looks at no more than 50,000 scheduled items, and with an order by a figure at none.
+    #[prost(message, optional, tag = "8")]
+    pub next_due_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Dequeue calls that wait for the topic.
+    #[prost(uint64, tag = "9")]
+    pub waiting_calls: u64,
+}
+/// Asks for a page of topics.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTopicsRequest {
+    /// The tenant. "-": all of them.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Which topics: terms joined by AND. `topic = "mail*" AND dead > 0`. Empty: all.
+    #[prost(string, tag = "2")]
+    pub filter: ::prost::alloc::string::String,
+    /// Empty: by namespace and name, in pages without end. `-ready`, `-leased`, `-scheduled`, `-dead`: those that
+    /// have the most, and `-oldest`: those whose oldest_ready_at is longest ago. These orders have one page, for
+    /// which all topics are looked at.
+    #[prost(string, tag = "3")]
+    pub order_by: ::prost::alloc::string::String,
+    /// Topics of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even
+    /// none, and go on.
+    #[prost(uint32, tag = "4")]
+    pub page_size: u32,
+    /// The next_page_token of the page before, of the same namespace, filter and order. Empty: the first page.
+    #[prost(string, tag = "5")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of topics.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTopicsResponse {
+    /// In the order that was asked for.
+    #[prost(message, repeated, tag = "1")]
+    pub topics: ::prost::alloc::vec::Vec<Topic>,
+    /// Asks for the next page. Empty on the last one.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// Shards that could not be asked. What they have is missing in the figures.
+    #[prost(uint32, repeated, tag = "3")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+    /// How many topics were looked at for this page.
+    #[prost(uint64, tag = "4")]
+    pub scanned: u64,
+}
+/// Asks for a topic.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTopicRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+}
+/// A topic, as it is now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTopicResponse {
+    /// Its figures.
+    #[prost(message, optional, tag = "1")]
+    pub topic: ::core::option::Option<Topic>,
+    /// The priorities of its ready items, the first ones in the order of delivery. At most 100.
+    #[prost(message, repeated, tag = "2")]
+    pub priorities: ::prost::alloc::vec::Vec<PriorityCount>,
+    /// There are more ready items than the priorities count: each shard counts its first 50,000.
+    #[prost(bool, tag = "3")]
+    pub priorities_cut: bool,
+    /// Shards that could not be asked. What they have is missing in the figures.
+    #[prost(uint32, repeated, tag = "4")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// The ready items of one priority.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PriorityCount {
+    /// Smaller numbers are delivered first.
+    #[prost(int32, tag = "1")]
+    pub priority: i32,
+    /// Items that could be leased now.
+    #[prost(uint64, tag = "2")]
+    pub ready_count: u64,
+    /// When the one became ready that would be delivered next of them.
+    #[prost(message, optional, tag = "3")]
+    pub oldest_ready_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// An item, as it is stored.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Item {
+    /// Its id.
+    #[prost(string, tag = "1")]
+    pub item_id: ::prost::alloc::string::String,
+    /// The tenant.
+    #[prost(string, tag = "2")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its topic.
+    #[prost(string, tag = "3")]
+    pub topic: ::prost::alloc::string::String,
+    /// Where it is in its life.
+    #[prost(enumeration = "ItemState", tag = "4")]
+    pub state: i32,
+    /// Smaller numbers are delivered first.
+    #[prost(int32, tag = "5")]
+    pub priority: i32,
+    /// Deliveries that have begun, the one in progress included.
+    #[prost(uint32, tag = "6")]
+    pub attempt: u32,
+    /// Deliveries that have failed.
+    #[prost(uint32, tag = "7")]
+    pub failures: u32,
+    /// So many may fail before it becomes a dead letter.
+    #[prost(uint32, tag = "8")]
+    pub max_attempts: u32,
+    /// When it was enqueued.
+    #[prost(message, optional, tag = "9")]
+    pub enqueued_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it became ready, or will. Absent for a dead letter.
+    #[prost(message, optional, tag = "10")]
+    pub ready_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it expires. Absent: never.
+    #[prost(message, optional, tag = "11")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// It is removed before it is handed out, and needs no ack.
+    #[prost(bool, tag = "12")]
+    pub at_most_once: bool,
+    /// Its payload, perhaps cut.
+    #[prost(bytes = "bytes", tag = "13")]
+    pub payload: ::prost::bytes::Bytes,
+    /// Bytes of the whole payload.
+    #[prost(uint64, tag = "14")]
+    pub payload_size: u64,
+    /// The payload is longer than what is shown of it.
+    #[prost(bool, tag = "15")]
+    pub payload_cut: bool,
+    /// Its metadata.
+    #[prost(bytes = "bytes", tag = "16")]
+    pub metadata: ::prost::bytes::Bytes,
+    /// Its headers.
+    #[prost(map = "string, string", tag = "17")]
+    pub headers: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Its lease. Absent: it is not leased.
+    #[prost(message, optional, tag = "18")]
+    pub lease: ::core::option::Option<ItemLease>,
+    /// How it died. Absent: it is no dead letter.
+    #[prost(message, optional, tag = "19")]
+    pub death: ::core::option::Option<ItemDeath>,
+}
+/// A delivery in progress.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ItemLease {
+    /// Who has the item, as that one named itself. May be empty.
+    #[prost(string, tag = "1")]
+    pub consumer: ::prost::alloc::string::String,
+    /// When the lease ends.
+    #[prost(message, optional, tag = "2")]
+    pub ends_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// The end of an item that became a dead letter.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ItemDeath {
+    /// `nacked`, `lease ended` or `dead-lettered`.
+    #[prost(string, tag = "1")]
+    pub cause: ::prost::alloc::string::String,
+    /// The reason that the last nack gave. May be empty.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// When it happened.
+    #[prost(message, optional, tag = "3")]
+    pub died_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it is deleted. Absent: never.
+    #[prost(message, optional, tag = "4")]
+    pub kept_until: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Asks for a page of items.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListItemsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// Which of its items. Ready ones come in the order of delivery, scheduled ones by priority and time, leased
+    /// ones by the ends of their leases, dead letters by their deaths with the latest first.
+    #[prost(enumeration = "ItemState", tag = "3")]
+    pub state: i32,
+    /// How much is shown.
+    #[prost(enumeration = "ItemView", tag = "4")]
+    pub view: i32,
+    /// At most so many bytes of each payload, and 256 KiB at most. 0: as the view says.
+    #[prost(uint32, tag = "5")]
+    pub max_payload_bytes: u32,
+    /// Items of the page. 0: 100. At most 1,000; a larger number counts as that. A page has at most 3 MiB of
+    /// items. It may have fewer items, even none, and go on.
+    #[prost(uint32, tag = "6")]
+    pub page_size: u32,
+    /// The next_page_token of the page before, of the same topic and state. Empty: the first page.
+    #[prost(string, tag = "7")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of items.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListItemsResponse {
+    /// In the order of their state.
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<Item>,
+    /// Asks for the next page. Empty on the last one.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// Shards that could not be asked. Items in them are missing.
+    #[prost(uint32, repeated, tag = "3")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+    /// How many items were looked at for this page.
+    #[prost(uint64, tag = "4")]
+    pub scanned: u64,
+}
+/// Asks for an item.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetItemRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The item.
+    #[prost(string, tag = "2")]
+    pub item_id: ::prost::alloc::string::String,
+    /// How much is shown.
+    #[prost(enumeration = "ItemView", tag = "3")]
+    pub view: i32,
+    /// At most so many bytes of the payload, and 256 KiB at most. 0: as the view says.
+    #[prost(uint32, tag = "4")]
+    pub max_payload_bytes: u32,
+}
+/// An item, as it is now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetItemResponse {
+    /// The item.
+    #[prost(message, optional, tag = "1")]
+    pub item: ::core::option::Option<Item>,
+}
 /// What the cluster thinks of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -320,6 +618,117 @@ impl ShardState {
         }
     }
 }
+/// How it is known who makes a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PrincipalKind {
+    /// Not known to this version.
+    Unspecified = 0,
+    /// It is not: there is no access control.
+    Anyone = 1,
+    /// By a token.
+    Token = 2,
+    /// By the certificate of the connection.
+    Certificate = 3,
+}
+impl PrincipalKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PRINCIPAL_KIND_UNSPECIFIED",
+            Self::Anyone => "PRINCIPAL_KIND_ANYONE",
+            Self::Token => "PRINCIPAL_KIND_TOKEN",
+            Self::Certificate => "PRINCIPAL_KIND_CERTIFICATE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PRINCIPAL_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "PRINCIPAL_KIND_ANYONE" => Some(Self::Anyone),
+            "PRINCIPAL_KIND_TOKEN" => Some(Self::Token),
+            "PRINCIPAL_KIND_CERTIFICATE" => Some(Self::Certificate),
+            _ => None,
+        }
+    }
+}
+/// Where an item is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ItemState {
+    /// Not known.
+    Unspecified = 0,
+    /// It could be leased.
+    Ready = 1,
+    /// It is leased.
+    Leased = 2,
+    /// It is not due yet.
+    Scheduled = 3,
+    /// It is a dead letter.
+    Dead = 4,
+}
+impl ItemState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ITEM_STATE_UNSPECIFIED",
+            Self::Ready => "ITEM_STATE_READY",
+            Self::Leased => "ITEM_STATE_LEASED",
+            Self::Scheduled => "ITEM_STATE_SCHEDULED",
+            Self::Dead => "ITEM_STATE_DEAD",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ITEM_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ITEM_STATE_READY" => Some(Self::Ready),
+            "ITEM_STATE_LEASED" => Some(Self::Leased),
+            "ITEM_STATE_SCHEDULED" => Some(Self::Scheduled),
+            "ITEM_STATE_DEAD" => Some(Self::Dead),
+            _ => None,
+        }
+    }
+}
+/// How much of an item is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ItemView {
+    /// As BASIC.
+    Unspecified = 0,
+    /// Without headers and metadata, and without the payload unless max_payload_bytes says so.
+    Basic = 1,
+    /// All of it. The payload has 1 KiB at most unless max_payload_bytes says otherwise.
+    Full = 2,
+}
+impl ItemView {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ITEM_VIEW_UNSPECIFIED",
+            Self::Basic => "ITEM_VIEW_BASIC",
+            Self::Full => "ITEM_VIEW_FULL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ITEM_VIEW_UNSPECIFIED" => Some(Self::Unspecified),
+            "ITEM_VIEW_BASIC" => Some(Self::Basic),
+            "ITEM_VIEW_FULL" => Some(Self::Full),
+            _ => None,
+        }
+    }
+}
 /// Generated client implementations.
 pub mod admin_service_client {
     #![allow(
@@ -331,7 +740,7 @@ pub mod admin_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Nodes and shards. Every list comes in pages. Every change can be tried without effect, can be repeated, and
+    /// Nodes, shards, topics and items. Every list comes in pages. Every change can be tried without effect, can be repeated, and
     /// is written down with its reason.
     #[derive(Debug, Clone)]
     pub struct AdminServiceClient<T> {
@@ -588,6 +997,128 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "DrainNode"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists topics of all nodes, whatever state their items are in.
+        pub async fn list_topics(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTopicsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTopicsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ListTopics",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ListTopics"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Describes one topic, with its priorities.
+        pub async fn get_topic(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTopicResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/GetTopic",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "GetTopic"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists items of a topic in one state. Nothing is leased or changed.
+        pub async fn list_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ListItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ListItems"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Shows one item, wherever it is.
+        pub async fn get_item(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetItemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetItemResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/GetItem",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "GetItem"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Tells who makes the call, and what it may do.
+        pub async fn who_am_i(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WhoAmIRequest>,
+        ) -> std::result::Result<tonic::Response<super::WhoAmIResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/WhoAmI",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "WhoAmI"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -659,8 +1190,42 @@ pub mod admin_service_server {
             tonic::Response<super::DrainNodeResponse>,
             tonic::Status,
         >;
+        /// Lists topics of all nodes, whatever state their items are in.
+        async fn list_topics(
+            &self,
+            request: tonic::Request<super::ListTopicsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTopicsResponse>,
+            tonic::Status,
+        >;
+        /// Describes one topic, with its priorities.
+        async fn get_topic(
+            &self,
+            request: tonic::Request<super::GetTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTopicResponse>,
+            tonic::Status,
+        >;
+        /// Lists items of a topic in one state. Nothing is leased or changed.
+        async fn list_items(
+            &self,
+            request: tonic::Request<super::ListItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListItemsResponse>,
+            tonic::Status,
+        >;
+        /// Shows one item, wherever it is.
+        async fn get_item(
+            &self,
+            request: tonic::Request<super::GetItemRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
+        /// Tells who makes the call, and what it may do.
+        async fn who_am_i(
+            &self,
+            request: tonic::Request<super::WhoAmIRequest>,
+        ) -> std::result::Result<tonic::Response<super::WhoAmIResponse>, tonic::Status>;
     }
-    /// Nodes and shards. Every list comes in pages. Every change can be tried without effect, can be repeated, and
+    /// Nodes, shards, topics and items. Every list comes in pages. Every change can be tried without effect, can be repeated, and
     /// is written down with its reason.
     #[derive(Debug)]
     pub struct AdminServiceServer<T> {
@@ -1053,6 +1618,231 @@ pub mod admin_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/forebay.v1.AdminService/ListTopics" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListTopicsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListTopicsRequest>
+                    for ListTopicsSvc<T> {
+                        type Response = super::ListTopicsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListTopicsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_topics(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListTopicsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/GetTopic" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetTopicSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::GetTopicRequest>
+                    for GetTopicSvc<T> {
+                        type Response = super::GetTopicResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetTopicRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::get_topic(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ListItems" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListItemsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListItemsRequest>
+                    for ListItemsSvc<T> {
+                        type Response = super::ListItemsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListItemsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_items(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListItemsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/GetItem" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetItemSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::GetItemRequest>
+                    for GetItemSvc<T> {
+                        type Response = super::GetItemResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetItemRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::get_item(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetItemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/WhoAmI" => {
+                    #[allow(non_camel_case_types)]
+                    struct WhoAmISvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::WhoAmIRequest>
+                    for WhoAmISvc<T> {
+                        type Response = super::WhoAmIResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WhoAmIRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::who_am_i(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WhoAmISvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -1169,8 +1959,15 @@ pub struct EnqueueResult {
     /// The item was there already: item_id names the first one.
     #[prost(bool, tag = "2")]
     pub duplicate: bool,
+    /// Why the member was refused; absent: it was not.
     #[prost(message, optional, tag = "3")]
     pub error: ::core::option::Option<::tonic_types::Status>,
+    /// The stable reason of the error, as in its ErrorInfo: LEASE_LOST. Empty without an error.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// When to try again at the earliest, as in the error's RetryInfo.
+    #[prost(message, optional, tag = "5")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DequeueRequest {
@@ -1248,6 +2045,9 @@ pub struct DequeuedItem {
     pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(enumeration = "DeliveryPolicy", tag = "12")]
     pub delivery_policy: i32,
+    /// Deliveries before this one that were nacked or ran out. Releases do not count.
+    #[prost(uint32, tag = "13")]
+    pub failures: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AckRequest {
@@ -1300,8 +2100,15 @@ pub struct NackResponse {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SettleResult {
+    /// Why the member was refused; absent: it was not.
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<::tonic_types::Status>,
+    /// The stable reason of the error, as in its ErrorInfo: LEASE_LOST. Empty without an error.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// When to try again at the earliest, as in the error's RetryInfo.
+    #[prost(message, optional, tag = "3")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExtendLeaseRequest {
@@ -1327,8 +2134,15 @@ pub struct ExtendLeaseResponse {
 pub struct ExtendLeaseResult {
     #[prost(message, optional, tag = "1")]
     pub lease_expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Why the member was refused; absent: it was not.
     #[prost(message, optional, tag = "2")]
     pub error: ::core::option::Option<::tonic_types::Status>,
+    /// The stable reason of the error, as in its ErrorInfo: LEASE_LOST. Empty without an error.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// When to try again at the earliest, as in the error's RetryInfo.
+    #[prost(message, optional, tag = "4")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetActiveTopicsRequest {

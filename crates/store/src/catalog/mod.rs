@@ -25,3 +25,4 @@ pub use rows::{
     Joined, NodeReport, Sighting, Versions,
 };
 pub(crate) use session::CatalogSession;
+pub use shard_url::check as check_shard_url;

@@ -7,7 +7,7 @@ use crate::mysql;
 const BYTES_MAX: usize = 700;
 
 /// Fails if a URL contains a password, or can't be that of a shard.
-pub(super) fn check(url: &str) -> Result<(), CatalogError> {
+pub fn check(url: &str) -> Result<(), CatalogError> {
     if url.len() > BYTES_MAX {
         let message = format!("the URL has {} bytes, and at most {BYTES_MAX} are stored", url.len());
         return Err(CatalogError::Url(message));

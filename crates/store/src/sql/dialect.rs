@@ -35,6 +35,22 @@ impl Dialect {
         }
     }
 
+    /// The same for a SELECT of topics by namespace and name.
+    pub(crate) const fn topics_by_name(self) -> &'static str {
+        match self {
+            Self::MySql => "topic FORCE INDEX (by_name)",
+            Self::Sqlite => "topic INDEXED BY by_name",
+        }
+    }
+
+    /// The same for a SELECT of a topic's dead letters by their deaths.
+    pub(crate) const fn dead_letters_by_death(self) -> &'static str {
+        match self {
+            Self::MySql => "dead_letter d FORCE INDEX (deaths)",
+            Self::Sqlite => "dead_letter AS d INDEXED BY deaths",
+        }
+    }
+
     /// A join that reads the left table first.
     pub(crate) const fn join_in_order(self) -> &'static str {
         match self {

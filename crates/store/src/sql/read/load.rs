@@ -31,7 +31,7 @@ pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapsho
 /// Topics that are read at once. There may be a million, and a page is in memory twice.
 const TOPICS_PER_PAGE: u32 = 5_000;
 /// Rows that are dormant unless later deltas say otherwise. There may be many, so they are not read.
-const DORMANT: &str = "ready = 0 AND scheduled = 0 AND dead > 0";
+pub(super) const DORMANT: &str = "ready = 0 AND scheduled = 0 AND dead > 0";
 /// What is read of a topic.
 const TOPIC: &str = "SELECT id, namespace, name, ready, scheduled, dead, counted_at FROM topic";
 

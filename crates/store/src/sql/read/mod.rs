@@ -4,17 +4,22 @@ mod bodies;
 mod dedupe;
 mod due;
 mod item;
+mod keys;
 mod load;
 mod locate;
 mod ready;
 pub(crate) mod remains;
+mod stored;
+mod topics;
 
 use async_trait::async_trait;
-use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
+use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId};
 
 use crate::{
     error::StoreError,
-    rows::{DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep},
+    looked::StoredItem,
+    names::NameRange,
+    rows::{DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow},
     shard::{ItemLocation, Reader},
     sql::statement::ReadConnection,
 };
@@ -62,5 +67,36 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
 
     async fn locate(&self, seqs: &[Seq]) -> Result<Vec<ItemLocation>, StoreError> {
         locate::locate(&self.0, seqs).await
+    }
+
+    async fn dormant_topics(&self, range: &NameRange, limit: usize) -> Result<Vec<TopicRow>, StoreError> {
+        topics::dormant(&self.0, range, limit).await
+    }
+
+    async fn first_due(&self, topics: &[TopicId]) -> Result<Vec<(TopicId, Timestamp)>, StoreError> {
+        topics::first_due(&self.0, topics).await
+    }
+
+    async fn keys(
+        &self,
+        topic: TopicId,
+        state: State,
+        after: Key,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        keys::keys(&self.0, topic, state, after, limit).await
+    }
+
+    async fn dead_letters(
+        &self,
+        topic: TopicId,
+        before: (Timestamp, Seq),
+        limit: usize,
+    ) -> Result<Vec<(Timestamp, Seq)>, StoreError> {
+        stored::dead_letters(&self.0, topic, before, limit).await
+    }
+
+    async fn items(&self, seqs: &[Seq], payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {
+        stored::items(&self.0, seqs, payload_max).await
     }
 }

@@ -7,6 +7,7 @@ use forebay_types::{Body, Key, Seq, TopicId};
 use super::{
     bodies::bodies,
     item::{self, ITEM},
+    keys,
 };
 use crate::{
     error::StoreError,
@@ -38,28 +39,15 @@ pub(super) async fn ready(
     Ok(found)
 }
 
-/// Reads up to three ranges of the index, one after the other, until there are enough rows: the keys after a
-/// key are three tight ranges.
+/// Reads one range of the index after the other, until there are enough rows.
 async fn rows(
     connection: &dyn ReadConnection,
     topic: TopicId,
     after: Key,
     limit: usize,
 ) -> Result<Vec<ReadyRow>, StoreError> {
-    let Key { priority, rank, seq } = after;
     let mut found = Vec::new();
-    let mut ranges = Vec::with_capacity(3);
-    if after == Key::MIN {
-        // No item has the key `Key::MIN`, so the whole topic follows it.
-        ranges.push(("", vec![], "i.priority, i.rank_us, i.seq"));
-    } else {
-        let bounds = vec![priority.into(), rank.into(), seq.into()];
-        ranges.push(("AND i.priority = ? AND i.rank_us = ? AND i.seq > ?", bounds, "i.seq"));
-        let bounds = vec![priority.into(), rank.into()];
-        ranges.push(("AND i.priority = ? AND i.rank_us > ?", bounds, "i.rank_us, i.seq"));
-        ranges.push(("AND i.priority > ?", vec![priority.into()], "i.priority, i.rank_us, i.seq"));
-    }
-    for (range, bounds, order) in ranges {
+    for (range, bounds, order) in keys::ranges_after(after) {
         if found.len() >= limit {
             break;
         }

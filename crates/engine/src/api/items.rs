@@ -1,0 +1,94 @@
+//! ListItems and GetItem: items of the shards that this node owns, as operators look at them.
+
+use forebay_store::StoredItem;
+use forebay_types::{ItemId, ShardId, Timestamp, TopicName};
+
+/// A page of a topic's items is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemsCall {
+    /// The topic.
+    pub name: TopicName,
+    /// Which of its items.
+    pub state: ItemState,
+    /// Go on behind this position.
+    pub after: Option<ItemPosition>,
+    /// At most so many.
+    pub limit: usize,
+    /// At most so many bytes of each payload.
+    pub payload_max: usize,
+}
+
+/// Where an item is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemState {
+    /// It could be leased.
+    Ready,
+    /// It is leased.
+    Leased,
+    /// It waits for its time.
+    Scheduled,
+    /// It is a dead letter.
+    Dead,
+}
+
+/// The position of an item in a list of one state, over all shards. Ready and scheduled ones: priority and
+/// time. Leased ones: the end of the lease. Dead letters: the time of the death, the latest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ItemPosition {
+    /// What counts first.
+    pub first: i64,
+    /// What counts second.
+    pub second: i64,
+    /// Breaks ties.
+    pub shard: ShardId,
+    /// Then. Of dead letters the greater number comes first, so it is turned round.
+    pub seq: u64,
+}
+
+/// A page of items.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ItemsPage {
+    /// In order.
+    pub items: Vec<ItemSeen>,
+    /// All up to this position are listed. `None`: there are no more.
+    pub through: Option<ItemPosition>,
+    /// The shards that were looked at.
+    pub shards: Vec<ShardId>,
+    /// How many were looked at.
+    pub scanned: usize,
+}
+
+/// An item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemSeen {
+    /// Its id.
+    pub id: ItemId,
+    /// Its place in the list.
+    pub position: ItemPosition,
+    /// What is stored of it.
+    pub stored: StoredItem,
+    /// Its lease, if it is leased.
+    pub lease: Option<LeaseSeen>,
+}
+
+/// A lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseSeen {
+    /// Who has the item. May be empty.
+    pub consumer: String,
+    /// When the lease ends.
+    pub ends_at: Timestamp,
+    /// The number of the delivery, from 1.
+    pub delivery: u32,
+}
+
+/// An item that was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ItemFound {
+    /// This one.
+    Item(Box<ItemSeen>),
+    /// The shard does not have it.
+    Gone,
+    /// This node does not own the shard, or could not look.
+    NotLooked,
+}

@@ -1,0 +1,138 @@
+//! ListTopics and GetTopic: topics of the shards that this node owns, as operators look at them.
+
+use std::ops::Bound;
+
+use forebay_types::{Namespace, ShardId, Timestamp, TopicName};
+
+/// A page of topics is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicsCall {
+    /// Which ones.
+    pub scope: TopicScope,
+    /// Go on behind this one.
+    pub after: Option<TopicName>,
+    /// At most so many.
+    pub limit: usize,
+    /// Also find out when their next items are due.
+    pub due: bool,
+}
+
+/// Which topics are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicScope {
+    /// The tenant. `None`: all of them.
+    pub namespace: Option<Namespace>,
+    /// Only names that begin so; may be empty.
+    pub prefix: String,
+}
+
+impl TopicScope {
+    /// Whether a topic belongs to it.
+    pub fn contains(&self, name: &TopicName) -> bool {
+        self.namespace.as_ref().is_none_or(|own| *own == name.namespace)
+            && name.topic.starts_with(&self.prefix)
+    }
+
+    /// Where a walk through its topics by name begins that goes on behind `after`.
+    pub fn begin(&self, after: Option<&TopicName>) -> Bound<TopicName> {
+        let first = self.namespace.as_ref().map(|own| TopicName::new(own.clone(), self.prefix.as_str()));
+        match (first, after) {
+            (Some(first), Some(after)) if *after < first => Bound::Included(first),
+            (_, Some(after)) => Bound::Excluded(after.clone()),
+            (Some(first), None) => Bound::Included(first),
+            (None, None) => Bound::Unbounded,
+        }
+    }
+
+    /// A name behind all of its topics, if it has an end: no name has the byte 0x7f.
+    pub fn end(&self) -> Option<TopicName> {
+        let own = self.namespace.as_ref()?;
+        Some(TopicName::new(own.clone(), format!("{}\x7f", self.prefix)))
+    }
+}
+
+/// A page of topics.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicsPage {
+    /// By namespace and name.
+    pub topics: Vec<TopicFigures>,
+    /// All up to this one are listed. `None`: there are no more.
+    pub through: Option<TopicName>,
+    /// The shards that were looked at.
+    pub shards: Vec<ShardId>,
+    /// How many topics were looked at.
+    pub scanned: usize,
+}
+
+/// How a topic is, over the shards of this node that were looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicFigures {
+    /// Its name.
+    pub name: TopicName,
+    /// Items that could be leased now.
+    pub ready: u64,
+    /// Items that are leased.
+    pub leased: u64,
+    /// Items that wait for their time.
+    pub scheduled: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// When the first item became ready, of the shard where that was longest ago, as far as it is known.
+    pub oldest_ready_at: Option<Timestamp>,
+    /// When the next scheduled item is due, if that was looked at.
+    pub next_due_at: Option<Timestamp>,
+    /// Dequeue calls that wait for it.
+    pub waiting: usize,
+}
+
+/// One topic.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicDetails {
+    /// How it is. `None`: it is in none of the shards.
+    pub topic: Option<TopicFigures>,
+    /// Its ready items by priority.
+    pub priorities: Vec<PriorityCount>,
+    /// There are more ready items than these.
+    pub priorities_cut: bool,
+    /// The shards that were looked at.
+    pub shards: Vec<ShardId>,
+}
+
+/// The ready items of one priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriorityCount {
+    /// Smaller numbers are delivered first.
+    pub priority: i32,
+    /// Items that could be leased now.
+    pub ready: u64,
+    /// When the first of them became ready.
+    pub oldest_ready_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(namespace: Option<&str>, prefix: &str) -> TopicScope {
+        TopicScope { namespace: namespace.map(Into::into), prefix: prefix.into() }
+    }
+
+    #[test]
+    fn a_walk_begins_where_the_scope_does_and_never_before_its_position() {
+        let name = |topic: &str| TopicName::new("ns", topic);
+        let begin = |prefix, after: Option<&str>| scope(Some("ns"), prefix).begin(after.map(name).as_ref());
+        assert_eq!(begin("", None), Bound::Included(name("")));
+        assert_eq!(begin("m", None), Bound::Included(name("m")));
+        assert_eq!(begin("m", Some("a")), Bound::Included(name("m")));
+        assert_eq!(begin("m", Some("mail")), Bound::Excluded(name("mail")));
+        assert_eq!(scope(None, "m").begin(None), Bound::Unbounded);
+        assert_eq!(scope(None, "m").begin(Some(&name("a"))), Bound::Excluded(name("a")));
+    }
+
+    #[test]
+    fn the_end_is_behind_all_names_of_the_scope() {
+        let end = scope(Some("ns"), "m").end().unwrap();
+        assert!(end > TopicName::new("ns", "mzzz") && end < TopicName::new("ns", "n"));
+        assert_eq!(scope(None, "m").end(), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! What operators look at: open deliveries. The log of a shard is in the order of their ends, so those of one
+//! topic are looked for among all.
+
+use forebay_store::LeaseEntry;
+use forebay_types::Seq;
+
+use crate::{
+    api::LeaseSeen,
+    core::Core,
+    messages::{
+        event::Reply,
+        look::{LeaseQuestion, LeasesSeen, WhichLeases},
+    },
+    shard::OwnedShard,
+};
+
+/// A slice of the open deliveries.
+pub(crate) fn serve(core: &Core, question: &LeaseQuestion, reply: Reply<Option<LeasesSeen>>) {
+    let LeaseQuestion { shard, term, which, .. } = question;
+    let slot = &core.slots[*shard];
+    let owned = slot.owned().filter(|shard| slot.term == *term && shard.is_trusted(core.time.monotonic()));
+    let _ = reply.send(Ok(owned.map(|shard| look(shard, which))));
+}
+
+fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
+    match which {
+        WhichLeases::Of(seq) => {
+            let leases = shard.lease_of(*seq).map(seen).into_iter().collect();
+            LeasesSeen { leases, through: None, looked_at: 1 }
+        }
+        WhichLeases::OfTopic { topic, after, most } => {
+            let mut found = LeasesSeen::default();
+            let mut last = None;
+            for entry in shard.leases_behind(*after).take(*most) {
+                found.looked_at += 1;
+                last = Some((entry.deadline, entry.seq));
+                if entry.topic == *topic {
+                    found.leases.push(seen(entry));
+                }
+            }
+            found.through = last.filter(|_| found.looked_at == *most);
+            found
+        }
+    }
+}
+
+fn seen(entry: &LeaseEntry) -> (Seq, LeaseSeen) {
+    let (consumer, ends_at, delivery) = (entry.consumer.clone(), entry.deadline, entry.delivery());
+    (entry.seq, LeaseSeen { consumer, ends_at, delivery })
+}

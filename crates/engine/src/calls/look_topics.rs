@@ -1,0 +1,91 @@
+//! What operators look at: which shards can be looked at, and a slice of their topics.
+//!
+//! A walk through a million topics is many slices. Each is an event, so other callers have their turns
+//! between two of them.
+
+use std::collections::BTreeSet;
+
+use forebay_types::{Monotonic, ShardId, Timestamp, TopicName};
+
+use crate::{
+    api::TopicFigures,
+    clock::Moment,
+    core::{Core, slot::Slot, topics::TopicPart},
+    dispatch::head::head,
+    index::ShardIndex,
+    messages::{
+        event::Reply,
+        look::{OutQuestion, PartSeen, ShardLook, TopicSeen, TopicsSeen, TopicsSlice},
+    },
+    shard::TopicTotals,
+};
+
+/// The shards that this node owns for certain, and all of whose topics are in its directory.
+pub(crate) fn shards(core: &Core, reply: Reply<Vec<ShardLook>>) {
+    let at = core.time.monotonic();
+    let look = |(index, slot): (ShardIndex, &Slot)| {
+        let holding = slot.holding.as_ref()?;
+        let known = holding.shard.is_trusted(at) && !core.listing.is_walking(index);
+        known.then(|| ShardLook {
+            id: slot.id,
+            index,
+            term: slot.term,
+            reader: holding.reads.reader.clone(),
+            turn: holding.reads.look_turn.clone(),
+            has_dormant: holding.shard.has_dormant_topics(),
+        })
+    };
+    let _ = reply.send(Ok(core.slots.entries().filter_map(look).collect()));
+}
+
+/// A slice of the topics.
+pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSeen>) {
+    let TopicsSlice { scope, from, most, .. } = slice;
+    let moment = core.time.moment();
+    let inside = |name: &&TopicName| scope.namespace.is_none() || scope.contains(name);
+    let names: Vec<TopicName> = core.topics.behind(from).take_while(inside).take(most).cloned().collect();
+    let looked_at = names.len();
+    let through = names.last().filter(|_| looked_at == most).cloned();
+    let mut doubtful = BTreeSet::new();
+    let names = names.into_iter().filter(|name| scope.contains(name));
+    let topics = names.map(|name| topic(core, name, moment, &mut doubtful)).collect();
+    let doubtful = doubtful.into_iter().collect();
+    let _ = reply.send(Ok(TopicsSeen { topics, through, looked_at, doubtful }));
+}
+
+fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeSet<ShardId>) -> TopicSeen {
+    let waiting = core.topics.waiting_count(&name);
+    let (mut sum, mut oldest, mut parts) = (TopicTotals::default(), None, Vec::new());
+    for part in core.topics.parts(&name) {
+        let Some(totals) = totals(core, part, moment.at) else {
+            doubtful.insert(core.slots[part.shard].id);
+            continue;
+        };
+        let head = head(&mut core.slots, part, moment).map(|head| head.rank);
+        oldest = oldest.into_iter().chain(head).min();
+        sum += totals;
+        let TopicTotals { ready, leased, scheduled, .. } = totals;
+        let shard = core.slots[part.shard].id;
+        parts.push(PartSeen { shard, topic: part.topic, scheduled, ready: ready + leased });
+    }
+    let TopicTotals { ready, leased, scheduled, dead } = sum;
+    let oldest_ready_at = oldest.map(Timestamp::from_micros);
+    let figures =
+        TopicFigures { name, ready, leased, scheduled, dead, oldest_ready_at, next_due_at: None, waiting };
+    TopicSeen { figures, parts }
+}
+
+/// How many items of a topic a shard has, if this node owns it for certain.
+fn totals(core: &Core, part: TopicPart, at: Monotonic) -> Option<TopicTotals> {
+    let shard = core.slots.owned(part.shard)?;
+    shard.is_trusted(at).then(|| shard.totals(part.topic).unwrap_or_default())
+}
+
+/// Which of these items are out: leased, or on their way to a lease. `None`: the shard was lost meanwhile.
+pub(crate) fn out(core: &Core, question: &OutQuestion, reply: Reply<Option<Vec<bool>>>) {
+    let OutQuestion { shard, term, seqs, .. } = question;
+    let slot = &core.slots[*shard];
+    let owned = slot.owned().filter(|shard| slot.term == *term && shard.is_trusted(core.time.monotonic()));
+    let out = owned.map(|shard| seqs.iter().map(|seq| shard.is_out(*seq)).collect());
+    let _ = reply.send(Ok(out));
+}

@@ -1,0 +1,365 @@
+//! ListItems and GetItem: items of a topic in one state, over all shards of this node.
+//!
+//! Each shard first tells which items come next, and then the first ones of all shards are read. Ready items
+//! are those of the store that the event loop knows to be neither leased nor on their way to a lease.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
+};
+
+use forebay_store::{NameRange, StoredItem, StoredState};
+use forebay_types::{ItemId, Key, Namespace, Refusal, Seq, ShardId, State, Timestamp, TopicId, TopicName};
+use futures_util::{StreamExt as _, stream};
+
+use super::read;
+use crate::{
+    api::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, TopicScope},
+    engine::Engine,
+    messages::{
+        event::Event,
+        look::{LeaseQuestion, LeasesSeen, ShardLook, WhichLeases},
+    },
+};
+
+/// Items that one page looks at in each shard.
+const LOOKED_AT_MAX: usize = 50_000;
+/// Items that are asked for at once. Of these, the event loop is asked in one event which are leased.
+const SLICE: usize = 1_000;
+/// Shards that one page reads at a time.
+const SHARDS_AT_ONCE: usize = 16;
+/// Bytes of a page's payloads, metadata and headers.
+const PAGE_BYTES_MAX: usize = 3 << 20;
+/// The most of them that is read at once.
+const READ_BYTES_MAX: usize = PAGE_BYTES_MAX / 4;
+/// The most that an item may have beside its payload.
+const REST_BYTES_MAX: usize = 16 << 10;
+
+/// What comes next in one shard.
+struct Next {
+    /// The items, in order, with their leases.
+    items: Vec<(ItemPosition, Option<LeaseSeen>)>,
+    /// All up to this one are known. `None`: all are.
+    through: Option<ItemPosition>,
+    /// How many were looked at.
+    scanned: usize,
+}
+
+impl Engine {
+    /// Lists items of a topic in this node's shards.
+    pub async fn list_items(&self, call: ItemsCall) -> Result<ItemsPage, Refusal> {
+        let scope =
+            TopicScope { namespace: Some(call.name.namespace.clone()), prefix: call.name.topic.to_string() };
+        let shards = self.look_shards(&scope).await?;
+        let seen = self.look_topics(&scope, Bound::Included(call.name.clone()), 1).await?;
+        let parts = seen.topics.into_iter().filter(|topic| topic.figures.name == call.name);
+        let mut topics: HashMap<ShardId, Vec<TopicId>> = HashMap::new();
+        for part in parts.flat_map(|topic| topic.parts) {
+            topics.entry(part.shard).or_default().push(part.topic);
+        }
+        let mut asked = Vec::new();
+        for shard in shards.iter().filter(|shard| !seen.doubtful.contains(&shard.id)).cloned() {
+            let (engine, call) = (self.clone(), call.clone());
+            let topics = topics.remove(&shard.id).unwrap_or_default();
+            asked.push(async move { (shard.id, engine.next_in_shard(&shard, topics, &call).await) });
+        }
+        let answers: Vec<_> = stream::iter(asked).buffer_unordered(SHARDS_AT_ONCE).collect().await;
+        let mut page = ItemsPage::default();
+        let mut found: BTreeMap<ItemPosition, Option<LeaseSeen>> = BTreeMap::new();
+        for (shard, next) in answers {
+            let Some(next) = next? else { continue };
+            page.shards.push(shard);
+            page.scanned += next.scanned;
+            page.through = page.through.into_iter().chain(next.through).min();
+            found.extend(next.items);
+        }
+        page.shards.sort_unstable();
+        found.retain(|position, _| page.through.is_none_or(|through| *position <= through));
+        if found.len() > call.limit {
+            page.through = found.keys().nth(call.limit - 1).copied();
+            found.retain(|position, _| page.through.is_none_or(|through| *position <= through));
+        }
+        page.read(&shards, found, &call).await;
+        Ok(page)
+    }
+
+    /// The item with an id, if it is of this tenant and in a shard of this node.
+    pub async fn item(
+        &self,
+        caller: &Namespace,
+        id: ItemId,
+        payload_max: usize,
+    ) -> Result<ItemFound, Refusal> {
+        let scope = TopicScope { namespace: Some(caller.clone()), prefix: String::new() };
+        let shards = self.look_shards(&scope).await?;
+        let Some(shard) = shards.into_iter().find(|shard| shard.id == id.shard) else {
+            return Ok(ItemFound::NotLooked);
+        };
+        let found = read(&shard, |reader| async move { reader.items(&[id.seq], payload_max).await }).await;
+        let Some(found) = found else { return Ok(ItemFound::NotLooked) };
+        let Some(stored) = found.into_iter().find(|item| item.topic.namespace == *caller) else {
+            return Ok(ItemFound::Gone);
+        };
+        let Some(leases) = self.leases(caller, &shard, WhichLeases::Of(id.seq)).await? else {
+            return Ok(ItemFound::NotLooked);
+        };
+        let lease = leases.leases.into_iter().next().map(|(_, lease)| lease);
+        let position = position_of(id, &stored, lease.as_ref());
+        Ok(ItemFound::Item(Box::new(ItemSeen { id, position, stored, lease })))
+    }
+
+    /// Open deliveries. `None`: the shard was lost.
+    async fn leases(
+        &self,
+        caller: &Namespace,
+        shard: &ShardLook,
+        which: WhichLeases,
+    ) -> Result<Option<LeasesSeen>, Refusal> {
+        let question = LeaseQuestion { caller: caller.clone(), shard: shard.index, term: shard.term, which };
+        self.ask(|reply| Event::LookLeases { question, reply }).await
+    }
+
+    /// What comes next in a shard. `None`: it could not be read, or was lost.
+    async fn next_in_shard(
+        &self,
+        shard: &ShardLook,
+        topics: Vec<TopicId>,
+        call: &ItemsCall,
+    ) -> Result<Option<Next>, Refusal> {
+        let mut sum = Next { items: Vec::new(), through: None, scanned: 0 };
+        let topics = match call.state {
+            ItemState::Dead => match with_dormant(shard, topics, &call.name).await {
+                Some(topics) => topics,
+                None => return Ok(None),
+            },
+            _ => topics,
+        };
+        for topic in topics {
+            let next = match call.state {
+                ItemState::Ready => self.waiting(shard, topic, call, State::Ready).await?,
+                ItemState::Scheduled => self.waiting(shard, topic, call, State::Scheduled).await?,
+                ItemState::Leased => self.leased(shard, topic, call).await?,
+                ItemState::Dead => dead(shard, topic, call).await,
+            };
+            let Some(next) = next else { return Ok(None) };
+            sum.items.extend(next.items);
+            sum.through = sum.through.into_iter().chain(next.through).min();
+            sum.scanned += next.scanned;
+        }
+        Ok(Some(sum))
+    }
+
+    /// Ready or scheduled items.
+    async fn waiting(
+        &self,
+        shard: &ShardLook,
+        topic: TopicId,
+        call: &ItemsCall,
+        state: State,
+    ) -> Result<Option<Next>, Refusal> {
+        let mut next = Next { items: Vec::new(), through: None, scanned: 0 };
+        let mut after = call.after.map_or(Key::MIN, |after| key_before(after, shard.id));
+        loop {
+            let keys =
+                read(shard, |reader| async move { reader.keys(topic, state, after, SLICE).await }).await;
+            let Some(keys) = keys else { return Ok(None) };
+            next.scanned += keys.len();
+            let listed = match state {
+                State::Scheduled => keys.clone(),
+                State::Ready => match self.not_out(&call.name.namespace, shard, &keys).await? {
+                    Some(ready) => ready,
+                    None => return Ok(None),
+                },
+            };
+            next.items.extend(listed.into_iter().map(|key| (position(key, shard.id), None)));
+            match keys.last().filter(|_| keys.len() == SLICE) {
+                None => return Ok(Some(next)),
+                Some(last) if next.items.len() >= call.limit || next.scanned >= LOOKED_AT_MAX => {
+                    next.through = Some(position(*last, shard.id));
+                    return Ok(Some(next));
+                }
+                Some(last) => after = *last,
+            }
+        }
+    }
+
+    /// Leased items.
+    async fn leased(
+        &self,
+        shard: &ShardLook,
+        topic: TopicId,
+        call: &ItemsCall,
+    ) -> Result<Option<Next>, Refusal> {
+        let mut next = Next { items: Vec::new(), through: None, scanned: 0 };
+        let mut after = call.after.map_or((Timestamp::MIN, Seq(0)), |after| {
+            let seq = seq_before(after, shard.id);
+            (Timestamp::from_micros(after.first), seq)
+        });
+        let position = |at: Timestamp, seq: Seq| ItemPosition {
+            first: at.as_micros(),
+            second: 0,
+            shard: shard.id,
+            seq: seq.0,
+        };
+        loop {
+            let which = WhichLeases::OfTopic { topic, after, most: SLICE };
+            let seen = self.leases(&call.name.namespace, shard, which).await?;
+            let Some(LeasesSeen { leases, through, looked_at }) = seen else { return Ok(None) };
+            next.scanned += looked_at;
+            next.items
+                .extend(leases.into_iter().map(|(seq, lease)| (position(lease.ends_at, seq), Some(lease))));
+            match through {
+                None => return Ok(Some(next)),
+                Some((at, seq)) if next.items.len() >= call.limit || next.scanned >= LOOKED_AT_MAX => {
+                    next.through = Some(position(at, seq));
+                    return Ok(Some(next));
+                }
+                Some(last) => after = last,
+            }
+        }
+    }
+}
+
+/// The numbers of a topic in a shard, those under which it is dormant included. `None`: it could not be read.
+async fn with_dormant(shard: &ShardLook, mut topics: Vec<TopicId>, name: &TopicName) -> Option<Vec<TopicId>> {
+    if shard.has_dormant {
+        let range = NameRange { from: Bound::Included(name.clone()), through: Some(name.clone()) };
+        let rows = read(shard, |reader| async move { reader.dormant_topics(&range, SLICE).await }).await?;
+        topics.extend(rows.iter().map(|row| row.id));
+        topics.sort_unstable();
+        topics.dedup();
+    }
+    Some(topics)
+}
+
+/// Dead letters, the latest first.
+async fn dead(shard: &ShardLook, topic: TopicId, call: &ItemsCall) -> Option<Next> {
+    let before = call.after.map_or((Timestamp::MAX, Seq(i64::MAX as u64)), |after| {
+        let seq = Seq(i64::MAX as u64 - seq_before(after, shard.id).0.min(i64::MAX as u64));
+        (Timestamp::from_micros(-after.first), seq)
+    });
+    let limit = call.limit + 1;
+    let rows = read(shard, |reader| async move { reader.dead_letters(topic, before, limit).await }).await?;
+    let position = |(at, seq): &(Timestamp, Seq)| death_position(*at, *seq, shard.id);
+    let through = rows.last().filter(|_| rows.len() == limit).map(position);
+    Some(Next { items: rows.iter().map(|row| (position(row), None)).collect(), through, scanned: rows.len() })
+}
+
+fn death_position(died_at: Timestamp, seq: Seq, shard: ShardId) -> ItemPosition {
+    ItemPosition { first: -died_at.as_micros(), second: 0, shard, seq: i64::MAX as u64 - seq.0 }
+}
+
+fn position(key: Key, shard: ShardId) -> ItemPosition {
+    ItemPosition { first: key.priority.into(), second: key.rank, shard, seq: key.seq.0 }
+}
+
+/// The number in a shard behind which its items come, of those that share a position with another shard's.
+fn seq_before(after: ItemPosition, shard: ShardId) -> Seq {
+    match after.shard.cmp(&shard) {
+        std::cmp::Ordering::Less => Seq(0),
+        std::cmp::Ordering::Equal => Seq(after.seq),
+        std::cmp::Ordering::Greater => Seq(i64::MAX as u64),
+    }
+}
+
+/// The key in a shard behind which its items come.
+fn key_before(after: ItemPosition, shard: ShardId) -> Key {
+    let priority = i32::try_from(after.first).unwrap_or(i32::MAX);
+    Key { priority, rank: after.second, seq: seq_before(after, shard) }
+}
+
+/// Where an item is in the list of its state.
+fn position_of(id: ItemId, stored: &StoredItem, lease: Option<&LeaseSeen>) -> ItemPosition {
+    match (&stored.state, lease) {
+        (_, Some(lease)) => {
+            ItemPosition { first: lease.ends_at.as_micros(), second: 0, shard: id.shard, seq: id.seq.0 }
+        }
+        (StoredState::Dead(death), None) => death_position(death.died_at, id.seq, id.shard),
+        (StoredState::Ready | StoredState::Scheduled, None) => position(stored.key, id.shard),
+    }
+}
+
+impl ItemsPage {
+    /// Reads the items of the page, as many as there is room for. Those that are gone by now are left out.
+    async fn read(
+        &mut self,
+        shards: &[ShardLook],
+        found: BTreeMap<ItemPosition, Option<LeaseSeen>>,
+        call: &ItemsCall,
+    ) {
+        let at_once = (READ_BYTES_MAX / (call.payload_max + REST_BYTES_MAX)).max(1);
+        let mut left = found.into_iter();
+        let mut bytes = 0;
+        loop {
+            let some: Vec<_> = left.by_ref().take(at_once).collect();
+            let Some((last, _)) = some.last().cloned() else { return };
+            let read = read_some(shards, call, some, &mut self.shards).await;
+            bytes += read.iter().map(size).sum::<usize>();
+            self.items.extend(read);
+            if bytes + READ_BYTES_MAX > PAGE_BYTES_MAX && left.len() > 0 {
+                self.through = Some(last);
+                return;
+            }
+        }
+    }
+}
+
+/// Reads some items. A shard that can't be read is not among those that were looked at.
+async fn read_some(
+    shards: &[ShardLook],
+    call: &ItemsCall,
+    some: Vec<(ItemPosition, Option<LeaseSeen>)>,
+    looked_at: &mut Vec<ShardId>,
+) -> Vec<ItemSeen> {
+    let seq_of = |position: &ItemPosition| match call.state {
+        ItemState::Dead => Seq(i64::MAX as u64 - position.seq),
+        _ => Seq(position.seq),
+    };
+    let mut of_shard: HashMap<ShardId, Vec<Seq>> = HashMap::new();
+    for (position, _) in &some {
+        of_shard.entry(position.shard).or_default().push(seq_of(position));
+    }
+    let mut reads = Vec::new();
+    for shard in shards.iter().cloned() {
+        let Some(seqs) = of_shard.remove(&shard.id) else { continue };
+        let payload_max = call.payload_max;
+        reads.push(async move {
+            let found = read(&shard, |reader| async move { reader.items(&seqs, payload_max).await }).await;
+            (shard.id, found)
+        });
+    }
+    let answers: Vec<_> = stream::iter(reads).buffer_unordered(SHARDS_AT_ONCE).collect().await;
+    let mut stored: HashMap<(ShardId, Seq), StoredItem> = HashMap::new();
+    for (shard, found) in answers {
+        match found {
+            Some(found) => stored.extend(found.into_iter().map(|item| ((shard, item.key.seq), item))),
+            None => looked_at.retain(|id| *id != shard),
+        }
+    }
+    let item = |(position, lease): (ItemPosition, Option<LeaseSeen>)| {
+        let id = ItemId { shard: position.shard, seq: seq_of(&position) };
+        let stored = stored.remove(&(id.shard, id.seq))?;
+        let is_same = call.state.is_stored_as(&stored.state);
+        is_same.then_some(ItemSeen { id, position, stored, lease })
+    };
+    some.into_iter().filter_map(item).collect()
+}
+
+impl ItemState {
+    /// Whether an item that was in this state may be stored so by now, and still be in it.
+    const fn is_stored_as(self, stored: &StoredState) -> bool {
+        matches!(
+            (self, stored),
+            (Self::Ready | Self::Leased, StoredState::Ready)
+                | (Self::Scheduled, StoredState::Scheduled)
+                | (Self::Dead, StoredState::Dead(_))
+        )
+    }
+}
+
+/// Bytes of an item in an answer.
+fn size(item: &ItemSeen) -> usize {
+    let StoredItem { payload, metadata, headers, .. } = &item.stored;
+    let headers: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    payload.len() + metadata.len() + headers + 256
+}

@@ -1,0 +1,238 @@
+//! ListTopics: a page of the topics of this node's shards, by name.
+//!
+//! Topics in memory come from the event loop in slices. Topics that hold nothing but dead letters, and that
+//! memory has forgotten, are read from the store, in the same range of names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Bound,
+};
+
+use forebay_store::NameRange;
+use forebay_types::{Refusal, ShardId, TopicId, TopicName};
+use futures_util::{StreamExt as _, stream};
+
+use super::{caller, read};
+use crate::{
+    api::{TopicFigures, TopicScope, TopicsCall, TopicsPage},
+    engine::Engine,
+    messages::{
+        event::Event,
+        look::{PartSeen, ShardLook, TopicSeen, TopicsSeen, TopicsSlice},
+    },
+};
+
+/// Topics that one event looks at.
+const SLICE: usize = 128;
+/// Topics that one page looks at.
+const LOOKED_AT_MAX: usize = 50_000;
+/// Shards that one page reads at a time.
+const SHARDS_AT_ONCE: usize = 16;
+/// Scheduled items of one shard that one page looks at, to learn when the next ones are due.
+const DUE_LOOKED_AT_MAX: u64 = 50_000;
+
+/// A topic of one shard.
+type Part = (ShardId, TopicId);
+
+/// What is known of a page.
+#[derive(Default)]
+struct Page {
+    /// Its topics.
+    topics: BTreeMap<TopicName, TopicFigures>,
+    /// Where topics in memory are, and how many scheduled items they have there.
+    parts: HashMap<Part, (TopicName, u64)>,
+    /// All up to this one are known. `None`: all are.
+    through: Option<TopicName>,
+    /// How many were looked at.
+    scanned: usize,
+}
+
+impl Engine {
+    /// The shards that this node can look at.
+    pub(super) async fn look_shards(&self, scope: &TopicScope) -> Result<Vec<ShardLook>, Refusal> {
+        let caller = caller(scope.namespace.as_ref());
+        self.ask(|reply| Event::LookShards { caller, reply }).await
+    }
+
+    /// A slice of the topics in memory.
+    pub(super) async fn look_topics(
+        &self,
+        scope: &TopicScope,
+        from: Bound<TopicName>,
+        most: usize,
+    ) -> Result<TopicsSeen, Refusal> {
+        let slice =
+            TopicsSlice { caller: caller(scope.namespace.as_ref()), scope: scope.clone(), from, most };
+        self.ask(|reply| Event::LookTopics { slice, reply }).await
+    }
+
+    /// Lists topics of this node's shards.
+    pub async fn list_topics(&self, call: TopicsCall) -> Result<TopicsPage, Refusal> {
+        let TopicsCall { scope, after, limit, due } = call;
+        let shards = self.look_shards(&scope).await?;
+        let (mut page, mut missed) = self.in_memory(&scope, scope.begin(after.as_ref()), limit).await?;
+        let range = NameRange {
+            from: scope.begin(after.as_ref()),
+            through: page.through.clone().or_else(|| scope.end()),
+        };
+        missed.extend(page.add_dormant(&shards, &scope, range, limit).await);
+        page.cut(limit);
+        if due {
+            page.add_due(&shards).await;
+        }
+        let looked_at = shards.iter().map(|shard| shard.id).filter(|id| !missed.contains(id));
+        Ok(TopicsPage {
+            shards: looked_at.collect(),
+            topics: page.topics.into_values().collect(),
+            through: page.through,
+            scanned: page.scanned,
+        })
+    }
+
+    /// The topics in memory, and shards that were lost meanwhile.
+    async fn in_memory(
+        &self,
+        scope: &TopicScope,
+        mut from: Bound<TopicName>,
+        limit: usize,
+    ) -> Result<(Page, BTreeSet<ShardId>), Refusal> {
+        let mut page = Page::default();
+        let mut lost = BTreeSet::new();
+        loop {
+            let seen = self.look_topics(scope, from, SLICE).await?;
+            lost.extend(seen.doubtful);
+            page.scanned += seen.looked_at;
+            page.through.clone_from(&seen.through);
+            for TopicSeen { figures, parts } in seen.topics {
+                let part =
+                    |part: PartSeen| ((part.shard, part.topic), (figures.name.clone(), part.scheduled));
+                page.parts.extend(parts.into_iter().map(part));
+                page.topics.insert(figures.name.clone(), figures);
+            }
+            match seen.through {
+                Some(last) if page.topics.len() < limit && page.scanned < LOOKED_AT_MAX => {
+                    from = Bound::Excluded(last);
+                }
+                _ => return Ok((page, lost)),
+            }
+        }
+    }
+}
+
+impl Page {
+    /// Adds the dormant topics of a range. Returns the shards that could not be read.
+    async fn add_dormant(
+        &mut self,
+        shards: &[ShardLook],
+        scope: &TopicScope,
+        range: NameRange,
+        limit: usize,
+    ) -> Vec<ShardId> {
+        let mut reads = Vec::new();
+        for shard in shards.iter().filter(|shard| shard.has_dormant).cloned() {
+            let range = range.clone();
+            reads.push(async move {
+                let rows = read(&shard, |it| async move { it.dormant_topics(&range, limit).await }).await;
+                (shard.id, rows)
+            });
+        }
+        let found: Vec<_> = stream::iter(reads).buffer_unordered(SHARDS_AT_ONCE).collect().await;
+        let mut missed = Vec::new();
+        for (shard, rows) in found {
+            let Some(rows) = rows else {
+                missed.push(shard);
+                continue;
+            };
+            self.scanned += rows.len();
+            if let Some(last) = rows.last().filter(|_| rows.len() >= limit) {
+                let through = self.through.take().map_or(last.name.clone(), |it| it.min(last.name.clone()));
+                self.through = Some(through);
+            }
+            // One that only looks dormant is in memory, too.
+            let dormant = rows.into_iter().filter(|row| !self.parts.contains_key(&(shard, row.id)));
+            for row in dormant.filter(|row| scope.contains(&row.name)) {
+                let figures = self.topics.entry(row.name).or_insert_with_key(|name| empty(name.clone()));
+                figures.dead += u64::try_from(row.counts.dead).unwrap_or(0);
+            }
+        }
+        missed
+    }
+
+    /// Keeps what is known for certain, and no more than so many.
+    fn cut(&mut self, limit: usize) {
+        let Self { topics, through, .. } = self;
+        if let Some(last) = through.clone() {
+            topics.retain(|name, _| *name <= last);
+        }
+        if let Some(last) = topics.keys().nth(limit.saturating_sub(1)).filter(|_| topics.len() > limit) {
+            let last = last.clone();
+            topics.retain(|name, _| *name <= last);
+            *through = Some(last);
+        }
+    }
+
+    /// Finds out when the next items are due. Each shard looks at topics with few scheduled items first, and
+    /// then at no more of them. What is not known of all of its shards is not said of a topic.
+    async fn add_due(&mut self, shards: &[ShardLook]) {
+        let mut of_shard: HashMap<ShardId, Vec<(u64, TopicId)>> = HashMap::new();
+        let mut unknown: HashSet<Part> = HashSet::new();
+        for (part, (name, scheduled)) in &self.parts {
+            if *scheduled > 0 && self.topics.contains_key(name) {
+                of_shard.entry(part.0).or_default().push((*scheduled, part.1));
+                unknown.insert(*part);
+            }
+        }
+        let mut reads = Vec::new();
+        for shard in shards.iter().cloned() {
+            let Some(topics) = of_shard.remove(&shard.id) else { continue };
+            let few = few_scheduled(topics);
+            reads.push(async move {
+                let asked = few.clone();
+                let found = read(&shard, |it| async move { it.first_due(&asked).await }).await;
+                (shard.id, few, found)
+            });
+        }
+        let answers: Vec<_> = stream::iter(reads).buffer_unordered(SHARDS_AT_ONCE).collect().await;
+        for (shard, asked, found) in answers {
+            let Some(found) = found else { continue };
+            unknown.retain(|(of, topic)| *of != shard || !asked.contains(topic));
+            for (topic, due) in found {
+                let part = self.parts.get(&(shard, topic));
+                if let Some(figures) = part.and_then(|(name, _)| self.topics.get_mut(name)) {
+                    figures.next_due_at = figures.next_due_at.into_iter().chain([due]).min();
+                }
+            }
+        }
+        for part in unknown {
+            let name = self.parts.get(&part).map(|(name, _)| name);
+            if let Some(figures) = name.and_then(|name| self.topics.get_mut(name)) {
+                figures.next_due_at = None;
+            }
+        }
+    }
+}
+
+/// Those topics that have few scheduled items together.
+fn few_scheduled(mut topics: Vec<(u64, TopicId)>) -> Vec<TopicId> {
+    topics.sort_unstable();
+    let mut left = DUE_LOOKED_AT_MAX;
+    let few = topics.into_iter().map_while(|(scheduled, topic)| {
+        left = left.checked_sub(scheduled)?;
+        Some(topic)
+    });
+    few.collect()
+}
+
+/// A topic of which nothing is known yet.
+pub(super) fn empty(name: TopicName) -> TopicFigures {
+    TopicFigures {
+        name,
+        ready: 0,
+        leased: 0,
+        scheduled: 0,
+        dead: 0,
+        oldest_ready_at: None,
+        next_due_at: None,
+        waiting: 0,
+    }
+}

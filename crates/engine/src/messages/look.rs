@@ -1,0 +1,134 @@
+//! What those who look at the queue learn from the event loop. To look changes nothing.
+
+use std::{ops::Bound, sync::Arc};
+
+use forebay_store::Reader;
+use forebay_types::{Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
+use tokio::sync::Semaphore;
+
+use crate::{
+    api::{LeaseSeen, TopicFigures, TopicScope},
+    index::ShardIndex,
+};
+
+/// A shard that this node owns for certain, and that can be looked at.
+#[derive(Clone)]
+pub(crate) struct ShardLook {
+    /// Its number.
+    pub id: ShardId,
+    /// Its position.
+    pub index: ShardIndex,
+    /// The term in which it is owned.
+    pub term: u64,
+    /// Reads it.
+    pub reader: Arc<dyn Reader>,
+    /// Only who holds it may read.
+    pub turn: Arc<Semaphore>,
+    /// It has dead letters of dormant topics, of which memory knows nothing else.
+    pub has_dormant: bool,
+}
+
+/// A slice of the topics is asked for.
+pub(crate) struct TopicsSlice {
+    /// Who asks, so that nobody waits behind all calls of another one.
+    pub caller: Namespace,
+    /// Which topics.
+    pub scope: TopicScope,
+    /// Where it begins.
+    pub from: Bound<TopicName>,
+    /// At most so many topics are looked at.
+    pub most: usize,
+}
+
+/// A slice of the topics.
+#[derive(Default)]
+pub(crate) struct TopicsSeen {
+    /// Those of the scope, by namespace and name.
+    pub topics: Vec<TopicSeen>,
+    /// The last one that was looked at. `None`: there are no more.
+    pub through: Option<TopicName>,
+    /// How many were looked at.
+    pub looked_at: usize,
+    /// Shards of which some topic has items, and that this node may not own any more.
+    pub doubtful: Vec<ShardId>,
+}
+
+/// A topic in memory.
+pub(crate) struct TopicSeen {
+    /// How it is.
+    pub figures: TopicFigures,
+    /// Its numbers in the shards that were looked at.
+    pub parts: Vec<PartSeen>,
+}
+
+/// A topic in one shard.
+pub(crate) struct PartSeen {
+    /// The shard.
+    pub shard: ShardId,
+    /// Its number there.
+    pub topic: TopicId,
+    /// Items that wait for their time.
+    pub scheduled: u64,
+    /// Items that could be leased or are.
+    pub ready: u64,
+}
+
+/// Which of these items are out is asked for: leased, or on their way to a lease.
+pub(crate) struct OutQuestion {
+    /// Who asks.
+    pub caller: Namespace,
+    /// The shard.
+    pub shard: ShardIndex,
+    /// The term in which it was looked at.
+    pub term: u64,
+    /// The items.
+    pub seqs: Vec<Seq>,
+}
+
+/// Which deliveries of a shard are open is asked for.
+pub(crate) struct LeaseQuestion {
+    /// Who asks.
+    pub caller: Namespace,
+    /// The shard.
+    pub shard: ShardIndex,
+    /// The term in which it was looked at.
+    pub term: u64,
+    /// Which deliveries.
+    pub which: WhichLeases,
+}
+
+impl LeaseQuestion {
+    /// How many deliveries are looked at.
+    pub fn members(&self) -> usize {
+        match self.which {
+            WhichLeases::Of(_) => 1,
+            WhichLeases::OfTopic { most, .. } => most,
+        }
+    }
+}
+
+/// Which deliveries.
+pub(crate) enum WhichLeases {
+    /// That of an item.
+    Of(Seq),
+    /// Those of a topic, by their ends.
+    OfTopic {
+        /// The topic.
+        topic: TopicId,
+        /// Behind this end and item.
+        after: (Timestamp, Seq),
+        /// At most so many deliveries of all topics are looked at.
+        most: usize,
+    },
+}
+
+/// Open deliveries.
+#[derive(Default)]
+pub(crate) struct LeasesSeen {
+    /// The items with their leases.
+    pub leases: Vec<(Seq, LeaseSeen)>,
+    /// The last one that was looked at. `None`: there are no more.
+    pub through: Option<(Timestamp, Seq)>,
+    /// How many were looked at.
+    pub looked_at: usize,
+}

@@ -1,0 +1,49 @@
+//! What those who look at an item see of it.
+
+use bytes::Bytes;
+use forebay_types::{Headers, ItemAttributes, Key, Timestamp, TopicName};
+
+/// An item with all that is stored of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredItem {
+    /// Its topic.
+    pub topic: TopicName,
+    /// Its position. The rank of a dead letter is the time of its death.
+    pub key: Key,
+    /// Its attributes.
+    pub attributes: ItemAttributes,
+    /// Its headers.
+    pub headers: Headers,
+    /// Its metadata.
+    pub metadata: Bytes,
+    /// Its payload, perhaps cut.
+    pub payload: Bytes,
+    /// Bytes of the whole payload.
+    pub payload_size: u32,
+    /// Where it is stored.
+    pub state: StoredState,
+}
+
+/// Where an item is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredState {
+    /// In the delivery order. It may be leased: only the engine knows.
+    Ready,
+    /// It waits for its time.
+    Scheduled,
+    /// Among the dead letters.
+    Dead(Death),
+}
+
+/// How an item became a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Death {
+    /// `nacked`, `lease ended` or `dead-lettered`.
+    pub reason: String,
+    /// The text of the last nack. May be empty.
+    pub last_error: String,
+    /// When it died.
+    pub died_at: Timestamp,
+    /// When it is deleted. [`Timestamp::MAX`]: never.
+    pub kept_until: Timestamp,
+}

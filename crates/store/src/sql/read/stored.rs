@@ -1,0 +1,101 @@
+//! Reads items with all that is stored of them, for those who look at them, and the order of dead letters.
+
+use forebay_types::{Key, Seq, Timestamp, TopicId, TopicName};
+
+use crate::{
+    error::StoreError,
+    looked::{Death, StoredItem, StoredState},
+    sql::{
+        attributes::PackedAttributes,
+        row_counts,
+        statement::{ReadConnection, Statement},
+        value::{Row, Value, corrupt},
+    },
+};
+
+/// What `item` and `dead_letter` have in common.
+const COMMON: &str = "i.seq, i.topic, t.namespace, t.name, i.priority, i.deliveries, i.failures, \
+                      i.attributes, i.metadata, SUBSTR(i.payload, 1, ?), LENGTH(i.payload)";
+
+/// Reads items and dead letters. Payloads are cut.
+pub(super) async fn items(
+    connection: &dyn ReadConnection,
+    seqs: &[Seq],
+    payload_max: usize,
+) -> Result<Vec<StoredItem>, StoreError> {
+    let mut found = Vec::with_capacity(seqs.len());
+    for keys in row_counts::key_lists(seqs.to_vec()) {
+        let placeholders = row_counts::placeholders(keys.len());
+        let values = || -> Vec<Value> {
+            std::iter::once((payload_max as u64).into()).chain(keys.iter().map(|seq| (*seq).into())).collect()
+        };
+        let waiting = format!(
+            "SELECT {COMMON}, i.state, i.rank_us FROM item i JOIN topic t ON t.id = i.topic \
+             WHERE i.seq IN ({placeholders})"
+        );
+        for row in connection.fetch(Statement::new(waiting, values())).await? {
+            let state = match row.int(11)? {
+                0 => StoredState::Ready,
+                1 => StoredState::Scheduled,
+                other => return Err(corrupt(format!("unknown item state {other}"))),
+            };
+            found.push(decode(&row, state, row.int(12)?)?);
+        }
+        let dead = format!(
+            "SELECT {COMMON}, i.reason, i.last_error, i.died_at, i.expires_at \
+             FROM dead_letter i JOIN topic t ON t.id = i.topic WHERE i.seq IN ({placeholders})"
+        );
+        for row in connection.fetch(Statement::new(dead, values())).await? {
+            let last_error = String::from_utf8_lossy(&row.bytes(12)?).into_owned();
+            let (died_at, kept_until) = (row.time(13)?, row.time(14)?);
+            let death = Death { reason: row.text(11)?, last_error, died_at, kept_until };
+            found.push(decode(&row, StoredState::Dead(death), died_at.as_micros())?);
+        }
+    }
+    Ok(found)
+}
+
+fn decode(row: &Row, state: StoredState, rank: i64) -> Result<StoredItem, StoreError> {
+    let packed = PackedAttributes::unpack(&row.bytes(7)?)?;
+    Ok(StoredItem {
+        topic: TopicName::new(row.text(2)?, row.text(3)?),
+        key: Key { priority: row.i32(4)?, rank, seq: row.seq(0)? },
+        attributes: packed.with_counters(row.u32(5)?, row.u32(6)?),
+        headers: packed.headers,
+        metadata: row.bytes(8)?,
+        payload: row.bytes(9)?,
+        payload_size: row.u32(10)?,
+        state,
+    })
+}
+
+/// Reads the dead letters of a topic that died before a position, the newest first.
+pub(super) async fn dead_letters(
+    connection: &dyn ReadConnection,
+    topic: TopicId,
+    before: (Timestamp, Seq),
+    limit: usize,
+) -> Result<Vec<(Timestamp, Seq)>, StoreError> {
+    let table = connection.dialect().dead_letters_by_death();
+    let (died_at, seq) = before;
+    let ranges: [(&str, Vec<Value>, &str); 2] = [
+        ("d.died_at = ? AND d.seq < ?", vec![died_at.into(), seq.into()], "d.seq DESC"),
+        ("d.died_at < ?", vec![died_at.into()], "d.died_at DESC, d.seq DESC"),
+    ];
+    let mut found = Vec::new();
+    for (range, bounds, order) in ranges {
+        if found.len() >= limit {
+            break;
+        }
+        let sql = format!(
+            "SELECT d.died_at, d.seq FROM {table} WHERE d.topic = ? AND {range} ORDER BY {order} LIMIT ?"
+        );
+        let mut values = vec![topic.into()];
+        values.extend(bounds);
+        values.push(((limit - found.len()) as u64).into());
+        for row in connection.fetch(Statement::new(sql, values)).await? {
+            found.push((row.time(0)?, row.seq(1)?));
+        }
+    }
+    Ok(found)
+}
