@@ -62,6 +62,12 @@ impl Liveness {
         self.nodes.get(name).is_some_and(|watched| watched.still_for < self.timeout)
     }
 
+    /// Whether a node's counter has stood still for half of what makes it dead. Observers look at different
+    /// times: another one may call it dead already.
+    pub fn is_late(&self, name: &NodeName) -> bool {
+        self.nodes.get(name).is_some_and(|watched| watched.still_for >= self.timeout / 2)
+    }
+
     /// Since when a node's process has lived without a break, as far as this observer knows.
     pub fn joined_since(&self, name: &NodeName) -> Option<Monotonic> {
         self.nodes.get(name).map(|watched| watched.joined_since)
@@ -119,9 +125,10 @@ mod tests {
         (0..10).for_each(|second| liveness.observe(&[node(1, second)], at(second)));
         assert!(liveness.is_live(&name()));
         assert_eq!(liveness.joined_since(&name()), Some(at(0)));
-        for (second, live) in [(10, true), (11, true), (12, false), (13, false)] {
+        assert!(!liveness.is_late(&name()));
+        for (second, late, live) in [(10, false, true), (11, true, true), (12, true, false)] {
             liveness.observe(&[node(1, 9)], at(second));
-            assert_eq!(liveness.is_live(&name()), live, "{second}");
+            assert_eq!((liveness.is_late(&name()), liveness.is_live(&name())), (late, live), "{second}");
         }
         assert_eq!(liveness.dead(&name()).unwrap().beats, 9);
     }

@@ -59,6 +59,7 @@ impl Observer {
     ) -> ClusterView {
         let node = |node: &CatalogNode| NodeView {
             live: self.liveness.is_live(&node.name),
+            late: self.liveness.is_late(&node.name),
             draining: node.draining,
             joined_since: self.liveness.joined_since(&node.name).unwrap_or(now),
             servers: node.report.servers.iter().cloned().collect(),
@@ -69,7 +70,9 @@ impl Observer {
             state: shard.state,
             home: catalog.assignment.homes.get(&shard.id).cloned(),
             home_since: self.homes.since(shard.id),
+            settles: self.homes.settles(shard.id, now),
             owner: surroundings.owners.get(&shard.id).cloned(),
+            silent: false,
             stuck: false,
         };
         ClusterView {

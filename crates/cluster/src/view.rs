@@ -21,6 +21,8 @@ pub struct ClusterView {
 pub struct NodeView {
     /// Its counter moves.
     pub live: bool,
+    /// Its counter has stood still for a while, though not long enough to call it dead: others may.
+    pub late: bool,
     /// An operator wants it to own nothing.
     pub draining: bool,
     /// Since when its process has been seen to live without a break.
@@ -42,8 +44,12 @@ pub struct ShardView {
     pub home: Option<Home>,
     /// Since when it has had that home. `None`: for longer than anybody remembers.
     pub home_since: Option<Monotonic>,
+    /// Its home has changed twice in a short time, and not long ago: nodes take each other for dead.
+    pub settles: bool,
     /// The node that owns it, as far as is known. While it is not the home, a move is under way.
     pub owner: Option<NodeName>,
-    /// Its home has given it up a short time ago: batches were stuck there.
+    /// That owner has shown no sign of life in the shard for a whole lease.
+    pub silent: bool,
+    /// Its home says that it cannot serve it, and its server answers there.
     pub stuck: bool,
 }

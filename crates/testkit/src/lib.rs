@@ -1,6 +1,7 @@
 //! What Forebay's tests share: the contract of the stores, a fake store and engines over it, database
-//! servers, a proxy that disturbs connections, the simulation.
+//! servers, a proxy that disturbs connections, certificates, the simulation.
 
+pub mod certificates;
 pub mod contract;
 pub mod fake;
 mod fake_shards;

@@ -15,7 +15,7 @@ use forebay_testkit::{
         Later, Subject,
         catalog::{CatalogSubject, Cut},
     },
-    fake::{Db, Dice, FakeShard, Journal, Process},
+    fake::{CatalogDb, Db, Dice, FakeCatalog, FakeShard, Journal, Process},
     servers,
 };
 use forebay_types::{ShardId, Timestamp};
@@ -74,20 +74,26 @@ fn later_schema(url: String) -> Later {
     })
 }
 
+/// A fake has no versions of its schema, only the oldest program that may use it.
+fn later_fake(set_oldest: impl Fn(u32) + Send + Sync + 'static) -> Later {
+    Box::new(move |_, oldest| {
+        oldest.into_iter().for_each(&set_oldest);
+        Box::pin(std::future::ready(()))
+    })
+}
+
 forebay_testkit::store_contract!(fake, fresh_fake());
 
+fn journal() -> Arc<Journal> {
+    Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false))
+}
+
 async fn fresh_fake() -> Subject {
-    let journal = Arc::new(Journal::new(Timestamp::from_micros(1_790_000_000_000_000), false));
+    let journal = journal();
     let db = Db::new(ShardId(1), journal, Dice::new(1));
-    let later: Later = Box::new({
+    let later = later_fake({
         let db = db.clone();
-        move |_, oldest| {
-            let db = db.clone();
-            Box::pin(async move {
-                let state = &mut *db.lock();
-                state.oldest_program = oldest.unwrap_or(state.oldest_program);
-            })
-        }
+        move |oldest| db.lock().oldest_program = oldest
     });
     let open = move |id| -> Arc<dyn Shard> {
         let process = Process::new(1);
@@ -121,6 +127,22 @@ async fn fresh_catalog(server: &servers::Server) -> CatalogSubject {
     let open =
         move || -> Arc<dyn Catalog> { Arc::new(MySqlCatalog::new(&url, &options).expect("a good URL")) };
     CatalogSubject { open: Box::new(open), shard, cut: Some(cut), later, guard: None }
+}
+
+forebay_testkit::catalog_contract!(fake_catalog, fresh_fake_catalog());
+
+async fn fresh_fake_catalog() -> CatalogSubject {
+    let journal = journal();
+    let place = Db::new(ShardId(1), journal.clone(), Dice::new(1));
+    place.lock().is_catalog = true;
+    let shard = Arc::new(FakeShard::new(place, Process::new(1)));
+    let db = CatalogDb::new(journal, Dice::new(1));
+    let later = later_fake({
+        let db = db.clone();
+        move |oldest| db.lock().oldest_program = oldest
+    });
+    let open = move || -> Arc<dyn Catalog> { Arc::new(FakeCatalog::new(db.clone(), Process::new(1))) };
+    CatalogSubject { open: Box::new(open), shard, cut: None, later, guard: None }
 }
 
 /// Kills every other connection to a database, and waits until it has none.

@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use forebay_engine::{
     Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NackAction, NackOf, NewItem, Schedule, Settings,
 };
-use forebay_testkit::{FakeShards, NAMESPACE, dequeue, item as item_of};
+use forebay_testkit::{FakeShards, NAMESPACE, dequeue, fake::Process, item as item_of};
 use forebay_types::{Body, DeliveryPolicy, Reason, Refusal, ShardId};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -271,4 +272,24 @@ async fn an_at_most_once_item_that_expires_before_its_batch_holds_up_no_answer()
     let (_, (items, took)) = tokio::join!(slow, get);
     assert_eq!(items.iter().map(|item| item.id.shard).collect::<Vec<_>>(), [ShardId(2)]);
     assert!(took < Duration::from_millis(500), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_whose_schema_a_node_cannot_use_is_said_to_be_for_others() {
+    let shards = FakeShards::new(1).await;
+    let db = &shards.dbs[0];
+    let cluster = db.lock().cluster.take();
+    let clock = Arc::new(shards.clock(Duration::ZERO));
+    let engine = shards.start_as(&Process::new(1), "a:1", Settings::default(), clock);
+    sleep(9 * SECOND).await;
+    assert!(!engine.sights().await.unwrap()[0].stuck, "somebody may be at work on it");
+    sleep(3 * SECOND).await;
+    assert!(engine.sights().await.unwrap()[0].stuck);
+    db.lock().cluster = cluster;
+    engine.ready().await;
+    assert!(!engine.sights().await.unwrap()[0].stuck);
+    // A server that is away may be away for others too.
+    db.lock().faults.down = true;
+    sleep(30 * SECOND).await;
+    assert!(!engine.sights().await.unwrap()[0].stuck);
 }

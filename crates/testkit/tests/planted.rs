@@ -6,7 +6,7 @@
 use forebay_engine::planted::{Bug, plant};
 use forebay_testkit::{
     fake::StoreBug,
-    sim::{CallerBug, Kind, Plan, run},
+    sim::{CallerBug, Kind, Plan, find_bug},
 };
 
 /// How many runs may be needed to find a bug.
@@ -14,24 +14,13 @@ const RUNS: u64 = 400;
 
 /// Runs plans of these kinds until one of them breaks one of these invariants.
 fn found(name: &str, kinds: &[Kind], invariants: &[&str], plan: impl Fn(&mut Plan)) {
-    let mut others = std::collections::BTreeMap::<&str, (u64, String)>::new();
-    for number in 0..RUNS {
-        let kind = kinds[(number % kinds.len() as u64) as usize];
-        let mut next = Plan::of(kind, 1_000_000 + number);
+    find_bug(name, RUNS, kinds, invariants, |number, next| {
         if number % 2 == 1 {
             // Small batches, so that sweeps and queues need several.
             next.settings.batch_rows = 4;
         }
-        plan(&mut next);
-        for (invariant, what) in run(next).findings {
-            if invariants.contains(&invariant) {
-                println!("{name} was found in run {number} ({kind:?}): {invariant}: {what}");
-                return;
-            }
-            others.entry(invariant).or_insert((number, what));
-        }
-    }
-    panic!("{name} was not found in {RUNS} runs as one of {invariants:?}, but as: {others:#?}");
+        plan(next);
+    });
 }
 
 macro_rules! engine {

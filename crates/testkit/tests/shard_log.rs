@@ -104,6 +104,20 @@ async fn a_shard_that_hangs_is_said_within_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shard_whose_answers_are_all_late_is_said_once() {
+    let (log, _guard) = Log::capture();
+    let shards = FakeShards::new(1).await;
+    let _engine = shards.start(Settings::default()).await;
+    shards.dbs[0].lock().faults.read_ms = (2_000, 2_000);
+    sleep(60 * SECOND).await;
+    log.once("shard 1 (memory-1) does not answer: no answer within a second");
+    log.never("answers again");
+    shards.dbs[0].lock().faults = Faults::none();
+    sleep(10 * SECOND).await;
+    log.once("shard 1 (memory-1) answers again after ");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_commit_opens_the_breaker_and_a_good_one_closes_it() {
     let (log, _guard) = Log::capture();
     let shards = FakeShards::new(1).await;

@@ -40,7 +40,8 @@ pub enum Reason {
     NodeGone,
     /// Its home does not reach the shard's database server, and others do.
     ServerUnreached,
-    /// Batches are stuck at its home, and its database server commits for others.
+    /// Its home cannot serve it, although the database server answers: batches are stuck there, or its
+    /// program cannot use the schema.
     Stuck,
     /// Its home drains.
     Draining,
@@ -64,7 +65,7 @@ impl fmt::Display for Reason {
             Self::Homeless => "the shard has no home",
             Self::NodeGone => "its node is dead or has left",
             Self::ServerUnreached => "its node does not reach the database server",
-            Self::Stuck => "its node does not get batches committed",
+            Self::Stuck => "its node cannot serve it, although the database server answers",
             Self::Draining => "its node drains",
             Self::Outvoted => "most nodes do not reach its node",
             Self::Balance => "another node has fewer shards",

@@ -13,7 +13,7 @@ use super::{
     rendezvous,
     standing::Standing,
 };
-use crate::view::{ClusterView, ShardView};
+use crate::view::{ClusterView, NodeView, ShardView};
 
 /// What a shard may do for evenness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,9 +163,13 @@ impl<'a> Parts<'a> {
         if shard.state == CatalogShardState::Offline || !somebody_reaches {
             return Sorted::Out;
         }
+        if self.is_kept(view, standings, shard) {
+            return Sorted::Out;
+        }
         let Some(home) = &shard.home else { return Sorted::Displaced(Reason::Homeless) };
         let reaches = view.nodes.get(&home.node).is_some_and(|node| node.servers.contains(&shard.server));
         match standings.get(&home.node) {
+            None | Some(Standing::Gone) if shard.settles => Sorted::Out,
             None | Some(Standing::Gone) => Sorted::Displaced(Reason::NodeGone),
             Some(Standing::Eligible | Standing::Keeps) if !reaches => {
                 Sorted::Displaced(Reason::ServerUnreached)
@@ -179,6 +183,21 @@ impl<'a> Parts<'a> {
                 None => Sorted::Out,
             },
         }
+    }
+
+    /// Whether a shard has lost its home, and a node serves it that may have it soon: another node would have
+    /// it for nothing.
+    fn is_kept(
+        &self,
+        view: &ClusterView,
+        standings: &BTreeMap<&NodeName, Standing>,
+        shard: &ShardView,
+    ) -> bool {
+        let standing = |name: &NodeName| standings.get(name).copied().unwrap_or(Standing::Gone);
+        let has_home = shard.home.as_ref().is_some_and(|home| standing(&home.node) != Standing::Gone);
+        let Some(owner) = shard.owner.as_ref().filter(|_| !has_home && !shard.silent) else { return false };
+        let is_well = |node: &NodeView| node.grey_since.is_none() && node.servers.contains(&shard.server);
+        standing(owner) == Standing::Keeps && view.nodes.get(owner).is_some_and(is_well)
     }
 
     /// The best node for a shard that must move: its owner, if it may have it, else the one with the fewest

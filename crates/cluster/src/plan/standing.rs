@@ -15,7 +15,8 @@ const NODES_MIN: usize = 3;
 pub(super) enum Standing {
     /// It may take shards.
     Eligible,
-    /// It keeps its shards and takes no others: it has just joined, or most others do not reach it.
+    /// It keeps its shards and takes no others: it has just joined, its counter stands still, or most others
+    /// do not reach it.
     Keeps,
     /// It should lose its shards, one after the other.
     Leaves(Reason),
@@ -40,7 +41,7 @@ pub(super) fn standings(view: &ClusterView) -> BTreeMap<&NodeName, Standing> {
         () if !node.live => Standing::Gone,
         () if node.draining => Standing::Leaves(Reason::Draining),
         () if outvoted == Some(name) => Standing::Leaves(Reason::Outvoted),
-        () if node.grey_since.is_some() => Standing::Keeps,
+        () if node.grey_since.is_some() || node.late => Standing::Keeps,
         () if lived(node) < waits => Standing::Keeps,
         () => Standing::Eligible,
     };

@@ -22,13 +22,16 @@ fn name(name: &str) -> NodeName {
 /// home, if any; homes own their shards.
 fn cluster(nodes: &[&str], shards: &[(u32, &str, &str)]) -> ClusterView {
     let servers = shards.iter().map(|(_, server, _)| (*server).to_owned()).collect();
-    let node = NodeView { live: true, draining: false, joined_since: at(0), servers, grey_since: None };
+    let node =
+        NodeView { live: true, late: false, draining: false, joined_since: at(0), servers, grey_since: None };
     let shard = |server: &str, home: &str| ShardView {
         server: server.to_owned(),
         state: CatalogShardState::Active,
         home: (!home.is_empty()).then(|| Home { node: name(home), pinned: false }),
         home_since: Some(at(0)),
+        settles: false,
         owner: (!home.is_empty()).then(|| name(home)),
+        silent: false,
         stuck: false,
     };
     ClusterView {
@@ -134,6 +137,16 @@ fn a_drained_node_loses_all_its_shards() {
     assert_eq!(settle(&mut view), 3);
     assert_eq!(sorted(counts(&view, None)), [0, 4, 5]);
     assert_eq!(counts(&view, None)[1], 0);
+}
+
+#[test]
+fn a_shard_that_nodes_take_from_each_other_stays_for_a_while() {
+    let mut view = cluster(&["a", "b"], &[(1, "db", "a"), (2, "db", "b")]);
+    node(&mut view, "b").live = false;
+    shard(&mut view, 2).settles = true;
+    assert_eq!(plan(&view), []);
+    shard(&mut view, 2).settles = false;
+    assert_eq!(plan(&view).len(), 1);
 }
 
 #[test]
@@ -278,4 +291,33 @@ fn a_shard_that_is_stuck_goes_elsewhere_even_if_that_is_uneven() {
     // Where nobody else may have it, it stays.
     node(&mut view, "b").servers.clear();
     assert!(plan(&view).iter().all(|it| it.shard != ShardId(1)));
+}
+
+#[test]
+fn a_node_whose_counter_stands_still_takes_nothing() {
+    let mut view = cluster(&["a", "b"], &[(1, "s", "a"), (2, "s", "a"), (3, "s", "b")]);
+    assert_eq!(plan(&view), []);
+    let mut uneven = cluster(&["a", "b"], &[(1, "s", "a"), (2, "s", "a")]);
+    assert_eq!(plan(&uneven).len(), 1);
+    node(&mut uneven, "b").late = true;
+    assert_eq!(plan(&uneven), [], "others may call it dead");
+    node(&mut view, "b").late = true;
+    assert_eq!(plan(&view), [], "it keeps what it has");
+}
+
+#[test]
+fn a_shard_without_a_home_stays_with_a_newcomer_that_serves_it() {
+    let mut view = cluster(&["a", "b", "c"], &[(1, "s", "a"), (2, "s", "b")]);
+    node(&mut view, "a").live = false;
+    node(&mut view, "c").joined_since = at(NOW - 1);
+    shard(&mut view, 1).owner = Some(name("c"));
+    assert_eq!(plan(&view), [], "c has taken it while the catalog was away");
+    shard(&mut view, 1).silent = true;
+    assert_eq!(plan(&view)[0].to, Some(name("b")), "nobody serves it");
+    shard(&mut view, 1).silent = false;
+    node(&mut view, "c").servers.clear();
+    assert_eq!(plan(&view)[0].to, Some(name("b")), "c does not reach it any more");
+    node(&mut view, "c").servers.insert("s".to_owned());
+    view.now = at(NOW + 4);
+    assert_eq!(plan(&view)[0].to, Some(name("c")));
 }

@@ -17,7 +17,11 @@ fn may_take(view: &ClusterView, node: &NodeView, shard: &ShardView) -> bool {
 }
 
 fn is_eligible(view: &ClusterView, node: &NodeView) -> bool {
-    node.live && !node.draining && node.grey_since.is_none() && lived(view, node) >= wait(view)
+    is_well(node) && !node.late && lived(view, node) >= wait(view)
+}
+
+fn is_well(node: &NodeView) -> bool {
+    node.live && !node.draining && node.grey_since.is_none()
 }
 
 fn lived(view: &ClusterView, node: &NodeView) -> Duration {
@@ -107,13 +111,15 @@ fn is_settled(view: &ClusterView) -> bool {
 }
 
 fn needs_home(view: &ClusterView, shard: &ShardView) -> bool {
-    let has_live = shard
-        .home
-        .as_ref()
-        .and_then(|home| view.nodes.get(&home.node))
-        .is_some_and(|node| node.live && node.servers.contains(&shard.server));
+    let home = shard.home.as_ref().and_then(|home| view.nodes.get(&home.node)).filter(|node| node.live);
+    let has_live = home.is_some_and(|node| node.servers.contains(&shard.server));
     let somebody = view.nodes.values().any(|node| may_take(view, node, shard));
-    shard.state != CatalogShardState::Offline && !has_live && somebody
+    // One that may have it soon serves it.
+    let owner = shard.owner.as_ref().and_then(|owner| view.nodes.get(owner)).filter(|_| !shard.silent);
+    let serves =
+        |node: &NodeView| is_well(node) && !is_eligible(view, node) && node.servers.contains(&shard.server);
+    let is_kept = home.is_none() && owner.is_some_and(serves);
+    shard.state != CatalogShardState::Offline && !has_live && !is_kept && somebody
 }
 
 /// A node that takes part in a move of choice takes part in few.

@@ -81,13 +81,21 @@ impl World {
     /// Lets the times of all rules pass.
     pub fn wait_long(&mut self) {
         self.now = self.now.plus(Duration::from_secs(60));
+        // Meanwhile it is dead, or lives.
+        self.nodes.values_mut().for_each(|node| node.late = false);
     }
 
     pub fn join(&mut self, random: &mut StdRng) {
         self.next_node += 1;
         let servers = SERVERS[..self.servers].iter().map(|it| (*it).to_owned()).collect();
-        let node =
-            NodeView { live: true, draining: false, joined_since: self.now, servers, grey_since: None };
+        let node = NodeView {
+            live: true,
+            late: false,
+            draining: false,
+            joined_since: self.now,
+            servers,
+            grey_since: None,
+        };
         let name = format!("node-{}-{}", random.random_range(0..100), self.next_node);
         self.nodes.insert(name.parse().unwrap(), node);
     }
@@ -129,7 +137,9 @@ impl World {
             state: CatalogShardState::Active,
             home: None,
             home_since: None,
+            settles: false,
             owner: None,
+            silent: false,
             stuck: false,
         };
         self.shards.insert(ShardId(self.next_shard), shard);
@@ -138,7 +148,7 @@ impl World {
     /// Anything happens.
     pub fn happen(&mut self, random: &mut StdRng) {
         let now = self.now;
-        match random.random_range(0..if self.uneven { 12 } else { 9 }) {
+        match random.random_range(0..if self.uneven { 14 } else { 11 }) {
             0 => self.join(random),
             1 => drop(self.die(random)),
             2 => drop(self.drain(random)),
@@ -168,6 +178,13 @@ impl World {
                 }
             }
             9 => {
+                if let Some(name) = self.any_node(random) {
+                    let node = self.nodes.get_mut(&name).unwrap();
+                    node.late = !node.late;
+                }
+            }
+            10 => self.any_shard(random).into_iter().for_each(|it| it.silent = !it.silent),
+            11 => {
                 let server = SERVERS[random.random_range(0..self.servers)];
                 if let Some(name) = self.any_node(random) {
                     let servers = &mut self.nodes.get_mut(&name).unwrap().servers;
@@ -176,7 +193,7 @@ impl World {
                     }
                 }
             }
-            10 => self.any_shard(random).into_iter().for_each(|it| it.stuck = it.home.is_some()),
+            12 => self.any_shard(random).into_iter().for_each(|it| it.stuck = it.home.is_some()),
             _ => {
                 if let Some(node) = self.any_node(random)
                     && let Some(it) = self.any_shard(random)

@@ -100,6 +100,7 @@ impl State {
         let Catalog { alive, joined, homes, since, .. } = &self.catalog;
         let node = |node: usize| NodeView {
             live: alive[node],
+            late: false,
             draining: false,
             joined_since: at(joined[node]),
             servers: BTreeSet::from(["db".to_owned()]),
@@ -110,7 +111,9 @@ impl State {
             state: CatalogShardState::Active,
             home: homes[shard].map(|(node, pinned)| Home { node: name(node), pinned }),
             home_since: Some(at(since[shard])),
+            settles: false,
             owner: self.owners[shard].map(name),
+            silent: false,
             stuck: false,
         };
         let there = (0..alive.len()).filter(|node| self.catalog.is_there(*node));

@@ -11,6 +11,7 @@ pub mod due;
 pub mod fence;
 pub mod items;
 pub mod leases;
+pub mod looks;
 pub mod retention;
 pub mod settle;
 pub mod take_over;
@@ -93,6 +94,8 @@ macro_rules! store_contract {
                     dead_letters_are_kept_for_longer, a_dormant_topic_goes_with_its_last_dead_letter,
                     a_topic_whose_items_are_not_folded_is_not_dormant;
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
+                looks: dormant_topics_are_found_by_name, the_first_due_items_of_topics_are_found,
+                    keys_are_read_in_order, items_are_looked_at, dead_letters_are_read_from_the_latest;
                 counts: deltas_add_up, a_fold_replaces_the_deltas, a_dropped_topic_is_gone,
                     many_topics_are_folded;
                 dedupe: generations_come_and_go, a_key_is_found_again, a_key_is_replaced,

@@ -16,6 +16,7 @@ use super::{
     dice::Dice,
     faults::Faults,
     journal::{Journal, Moment},
+    owners::{Released, TakenOver, Tried},
     process::Process,
     store_bug::StoreBug,
     tables::Tables,
@@ -52,21 +53,6 @@ pub struct Committed {
     pub topics: Vec<TopicRow>,
     /// What it changed, in order.
     pub changes: Vec<Change>,
-}
-
-/// A change of owner.
-#[derive(Debug, Clone, Copy)]
-pub struct TakenOver {
-    /// When it took effect.
-    pub done: Moment,
-    /// The process of the new owner.
-    pub process: usize,
-    /// The new epoch.
-    pub epoch: u64,
-    /// The new owner's random name.
-    pub incarnation: Incarnation,
-    /// The last owner had given the shard up, so nobody's acks were held up.
-    pub released: bool,
 }
 
 /// A batch whose COMMIT hangs.
@@ -127,6 +113,12 @@ pub struct State {
     pub log: Vec<Committed>,
     /// Every take-over.
     pub owners: Vec<TakenOver>,
+    /// Every release.
+    pub releases: Vec<Released>,
+    /// Take-overs that were tried, in order.
+    pub tried: Vec<Tried>,
+    /// The processes that do not reach it.
+    pub refuses: BTreeSet<usize>,
     /// What an engine did that it never may.
     pub violations: Vec<Violation>,
     /// Which situations it met.
@@ -140,9 +132,11 @@ pub struct State {
     /// The rows of each topic at the last read, for [`StoreBug::ReadShowsThePast`].
     pub(super) past: BTreeMap<TopicId, Vec<ReadyRow>>,
     /// Its cluster; `None` before the first migration.
-    pub(super) cluster: Option<ClusterId>,
+    pub cluster: Option<ClusterId>,
     /// The newest schema version that a program must know to use it. This program knows 1.
     pub oldest_program: u32,
+    /// A catalog is stored there instead.
+    pub is_catalog: bool,
     /// The COMMIT that hangs, if one does.
     pub(super) hanging: Option<Hanging>,
     /// What a restart of the server brings back: some commits are not on disk yet.
@@ -183,6 +177,9 @@ impl Db {
             dedupe_window: Duration::ZERO,
             log: Vec::new(),
             owners: Vec::new(),
+            releases: Vec::new(),
+            tried: Vec::new(),
+            refuses: BTreeSet::new(),
             violations: Vec::new(),
             coverage: StoreCoverage::default(),
             commits: 0,
@@ -191,6 +188,7 @@ impl Db {
             past: BTreeMap::new(),
             cluster: None,
             oldest_program: 1,
+            is_catalog: false,
             hanging: None,
             on_disk: None,
             unsplit: None,
@@ -240,7 +238,8 @@ impl Db {
             let state = &mut *self.lock();
             state.operations += 1;
             let span = state.faults.pause(&mut state.dice, state.faults.read_ms);
-            (span, state.faults.down || state.dice.chance(fails(&state.faults)))
+            let refused = state.refuses.contains(&process.number);
+            (span, state.faults.down || refused || state.dice.chance(fails(&state.faults)))
         };
         let dropped = process.watch(|| self.lock().coverage.dropped_operations += 1);
         self.pass(process, span).await;

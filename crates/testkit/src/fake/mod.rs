@@ -5,6 +5,7 @@
 
 mod apply;
 mod audit;
+mod catalog;
 mod change;
 mod coverage;
 mod db;
@@ -13,6 +14,7 @@ mod faults;
 mod heartbeat;
 mod journal;
 mod leases;
+mod owners;
 mod process;
 mod reader;
 mod restart;
@@ -22,12 +24,16 @@ mod store_bug;
 mod tables;
 mod writer;
 
+pub use catalog::{
+    Assigned, CatalogBug, CatalogDb, CatalogFaults, CatalogState, Change as HomeChange, FakeCatalog, Outage,
+};
 pub use change::{Change, Violation};
 pub use coverage::StoreCoverage;
-pub use db::{Committed, Db, POISON, State, TakenOver};
+pub use db::{Committed, Db, POISON, State};
 pub use dice::Dice;
 pub use faults::Faults;
 pub use journal::{Journal, Moment};
+pub use owners::{Released, TakenOver, Tried};
 pub use process::{Life, Process};
 pub use shard::FakeShard;
 pub use store_bug::StoreBug;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use forebay_store::{
-    DedupeHit, DueRow, ErrorClass, ItemLocation, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep,
+    DedupeHit, DueRow, ErrorClass, ItemLocation, NameRange, Reader, ReadyRow, ShardSnapshot, StoreError,
+    StoredItem, Sweep, TopicRow,
 };
-use forebay_types::{Body, Key, Seq, Timestamp, TopicId};
+use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId};
 
 use super::{db::Db, process::Process, store_bug::StoreBug, tables::Tables};
 
@@ -165,6 +166,59 @@ impl Reader for FakeReader {
             seqs.iter().map(location).collect::<Vec<_>>()
         };
         self.see("lookup of items", look).await
+    }
+
+    async fn dormant_topics(&self, range: &NameRange, limit: usize) -> Result<Vec<TopicRow>, StoreError> {
+        self.see("look at dormant topics", |tables| tables.dormant(range, limit)).await
+    }
+
+    async fn first_due(&self, topics: &[TopicId]) -> Result<Vec<(TopicId, Timestamp)>, StoreError> {
+        let first = |tables: &Tables, topic: &TopicId| {
+            let scheduled = tables.items.values().filter(|item| item.state == State::Scheduled);
+            let ranks = scheduled.filter(|item| item.topic == *topic).map(|item| item.key.rank);
+            ranks.min().map(|rank| (*topic, Timestamp::from_micros(rank)))
+        };
+        let look = |tables: &Tables| topics.iter().filter_map(|topic| first(tables, topic)).collect();
+        self.see("look at what is due", look).await
+    }
+
+    async fn keys(
+        &self,
+        topic: TopicId,
+        state: State,
+        after: Key,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        let look = |tables: &Tables| {
+            let of_topic = tables.items.values().filter(|item| item.topic == topic && item.state == state);
+            let mut keys: Vec<Key> = of_topic.map(|item| item.key).filter(|key| *key > after).collect();
+            keys.sort_unstable();
+            keys.truncate(limit);
+            keys
+        };
+        self.see("look at keys", look).await
+    }
+
+    async fn dead_letters(
+        &self,
+        topic: TopicId,
+        before: (Timestamp, Seq),
+        limit: usize,
+    ) -> Result<Vec<(Timestamp, Seq)>, StoreError> {
+        let look = |tables: &Tables| {
+            let of_topic = tables.dead.values().filter(|(item, _)| item.topic == topic);
+            let deaths = of_topic.map(|(item, letter)| (letter.died_at, item.key.seq));
+            let mut deaths: Vec<_> = deaths.filter(|death| *death < before).collect();
+            deaths.sort_unstable_by(|a, b| b.cmp(a));
+            deaths.truncate(limit);
+            deaths
+        };
+        self.see("look at dead letters", look).await
+    }
+
+    async fn items(&self, seqs: &[Seq], payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {
+        let look = |tables: &Tables| seqs.iter().filter_map(|seq| tables.stored(*seq, payload_max)).collect();
+        self.see("look at items", look).await
     }
 }
 

@@ -10,8 +10,9 @@ use forebay_store::{
 use forebay_types::{ClusterId, ShardId};
 
 use super::{
-    db::{Author, Db, State, TakenOver},
+    db::{Author, Db, State},
     heartbeat::FakeHeartbeat,
+    owners::{TakenOver, Tried},
     process::Process,
     reader::FakeReader,
     session::Session,
@@ -44,6 +45,9 @@ impl FakeShard {
     /// Fails if it is configured with another number than its own, or is for newer programs.
     fn check_identity(&self) -> Result<ClusterId, StoreError> {
         let state = self.db.lock();
+        if state.is_catalog {
+            return Err(StoreError::new(ErrorClass::Schema, "the schema is that of a catalog, not a shard"));
+        }
         let missing = || StoreError::new(ErrorClass::Schema, "the schema is missing: run `forebay migrate`");
         let cluster = state.cluster.ok_or_else(missing)?;
         if state.oldest_program > 1 {
@@ -71,10 +75,14 @@ impl Shard for FakeShard {
 
     async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError> {
         self.db.operate(&self.process, "migration", |faults| faults.read_fails).await?;
-        let is_new = self.db.lock().cluster.is_none();
-        if is_new {
-            self.db.lock().cluster = Some(cluster);
-        }
+        let is_new = {
+            let state = &mut *self.db.lock();
+            let is_new = state.cluster.is_none() && !state.is_catalog;
+            if is_new {
+                state.cluster = Some(cluster);
+            }
+            is_new
+        };
         let found = self.check_identity()?;
         if found != cluster {
             let [found, ours] = [found, cluster].map(|cluster| ShardIdentity { shard: self.id, cluster });
@@ -123,6 +131,9 @@ impl Shard for FakeShard {
         claim: &Claim,
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError> {
+        let begun = self.db.journal.last();
+        let tried = Tried { begun, process: self.process.number, epoch: seen.epoch };
+        self.db.lock().tried.push(tried);
         self.db.operate(&self.process, "take-over", |faults| faults.take_over_fails).await?;
         let (fence, connection) = {
             let state = &mut *self.db.lock();

@@ -6,10 +6,10 @@ use std::{
 };
 
 use forebay_store::{
-    Checkpoint, DeadLetter, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow, ReadyRow,
-    ShardSnapshot, ShardTopology, Sweep, TopicCounts, TopicRow,
+    Checkpoint, DeadLetter, Death, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow, NameRange,
+    ReadyRow, ShardSnapshot, ShardTopology, StoredItem, StoredState, Sweep, TopicCounts, TopicRow,
 };
-use forebay_types::{Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
+use forebay_types::{Body, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName};
 
 /// One generation of dedupe keys, with the time and the answer of each.
 pub type Keys = BTreeMap<[u8; 16], (Timestamp, Vec<u8>)>;
@@ -126,6 +126,49 @@ impl Tables {
     fn is_dormant(&self, id: TopicId, entry: &TopicEntry) -> bool {
         let TopicCounts { ready, scheduled, dead } = entry.counts;
         (ready, scheduled) == (0, 0) && dead > 0 && !self.is_unfolded(id)
+    }
+
+    /// Topics whose rows look dormant, by namespace and name.
+    pub fn dormant(&self, range: &NameRange, limit: usize) -> Vec<TopicRow> {
+        let looks = |entry: &TopicEntry| {
+            let TopicCounts { ready, scheduled, dead } = entry.counts;
+            (ready, scheduled) == (0, 0) && dead > 0 && range.contains(&entry.name)
+        };
+        let rows = self.topics.iter().filter(|(_, entry)| looks(entry));
+        let mut rows: Vec<TopicRow> =
+            rows.map(|(id, it)| TopicRow { id: *id, name: it.name.clone(), counts: it.counts }).collect();
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        rows.truncate(limit);
+        rows
+    }
+
+    /// All that is stored of an item or a dead letter, with so many bytes of its payload.
+    pub fn stored(&self, seq: Seq, payload_max: usize) -> Option<StoredItem> {
+        let (item, state, attributes, rank) = match (self.items.get(&seq), self.dead.get(&seq)) {
+            (Some(item), _) if item.state == State::Ready => {
+                (item, StoredState::Ready, item.attributes, item.key.rank)
+            }
+            (Some(item), _) => (item, StoredState::Scheduled, item.attributes, item.key.rank),
+            (None, Some((item, letter))) => {
+                let DeadLetter { deliveries, failures, reason, last_error, died_at, expires_at, .. } =
+                    letter.clone();
+                let death = Death { reason, last_error, died_at, kept_until: expires_at };
+                let attributes = ItemAttributes { deliveries, failures, ..item.attributes };
+                (item, StoredState::Dead(death), attributes, died_at.as_micros())
+            }
+            (None, None) => return None,
+        };
+        let Body { payload, metadata, headers } = item.body.clone();
+        Some(StoredItem {
+            topic: self.topics.get(&item.topic)?.name.clone(),
+            key: Key { rank, ..item.key },
+            attributes,
+            headers,
+            metadata,
+            payload_size: u32::try_from(payload.len()).unwrap_or(u32::MAX),
+            payload: payload.slice(..payload.len().min(payload_max)),
+            state,
+        })
     }
 
     fn deltas_from(&self) -> u64 {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_store::{Batch, CommitError, Outcome, StoreError, Writer};
+use forebay_store::{Batch, CommitError, ErrorClass, Outcome, StoreError, Writer};
 
 use super::{
     db::{Db, State},
+    faults::CommitOutcome,
+    owners::Released,
     session::{Session, rows, unknown},
     store_bug::StoreBug,
 };
@@ -28,7 +30,11 @@ impl Writer for FakeWriter {
             let rows = Duration::from_micros(state.faults.row_us * rows(batch));
             let before = state.faults.pause(&mut state.dice, state.faults.commit_ms) + rows;
             let after = state.dice.millis(state.faults.answer_ms);
-            (before, after, state.faults.commit_outcome(&mut state.dice))
+            let outcome = match state.refuses.contains(&process.number) {
+                true => CommitOutcome::RolledBack(ErrorClass::Disconnected),
+                false => state.faults.commit_outcome(&mut state.dice),
+            };
+            (before, after, outcome)
         };
         let dropped = process.watch(|| db.lock().coverage.dropped_commits += 1);
         let breaks = process.breaks();
@@ -80,6 +86,8 @@ impl Writer for FakeWriter {
                 state.tables.renewals += 1;
                 state.tables.address.clear();
                 state.tables.successor = successor.to_owned();
+                let done = db.note(process, format_args!("release of epoch {}", author.epoch));
+                state.releases.push(Released { done, process: process.number });
             }
         }
         db.answer(process).await;

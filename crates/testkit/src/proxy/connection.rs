@@ -2,6 +2,7 @@
 
 use std::{
     future::pending,
+    slice,
     sync::atomic::{AtomicU8, Ordering},
 };
 
@@ -44,8 +45,14 @@ pub(super) async fn run(mut client: TcpStream, target: &str, rules: watch::Recei
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
         let state = AtomicU8::new(OPEN);
-        let way =
-            |toward| Way { toward, rules: rules.clone(), state: &state, cut: (0, 0), tail: Tail::default() };
+        let way = |toward| Way {
+            toward,
+            rules: rules.clone(),
+            state: &state,
+            cut: (0, 0),
+            armed: false,
+            tail: Tail::default(),
+        };
         let (mut up, mut down) = (way(Toward::Target), way(Toward::Client));
         let both =
             async { tokio::try_join!(up.pump(from_client, to_server), down.pump(from_server, to_client)) };
@@ -77,6 +84,8 @@ struct Way<'a> {
     state: &'a AtomicU8,
     /// The number of the last cut that was seen, and how many bytes have passed since.
     cut: (u64, usize),
+    /// What a trap waits for first has passed.
+    armed: bool,
     /// What was passed on last.
     tail: Tail,
 }
@@ -127,13 +136,24 @@ impl Way<'_> {
             self.cut.1 += piece.len();
         }
         let Some(trap) = rules.trap.filter(|_| self.toward == Toward::Target) else {
+            (self.armed, self.tail) = (false, Tail::default());
+            return write(to, piece).await;
+        };
+        let mut from = 0;
+        if !trap.after.is_empty() && !self.armed {
+            let after = slice::from_ref(&trap.after);
+            let Some(at) = self.tail.find(after, piece) else {
+                self.tail.passed(after, piece);
+                return write(to, piece).await;
+            };
+            (self.armed, from) = (true, at);
             self.tail.forget();
+        }
+        let Some(at) = self.tail.find(&trap.markers, &piece[from..]).filter(|_| trap.go_off()) else {
+            self.tail.passed(&trap.markers, &piece[from..]);
             return write(to, piece).await;
         };
-        let Some(at) = self.tail.find(&trap.marker, piece).filter(|_| trap.go_off()) else {
-            self.tail.passed(&trap.marker, piece);
-            return write(to, piece).await;
-        };
+        let at = from + at;
         self.tail.forget();
         match trap.spring {
             Spring::ResetBefore => {

@@ -27,6 +27,13 @@ use trap::Trap;
 /// How COMMIT of a batch looks on its way to a server.
 pub const BATCH_COMMIT: &[u8] = b"/* forebay batch */ COMMIT";
 
+/// How a renewal of claims begins.
+pub const RENEWAL: &[u8] = b"/* forebay renewal */";
+
+/// What each transaction of a node that changes something begins with, or its COMMIT.
+pub const EACH_COMMIT: [&[u8]; 4] =
+    [BATCH_COMMIT, RENEWAL, b"/* forebay probe */", b"/* forebay take-over */ UPDATE heartbeat"];
+
 /// A proxy. Its connections end and its port is closed when it is dropped.
 pub struct Proxy {
     /// The port on 127.0.0.1.
@@ -111,7 +118,18 @@ impl Proxy {
 
     /// Does something to each of the next `times` connections on which the client sends these bytes.
     pub fn trap(&self, marker: &[u8], spring: Spring, times: u32) {
-        let trap = Arc::new(Trap::new(marker, spring, times, self.sprung.clone()));
+        self.trap_any(&[marker], spring, times);
+    }
+
+    /// The same for one of several markers.
+    pub fn trap_any(&self, markers: &[&[u8]], spring: Spring, times: u32) {
+        let trap = Arc::new(Trap::new(markers, spring, times, self.sprung.clone()));
+        self.rules.send_modify(|rules| rules.trap = Some(trap));
+    }
+
+    /// The same for the next connection on which the client sends `marker` behind `after`.
+    pub fn trap_after(&self, after: &[u8], marker: &[u8], spring: Spring) {
+        let trap = Arc::new(Trap::new(&[marker], spring, 1, self.sprung.clone()).after(after));
         self.rules.send_modify(|rules| rules.trap = Some(trap));
     }
 

@@ -227,6 +227,20 @@ async fn a_connection_goes_silent_before_or_after_the_marker() {
 }
 
 #[tokio::test]
+async fn a_trap_may_wait_for_other_bytes_first() {
+    let Pair { proxy, mut client, mut target, .. } = pair().await;
+    proxy.trap_after(b"item", b"COMMIT", Spring::SilentBefore);
+    for (sent, passed) in [("COMMIT x", "COMMIT x"), ("COMMIT item", "COMMIT item"), ("y COM", "y COM")] {
+        send(&mut client, sent).await;
+        comes(&mut target, passed).await;
+    }
+    assert_eq!(proxy.sprung(), 0);
+    send(&mut client, "MIT").await;
+    nothing_comes(&mut target).await;
+    assert_eq!(proxy.sprung(), 1);
+}
+
+#[tokio::test]
 async fn the_marker_alone_is_held() {
     let Pair { proxy, mut client, mut target, .. } = pair().await;
     let held = Duration::from_millis(80);

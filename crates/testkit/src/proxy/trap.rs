@@ -25,8 +25,10 @@ pub enum Spring {
 
 /// A trap.
 pub(super) struct Trap {
-    /// The bytes that it waits for.
-    pub marker: Vec<u8>,
+    /// The bytes that it waits for: one of these.
+    pub markers: Vec<Vec<u8>>,
+    /// The client must have sent these on the same connection before. Empty: nothing.
+    pub after: Vec<u8>,
     /// What it does.
     pub spring: Spring,
     /// How many more times it goes off.
@@ -37,9 +39,15 @@ pub(super) struct Trap {
 
 impl Trap {
     /// A trap that goes off so many times, and adds each to `sprung`.
-    pub fn new(marker: &[u8], spring: Spring, times: u32, sprung: watch::Sender<u32>) -> Self {
-        assert!(!marker.is_empty(), "a trap needs bytes to wait for");
-        Self { marker: marker.to_owned(), spring, left: AtomicU32::new(times), sprung }
+    pub fn new(markers: &[&[u8]], spring: Spring, times: u32, sprung: watch::Sender<u32>) -> Self {
+        assert!(markers.iter().all(|marker| !marker.is_empty()), "a trap needs bytes to wait for");
+        let markers = markers.iter().map(|marker| marker.to_vec()).collect();
+        Self { markers, after: Vec::new(), spring, left: AtomicU32::new(times), sprung }
+    }
+
+    /// The same, for connections on which the client has sent these bytes first.
+    pub fn after(self, after: &[u8]) -> Self {
+        Self { after: after.to_owned(), ..self }
     }
 
     /// Says whether it goes off once more.
@@ -58,17 +66,22 @@ impl Trap {
 pub(super) struct Tail(Vec<u8>);
 
 impl Tail {
-    /// Where the marker begins in `piece`: 0 if it began before that. Absent if it does not end in it.
-    pub fn find(&self, marker: &[u8], piece: &[u8]) -> Option<usize> {
+    /// Where the first marker begins in `piece`: 0 if it began before that. Absent if none ends in it.
+    pub fn find(&self, markers: &[Vec<u8>], piece: &[u8]) -> Option<usize> {
         let joined = [&self.0, piece].concat();
-        let at = joined.windows(marker.len()).position(|found| found == marker)?;
+        let first = |marker: &Vec<u8>| {
+            let mut ends_here = joined.windows(marker.len()).enumerate();
+            ends_here.position(|(at, found)| found == marker && at + marker.len() > self.0.len())
+        };
+        let at = markers.iter().filter_map(first).min()?;
         Some(at.saturating_sub(self.0.len()))
     }
 
-    /// Takes note of what was passed on. `marker` is the longest that will be asked for.
-    pub fn passed(&mut self, marker: &[u8], piece: &[u8]) {
+    /// Takes note of what was passed on. `markers` are those that will be asked for.
+    pub fn passed(&mut self, markers: &[Vec<u8>], piece: &[u8]) {
+        let longest = markers.iter().map(Vec::len).max().unwrap_or(1);
         self.0.extend_from_slice(piece);
-        let kept = self.0.len().min(marker.len() - 1);
+        let kept = self.0.len().min(longest - 1);
         self.0.drain(..self.0.len() - kept);
     }
 

@@ -24,12 +24,12 @@ pub async fn run_faults(world: &World, mut dice: Dice) {
         let span = dice.millis((200, 2_500));
         tokio::time::sleep(span).await;
         match world.plan.kind {
-            Kind::Quiet | Kind::Tight => {}
+            Kind::Quiet | Kind::Tight | Kind::Cluster => {}
             Kind::Rollbacks => shard_trouble(world, &mut dice).await,
             Kind::Unknown => unknown_trouble(world, &mut dice).await,
             Kind::Crashes => crash(world, &mut dice).await,
             Kind::TakeOvers => take_over(world, &mut dice).await,
-            Kind::Clocks => step_clock(world, &mut dice).await,
+            Kind::Clocks => disturb_clocks(world, &mut dice).await,
             Kind::Stalls => stall(world, &mut dice).await,
             Kind::Reshards => reshard(world, &mut dice).await,
             Kind::Moves => move_shards(world, &mut dice).await,
@@ -43,7 +43,7 @@ pub async fn run_faults(world: &World, mut dice: Dice) {
                 5 => reshard(world, &mut dice).await,
                 6 => move_shards(world, &mut dice).await,
                 7 => change_shards(world, &mut dice).await,
-                _ => step_clock(world, &mut dice).await,
+                _ => disturb_clocks(world, &mut dice).await,
             },
         }
     }
@@ -314,7 +314,7 @@ async fn change_shards(world: &World, dice: &mut Dice) {
 
 /// Whether a drained shard may be removed: its owner knows that it is drained, and nothing in it matters to
 /// anybody any more.
-fn holds_nothing(world: &World, id: ShardId) -> bool {
+pub fn holds_nothing(world: &World, id: ShardId) -> bool {
     let Some(db) = world.dbs.iter().find(|db| db.id == id) else { return false };
     let tables = &db.lock().tables;
     let now = world.journal.now();
@@ -338,7 +338,7 @@ pub fn first_offset(world: &World, dice: &mut Dice) -> i64 {
 }
 
 /// Steps a server's or a node's clock.
-async fn step_clock(world: &World, dice: &mut Dice) {
+pub fn step_clock(world: &World, dice: &mut Dice) {
     let by = step(dice);
     if dice.chance(500) {
         let picked = dice.pick(&world.dbs);
@@ -354,6 +354,11 @@ async fn step_clock(world: &World, dice: &mut Dice) {
         world.journal.note(format_args!("the clock of process {} is {by} µs off", node.process.number));
         node.clock.set_offset(by);
     }
+}
+
+/// A clock steps, and now and then somebody dies after that.
+async fn disturb_clocks(world: &World, dice: &mut Dice) {
+    step_clock(world, dice);
     if dice.chance(300) {
         crash(world, dice).await;
     }

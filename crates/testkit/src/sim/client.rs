@@ -46,7 +46,7 @@ pub async fn live(world: &World, dice: Dice) {
         let node = choose(world, &mut port.dice);
         step(&mut port, &node).await;
         if port.dice.chance(700) {
-            let span = port.dice.millis((0, 400));
+            let span = port.dice.millis(world.plan.pause_ms);
             tokio::time::sleep(span).await;
         }
         if port.dice.chance(world.plan.rests) {
@@ -61,7 +61,9 @@ pub async fn live(world: &World, dice: Dice) {
 pub fn choose(world: &World, dice: &mut Dice) -> Node {
     let alive = world.alive();
     let last = alive.last().or(world.nodes().last()).cloned();
-    let any = if alive.is_empty() || dice.chance(700) { None } else { Some(dice.pick(&alive).clone()) };
+    let mostly_youngest = if world.plan.kind == Kind::Cluster { 0 } else { 700 };
+    let any =
+        if alive.is_empty() || dice.chance(mostly_youngest) { None } else { Some(dice.pick(&alive).clone()) };
     any.or(last).expect("a run has a process")
 }
 

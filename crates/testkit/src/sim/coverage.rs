@@ -6,6 +6,7 @@ use forebay_types::{DeliveryPolicy, Refusal};
 
 use super::{
     check::RunRecord,
+    cluster::ClusterCoverage,
     history::{Answer, Known, What},
 };
 use crate::fake::{Change, StoreCoverage, TakenOver};
@@ -63,6 +64,8 @@ pub struct Coverage {
     pub told_shards: u64,
     /// Keys that one process found for another one, in a shard that was their home.
     pub found_elsewhere: u64,
+    /// The situations of clusters.
+    pub cluster: ClusterCoverage,
 }
 
 impl Coverage {
@@ -93,10 +96,11 @@ impl Coverage {
         self.told_shards += other.told_shards;
         self.found_elsewhere += other.found_elsewhere;
         self.shards.add(&other.shards);
+        self.cluster.add(&other.cluster);
     }
 
-    /// The situations that 2,000 runs must meet so often, and these did not.
-    pub fn missing(&self) -> Vec<String> {
+    /// The situations that 2,000 runs must meet so often, others in proportion, and these did not.
+    pub fn missing(&self, runs: u64) -> Vec<String> {
         let Self { shards, .. } = self;
         let all = [
             ("a take-over with a batch in flight", shards.take_over_in_flight, 100),
@@ -139,8 +143,8 @@ impl Coverage {
             ("a direct hand-off", self.handed_off, 500),
             ("a page of active topics", self.pages, 500),
         ];
-        let missing = all.into_iter().filter(|(_, count, least)| count < least);
-        missing.map(|(name, count, least)| format!("{name}: {count} of {least}")).collect()
+        let missing = all.into_iter().filter(|(_, count, least)| count * 2_000 < least * runs);
+        missing.map(|(name, count, least)| format!("{name}: {count}, of {least} in 2,000 runs")).collect()
     }
 
     /// Counts the situations of a run.

@@ -6,9 +6,10 @@ use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, Duty, Intake};
 use forebay_types::{Receipt, ShardId, State, TopicId};
 
 use super::{
-    chaos,
+    chaos, cluster,
     history::{Answer, Known, Sent, What},
     node::{NAMESPACES, Port, namespace},
+    plan::Kind,
     process::Node,
     world::World,
 };
@@ -24,6 +25,12 @@ const DRAIN_TIMEOUT_CLOCKS: Duration = Duration::from_secs(3 * 3_600);
 /// Ends all faults and processes every item.
 pub async fn drain(world: &World, mut dice: Dice) {
     chaos::heal(world);
+    if world.plan.kind == Kind::Cluster {
+        if let Some(node) = cluster::settle(world).await {
+            finish(world, dice, &node).await;
+        }
+        return;
+    }
     // The faults may have ended while a process was stopping.
     let told = world.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
     world
@@ -42,11 +49,16 @@ pub async fn drain(world: &World, mut dice: Dice) {
     for other in &alive {
         chaos::stop(world, other).await;
     }
-    if tokio::time::timeout(Duration::from_secs(60), owns_all(world, &node)).await.is_err() {
+    finish(world, dice, &node).await;
+}
+
+/// One node takes all shards, and every item is delivered or removed.
+async fn finish(world: &World, dice: Dice, node: &Node) {
+    if tokio::time::timeout(Duration::from_secs(60), owns_all(world, node)).await.is_err() {
         world.blame("EVENTUAL-REDELIVERY", "the only node does not own all shards after 60 s");
         return;
     }
-    audit(world, &node).await;
+    audit(world, node).await;
     let mut port = Port { world, dice, patient: true };
     let bound = if world.plan.exact_time() { DRAIN_TIMEOUT } else { DRAIN_TIMEOUT_CLOCKS };
     let end = world.journal.elapsed() + bound;
@@ -58,7 +70,7 @@ pub async fn drain(world: &World, mut dice: Dice) {
                 return;
             }
             for tenant in 0..NAMESPACES.len() {
-                take_all(&mut port, &node, tenant).await;
+                take_all(&mut port, node, tenant).await;
             }
         }
         // Calls of disconnected callers and the last sweeps take a moment.
@@ -67,11 +79,11 @@ pub async fn drain(world: &World, mut dice: Dice) {
             break;
         }
     }
-    audit(world, &node).await;
-    takes_again(&mut port, &node).await;
+    audit(world, node).await;
+    takes_again(&mut port, node).await;
     emptied(world);
-    forgets(world, &node, bound).await;
-    stop(world, &node).await;
+    forgets(world, node, bound).await;
+    stop(world, node).await;
 }
 
 /// Returns when the node owns every shard. A node is ready even if it could not reach some of them.
@@ -284,6 +296,9 @@ async fn forgets(world: &World, node: &Node, bound: Duration) {
 
 /// CLEAN-DRAIN: the last node stops in time and releases its shards.
 async fn stop(world: &World, node: &Node) {
+    if let Some(task) = node.member.as_ref().and_then(|member| member.leave()) {
+        task.leave(Duration::from_secs(7)).await;
+    }
     match tokio::time::timeout(Duration::from_secs(25), node.engine.stop()).await {
         Ok(()) => {
             for db in &world.dbs {

@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use forebay_engine::{Engine, EnqueueCall, Enqueued, ExtendOf, NackOf};
 use forebay_front::{Answers, LinkError, Links};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
 
-use super::process::Node;
+use super::{cluster::Network, process::Node};
 use crate::fake::{Dice, Life};
 
 /// How often calls were passed on, and what became of them.
@@ -36,6 +37,8 @@ pub struct SimLinks {
     pub forgets: bool,
     /// What became of all calls of the run.
     pub forwarded: Arc<Mutex<Forwarded>>,
+    /// The process's number, and the network, if ways are cut there.
+    pub network: Option<(usize, Arc<Network>)>,
 }
 
 /// What happens to a call on its way.
@@ -46,16 +49,38 @@ enum Way {
     LostThere,
     /// The answer does not arrive.
     LostBack,
+    /// No connection can be made.
+    Closed,
 }
 
+/// A connection on which nothing arrives any more breaks after so long.
+const BREAKS_AFTER: Duration = Duration::from_secs(3);
+/// No connection is made after so long.
+const CONNECTS_WITHIN: Duration = Duration::from_millis(500);
+
 impl SimLinks {
+    /// What happens on the way to a process, where the network says that.
+    fn cut(&self, to: usize) -> Option<Way> {
+        let (from, network) = self.network.as_ref()?;
+        let (there, back) = (network.is_open(*from, to), network.is_open(to, *from));
+        if there && back {
+            return None;
+        }
+        // One connection may be open from before.
+        Some(match network.chance(600) {
+            true => Way::Closed,
+            false if there => Way::LostBack,
+            false => Way::LostThere,
+        })
+    }
+
     /// Passes a call of `count` members on to the process at this address.
     async fn pass<T, F>(&self, owner: &str, count: usize, call: impl FnOnce(Engine) -> F) -> Answers<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<Vec<Result<T, Refusal>>, Refusal>> + Send + 'static,
     {
-        let (there, back, way) = {
+        let (there, mut back, mut way) = {
             let dice = &mut *self.dice.lock().unwrap_or_else(PoisonError::into_inner);
             let way = match dice.below(100) {
                 0..3 => Way::LostThere,
@@ -73,6 +98,14 @@ impl SimLinks {
             self.count(|all| all.unreached += 1);
             return Err(LinkError::Unreached("the process is dead".to_owned()));
         };
+        if let Some(cut) = self.cut(node.process.number) {
+            (way, back) = (cut, BREAKS_AFTER);
+        }
+        if matches!(way, Way::Closed) {
+            tokio::time::sleep(CONNECTS_WITHIN).await;
+            self.count(|all| all.unreached += 1);
+            return Err(LinkError::Unreached("no connection".to_owned()));
+        }
         let broke = "the connection broke".to_owned();
         let lost = || Err(if self.forgets { LinkError::Unreached(broke) } else { LinkError::Lost(broke) });
         if matches!(way, Way::LostThere) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use forebay_engine::Settings;
 use forebay_store::ErrorClass;
 
-use super::caller_bug::CallerBug;
-use crate::fake::{Dice, Faults, StoreBug};
+use super::{caller_bug::CallerBug, cluster::Fault};
+use crate::fake::{CatalogBug, Dice, Faults, StoreBug};
 
 /// The faults that a run tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,10 +35,12 @@ pub enum Kind {
     Changes,
     /// All of these faults.
     Everything,
+    /// A cluster with a catalog: its nodes decide themselves who owns which shard.
+    Cluster,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds of runs without a catalog.
     pub const ALL: [Self; 12] = [
         Self::Quiet,
         Self::Tight,
@@ -70,6 +72,10 @@ pub struct Plan {
     pub steps: usize,
     /// Whether one server stores all shards.
     pub one_server: bool,
+    /// How many servers store the shards, in runs with a catalog.
+    pub servers: usize,
+    /// Milliseconds for which a client pauses between two calls.
+    pub pause_ms: (u64, u64),
     /// How many topics.
     pub topics: usize,
     /// The engines' settings.
@@ -80,8 +86,12 @@ pub struct Plan {
     pub poison: u32,
     /// The shards' planted bug.
     pub store_bug: Option<StoreBug>,
+    /// The catalog's planted bug.
+    pub catalog_bug: Option<CatalogBug>,
     /// The callers' planted bug.
     pub caller_bug: Option<CallerBug>,
+    /// What mostly disturbs the cluster, in runs with a catalog.
+    pub focus: Option<Fault>,
     /// The most bytes of new items that a batch of a shard may carry.
     pub batch_bytes: usize,
     /// Enqueues with dedupe keys, per mille.
@@ -90,6 +100,8 @@ pub struct Plan {
     pub rests: u32,
     /// Whether processes pass calls on to each other.
     pub forwards: bool,
+    /// Whether clocks step.
+    pub clocks_step: bool,
     /// Whether the trace is kept.
     pub trace: bool,
 }
@@ -116,7 +128,8 @@ impl Plan {
             settings.batch_rows = dice.within(4, 40) as usize;
         }
         // A stepping clock could end a short window at any time.
-        if !matches!(kind, Kind::Clocks | Kind::Everything) {
+        let clocks_step = clocks_step(kind, seed);
+        if !clocks_step {
             settings.dedupe_window = Duration::from_secs(dice.within(10, 90));
         } else {
             settings.dedupe_window = Duration::from_secs(36_000);
@@ -134,13 +147,18 @@ impl Plan {
             cancels: if quiet { 0 } else { 60 },
             poison: if matches!(kind, Kind::Rollbacks | Kind::Everything) { 60 } else { 0 },
             store_bug: None,
+            catalog_bug: None,
             caller_bug: None,
+            focus: None,
             batch_bytes: 4 << 20,
             keys: 250,
             rests: 0,
             forwards: !matches!(kind, Kind::Quiet | Kind::Tight) && seed % 2 == 1,
+            clocks_step,
             trace: false,
             one_server: false,
+            servers: 1,
+            pause_ms: (0, 400),
         };
         // Drawn last, so that the earlier values of an old seed do not change.
         plan.settings.batches_per_server = dice.within(1, 4) as usize;
@@ -158,7 +176,22 @@ impl Plan {
         }
         let retention = if dice.chance(700) { dice.within(1, 20) } else { 0 };
         plan.settings.dead_letter_retention = Duration::from_secs(retention);
+        if kind == Kind::Cluster {
+            plan.widen(&mut dice);
+        }
         plan
+    }
+
+    /// Several servers with several shards each, and time for shards to move.
+    fn widen(&mut self, dice: &mut Dice) {
+        self.shards = dice.within(3, 8) as usize;
+        self.servers = dice.within(1, 3) as usize;
+        self.forwards = true;
+        self.clients = dice.within(2, 3) as usize;
+        self.steps = dice.within(20, 60) as usize;
+        self.pause_ms = (0, 8_000);
+        self.rests = 0;
+        self.one_server = false;
     }
 
     /// Tiny limits and budgets, each with a chance, so that they meet in all combinations.
@@ -189,7 +222,7 @@ impl Plan {
 
     /// Whether no clock steps.
     pub fn exact_time(&self) -> bool {
-        !matches!(self.kind, Kind::Clocks | Kind::Everything)
+        !self.clocks_step
     }
 
     /// Whether no fault affects the order of delivery.
@@ -253,5 +286,14 @@ impl Plan {
             faults.answer_ms = (0, dice.within(1, 40));
         }
         faults
+    }
+}
+
+/// Whether clocks step in a run: in each of some kinds, in every fourth of clusters.
+fn clocks_step(kind: Kind, seed: u64) -> bool {
+    match kind {
+        Kind::Clocks | Kind::Everything => true,
+        Kind::Cluster => seed % 4 == 3,
+        _ => false,
     }
 }

@@ -6,7 +6,7 @@ use forebay_engine::Engine;
 use forebay_front::Front;
 use forebay_types::ShardId;
 
-use super::{clock::SimClock, tasks::ProcessTasks};
+use super::{clock::SimClock, cluster::MemberOf, tasks::ProcessTasks};
 use crate::fake::Process;
 
 /// An engine in its process.
@@ -26,4 +26,6 @@ pub struct Node {
     pub clock: Arc<SimClock>,
     /// Its `host:port`.
     pub address: String,
+    /// Its part in its cluster, in runs with a catalog.
+    pub member: Option<MemberOf>,
 }

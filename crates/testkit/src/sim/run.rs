@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::{
     chaos,
     check::{self, Finding, RunRecord, ShardLog},
-    client,
+    client, cluster,
     coverage::Coverage,
     drain,
     plan::{Kind, Plan},
@@ -69,15 +69,26 @@ fn count_panics() {
 async fn simulate(plan: Plan) -> Arc<World> {
     let mut dice = Dice::new(plan.seed ^ 0x5eed);
     let world = Arc::new(World::new(plan, &mut dice).await);
-    let offset = chaos::first_offset(&world, &mut dice);
-    let node = world.start(dice.next(), offset);
-    if world.plan.strict_order() {
-        node.engine.ready().await;
+    let in_cluster = world.plan.kind == Kind::Cluster;
+    if in_cluster {
+        chaos::begin(&world, &mut dice);
+        cluster::begin(&world, &mut dice).await;
+    } else {
+        let offset = chaos::first_offset(&world, &mut dice);
+        let node = world.start(dice.next(), offset);
+        if world.plan.strict_order() {
+            node.engine.ready().await;
+        }
+        chaos::begin(&world, &mut dice);
     }
-    chaos::begin(&world, &mut dice);
     let faults = {
         let (world, dice) = (world.clone(), dice.fork());
-        tokio::spawn(async move { chaos::run_faults(&world, dice).await })
+        tokio::spawn(async move {
+            match in_cluster {
+                true => cluster::run_faults(&world, dice).await,
+                false => chaos::run_faults(&world, dice).await,
+            }
+        })
     };
     let watch = {
         let world = world.clone();
@@ -107,7 +118,8 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
         let shard = Coverage { shards: state.coverage, ..Coverage::default() };
         coverage.add(&shard);
         let (log, owners) = (std::mem::take(&mut state.log), std::mem::take(&mut state.owners));
-        shards.push(ShardLog { id: db.id, log, owners });
+        let (releases, tried) = (std::mem::take(&mut state.releases), std::mem::take(&mut state.tried));
+        shards.push(ShardLog { id: db.id, log, owners, releases, tried });
     }
     coverage.told_shards = world.told_shards.load(Ordering::Relaxed);
     coverage.found_elsewhere = world.found_elsewhere();
@@ -116,13 +128,15 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
     let stops = std::mem::take(&mut *world.stops.lock().unwrap_or_else(PoisonError::into_inner));
     let told = std::mem::take(&mut *world.told.lock().unwrap_or_else(PoisonError::into_inner));
     let stalls = std::mem::take(&mut *world.stalls.lock().unwrap_or_else(PoisonError::into_inner));
-    let configured = world.nodes().iter().map(|node| node.shards.clone()).collect();
+    let mut nodes = world.nodes().clone();
+    nodes.sort_by_key(|node| node.process.number);
+    let configured = nodes.into_iter().map(|node| node.shards).collect();
     let record = RunRecord {
         forwards: world.plan.forwards,
         exact_time: world.plan.exact_time(),
         strict: world.plan.strict_order(),
         healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
-        shards_change: matches!(world.plan.kind, Kind::Changes | Kind::Everything),
+        shards_change: matches!(world.plan.kind, Kind::Changes | Kind::Everything | Kind::Cluster),
         stalls,
         configured,
         settings: world.plan.settings.clone(),
@@ -138,5 +152,11 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
     coverage.forward_lost = forwarded.lost;
     coverage.forward_unreached = forwarded.unreached;
     findings.extend(check::check(&record));
+    if world.plan.kind == Kind::Cluster {
+        let met = &mut *world.cluster().coverage();
+        [met.moves, met.moves_checked, met.failovers] =
+            check::check_moves(&record, &world.cluster().log(), &mut findings);
+        coverage.cluster = *met;
+    }
     Report { findings, hash: world.journal.hash(), lines: world.journal.lines(), coverage }
 }

@@ -19,13 +19,14 @@ use forebay_types::{Clock, ClusterId, Receipt, ShardId, Timestamp};
 use super::{
     caller_bug::CallerBug,
     clock::SimClock,
+    cluster::{Cluster, Network},
     history::{Call, Sent, Stall},
     links::{Forwarded, SimLinks},
-    plan::Plan,
+    plan::{Kind, Plan},
     process::Node,
     tasks::{ProcessTasks, Still},
 };
-use crate::fake::{Db, Dice, FakeShard, Journal, Life, Moment, Process};
+use crate::fake::{CatalogDb, Db, Dice, FakeShard, Journal, Life, Moment, Process};
 
 /// When a run begins. It is the same in every run, so that runs can be repeated.
 const BASE: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
@@ -69,6 +70,8 @@ pub struct World {
     pub violations: Mutex<Vec<(&'static str, String)>>,
     /// What became of calls between processes.
     pub forwarded: Arc<Mutex<Forwarded>>,
+    /// The catalog and the network between nodes, in runs with a catalog.
+    cluster: Option<Cluster>,
     /// Every process so far.
     nodes: Arc<Mutex<Vec<Node>>>,
     /// The shards with which a new process begins, and of which those that run are told.
@@ -97,7 +100,15 @@ impl World {
             if plan.one_server {
                 state.server = "memory".to_owned();
             }
+            if plan.kind == Kind::Cluster {
+                state.server = format!("db{}", db.id.0 as usize % plan.servers);
+            }
         }
+        let cluster = (plan.kind == Kind::Cluster).then(|| {
+            let catalog = CatalogDb::new(journal.clone(), dice.fork());
+            catalog.lock().bug = plan.catalog_bug;
+            Cluster::new(catalog, Network::new(dice.fork()))
+        });
         let configured = Mutex::new(dbs.iter().map(|db| (db.id, Intake::Open)).collect());
         Self {
             plan,
@@ -111,6 +122,7 @@ impl World {
             stalls: Mutex::default(),
             violations: Mutex::default(),
             forwarded: Arc::default(),
+            cluster,
             nodes: Arc::default(),
             configured,
             told_shards: AtomicU64::new(0),
@@ -139,17 +151,25 @@ impl World {
             tasks: Arc::new(tasks.clone()),
             seed,
         });
-        let links = self.plan.forwards.then(|| {
-            let (nodes, forwarded) = (self.nodes.clone(), self.forwarded.clone());
-            let dice = Mutex::new(Dice::new(seed ^ 0x11_4b5));
-            let forgets = self.plan.caller_bug == Some(CallerBug::LostCountsAsUnsent);
-            Arc::new(SimLinks { own: address.clone(), nodes, dice, forgets, forwarded }) as Arc<dyn Links>
-        });
+        let links =
+            self.plan.forwards.then(|| Arc::new(self.links(address.clone(), seed, None)) as Arc<dyn Links>);
         let front = Front::new(engine.clone(), links);
         let shards = configured.into_iter().map(|(id, _)| id).collect();
-        let node = Node { process, engine, front, tasks, shards, clock, address };
+        let node = Node { process, engine, front, tasks, shards, clock, address, member: None };
         self.nodes().push(node.clone());
         node
+    }
+
+    /// The way to other processes from the one at `own`.
+    pub fn links(&self, own: String, seed: u64, network: Option<(usize, Arc<Network>)>) -> SimLinks {
+        SimLinks {
+            own,
+            nodes: self.nodes.clone(),
+            dice: Mutex::new(Dice::new(seed ^ 0x11_4b5)),
+            forgets: self.plan.caller_bug == Some(CallerBug::LostCountsAsUnsent),
+            forwarded: self.forwarded.clone(),
+            network,
+        }
     }
 
     /// Kills a process, as a power failure would: its tasks end wherever they are.
@@ -210,6 +230,16 @@ impl World {
         let open = stalls.iter_mut().filter(|stall| stall.process == process && stall.end.is_none());
         open.for_each(|stall| stall.end = Some(end));
         node.tasks.go_on();
+    }
+
+    /// The catalog and the network between nodes. Only in runs with a catalog.
+    pub fn cluster(&self) -> &Cluster {
+        self.cluster.as_ref().expect("a run with a catalog")
+    }
+
+    /// Every process so far, for those that outlive the call.
+    pub fn all_nodes(&self) -> Arc<Mutex<Vec<Node>>> {
+        self.nodes.clone()
     }
 
     /// Every process so far.

@@ -1,4 +1,4 @@
-//! The contract that every kind of catalog passes: SQLite, MariaDB and MySQL.
+//! The contract that every kind of catalog passes: SQLite, MariaDB, MySQL, and the fake of the simulation.
 //!
 //! [`catalog_contract`](crate::catalog_contract) runs all of it for one kind. A case is a function that takes
 //! a fresh [`CatalogSubject`] and panics if the catalog breaks the contract.

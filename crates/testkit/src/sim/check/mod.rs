@@ -10,6 +10,7 @@ mod enqueues;
 mod grace;
 mod handoffs;
 mod items;
+mod moves;
 mod order;
 mod owners;
 mod pages;
@@ -20,6 +21,7 @@ mod times;
 mod waiters;
 
 pub use items::{Item, Items, Lease, Location, Phase};
+pub use moves::check as check_moves;
 pub use record::{Finding, RunRecord, ShardLog};
 
 /// Checks all invariants.

@@ -4,7 +4,7 @@ use forebay_engine::Settings;
 use forebay_types::ShardId;
 
 use crate::{
-    fake::{Committed, Moment, TakenOver},
+    fake::{Committed, Moment, Released, TakenOver, Tried},
     sim::history::{Call, Stall},
 };
 
@@ -20,6 +20,20 @@ pub struct ShardLog {
     pub log: Vec<Committed>,
     /// Its owners, in order.
     pub owners: Vec<TakenOver>,
+    /// When it was given up, in order.
+    pub releases: Vec<Released>,
+    /// Take-overs that were tried, in order.
+    pub tried: Vec<Tried>,
+}
+
+impl ShardLog {
+    /// The process that owned it at a moment.
+    pub fn owner_at(&self, at: Moment) -> Option<usize> {
+        let taken = self.owners.iter().rfind(|owner| owner.done.event < at.event)?;
+        let given_up =
+            |release: &Released| release.done.event > taken.done.event && release.done.event < at.event;
+        (!self.releases.iter().any(given_up)).then_some(taken.process)
+    }
 }
 
 /// The record of a finished run.

@@ -1,0 +1,373 @@
+//! The task of a node in a cluster with a catalog. Once a second, and whenever something has changed, it
+//! takes one turn:
+//!
+//! 1. It asks the engine what it sees of the shards. Where the engine does not answer, the node does not say
+//!    that it lives.
+//! 2. It says that it lives, and which database servers it reaches.
+//! 3. It reads what has changed in the catalog, and tells the engine of shards that were added, drained or
+//!    removed.
+//! 4. It plans. If shards should move, it changes the assignment by compare-and-set. Another may be faster.
+//! 5. It tells the engine its duties. A shard that it owns is given only to a node that is ready to take it.
+//!
+//! The task is the only one that changes the engine's shards and duties. If it fails half way, the next turn
+//! begins anew: nothing is carried from turn to turn but what was seen. While the catalog does not answer,
+//! shards and duties stay as they are, but for shards without a living owner: those are taken by the living
+//! nodes in turn.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use forebay_cluster::{Applied, CatalogCopy, Observer};
+use forebay_engine::{Duty, Engine, Served, ShardSight, TaskName, Tasks};
+use forebay_store::{Beat, Catalog, CatalogNode, ErrorClass, NodeReport, Sighting, StoreError};
+use forebay_types::{Clock, Monotonic, NodeName, ShardId};
+use futures_util::future::join_all;
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::{
+    duties,
+    followed::Followed,
+    join::{JoinError, join},
+    links::ClusterLinks,
+    peer_reach::PeerReach,
+    planted::{self, Bug},
+    reach::Reach,
+    shared::ClusterState,
+};
+
+/// How often a node says that it lives, and looks at the catalog.
+const TURN_EVERY: Duration = Duration::from_secs(1);
+/// The same while a shard waits for its next owner.
+const HURRIED_TURN_EVERY: Duration = Duration::from_millis(100);
+/// A node is dead once its counter has stood still for so long.
+const DEAD_AFTER: Duration = Duration::from_secs(4);
+/// A process that has been seen for so long has claimed the shards that are in its name.
+pub(crate) const SETTLED_AFTER: Duration = Duration::from_secs(3);
+/// A node whose shards were silent lives once its counter has moved so often.
+pub(crate) const LIVES_AFTER: u64 = 2;
+/// How long the catalog, or the engine, may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// While the catalog does not answer, each next node waits so much longer before it takes a shard over.
+pub(crate) const TURN_STEP: Duration = Duration::from_millis(200);
+/// How long a node that leaves waits until others have its shards.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the task works with.
+pub struct Membership {
+    /// The catalog.
+    pub catalog: Arc<dyn Catalog>,
+    /// This node, as it joins.
+    pub node: CatalogNode,
+    /// What is told of its duties.
+    pub engine: Engine,
+    /// The way to other nodes.
+    pub links: Arc<dyn ClusterLinks>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where its tasks run.
+    pub tasks: Arc<dyn Tasks>,
+    /// Notified when another node has changed the catalog.
+    pub catalog_changed: Arc<Notify>,
+    /// Receives what the rest of the node is to know of the cluster.
+    pub state: watch::Sender<Arc<ClusterState>>,
+    /// The shards that the engine has.
+    pub followed: Followed,
+}
+
+/// The running task.
+pub struct ClusterTask {
+    /// Asks the task to leave the cluster.
+    leave: oneshot::Sender<Duration>,
+    /// Closed once the node has left.
+    left: oneshot::Receiver<()>,
+}
+
+impl ClusterTask {
+    /// Leaves the cluster: others have the shards then, or the time is over.
+    pub async fn leave(self, limit: Duration) {
+        let _ = self.leave.send(limit.min(LEAVE_TIMEOUT));
+        let _ = self.left.await;
+    }
+}
+
+impl Membership {
+    /// Joins the cluster, and takes part in it from then on.
+    pub async fn start(self, copy: CatalogCopy) -> Result<ClusterTask, JoinError> {
+        let own = self.node.name.clone();
+        let tasks = self.tasks.clone();
+        let (leave, asked_to_leave) = oneshot::channel();
+        let (leaving, left) = oneshot::channel();
+        let peers = PeerReach::start(&*tasks, self.links.clone(), self.state.subscribe(), self.clock.clone());
+        let mut member = Member {
+            setup: self,
+            own,
+            copy,
+            observer: Observer::new(DEAD_AFTER),
+            reach: Reach::default(),
+            peers,
+            unowned_since: BTreeMap::new(),
+            silent: BTreeMap::new(),
+            rival: None,
+            said: Said::default(),
+            hurries: false,
+        };
+        member.wait_for_first_look().await;
+        member.setup.node.report = member.report(&member.sights().await.unwrap_or_default());
+        join(&*member.setup.catalog, &member.setup.node).await?;
+        tracing::info!("joined the cluster as {}", member.own);
+        let run = async move {
+            member.run(asked_to_leave).await;
+            drop(leaving);
+        };
+        tasks.start(TaskName::Membership, Box::pin(run));
+        Ok(ClusterTask { leave, left })
+    }
+}
+
+fn no_answer() -> StoreError {
+    StoreError::new(ErrorClass::Disconnected, format!("no answer within {ANSWER_TIMEOUT:?}"))
+}
+
+/// What was logged last of each kind of trouble: each is one line until it is over.
+#[derive(Default)]
+pub(crate) struct Said {
+    /// Why the catalog can't be used.
+    pub(crate) catalog: String,
+    /// The engine does not answer.
+    engine: bool,
+}
+
+/// The task's own state.
+pub(crate) struct Member {
+    /// What it works with.
+    pub(crate) setup: Membership,
+    /// This node's name.
+    pub(crate) own: NodeName,
+    /// The catalog as it was last read.
+    pub(crate) copy: CatalogCopy,
+    /// What was seen of nodes and homes over time.
+    pub(crate) observer: Observer,
+    /// Which database servers answered when.
+    pub(crate) reach: Reach,
+    /// Which other nodes answer.
+    pub(crate) peers: PeerReach,
+    /// Since when shards have had no living owner, while the catalog does not answer.
+    pub(crate) unowned_since: BTreeMap<ShardId, Monotonic>,
+    /// Nodes all of whose shards were silent, as they were then.
+    pub(crate) silent: BTreeMap<NodeName, Sighting>,
+    /// Another process that has this node's name, and since when its counter has been seen standing there.
+    pub(crate) rival: Option<(Sighting, Monotonic)>,
+    /// What was logged.
+    pub(crate) said: Said,
+    /// A shard waits for its next owner.
+    pub(crate) hurries: bool,
+}
+
+impl Member {
+    async fn run(mut self, mut asked_to_leave: oneshot::Receiver<Duration>) {
+        let mut served = self.setup.engine.served();
+        let changed = self.setup.catalog_changed.clone();
+        let limit = loop {
+            // A shard that falls silent during the turn is one more.
+            let silent = served.borrow_and_update().silent;
+            tokio::select! {
+                biased;
+                limit = &mut asked_to_leave => break limit,
+                () = self.turn() => {}
+            }
+            let pause = if self.hurries { HURRIED_TURN_EVERY } else { TURN_EVERY };
+            let more_are_silent = served.wait_for(|served: &Served| served.silent > silent);
+            tokio::select! {
+                biased;
+                limit = &mut asked_to_leave => break limit,
+                () = changed.notified() => {}
+                _ = more_are_silent => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        };
+        let limit = limit.unwrap_or(LEAVE_TIMEOUT);
+        if tokio::time::timeout(limit, self.leave()).await.is_err() {
+            tracing::warn!("not every shard has been handed over in {limit:?}; the rest is released");
+        }
+    }
+
+    pub(crate) fn now(&self) -> Monotonic {
+        self.setup.clock.monotonic()
+    }
+
+    /// What the engine sees. `None`: it does not answer.
+    async fn sights(&self) -> Option<Vec<ShardSight>> {
+        tokio::time::timeout(ANSWER_TIMEOUT, self.setup.engine.sights()).await.ok().flatten()
+    }
+
+    /// Waits until every shard was looked at: a node that says that it reaches no server would get none.
+    async fn wait_for_first_look(&self) {
+        let looked = async {
+            while !self.sights().await.is_some_and(|sights| sights.iter().all(|sight| sight.looked_at)) {
+                tokio::time::sleep(HURRIED_TURN_EVERY).await;
+            }
+        };
+        let _ = tokio::time::timeout(ANSWER_TIMEOUT, looked).await;
+    }
+
+    fn report(&mut self, sights: &[ShardSight]) -> NodeReport {
+        let now = self.now();
+        NodeReport { servers: self.reach.observe(sights, now), unreachable: self.peers.unreached() }
+    }
+
+    async fn turn(&mut self) {
+        let Some(sights) = self.sights().await else {
+            if planted::on(Bug::BeatsWhileHung) {
+                let _ = self.look(&self.setup.node.report.clone()).await;
+            }
+            if !std::mem::replace(&mut self.said.engine, true) {
+                tracing::error!(
+                    "the engine does not answer; this node does not say that it lives until it does"
+                );
+            }
+            return;
+        };
+        if std::mem::replace(&mut self.said.engine, false) {
+            tracing::info!("the engine answers again");
+        }
+        self.hurries = false;
+        let report = self.report(&sights);
+        let was_away = !self.said.catalog.is_empty();
+        if was_away {
+            // A catalog that hangs takes long to say so.
+            self.take_unowned(&sights);
+        }
+        let in_time = tokio::time::timeout(ANSWER_TIMEOUT, self.look(&report)).await;
+        match in_time.unwrap_or_else(|_| Err(no_answer())) {
+            Ok(()) if self.rival.is_some() => {
+                self.catalog_answers();
+                self.give_all_up();
+            }
+            Ok(()) => {
+                self.catalog_answers();
+                self.follow_shards();
+                if tokio::time::timeout(ANSWER_TIMEOUT, self.assign(&sights)).await.is_err() {
+                    self.catalog_fails(&no_answer());
+                }
+                self.take_up_duties(&sights).await;
+            }
+            Err(error) => {
+                self.catalog_fails(&error);
+                if !was_away {
+                    self.take_unowned(&sights);
+                }
+            }
+        }
+        self.publish(&sights);
+    }
+
+    /// Says that the node lives, and reads what has changed.
+    async fn look(&mut self, report: &NodeReport) -> Result<(), StoreError> {
+        let Membership { catalog, node, .. } = &self.setup;
+        match catalog.beat(&node.name, node.incarnation, report).await? {
+            Beat::Replaced => {
+                // One that went back has forgotten who joined since. It is not asked to join.
+                self.read().await?;
+                self.join_again(report).await?;
+            }
+            // A catalog that went back, and forward again, has forgotten the other process.
+            Beat::Ok if self.rival.take().is_some() => {
+                tracing::warn!("the name {} is this process's again", self.own);
+            }
+            Beat::Ok => {}
+        }
+        if self.rival.is_some() { Ok(()) } else { self.read().await }
+    }
+
+    pub(crate) async fn read(&mut self) -> Result<(), StoreError> {
+        if planted::on(Bug::FollowsOlderCatalog) {
+            self.copy = CatalogCopy::default();
+        }
+        let changes = self.setup.catalog.read(self.copy.known()).await?;
+        match self.copy.apply(changes) {
+            Applied::Updated => {}
+            refused => {
+                if let Applied::Refused(why) = refused {
+                    tracing::error!("the catalog is not followed: {why:?}");
+                }
+                let why = "it went back to earlier versions, or is of another cluster";
+                return Err(StoreError::new(ErrorClass::Unavailable, why));
+            }
+        }
+        let now = self.now();
+        if let Some(view) = self.copy.view() {
+            self.observer.observe(view, now);
+            let addresses: Vec<&str> = view.nodes.iter().map(|node| node.peer_address.as_str()).collect();
+            self.setup.links.retain(&addresses);
+        }
+        Ok(())
+    }
+
+    fn catalog_answers(&mut self) {
+        if !std::mem::take(&mut self.said.catalog).is_empty() {
+            tracing::info!("the catalog answers again");
+        }
+        self.unowned_since.clear();
+    }
+
+    pub(crate) fn catalog_fails(&mut self, error: &StoreError) {
+        if self.said.catalog.is_empty() {
+            tracing::warn!(%error, "the catalog does not answer: {error}; going on with what is known");
+        }
+        self.said.catalog = error.to_string();
+    }
+
+    /// Tells the engine its duties. A shard that it owns stays its own until its next owner is ready.
+    async fn take_up_duties(&mut self, sights: &[ShardSight]) {
+        // What was taken over meanwhile must not be given away unasked.
+        let sights = &self.sights().await.unwrap_or_else(|| sights.to_vec());
+        let Some(view) = self.copy.view() else { return };
+        let mut duties = duties::assigned(view, &self.own);
+        let owned: BTreeSet<ShardId> =
+            sights.iter().filter(|sight| sight.owned).map(|sight| sight.id).collect();
+        let given = duties.iter().filter_map(|(id, duty)| match duty {
+            Duty::Leave { successor } if owned.contains(id) && !duties::is_offline(view, *id) => {
+                Some((*id, successor.clone()))
+            }
+            _ => None,
+        });
+        let asked =
+            given.map(async |(id, successor)| (id, self.setup.links.is_ready_for(&successor, id).await));
+        for (id, ready) in join_all(asked.collect::<Vec<_>>()).await {
+            if !ready && !planted::on(Bug::GivesUnasked) {
+                duties.insert(id, Duty::Own);
+                self.hurries = true;
+            }
+        }
+        self.setup.engine.set_duties(duties);
+    }
+
+    /// Leaves the cluster: gives the shards away, then waits until others have them.
+    async fn leave(&mut self) {
+        let Membership { catalog, node, .. } = &self.setup;
+        if let Err(error) = catalog.leave(&node.name, node.incarnation).await {
+            tracing::warn!(%error, "cannot leave the cluster; others will see that this node is gone");
+            return;
+        }
+        loop {
+            let Some(sights) = self.sights().await else { return };
+            if sights.iter().all(|sight| !sight.owned) {
+                break;
+            }
+            if self.read().await.is_err() {
+                return;
+            }
+            let live = |node: &CatalogNode| self.observer.liveness.is_live(&node.name);
+            if !self.copy.view().is_some_and(|view| view.nodes.iter().any(live)) {
+                break;
+            }
+            self.assign(&sights).await;
+            self.take_up_duties(&sights).await;
+            tokio::time::sleep(HURRIED_TURN_EVERY / 2).await;
+        }
+        tracing::info!("left the cluster");
+    }
+}

@@ -1,0 +1,56 @@
+//! Bugs that tests plant, to see whether the simulation's checker catches them. Without the feature
+//! `planted-bugs` none of this is compiled in.
+
+/// A mistake that somebody could make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bug {
+    /// A shard is given to its next owner unasked.
+    GivesUnasked,
+    /// A catalog that went back is followed.
+    FollowsOlderCatalog,
+    /// A node says that it lives while its engine does not answer.
+    BeatsWhileHung,
+    /// Shards without an owner are taken by all nodes at once while the catalog does not answer.
+    TakesOutOfTurn,
+    /// Nobody takes them.
+    TakesNothingUnowned,
+    /// A node whose shards are silent may be given shards.
+    SilentNodesForgotten,
+    /// Shards that have just moved move again.
+    MovesForgotten,
+    /// Moves that are under way do not count.
+    MovesUnderWayIgnored,
+    /// No shard moves for evenness.
+    NeverBalances,
+}
+
+#[cfg(feature = "planted-bugs")]
+mod state {
+    use std::cell::Cell;
+
+    use super::Bug;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+    }
+
+    /// Plants a bug into every node of this thread, or pulls it out.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.set(bug);
+    }
+
+    pub(crate) fn on(bug: Bug) -> bool {
+        PLANTED.get() == Some(bug)
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+pub(crate) use state::on;
+#[cfg(feature = "planted-bugs")]
+pub use state::plant;
+
+/// Nothing is planted.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn on(_bug: Bug) -> bool {
+    false
+}

@@ -1,0 +1,52 @@
+//! What a node does for shards without a living owner while the catalog does not answer.
+
+use std::collections::BTreeMap;
+
+use forebay_engine::{Duty, ShardSight};
+use forebay_store::CatalogNode;
+use forebay_types::NodeName;
+
+use crate::{
+    duties,
+    member::{Member, TURN_STEP},
+    planted::{self, Bug},
+};
+
+impl Member {
+    /// While the catalog does not answer, the living nodes take shards without a living owner in turn.
+    pub(crate) fn take_unowned(&mut self, sights: &[ShardSight]) {
+        // While another process is this node, that one has its turn.
+        let Some(view) = self.copy.view().filter(|_| self.rival.is_none()) else { return };
+        let now = self.now();
+        let owners = duties::owners(view, &self.own, sights);
+        let silent = duties::silent_nodes(&self.own, &owners, sights);
+        let lives = |node: &&CatalogNode| {
+            node.name == self.own
+                || self.observer.liveness.is_live(&node.name) && !silent.contains(&node.name)
+        };
+        let living: Vec<NodeName> = view.nodes.iter().filter(lives).map(|node| node.name.clone()).collect();
+        let mut taken = BTreeMap::new();
+        for sight in sights {
+            let unowned = !sight.owned && sight.answers && (sight.silent || sight.owner.is_empty());
+            if !unowned || sight.wanted || duties::is_offline(view, sight.id) {
+                self.unowned_since.remove(&sight.id);
+                continue;
+            }
+            self.hurries = true;
+            let since = *self.unowned_since.entry(sight.id).or_insert(now);
+            let Some(turn) = duties::turn(sight.id, &self.own, &living) else { continue };
+            let turn = if planted::on(Bug::TakesOutOfTurn) { 0 } else { turn };
+            if now.since(since) >= TURN_STEP * u32::try_from(turn).unwrap_or(u32::MAX) {
+                tracing::warn!(
+                    shard.id = sight.id.0,
+                    "shard {} has no living owner, and the catalog does not answer: this node takes it",
+                    sight.id
+                );
+                taken.insert(sight.id, Duty::Own);
+            }
+        }
+        if !planted::on(Bug::TakesNothingUnowned) {
+            self.setup.engine.set_duties(taken);
+        }
+    }
+}

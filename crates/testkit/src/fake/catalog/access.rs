@@ -1,0 +1,194 @@
+//! One process's access to a fake catalog.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use async_trait::async_trait;
+use forebay_store::{
+    Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShardState, ErrorClass, Home, Joined,
+    MigrateError, NodeReport, Sighting, StoreError, Versions, check_shard_url,
+};
+use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+use tokio::sync::oneshot;
+
+use super::{
+    bug::CatalogBug,
+    db::{CatalogDb, CatalogState, no_schema},
+    faults::Outage,
+    tables::CatalogTables,
+};
+use crate::fake::{Life, Process};
+
+/// The program's own version of the schema.
+const KNOWN: u32 = 1;
+/// A call to a catalog that hangs fails after so long, as a connection does.
+const HANGS_FOR: Duration = Duration::from_secs(10);
+
+/// A fake catalog, as one process reaches it.
+#[derive(Debug, Clone)]
+pub struct FakeCatalog {
+    /// The catalog.
+    db: CatalogDb,
+    /// The process. Its number is 0 for an operator.
+    process: Process,
+}
+
+fn lost(what: &str) -> StoreError {
+    let message = format!("it is not known whether this was done: {what}: connection lost");
+    StoreError::new(ErrorClass::Disconnected, message)
+}
+
+impl FakeCatalog {
+    /// The catalog `db`, as `process` reaches it.
+    pub fn new(db: CatalogDb, process: Process) -> Self {
+        Self { db, process }
+    }
+
+    /// Makes a call. Once it was sent, it takes effect, whatever becomes of the process.
+    async fn call<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        call: impl FnOnce(&mut CatalogState) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (there, back, lost_before, lost_after) = {
+            let state = &mut *self.db.lock();
+            let (faults, dice) = (state.faults.clone(), &mut state.dice);
+            let (there, back) = (faults.pause(dice), dice.millis(faults.reply_ms));
+            (there, back, dice.chance(faults.lost_before), dice.chance(faults.lost_after))
+        };
+        let (answer, answered) = oneshot::channel();
+        let (db, process) = (self.db.clone(), self.process.clone());
+        tokio::spawn(async move {
+            if !there.is_zero() {
+                tokio::time::sleep(there).await;
+            }
+            let outage =
+                if process.life() == Life::CutOff { Some(Outage::Hangs) } else { db.lock().faults.outage };
+            let result = match outage {
+                Some(Outage::Refuses) => Err(StoreError::new(ErrorClass::Unavailable, "connection refused")),
+                Some(Outage::Hangs) => {
+                    tokio::time::sleep(HANGS_FOR).await;
+                    Err(StoreError::new(ErrorClass::Disconnected, "no answer"))
+                }
+                None if lost_before => Err(lost(what)),
+                None => call(&mut db.lock()),
+            };
+            // The process may be gone.
+            let _ = answer.send(result);
+        });
+        let result = answered.await.unwrap_or_else(|_| Err(lost(what)));
+        if !back.is_zero() {
+            tokio::time::sleep(back).await;
+        }
+        if lost_after && result.is_ok() { Err(lost(what)) } else { result }
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        change: impl FnOnce(&mut CatalogTables) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (journal, number) = (self.db.journal.clone(), self.process.number);
+        let call = move |state: &mut CatalogState| state.change(&journal, number, what, change);
+        self.call(what, call).await
+    }
+}
+
+#[async_trait]
+impl Catalog for FakeCatalog {
+    async fn cluster(&self) -> Result<Option<ClusterId>, StoreError> {
+        self.call("cluster", |state| Ok(state.tables.as_ref().map(|tables| tables.cluster))).await
+    }
+
+    async fn migrate(&self, cluster_if_new: ClusterId) -> Result<Vec<u32>, MigrateError> {
+        let migrate = move |state: &mut CatalogState| {
+            if state.oldest_program > KNOWN {
+                return Ok(Err(state.oldest_program));
+            }
+            let is_new = state.tables.is_none();
+            if is_new {
+                state.tables = Some(CatalogTables::new(cluster_if_new));
+            }
+            Ok(Ok(if is_new { vec![KNOWN] } else { Vec::new() }))
+        };
+        let done = self.call("migration", migrate).await?;
+        done.map_err(|oldest| MigrateError::TooNew { found: oldest, oldest, known: KNOWN })
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let check = |state: &mut CatalogState| match state.oldest_program {
+            _ if state.tables.is_none() => Err(no_schema()),
+            oldest if oldest > KNOWN => {
+                let message = format!("the schema is for programs that know version {oldest}");
+                Err(StoreError::new(ErrorClass::Schema, message))
+            }
+            _ => Ok(()),
+        };
+        self.call("check", check).await
+    }
+
+    async fn read(&self, known: Versions) -> Result<CatalogChanges, StoreError> {
+        let read = move |state: &mut CatalogState| {
+            state.tables.as_ref().map(|tables| tables.read(known)).ok_or_else(no_schema)
+        };
+        self.call("read", read).await
+    }
+
+    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<Joined, StoreError> {
+        let node = node.clone();
+        self.change("join", move |tables| tables.join(&node, expected)).await
+    }
+
+    async fn beat(
+        &self,
+        name: &NodeName,
+        incarnation: Incarnation,
+        report: &NodeReport,
+    ) -> Result<Beat, StoreError> {
+        let (name, report) = (name.clone(), report.clone());
+        self.change("beat", move |tables| tables.beat(&name, incarnation, report)).await
+    }
+
+    async fn leave(&self, name: &NodeName, incarnation: Incarnation) -> Result<bool, StoreError> {
+        let name = name.clone();
+        self.change("leave", move |tables| tables.leave(&name, incarnation)).await
+    }
+
+    async fn set_draining(&self, name: &NodeName, draining: bool) -> Result<bool, StoreError> {
+        let name = name.clone();
+        self.change("drain", move |tables| tables.set_draining(&name, draining)).await
+    }
+
+    async fn assign(
+        &self,
+        from_version: u64,
+        changes: &BTreeMap<ShardId, Option<Home>>,
+    ) -> Result<bool, StoreError> {
+        let changes = changes.clone();
+        let compares = self.db.lock().bug != Some(CatalogBug::AssignsWithoutCompare);
+        self.db.lock().on_their_way = changes.keys().copied().collect();
+        let (journal, number) = (self.db.journal.clone(), self.process.number);
+        let assign = move |state: &mut CatalogState| {
+            state.on_their_way.clear();
+            let assign = |tables: &mut CatalogTables| {
+                let from = if compares { from_version } else { tables.versions.assignment };
+                tables.assign(from, &changes)
+            };
+            state.change(&journal, number, "assign", assign)
+        };
+        self.call("assign", assign).await
+    }
+
+    async fn add_shard(&self, url: &str, id: Option<ShardId>) -> Result<ShardId, CatalogError> {
+        check_shard_url(url)?;
+        let url = url.to_owned();
+        self.change("new shard", move |tables| tables.add_shard(&url, id)).await?
+    }
+
+    async fn set_shard_state(&self, id: ShardId, state: CatalogShardState) -> Result<(), CatalogError> {
+        self.change("state of a shard", move |tables| tables.set_shard_state(id, state)).await?
+    }
+
+    async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError> {
+        self.change("removal", move |tables| tables.remove_shard(id)).await?
+    }
+}

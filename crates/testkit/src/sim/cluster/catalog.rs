@@ -1,0 +1,88 @@
+//! Disturbs the catalog.
+
+use std::sync::Arc;
+
+use super::{
+    during::{catalog_trouble, some_node},
+    served,
+};
+use crate::{
+    fake::{CatalogFaults, Dice, Outage},
+    sim::world::World,
+};
+
+/// The catalog is out of reach. A node may fail meanwhile.
+pub async fn is_away(world: &Arc<World>, dice: &mut Dice) {
+    if dice.chance(500) {
+        served::wait_for_calm(world).await;
+    }
+    let outage = if dice.chance(500) { Outage::Refuses } else { Outage::Hangs };
+    catalog_trouble(world, format!("the catalog is away: {outage:?}"), async {
+        let calm = served::is_calm_but_for_this(world);
+        world.cluster().catalog.lock().faults.outage = Some(outage);
+        // Now and then it takes longer to take a shard over: others could be faster.
+        let slow = dice.chance(500);
+        for db in world.dbs.iter().filter(|_| slow) {
+            db.lock().faults.read_ms = (30, 70);
+        }
+        let span = dice.millis((3_000, 8_000));
+        tokio::time::sleep(span).await;
+        if dice.chance(700)
+            && world.alive().len() > 1
+            && let Some(node) = some_node(world, dice)
+        {
+            world.cluster().coverage().without_catalog += 1;
+            world.journal.note(format_args!("meanwhile process {} is killed", node.process.number));
+            let look = served::Look::without_catalog(world, &node, calm);
+            world.kill(&node);
+            look.end(world, served::WITHOUT_CATALOG_WITHIN).await;
+        }
+        let span = dice.millis((0, 8_000));
+        tokio::time::sleep(span).await;
+        for db in world.dbs.iter().filter(|_| slow) {
+            db.lock().faults.read_ms = (1, 4);
+        }
+        world.cluster().catalog.lock().faults = CatalogFaults::none();
+    })
+    .await;
+}
+
+/// The catalog goes back to an earlier state, and then forward again. A node may fail meanwhile.
+pub async fn goes_back(world: &Arc<World>, dice: &mut Dice) {
+    catalog_trouble(world, "the catalog goes back".to_owned(), async {
+        let steps = dice.within(1, 12) as usize;
+        let went = world.cluster().catalog.lock().go_back(steps);
+        world.cluster().coverage().gone_back += u64::from(went);
+        let span = dice.millis((500, 12_000));
+        tokio::time::sleep(span).await;
+        if dice.chance(300)
+            && world.alive().len() > 2
+            && let Some(node) = some_node(world, dice)
+        {
+            world.journal.note(format_args!("meanwhile process {} is killed", node.process.number));
+            world.kill(&node);
+            let span = dice.millis((500, 8_000));
+            tokio::time::sleep(span).await;
+        }
+        world.cluster().catalog.lock().come_forward();
+    })
+    .await;
+}
+
+/// The catalog is slow, or loses calls and answers.
+pub async fn is_sick(world: &Arc<World>, dice: &mut Dice) {
+    let slow = dice.chance(500);
+    catalog_trouble(world, format!("the catalog is sick: slow {slow}"), async {
+        {
+            let faults = &mut world.cluster().catalog.lock().faults;
+            match slow {
+                true => (faults.slow, faults.slow_ms) = (700, (100, 3_000)),
+                false => (faults.lost_before, faults.lost_after) = (200, 300),
+            }
+        }
+        let span = dice.millis((500, 15_000));
+        tokio::time::sleep(span).await;
+        world.cluster().catalog.lock().faults = CatalogFaults::none();
+    })
+    .await;
+}
