@@ -20,8 +20,10 @@ const MYSQL_SHARD: usize = 8;
 const SQLITE_SHARD: usize = 22;
 /// The most gRPC connections that a node has by default. Each takes memory too.
 const GRPC_DEFAULT_MAX: usize = 8_192;
-/// The same over HTTP, where only operators connect.
-const HTTP_DEFAULT_MAX: usize = 256;
+/// The same over HTTP, where a connection has one call at a time.
+const HTTP_DEFAULT_MAX: usize = 1_024;
+/// The same of other nodes, each of which has two.
+const PEER_DEFAULT_MAX: usize = 256;
 /// Connections that a port has in any case, however few descriptors there are.
 const PORT_MIN: usize = 8;
 
@@ -32,6 +34,21 @@ pub struct ConnectionCaps {
     pub grpc: usize,
     /// Of HTTP clients.
     pub http: usize,
+    /// Of other nodes.
+    pub peer: usize,
+}
+
+/// How many connections the configuration sets for each port.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked {
+    /// Of gRPC clients.
+    pub grpc: Option<usize>,
+    /// Of HTTP clients.
+    pub http: Option<usize>,
+    /// Of other nodes.
+    pub peer: Option<usize>,
+    /// There are other nodes that connect.
+    pub in_cluster: bool,
 }
 
 /// Raises the soft limit to the hard one. Returns the limit that holds then.
@@ -49,9 +66,9 @@ pub fn raise_limit() -> usize {
     current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// Shares `limit` descriptors out: first the shards, then HTTP an eighth of the rest, gRPC what is left.
-/// `asked` has what the configuration sets, which is cut to what there is.
-pub fn share(limit: usize, shards: &[ShardConfig], asked: [Option<usize>; 2]) -> ConnectionCaps {
+/// Shares `limit` descriptors out: first the shards, then HTTP and other nodes an eighth of the rest each,
+/// gRPC what is left. `asked` has what the configuration sets, which is cut to what there is.
+pub fn share(limit: usize, shards: &[ShardConfig], asked: Asked) -> ConnectionCaps {
     let of_shard = |shard: &ShardConfig| match shard.url {
         ShardUrl::MySql(_) => MYSQL_SHARD,
         ShardUrl::Sqlite(_) => SQLITE_SHARD,
@@ -60,10 +77,13 @@ pub fn share(limit: usize, shards: &[ShardConfig], asked: [Option<usize>; 2]) ->
     let left = limit.saturating_sub(kept_back);
     let cap =
         |asked: Option<usize>, left: usize, default: usize| asked.unwrap_or(default).min(left).max(PORT_MIN);
-    let http = cap(asked[1], left / 8, HTTP_DEFAULT_MAX);
-    let grpc = cap(asked[0], left.saturating_sub(http), GRPC_DEFAULT_MAX);
-    tracing::info!(limit, kept_back, grpc, http, "file descriptors shared out");
-    let wanted = kept_back + asked[0].unwrap_or(PORT_MIN) + asked[1].unwrap_or(PORT_MIN);
+    let http = cap(asked.http, left / 8, HTTP_DEFAULT_MAX);
+    let peer = if asked.in_cluster { cap(asked.peer, left / 8, PEER_DEFAULT_MAX) } else { 0 };
+    let grpc = cap(asked.grpc, left.saturating_sub(http + peer), GRPC_DEFAULT_MAX);
+    tracing::info!(limit, kept_back, grpc, http, peer, "file descriptors shared out");
+    let of_nodes = if asked.in_cluster { asked.peer.unwrap_or(PORT_MIN) } else { 0 };
+    let of_clients = asked.grpc.unwrap_or(PORT_MIN) + asked.http.unwrap_or(PORT_MIN);
+    let wanted = kept_back + of_clients + of_nodes;
     if wanted > limit {
         tracing::warn!(
             limit,
@@ -71,7 +91,7 @@ pub fn share(limit: usize, shards: &[ShardConfig], asked: [Option<usize>; 2]) ->
             "too few file descriptors for the shards and the connections; raise the limit (ulimit -n)"
         );
     }
-    ConnectionCaps { grpc, http }
+    ConnectionCaps { grpc, http, peer }
 }
 
 /// Shares them out anew whenever the shards change, until nobody changes them any more. What is open stays
@@ -79,13 +99,14 @@ pub fn share(limit: usize, shards: &[ShardConfig], asked: [Option<usize>; 2]) ->
 pub async fn follow(
     limit: usize,
     mut shards: watch::Receiver<Vec<ShardConfig>>,
-    asked: [Option<usize>; 2],
-    [grpc, http]: [Arc<ConnectionCap>; 2],
+    asked: Asked,
+    [grpc, http, peer]: [Arc<ConnectionCap>; 3],
 ) {
     while shards.changed().await.is_ok() {
         let caps = share(limit, &shards.borrow_and_update(), asked);
         grpc.set_max(caps.grpc);
         http.set_max(caps.http);
+        peer.set_max(caps.peer);
     }
 }
 
@@ -102,32 +123,41 @@ mod tests {
         (1..=number).map(|id| ShardConfig { id: ShardId(id), url: url(id) }).collect()
     }
 
+    const ALONE: Asked = Asked { grpc: None, http: None, peer: None, in_cluster: false };
+    const IN_CLUSTER: Asked = Asked { in_cluster: true, ..ALONE };
+
     #[test]
     fn the_shards_come_first() {
-        let caps = share(256, &shards(2), [None, None]);
+        let caps = share(256, &shards(2), ALONE);
         let left = 256 - PROCESS - 2 * SQLITE_SHARD;
-        assert_eq!(caps, ConnectionCaps { grpc: left - left / 8, http: left / 8 });
-        assert_eq!(share(64, &shards(9), [None, None]), ConnectionCaps { grpc: PORT_MIN, http: PORT_MIN });
+        assert_eq!(caps, ConnectionCaps { grpc: left - left / 8, http: left / 8, peer: 0 });
+        let caps = share(256, &shards(2), IN_CLUSTER);
+        let eighth = left / 8;
+        assert_eq!(caps, ConnectionCaps { grpc: left - 2 * eighth, http: eighth, peer: eighth });
+        let least = ConnectionCaps { grpc: PORT_MIN, http: PORT_MIN, peer: PORT_MIN };
+        assert_eq!(share(64, &shards(9), IN_CLUSTER), least);
     }
 
     #[test]
     fn many_descriptors_are_not_used_up_by_default() {
-        let most = ConnectionCaps { grpc: GRPC_DEFAULT_MAX, http: HTTP_DEFAULT_MAX };
-        assert_eq!(share(usize::MAX, &shards(2), [None, None]), most);
-        let asked = share(1 << 20, &shards(2), [Some(20_000), Some(9)]);
-        assert_eq!(asked, ConnectionCaps { grpc: 20_000, http: 9 });
+        let most = ConnectionCaps { grpc: GRPC_DEFAULT_MAX, http: HTTP_DEFAULT_MAX, peer: PEER_DEFAULT_MAX };
+        assert_eq!(share(usize::MAX, &shards(2), IN_CLUSTER), most);
+        let asked = Asked { grpc: Some(20_000), http: Some(9), peer: Some(300), in_cluster: true };
+        let caps = ConnectionCaps { grpc: 20_000, http: 9, peer: 300 };
+        assert_eq!(share(1 << 20, &shards(2), asked), caps);
     }
 
     #[tokio::test]
     async fn shards_that_are_added_take_their_descriptors_from_the_ports() {
         let (sender, receiver) = watch::channel(Vec::new());
-        let (grpc, http) = (ConnectionCap::new("grpc", 0), ConnectionCap::new("http", 0));
+        let [grpc, http, peer] = ["grpc", "http", "peer"].map(|port| ConnectionCap::new(port, 0));
         sender.send_replace(shards(2));
         drop(sender);
-        follow(256, receiver, [None, None], [grpc.clone(), http]).await;
+        follow(256, receiver, IN_CLUSTER, [grpc.clone(), http, peer.clone()]).await;
         let left = 256 - PROCESS - 2 * SQLITE_SHARD;
-        let open: Vec<_> = std::iter::from_fn(|| grpc.open()).take(1_000).collect();
-        assert_eq!(open.len(), left - left / 8);
+        let opened =
+            |cap: Arc<ConnectionCap>| std::iter::from_fn(|| cap.open()).take(1_000).collect::<Vec<_>>().len();
+        assert_eq!((opened(grpc), opened(peer)), (left - 2 * (left / 8), left / 8));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! gRPC and HTTP in front of the engine, the configuration, and the order of start and stop.
 
+pub mod access;
 pub mod cluster;
 pub mod config;
 pub mod connections;
 mod descriptors;
+pub mod gather;
 pub mod grpc;
 pub mod http;
 mod listen;
@@ -15,5 +17,6 @@ pub mod shard_reports;
 pub mod shards;
 pub mod start;
 pub mod stop;
+pub mod tls;
 
 pub use node::Node;

@@ -6,9 +6,11 @@ use forebay_engine::Engine;
 use tokio::task::JoinHandle;
 
 use crate::{
+    access::Following,
     cluster::Member,
     grpc::Serving,
     http::{HttpServing, NodeInfo},
+    tls::Reloading,
 };
 
 /// A running node. It runs until it is passed to `stop`.
@@ -25,6 +27,10 @@ pub struct Node {
     pub(crate) readiness: JoinHandle<()>,
     /// The node's part in its cluster. `None`: it has a static list of shards.
     pub(crate) member: Option<Member>,
+    /// Follows the files of the certificates.
+    pub(crate) reloading: Reloading,
+    /// Follows the file of tokens. `None`: there is no access control.
+    pub(crate) following: Option<Following>,
     /// How long a stopping node still serves while load balancers notice.
     pub(crate) drain: Duration,
 }
@@ -38,6 +44,12 @@ impl Node {
     /// The bound HTTP address.
     pub fn http(&self) -> SocketAddr {
         self.info.http
+    }
+
+    /// Looks at the files of certificates and tokens now, not only when it is time to.
+    pub fn look_at_files(&self) {
+        self.reloading.look_now();
+        self.following.iter().for_each(Following::look_now);
     }
 
     /// Waits until a task of the engine panics: the process is of no use any more. Returns what the task

@@ -1,29 +1,42 @@
 //! The order of start-up, from a configuration to a node that serves.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use forebay_engine::{Duty, Engine, ListedShard, Reach, Setup};
 use forebay_front::{Front, Links};
-use forebay_types::{Clock, ShardId, SystemClock};
+use forebay_membership::{BeginError, Begun, Followed, JoinError, NodeState};
+use forebay_proto::FILE_DESCRIPTOR_SET;
+use forebay_types::{Clock, SystemClock};
+use prost_reflect::DescriptorError;
+use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
-    cluster::{self, BeginError, Begun, Followed, JoinError, Joining, JoiningError, NodeState},
+    access::{Access, AccessError, Following, Writer},
+    cluster::{self, CatalogShards, Joining, JoiningError, Member},
     config::{Config, ShardConfig},
     connections::ConnectionCap,
-    descriptors,
-    grpc::{self, Admin, LoadLimits, Queue, ReflectionError},
-    http::{self, NodeInfo, StatusCache, metrics},
-    listen::{BindError, listen, reachable},
+    descriptors::{self, Asked},
+    gather::Gather,
+    grpc::{self, Admin, Calls, LoadLimits, Queue, ReflectionError},
+    http::{self, Connect, Gate, Hosts, HttpServing, NodeInfo, Origins, StatusCache, metrics},
+    listen::{BindError, host_name, listen, reachable},
     node::Node,
     peers::HealthPeers,
     random::{NoRandomNumbers, random},
     readiness, shard_reports,
     shards::{Checks, NumberedShard, Opener, UnfitShard},
+    tls::{Certificates, Live, PeerTls, Reloading, TlsError},
 };
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Certificates can't be used.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Tls(Vec<TlsError>),
+    /// Access can't be controlled.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// A port is not available.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -45,6 +58,9 @@ pub enum StartError {
     /// The node can't join it.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// No calls over HTTP.
+    #[error("cannot set up calls over HTTP: {0}")]
+    Connect(#[from] DescriptorError),
     /// No random numbers.
     #[error(transparent)]
     Random(#[from] NoRandomNumbers),
@@ -52,14 +68,16 @@ pub enum StartError {
 
 /// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for the first.
 pub async fn start(config: Config) -> Result<Node, StartError> {
-    // 1. The catalog, if there is one: it names the shards. Then metrics, so that they include the first
-    //    call, and the file descriptors, before any is used up.
+    // 1. The certificates, and the credentials of callers. The catalog, if there is one: it names the shards.
+    //    Then metrics, so that they include the first call, and the file descriptors.
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let (certificates, access, tokens) = protection(&config, &clock)?;
     let begun = cluster::begin(&config).await?;
-    let listed = begun.as_ref().map_or(&config.shards, |begun| &begun.shards);
-    let ids: Vec<ShardId> = listed.iter().map(|shard| shard.id).collect();
-    let recorder = metrics::recorder(&ids)?;
-    let (limit, asked) = (descriptors::raise_limit(), [config.grpc_connections, config.http_connections]);
+    let listed = &listed_shards(&config, begun.as_ref());
+    let recorder = metrics::recorder(&listed.iter().map(|shard| shard.id).collect::<Vec<_>>())?;
+    let (limit, asked) = (descriptors::raise_limit(), asked(&config));
     let caps = descriptors::share(limit, listed, asked);
+    let peer_connections = ConnectionCap::new("peer", caps.peer);
 
     // 2. The ports. If another process has them, no shard was touched yet.
     let (grpc_listener, grpc_address) = listen(&config.grpc, "--grpc").await?;
@@ -69,35 +87,30 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let (shards, followed) = open_shards(&config, listed, begun.as_ref()).await?;
 
     // 4. The engine. Without a catalog it takes over all shards; with one it is told which.
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let clients_address = config.advertise_clients.clone().unwrap_or_else(|| reachable(grpc_address));
-    let member = match begun {
-        Some(begun) => Some(Joining::listen(&config, begun, &clients_address, http_address).await?),
-        None => None,
-    };
-    let own = || config.advertise.clone().unwrap_or_else(|| reachable(grpc_address));
-    let address = member.as_ref().map_or_else(own, |member| member.node.peer_address.clone());
+    let port = (peer_connections.clone(), certificates.peer());
+    let member = joining(&config, begun, port, &clients_address, http_address).await?;
+    let address = address(&config, grpc_address, member.as_ref());
     let engine = start_engine(&config, &address, shards, clock.clone(), member.as_ref())?;
 
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
     let status = status_cache(&engine, config.status_age);
     let cluster = member.as_ref().map(|member| member.state.subscribe());
-    let (front, rules) = (front(&engine, member.as_ref()), Arc::new(config.rules.clone()));
-    let queue = Queue { engine: engine.clone(), front, rules, clock: clock.clone() };
-    let admin = Admin {
-        alone: NodeState::alone(&address, &clients_address, http_address),
-        cluster: cluster.clone(),
-        status: status.clone(),
-    };
-    let load = LoadLimits { connections: caps.grpc, ..config.load };
-    let grpc = grpc::serve(grpc_listener, queue, admin, load).await?;
+    let queue = queue(&engine, &config, member.as_ref(), clock.clone());
+    let alone = cluster::alone(&address, &clients_address, http_address);
+    let admin = admin(&queue, alone, member.as_ref(), status.clone());
+    let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
+    let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, access.clone()).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
     let info = Arc::new(NodeInfo {
         status,
         engine: engine.clone(),
         load: grpc.load().clone(),
-        http_connections: ConnectionCap::new("http", caps.http),
+        peer_connections: member.is_some().then(|| peer_connections.clone()),
+        certificates: certificates.clone(),
+        access,
+        exposed: config.exposed.clone(),
         grpc: grpc_address,
         http: http_address,
         address,
@@ -107,27 +120,93 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         cluster,
         recorder,
     });
-    let http = http::serve(http_listener, info.clone(), config.load.timeouts.handshake);
+    let http = serve_http(&config, http_listener, info.clone(), grpc.calls().clone())?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
 
     // 7. The cluster, last: from now on others count on this node.
-    let member = match member.zip(followed) {
-        Some((member, followed)) => {
-            let ports = [grpc.load().connections.clone(), info.http_connections.clone()];
-            tokio::spawn(descriptors::follow(limit, member.shards.subscribe(), asked, ports));
-            Some(member.join(engine.clone(), clock, followed).await?)
-        }
-        None => None,
-    };
-    Ok(Node { engine, grpc, http, info, readiness, member, drain: config.drain })
+    let ports = [grpc.load().connections.clone(), grpc.load().http_connections.clone(), peer_connections];
+    let (followed, listed) = followed.unzip();
+    if let Some(listed) = listed {
+        tokio::spawn(descriptors::follow(limit, listed, asked, ports));
+    }
+    let member = join(member.zip(followed), engine.clone(), clock).await?;
+    let reloading = Reloading::start(&certificates, info.clock.clone());
+    let following = tokens.map(Following::start);
+    Ok(Node { engine, grpc, http, info, readiness, member, reloading, following, drain: config.drain })
 }
+
+/// The certificates of the ports, who may do what there, and what follows the file of tokens.
+fn protection(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Certificates, Arc<Access>, Option<Writer>), StartError> {
+    let certificates = Certificates::load(&config.tls, clock.wall()).map_err(StartError::Tls)?;
+    let (access, tokens) = Access::begin(&config.access, clock.clone())?;
+    for sentence in &config.exposed {
+        tracing::warn!("insecure: {sentence}");
+    }
+    Ok((certificates, access, tokens))
+}
+
+/// Serves other nodes of the cluster, if there is one, before it is joined.
+async fn joining(
+    config: &Config,
+    begun: Option<Begun>,
+    port: (Arc<ConnectionCap>, Option<Arc<Live<PeerTls>>>),
+    clients_address: &str,
+    http: SocketAddr,
+) -> Result<Option<Joining>, JoiningError> {
+    match begun {
+        Some(begun) => Joining::listen(config, begun, port, clients_address, http).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Joins the cluster, if there is one.
+async fn join(
+    joining: Option<(Joining, Followed)>,
+    engine: Engine,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<Member>, JoinError> {
+    match joining {
+        Some((joining, followed)) => joining.join(engine, clock, followed).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The address that this node gives others.
+fn address(config: &Config, grpc: SocketAddr, member: Option<&Joining>) -> String {
+    let own = || config.advertise.clone().unwrap_or_else(|| reachable(grpc));
+    member.map_or_else(own, |member| member.node.peer_address.clone())
+}
+
+/// How many connections the configuration sets for each port.
+fn asked(config: &Config) -> Asked {
+    Asked {
+        grpc: config.grpc_connections,
+        http: config.http_connections,
+        peer: config.peer_connections,
+        in_cluster: config.catalog.is_some(),
+    }
+}
+
+/// The shards of the catalog; without one, those of the configuration.
+fn listed_shards(config: &Config, begun: Option<&Begun>) -> Vec<ShardConfig> {
+    match begun {
+        Some(begun) => begun.shards().iter().map(cluster::shard_config).collect(),
+        None => config.shards.clone(),
+    }
+}
+
+/// The shards of the catalog, and what tells of their changes.
+type FollowedShards = (Followed, watch::Receiver<Vec<ShardConfig>>);
 
 /// Opens the shards and checks them. With a catalog, they are followed from then on.
 async fn open_shards(
     config: &Config,
     listed: &[ShardConfig],
     begun: Option<&Begun>,
-) -> Result<(Vec<ListedShard>, Option<Followed>), StartError> {
+) -> Result<(Vec<ListedShard>, Option<FollowedShards>), StartError> {
     let opener = Opener::new(config);
     let shards = opener.open_all(listed).map_err(StartError::Unfit)?;
     shard_reports::check(&shards, config.allow_not_durable).await.map_err(StartError::Unfit)?;
@@ -135,9 +214,10 @@ async fn open_shards(
     let shards: Vec<NumberedShard> = shards.into_iter().map(|shard| checks.on(shard)).collect();
     Ok(match begun {
         Some(begun) => {
-            let rows = begun.copy.view().map(|view| view.shards.clone()).unwrap_or_default();
-            let followed = Followed::begin(rows, opener, checks, shards);
-            (followed.shards(), Some(followed))
+            let opener = CatalogShards::new(opener, checks);
+            let listed = opener.listed();
+            let followed = Followed::begin(begun.shards().to_vec(), Arc::new(opener), shards);
+            (followed.shards(), Some((followed, listed)))
         }
         None => (shards.into_iter().map(|(id, shard)| ListedShard::open(id, shard)).collect(), None),
     })
@@ -160,17 +240,48 @@ fn start_engine(
         clock,
         peers: match member {
             Some(member) => member.links.clone(),
-            None => Arc::new(HealthPeers::new(address)),
+            None => Arc::new(HealthPeers::new(address, config.tls.server.is_some())),
         },
         tasks: Arc::new(()),
         seed: random()?,
     }))
 }
 
-/// What passes calls on to other nodes, as a member of a cluster.
-fn front(engine: &Engine, member: Option<&Joining>) -> Front {
+/// Serves the pages, and the calls as JSON, to those who may use the HTTP port.
+fn serve_http(
+    config: &Config,
+    listener: TcpListener,
+    info: Arc<NodeInfo>,
+    calls: Calls,
+) -> Result<HttpServing, DescriptorError> {
+    let origins = Origins::new(&config.http_access.cors_origins);
+    let connect = Connect::new(FILE_DESCRIPTOR_SET, calls, origins.clone())?;
+    let gate = Gate::new(hosts(config), origins, info.access.clone());
+    let (tls, header_timeout) = (info.certificates.http(), config.load.timeouts.handshake);
+    Ok(http::serve(listener, tls, info, connect, gate, header_timeout))
+}
+
+/// The names by which the HTTP port may be called.
+fn hosts(config: &Config) -> Hosts {
+    let host_name = host_name();
+    let told = [&config.advertise, &config.advertise_clients].into_iter().flatten();
+    let own = [&config.http, &host_name].into_iter().chain(told).map(String::as_str);
+    Hosts::new(&config.http_access.hosts, own)
+}
+
+/// What serves clients. As a member of a cluster it passes calls on to other nodes.
+fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<dyn Clock>) -> Queue {
     let links = member.map(|member| member.links.clone() as Arc<dyn Links>);
-    Front::new(engine.clone(), links)
+    let front = Front::new(engine.clone(), links);
+    Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
+}
+
+/// The calls for operators. `alone`: the node, if there is no cluster.
+fn admin(queue: &Queue, alone: NodeState, member: Option<&Joining>, status: Arc<StatusCache>) -> Admin {
+    let cluster = member.map(|member| member.state.subscribe());
+    let links = member.map(|member| member.links.clone());
+    let gather = Gather::new(queue.engine.clone(), links, cluster.clone());
+    Admin { alone, cluster, status, gather, rules: queue.rules.clone(), clock: queue.clock.clone() }
 }
 
 /// What the pages, the metrics and the calls for operators show of the engine.

@@ -3,25 +3,18 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use forebay_engine::Engine;
+use forebay_membership::{Begun, ClusterState, ClusterTask, Followed, JoinError, Membership};
 use forebay_store::{CatalogNode, NodeReport};
 use forebay_types::{Clock, Incarnation};
-use tokio::{
-    net::TcpListener,
-    sync::{Notify, watch},
-};
+use tokio::sync::{Notify, watch};
 
-use super::{
-    begin::Begun,
-    followed::Followed,
-    join::JoinError,
-    membership::{ClusterTask, Membership},
-    shared::ClusterState,
-};
 use crate::{
-    config::{Config, Secret, ShardConfig},
+    config::{Config, Secret},
+    connections::ConnectionCap,
     listen::{BindError, host_name, listen, reachable},
-    peers::{self, Credentials, PeerLinks, PeerServing},
+    peers::{self, Credentials, Dial, Incoming, PeerLinks, PeerServing},
     random::{NoRandomNumbers, random},
+    tls::{ConfigSource, Live, PeerTls},
 };
 
 /// The newest format of stored rows that this program reads. It grows with each that older programs do not
@@ -61,22 +54,24 @@ pub(crate) struct Joining {
     /// What calls between nodes carry.
     credentials: Credentials,
     /// The port for other nodes.
-    listener: TcpListener,
+    incoming: Incoming,
     /// Receives what the rest of the node is to know of the cluster.
     pub state: watch::Sender<Arc<ClusterState>>,
-    /// Receives the shards whenever they change.
-    pub shards: watch::Sender<Vec<ShardConfig>>,
 }
 
 impl Joining {
-    /// Takes the port for other nodes.
+    /// Takes the port for other nodes, with a bound of its connections, and with TLS if there is a
+    /// certificate for it.
     pub async fn listen(
         config: &Config,
         begun: Begun,
+        (cap, tls): (Arc<ConnectionCap>, Option<Arc<Live<PeerTls>>>),
         clients_address: &str,
         http: SocketAddr,
     ) -> Result<Self, JoiningError> {
         let (listener, bound) = listen(&config.peer, "node.peer").await?;
+        let source = tls.clone().map(|live| Arc::new(move || live.current().server.clone()) as ConfigSource);
+        let incoming = Incoming::new(listener, cap, source, config.load.timeouts.handshake);
         let host_name = host_name();
         let name = match &config.name {
             Some(name) => name.clone(),
@@ -97,9 +92,10 @@ impl Joining {
         };
         let secret = config.peer_secret.clone().unwrap_or_else(|| Secret::new(""));
         let credentials = Credentials::new(begun.cluster, secret);
-        let links = Arc::new(PeerLinks::new(&node.peer_address, credentials.clone(), config.forward_bytes));
-        let (state, shards) = (watch::Sender::default(), watch::Sender::default());
-        Ok(Self { begun, node, links, credentials, listener, state, shards })
+        let links =
+            PeerLinks::new(&node.peer_address, Dial::new(tls), credentials.clone(), config.forward_bytes);
+        let links = Arc::new(links);
+        Ok(Self { begun, node, links, credentials, incoming, state: watch::Sender::default() })
     }
 
     /// Serves other nodes, and joins the cluster.
@@ -110,12 +106,13 @@ impl Joining {
         clock: Arc<dyn Clock>,
         followed: Followed,
     ) -> Result<Member, JoinError> {
-        let Self { begun, node, links, credentials, listener, state, shards } = self;
+        let Self { begun, node, links, credentials, incoming, state } = self;
         let catalog_changed = Arc::new(Notify::new());
-        let peers = peers::serve(listener, engine.clone(), credentials, catalog_changed.clone());
+        let peers = peers::serve(incoming, engine.clone(), credentials, catalog_changed.clone());
         let Begun { catalog, copy, .. } = begun;
+        let tasks = Arc::new(());
         let membership =
-            Membership { catalog, node, engine, links, clock, catalog_changed, state, followed, shards };
+            Membership { catalog, node, engine, links, clock, tasks, catalog_changed, state, followed };
         Ok(Member { cluster: membership.start(copy).await?, peers })
     }
 }

@@ -4,7 +4,7 @@ use forebay_store::{CatalogError, MigrateError, StoreError, Versions};
 
 use forebay_types::ClusterId;
 
-use super::{followed::shard_config, membership::open_catalog};
+use super::catalog::{open_catalog, shard_config};
 use crate::{
     config::{Config, ShardConfig, ShardUrl},
     shards::{self, UnfitShard},

@@ -1,34 +1,21 @@
-//! A node's part in a cluster with a catalog: it joins, says that it lives, and learns which shards it is to
-//! own.
-//!
-//! Nothing here must be right for data to be safe: the fence of a shard says who owns it. What is decided
-//! here is who *should* own a shard, and how soon.
+//! The cluster with a catalog: how this program reaches it, and what operators change in it. What a node does
+//! in it is in the crate `forebay-membership`.
 
-mod assign;
+mod alone;
 mod begin;
-mod duties;
-mod follow;
-mod followed;
-mod join;
+mod catalog;
 mod joining;
-mod membership;
 mod migrate;
+mod opening;
 mod operate;
 mod operate_shards;
-mod peer_reach;
-mod publish;
-mod reach;
-mod shared;
-mod unowned;
-mod until_answered;
 
-pub use begin::BeginError;
-pub(crate) use begin::{Begun, begin};
-pub(crate) use followed::Followed;
-pub use join::JoinError;
+pub(crate) use alone::alone;
+pub(crate) use begin::begin;
+pub(crate) use catalog::shard_config;
 pub use joining::JoiningError;
 pub(crate) use joining::{Joining, Member};
 pub use migrate::{CatalogMigrateError, CatalogMigrated, migrate};
+pub(crate) use opening::CatalogShards;
 pub use operate::{OperateError, drain_node, pin};
 pub use operate_shards::{HoldUp, ShardsError, add_shard, drain_shard, remove_shard};
-pub use shared::{ClusterState, NodeState, Presence, ShardHome};

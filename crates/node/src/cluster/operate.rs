@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use forebay_store::{Catalog, CatalogChanges, Home, StoreError, Versions};
 use forebay_types::{NodeName, NodeNameError, ShardId};
 
-use super::membership::open_catalog;
+use super::catalog::open_catalog;
 use crate::{config::Config, shards};
 
 /// How often a change is tried again because somebody else was faster.

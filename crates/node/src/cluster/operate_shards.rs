@@ -9,7 +9,7 @@ use forebay_store::{
 use forebay_types::{Clock, ShardId, SystemClock, Timestamp};
 
 use super::{
-    followed::shard_config,
+    catalog::shard_config,
     operate::{OperateError, open},
 };
 use crate::{
@@ -48,7 +48,7 @@ pub enum ShardsError {
     #[error("there is no shard {0} in the catalog")]
     NoShard(u32),
     /// It takes new items.
-    #[error("shard {0} takes new items: drain it first (forebay shards drain {0})")]
+    #[error("shard {0} takes new items: drain it first (forebay shard drain {0})")]
     NotDrained(u32),
     /// Its database does not answer.
     #[error(

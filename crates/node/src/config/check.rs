@@ -12,12 +12,14 @@ use forebay_types::{Limits, ShardId};
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::{
+    access::{access, exposed, refuse},
     addresses::{address, overlap},
     cluster::{Cluster, cluster},
     environment::Secrets,
     file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Node, Shard},
     log_filter::log_filter,
     secret_file::secret_file,
+    tls::tls,
     urls::shard_url,
     values::{Config, LogFormat, ShardConfig},
 };
@@ -63,10 +65,16 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
     let ports = [("node.grpc", grpc.as_str()), ("node.http", http.as_str())];
     let Cluster { catalog, name, peer, peer_secret, advertise_clients } =
         cluster(file.catalog, &mut node, secrets.peer_secret, ports, errors);
+    let http_access = super::http::http(file.http, errors);
+    let tls = tls(file.tls, errors);
+    let access = access(file.access, &tls, errors);
+    let exposed = exposed([("gRPC", &grpc), ("HTTP", &http)], &tls, &access);
+    refuse(&exposed, node.insecure.unwrap_or(false), errors);
     let shards = shards(file.shards, catalog.is_some(), errors);
     Config {
         grpc,
         http,
+        http_access,
         catalog,
         name,
         peer,
@@ -80,6 +88,10 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         status_age: node.status_age_ms.map_or(STATUS_AGE_DEFAULT, Duration::from_millis),
         grpc_connections: node.grpc_connections,
         http_connections: node.http_connections,
+        peer_connections: node.peer_connections,
+        tls,
+        access,
+        exposed,
         mysql_password: secrets
             .mysql_password
             .or_else(|| secret_file("node.mysql_password_file", node.mysql_password_file?, errors)),
@@ -120,6 +132,7 @@ fn connections(keys: &Node, load: &mut LoadLimits, errors: &mut Vec<String>) {
     for (wrong, message) in [
         (keys.grpc_connections == Some(0), "grpc_connections must not be 0"),
         (keys.http_connections == Some(0), "http_connections must not be 0"),
+        (keys.peer_connections == Some(0), "peer_connections must not be 0"),
         (timeouts.handshake < second, "handshake_timeout_ms must be at least 1000"),
         (load.body_timeout < second, "body_timeout_ms must be at least 1000"),
         (timeouts.idle < second, "idle_timeout_ms must be at least 1000"),

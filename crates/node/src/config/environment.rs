@@ -1,5 +1,7 @@
 //! Environment variables that override the file: `FOREBAY_GRPC` for `node.grpc`,
-//! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `ENGINE` and `MEMORY`.
+//! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `TLS`, `ACCESS`, `ENGINE` and
+//! `MEMORY`;
+//! `FOREBAY_HTTP_HOSTS` and `FOREBAY_HTTP_CORS_ORIGINS` for those of `[http]`.
 
 use std::ffi::OsString;
 
@@ -11,13 +13,27 @@ use super::values::Secret;
 const PREFIX: &str = "FOREBAY_";
 /// Overrides `node.log`, as it does in other programs.
 const LOG: &str = "RUST_LOG";
+/// The keys of `[http]` that variables set, as lists with commas.
+const HTTP_KEYS: [&str; 2] = ["hosts", "cors_origins"];
 /// What the command line reads.
-const COMMAND_LINE: [&str; 3] = ["addr", "namespace", "config"];
+const COMMAND_LINE: [&str; 11] = [
+    "addr",
+    "context",
+    "namespace",
+    "config",
+    "ca",
+    "cert",
+    "key",
+    "server_name",
+    "health_http",
+    "token",
+    "token_file",
+];
 /// What tests and their tools read.
 const DEVELOPMENT: [&str; 4] = ["bin", "test_", "e2e_", "sim_"];
 
 /// The keys of `[node]` that variables set.
-const NODE_KEYS: [&str; 22] = [
+const NODE_KEYS: [&str; 24] = [
     "grpc",
     "http",
     "advertise",
@@ -26,12 +42,14 @@ const NODE_KEYS: [&str; 22] = [
     "peer",
     "peer_secret_file",
     "allow_not_durable",
+    "insecure",
     "log",
     "log_format",
     "drain_ms",
     "strict_namespaces",
     "grpc_connections",
     "http_connections",
+    "peer_connections",
     "handshake_timeout_ms",
     "body_timeout_ms",
     "status_age_ms",
@@ -75,14 +93,16 @@ pub fn overlay(
             secrets.peer_secret = Some(Secret::new(text));
         } else if NODE_KEYS.contains(&name.as_str()) {
             set(table, "node", [(name.as_str(), value(&text))], errors);
-        } else if let Some((section @ ("limits" | "engine" | "memory" | "catalog"), key)) =
+        } else if let Some(key) = name.strip_prefix("http_").filter(|key| HTTP_KEYS.contains(key)) {
+            set(table, "http", [(key, list(&text))], errors);
+        } else if let Some((section @ ("tls" | "access" | "limits" | "engine" | "memory" | "catalog"), key)) =
             name.split_once('_')
         {
             set(table, section, [(key, value(&text))], errors);
         } else if !belongs_to_others(&name, &text) {
             errors.push(format!(
                 "unknown environment variable {variable}; FOREBAY_LOG sets node.log, \
-                 FOREBAY_LIMITS_MEMBERS sets limits.members, and so on for [engine] and [memory]"
+                 FOREBAY_LIMITS_MEMBERS sets limits.members, and so on for [tls], [engine] and [memory]"
             ));
         }
     }
@@ -113,6 +133,12 @@ pub fn set<'a>(
             _ => errors.push(format!("{section} must be a section")),
         }
     }
+}
+
+/// The texts between the commas.
+fn list(text: &str) -> Value {
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    Value::Array(entries.map(|entry| Value::String(entry.to_owned())).collect())
 }
 
 /// An integer or a boolean if the text is one, else a string.

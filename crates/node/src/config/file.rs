@@ -10,10 +10,16 @@ use toml::{Table, Value};
 pub struct File {
     /// `[node]`: the process.
     pub node: Node,
+    /// `[tls]`: certificates.
+    pub tls: TlsKeys,
+    /// `[access]`: who may do what.
+    pub access: AccessKeys,
     /// `[catalog]`: the catalog of a cluster.
     pub catalog: Catalog,
     /// `[[shard]]`: one entry a shard.
     pub shards: Vec<Shard>,
+    /// `[http]`: who may use the HTTP port.
+    pub http: HttpKeys,
     /// `[limits]`: what one request may have.
     pub limits: LimitKeys,
     /// `[engine]`: batches, leases and calls.
@@ -44,6 +50,8 @@ pub struct Node {
     pub peer_secret_file: Option<String>,
     /// Serve even on a database that may lose answered commits.
     pub allow_not_durable: Option<bool>,
+    /// Serve other machines even without TLS or access control.
+    pub insecure: Option<bool>,
     /// The log filter, as in `info,forebay_engine=debug`.
     pub log: Option<String>,
     /// `text` or `json`.
@@ -54,6 +62,8 @@ pub struct Node {
     pub grpc_connections: Option<usize>,
     /// HTTP connections.
     pub http_connections: Option<usize>,
+    /// Connections of other nodes.
+    pub peer_connections: Option<usize>,
     /// How long a connection may take to begin, and an HTTP request to arrive.
     pub handshake_timeout_ms: Option<u64>,
     /// How long nothing of a request may arrive.
@@ -74,6 +84,48 @@ pub struct Node {
     pub mysql_tls: Option<String>,
 }
 
+/// `[tls]`: certificates, as PEM.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsKeys {
+    /// Of the gRPC and the HTTP port, with those between it and its authority.
+    pub cert_file: Option<String>,
+    /// Its private key.
+    pub key_file: Option<String>,
+    /// The authorities of clients.
+    pub client_ca_file: Option<String>,
+    /// Whether clients show a certificate: `off`, `optional` or `required`.
+    pub client_auth: Option<String>,
+    /// What this node shows other nodes, and they it, with those between it and its authority.
+    pub peer_cert_file: Option<String>,
+    /// Its private key.
+    pub peer_key_file: Option<String>,
+    /// The authorities of nodes.
+    pub peer_ca_file: Option<String>,
+    /// A DNS name that every node's certificate has.
+    pub peer_name: Option<String>,
+}
+
+/// `[access]`: who may do what.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccessKeys {
+    /// The file of tokens.
+    pub tokens_file: Option<String>,
+    /// `[[access.certificate]]`: what holders of certificates may do.
+    pub certificate: Vec<CertificateKeys>,
+}
+
+/// `[[access.certificate]]`: what the holder of a certificate may do.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateKeys {
+    /// The name in it: its first URI, or else its first DNS name.
+    pub san: String,
+    /// Rights in namespaces, as in `team-*:produce`.
+    pub grants: Vec<String>,
+}
+
 /// `[catalog]`: the catalog of a cluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -90,6 +142,16 @@ pub struct Shard {
     pub id: Option<u32>,
     /// The database, as in `mysql://forebay@db1:3306/forebay_0001`.
     pub url: Option<String>,
+}
+
+/// `[http]`: who may use the HTTP port.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpKeys {
+    /// Names by which the node may be called there, beside those that it knows.
+    pub hosts: Vec<String>,
+    /// Origins whose web pages may make calls.
+    pub cors_origins: Vec<String>,
 }
 
 /// `[limits]`: what one request may have.
@@ -214,8 +276,11 @@ pub struct NamespaceKeys {
 pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
     let file = File {
         node: section("node", table.remove("node"), errors),
+        tls: section("tls", table.remove("tls"), errors),
+        access: section("access", table.remove("access"), errors),
         catalog: section("catalog", table.remove("catalog"), errors),
         shards: shards(table.remove("shard"), errors),
+        http: section("http", table.remove("http"), errors),
         limits: section("limits", table.remove("limits"), errors),
         engine: section("engine", table.remove("engine"), errors),
         memory: section("memory", table.remove("memory"), errors),
@@ -224,7 +289,8 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
     for key in table.keys() {
         errors.push(format!(
             "unknown key {key}; the sections are \
-             [node], [catalog], [[shard]], [limits], [engine], [memory] and [namespace.NAME]"
+             [node], [tls], [access], [http], [catalog], [[shard]], [limits], [engine], [memory] and \
+             [namespace.NAME]"
         ));
     }
     file

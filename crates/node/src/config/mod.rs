@@ -2,17 +2,22 @@
 //!
 //! Units are part of key names (`drain_ms`). An unknown key is an error that names it.
 
+mod access;
 mod addresses;
 mod check;
 mod cluster;
 mod environment;
 mod file;
+mod http;
 mod load;
 mod log_filter;
 mod secret_file;
+mod tls;
 mod urls;
 mod values;
 
+pub use access::is_loopback;
+pub use http::HttpAccess;
 pub use load::Flags;
 pub use log_filter::log_filter;
 pub use values::{Config, ConfigError, LogFormat, Secret, ShardConfig, ShardUrl};

@@ -102,7 +102,8 @@ fn a_file_that_is_not_toml_has_one_error() {
 
 #[test]
 fn flags_override_the_environment_which_overrides_the_file() {
-    let text = format!("[node]\ngrpc = \"a:1\"\nhttp = \"a:2\"\nadvertise = \"a:3\"\n{SHARD}");
+    let text =
+        format!("[node]\ngrpc = \"a:1\"\nhttp = \"a:2\"\nadvertise = \"a:3\"\ninsecure = true\n{SHARD}");
     let variables = [
         ("FOREBAY_GRPC", "b:1"),
         ("FOREBAY_HTTP", "b:2"),
@@ -179,7 +180,8 @@ fn an_unknown_variable_is_named() {
 
 #[test]
 fn one_port_may_not_be_both() {
-    let text = format!("[node]\ngrpc = \"0.0.0.0:7420\"\nhttp = \"127.0.0.1:7420\"\n{SHARD}");
+    let text =
+        format!("[node]\ngrpc = \"0.0.0.0:7420\"\nhttp = \"127.0.0.1:7420\"\ninsecure = true\n{SHARD}");
     assert_eq!(errors(&text), ["node.grpc and node.http are the same port: 0.0.0.0:7420 and 127.0.0.1:7420"]);
 }
 
@@ -254,4 +256,22 @@ fn a_cluster_needs_a_catalog_a_secret_and_a_port() {
     wrong(catalog, &[secret, ("FOREBAY_NAME", "queue 1")], "node.name: a node's name has letters");
     wrong("[catalog]\nurl = \"postgres://db/x\"\n", &[secret], "catalog.url must begin with");
     wrong("[catalog]\nuri = \"x\"\n", &[secret], "catalog.uri: unknown field");
+}
+
+#[test]
+fn who_may_use_the_http_port_is_a_list_in_the_file_or_in_a_variable() {
+    let file = format!("[http]\nhosts = ['queue1']\ncors_origins = ['https://a.example']\n{SHARD}");
+    let config = parse(&file, &[("FOREBAY_HTTP_HOSTS", "queue2, *.example.com,")], vec![]).unwrap();
+    assert_eq!(config.http_access.hosts, ["queue2", "*.example.com"]);
+    assert_eq!(config.http_access.cors_origins, ["https://a.example"]);
+    let wrong = parse(SHARD, &[("FOREBAY_HTTP_CORS_ORIGINS", "a.example")], vec![]).err().unwrap();
+    assert!(wrong[0].starts_with("http.cors_origins: \"a.example\""), "{wrong:?}");
+    assert!(errors(&format!("[http]\nhost = 'a'\n{SHARD}"))[0].starts_with("http.host: unknown field"));
+    // Kubernetes describes a service `forebay-http` so.
+    parse(
+        SHARD,
+        &[("FOREBAY_HTTP_SERVICE_HOST", "10.0.0.1"), ("FOREBAY_HTTP_PORT", "tcp://10.0.0.1:1")],
+        vec![],
+    )
+    .unwrap();
 }

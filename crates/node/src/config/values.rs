@@ -6,7 +6,12 @@ use forebay_engine::Settings;
 use forebay_store::Tls;
 use forebay_types::{NodeName, ShardId};
 
-use crate::grpc::{LoadLimits, RequestRules};
+use super::http::HttpAccess;
+use crate::{
+    access::AccessSettings,
+    grpc::{LoadLimits, RequestRules},
+    tls::TlsSettings,
+};
 
 /// A checked configuration.
 #[derive(Clone)]
@@ -15,6 +20,8 @@ pub struct Config {
     pub grpc: String,
     /// Where to serve HTTP, `host:port`.
     pub http: String,
+    /// Who may use the HTTP port.
+    pub http_access: HttpAccess,
     /// Where other nodes reach this one; `None`: the bound address of `peer`, or without a catalog that of
     /// `grpc`.
     pub advertise: Option<String>,
@@ -44,8 +51,16 @@ pub struct Config {
     pub mysql_tls: Tls,
     /// The most gRPC connections; `None`: as many as file descriptors allow, up to 8,192.
     pub grpc_connections: Option<usize>,
-    /// The most HTTP connections; `None`: as many as file descriptors allow, up to 256.
+    /// The most HTTP connections; `None`: as many as file descriptors allow, up to 1,024.
     pub http_connections: Option<usize>,
+    /// The most connections of other nodes; `None`: as many as file descriptors allow, up to 256.
+    pub peer_connections: Option<usize>,
+    /// The certificates.
+    pub tls: TlsSettings,
+    /// Who may do what.
+    pub access: AccessSettings,
+    /// What strangers may do who reach this node from other machines, one sentence each.
+    pub exposed: Vec<String>,
     /// The shards to serve. With a catalog: those that `forebay migrate` adds to it.
     pub shards: Vec<ShardConfig>,
     /// The most bytes of calls on their way to one other node. A namespace has a quarter.

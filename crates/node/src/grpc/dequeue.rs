@@ -108,6 +108,7 @@ fn to_wire(namespace: &str, item: Delivered) -> DequeuedItem {
         lease_expires_at: item.lease_expires_at.map(fields::to_timestamp),
         expires_at: item.expires_at.map(fields::to_timestamp),
         delivery_policy: policy.into(),
+        failures: item.failures,
     }
 }
 

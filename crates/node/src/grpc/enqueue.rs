@@ -13,7 +13,7 @@ use super::{
     fields::{self, Path},
     members::Members,
     queue::Queue,
-    status,
+    status::{self, Refused},
 };
 
 /// Serves the call.
@@ -140,10 +140,13 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
 
 fn result(answer: Result<Enqueued, Refusal>) -> EnqueueResult {
     match answer {
-        Ok(stored) => {
-            EnqueueResult { item_id: stored.id.to_string(), duplicate: stored.duplicate, error: None }
+        Ok(Enqueued { id, duplicate }) => {
+            EnqueueResult { item_id: id.to_string(), duplicate, ..Default::default() }
         }
-        Err(refusal) => EnqueueResult { error: Some(status::of_member(&refusal)), ..Default::default() },
+        Err(refusal) => {
+            let Refused { error, reason, retry_after } = status::of_result(&refusal);
+            EnqueueResult { error, reason, retry_after, ..Default::default() }
+        }
     }
 }
 

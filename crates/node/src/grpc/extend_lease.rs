@@ -9,7 +9,7 @@ use super::{
     fields::{self, Path},
     members::Members,
     queue::Queue,
-    status,
+    status::{self, Refused},
 };
 
 /// Serves the call.
@@ -48,9 +48,12 @@ fn check(
 
 fn result(answer: Result<Timestamp, Refusal>) -> ExtendLeaseResult {
     match answer {
-        Ok(end) => ExtendLeaseResult { lease_expires_at: Some(fields::to_timestamp(end)), error: None },
+        Ok(end) => {
+            ExtendLeaseResult { lease_expires_at: Some(fields::to_timestamp(end)), ..Default::default() }
+        }
         Err(refusal) => {
-            ExtendLeaseResult { lease_expires_at: None, error: Some(status::of_member(&refusal)) }
+            let Refused { error, reason, retry_after } = status::of_result(&refusal);
+            ExtendLeaseResult { error, reason, retry_after, ..Default::default() }
         }
     }
 }

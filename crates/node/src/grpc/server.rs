@@ -7,17 +7,24 @@ use forebay_proto::{
     v1::{admin_service_server::AdminServiceServer, queue_service_server::QueueServiceServer},
 };
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
-use tonic::transport::Server;
+use tonic::{service::Routes, transport::Server};
 use tonic_health::{ServingStatus, server::HealthReporter};
+use tower::Layer as _;
 
 use super::{
     admin::Admin,
-    admission::{AdmissionLayer, AdmissionLoad, Incoming, LoadLimits, RequestBounds},
+    admission::{Admission, AdmissionLayer, AdmissionLoad, Incoming, LoadLimits, RequestBounds},
     queue::Queue,
+};
+use crate::{
+    access::Access,
+    tls::{ConfigSource, Listener},
 };
 
 /// Added to the decode limit, so that the field check refuses a request that is slightly too large.
 const DECODE_HEADROOM_BYTES: usize = 64 << 10;
+/// Fields that a member has at most, beside its headers.
+const FIELDS: usize = 16;
 /// The largest response: 15 MiB of items and their encoding.
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
@@ -27,11 +34,17 @@ pub struct Serving {
     health: Health,
     /// Read by the pages and metrics.
     load: Arc<AdmissionLoad>,
+    /// What the port serves, for callers that come another way.
+    calls: Calls,
     /// Starts the graceful shutdown.
     shutdown: oneshot::Sender<()>,
     /// Ends when the port is closed and all connections have ended.
     task: JoinHandle<Result<(), tonic::transport::Error>>,
 }
+
+/// Every call, with its limits: what the gRPC port serves. A request has the load of its connection among its
+/// extensions.
+pub type Calls = Admission<Routes>;
 
 /// Sets what health checks answer.
 #[derive(Clone)]
@@ -51,18 +64,22 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// Serves the queue, what is known of the cluster, health and reflection on one port. Health checks answer
-/// not serving at first.
+/// Serves the queue, what is known of the cluster, health and reflection on one port, with TLS or without.
+/// Health checks answer not serving at first.
 pub async fn serve(
     listener: TcpListener,
+    tls: Option<ConfigSource>,
     queue: Queue,
     admin: Admin,
     limits: LoadLimits,
+    access: Arc<Access>,
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::new(&limits));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
     // Enough room for a message to be refused with the name of its field.
-    let bounds = RequestBounds { bytes: decode, members: 2 * queue.rules.limits.members + 100 };
+    let members = 2 * queue.rules.limits.members + 100;
+    let values = members * (FIELDS + queue.rules.limits.headers);
+    let bounds = RequestBounds { bytes: decode, members, values };
     let queue = QueueServiceServer::new(queue)
         .max_decoding_message_size(decode)
         .max_encoding_message_size(RESPONSE_BYTES_MAX);
@@ -75,6 +92,14 @@ pub async fn serve(
     let health = Health(health);
     health.set(false).await;
 
+    let routes = Routes::new(queue)
+        .add_service(AdminServiceServer::new(admin))
+        .add_service(health_service)
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?)
+        .prepare();
+    let admission = AdmissionLayer { load: load.clone(), bounds, access };
+    let calls = admission.layer(routes.clone());
     let router = Server::builder()
         .max_concurrent_streams(1_024)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
@@ -82,19 +107,16 @@ pub async fn serve(
         .http2_max_local_error_reset_streams(Some(1_024))
         .http2_max_pending_accept_reset_streams(Some(20))
         .http2_max_header_list_size(8 << 10)
-        .layer(AdmissionLayer { load: load.clone(), bounds })
-        .add_service(queue)
-        .add_service(AdminServiceServer::new(admin))
-        .add_service(health_service)
-        .add_service(reflection().build_v1()?)
-        .add_service(reflection().build_v1alpha()?);
+        .layer(admission)
+        .add_routes(routes);
     let (shutdown, closed) = oneshot::channel::<()>();
+    let listener = Listener::new(listener, load.connections.clone(), tls, limits.timeouts.handshake);
     let incoming = Incoming::new(listener, load.clone());
     let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, async {
         // A dropped sender means the same as a message.
         let _ = closed.await;
     }));
-    Ok(Serving { health, load, shutdown, task })
+    Ok(Serving { health, load, calls, shutdown, task })
 }
 
 impl Serving {
@@ -106,6 +128,11 @@ impl Serving {
     /// What the server has taken on, for the pages and metrics.
     pub fn load(&self) -> &Arc<AdmissionLoad> {
         &self.load
+    }
+
+    /// Every call, for callers that come another way.
+    pub fn calls(&self) -> &Calls {
+        &self.calls
     }
 
     /// Closes the port, waits up to `timeout` for connections to end, then drops them.

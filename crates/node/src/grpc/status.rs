@@ -1,6 +1,6 @@
 //! Turns refusals into gRPC statuses with error details. No other file does.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_proto::v1::SettleResult;
@@ -31,8 +31,8 @@ pub fn of_member(refusal: &Refusal) -> pb::Status {
     if let Some(field) = &refusal.field {
         details.push(bad_request(field, refusal));
     }
-    if matches!(code, Code::Unavailable | Code::ResourceExhausted) {
-        details.push(retry(refusal.retry_after.unwrap_or(RETRY_DELAY_DEFAULT)));
+    if let Some(retry_delay) = retry_after(refusal) {
+        details.push(any("RetryInfo", &pb::RetryInfo { retry_delay: Some(retry_delay) }));
     }
     if let Some(subject) = quota(refusal.reason) {
         details.push(quota_failure(subject, refusal));
@@ -40,9 +40,39 @@ pub fn of_member(refusal: &Refusal) -> pb::Status {
     pb::Status { code: code as i32, message: refusal.to_string(), details }
 }
 
+/// What the result of a refused member has: the error, and beside it what callers without the types of its
+/// details need.
+pub struct Refused {
+    /// With its details.
+    pub error: Option<pb::Status>,
+    /// The reason of the `ErrorInfo`.
+    pub reason: String,
+    /// The delay of the `RetryInfo`, if there is one.
+    pub retry_after: Option<prost_types::Duration>,
+}
+
+/// The fields of a refused member's result.
+pub fn of_result(refusal: &Refusal) -> Refused {
+    Refused {
+        error: Some(of_member(refusal)),
+        reason: refusal.reason.as_str().to_owned(),
+        retry_after: retry_after(refusal),
+    }
+}
+
 /// The result of one ack or nack.
 pub fn of_settled(settled: Result<(), Refusal>) -> SettleResult {
-    SettleResult { error: settled.err().map(|refusal| of_member(&refusal)) }
+    let Err(refusal) = settled else { return SettleResult::default() };
+    let Refused { error, reason, retry_after } = of_result(&refusal);
+    SettleResult { error, reason, retry_after }
+}
+
+/// When a call that was refused may be repeated at the earliest. `None`: it would be refused again.
+fn retry_after(refusal: &Refusal) -> Option<prost_types::Duration> {
+    let retryable = matches!(code(refusal.reason), Code::Unavailable | Code::ResourceExhausted);
+    let delay = refusal.retry_after.unwrap_or(RETRY_DELAY_DEFAULT);
+    // A delay too long for protobuf does not occur; it would only lose the hint.
+    retryable.then(|| delay.try_into().ok()).flatten()
 }
 
 /// The gRPC code of a reason, as `docs/PROTOCOL.md` lists it.
@@ -50,8 +80,8 @@ pub const fn code(reason: Reason) -> Code {
     match reason {
         Reason::InvalidField | Reason::TooLarge | Reason::InvalidReceipt => Code::InvalidArgument,
         Reason::LeaseLost | Reason::TopicPaused | Reason::ShardDraining => Code::FailedPrecondition,
-        Reason::WrongNamespace | Reason::NotAllowed => Code::PermissionDenied,
-        Reason::NoCredentials => Code::Unauthenticated,
+        Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
+        Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
         Reason::QuotaExceeded
         | Reason::RateLimited
         | Reason::Overloaded
@@ -63,6 +93,7 @@ pub const fn code(reason: Reason) -> Code {
         }
         Reason::Unimplemented => Code::Unimplemented,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,
+        Reason::TopicNotFound | Reason::ItemNotFound => Code::NotFound,
     }
 }
 
@@ -77,10 +108,11 @@ const fn quota(reason: Reason) -> Option<&'static str> {
 
 fn info(refusal: &Refusal) -> Any {
     let fate = refusal.fate.map(|fate| ("item".to_owned(), fate.as_str().to_owned()));
+    let scope = refusal.scope.map(|scope| ("scope".to_owned(), scope.to_owned()));
     let info = pb::ErrorInfo {
         reason: refusal.reason.as_str().to_owned(),
         domain: DOMAIN.to_owned(),
-        metadata: HashMap::from_iter(fate),
+        metadata: fate.into_iter().chain(scope).collect(),
     };
     any("ErrorInfo", &info)
 }
@@ -93,11 +125,6 @@ fn bad_request(field: &str, refusal: &Refusal) -> Any {
         localized_message: None,
     };
     any("BadRequest", &pb::BadRequest { field_violations: vec![violation] })
-}
-
-fn retry(after: Duration) -> Any {
-    // A delay too long for protobuf does not occur; it would only lose the hint.
-    any("RetryInfo", &pb::RetryInfo { retry_delay: after.try_into().ok() })
 }
 
 fn quota_failure(subject: &str, refusal: &Refusal) -> Any {
@@ -140,6 +167,10 @@ mod tests {
                 let details = of_member(&refusal).get_error_details();
                 let found = details.retry_info().and_then(|info| info.retry_delay);
                 assert_eq!(found, retryable.then_some(after), "{reason:?}");
+                let result = of_settled(Err(refusal));
+                assert_eq!(result.retry_after, found.and_then(|delay| delay.try_into().ok()), "{reason:?}");
+                assert_eq!(result.reason, reason.as_str());
+                assert_eq!(result.error.unwrap().get_details_retry_info().and_then(|i| i.retry_delay), found);
             }
         }
     }
@@ -155,6 +186,13 @@ mod tests {
         assert!(
             of_member(&Refusal::new(Reason::Overloaded, "no")).get_error_details().bad_request().is_none()
         );
+    }
+
+    #[test]
+    fn a_missing_right_is_named() {
+        let details = of_member(&Refusal::scope_missing("produce", "no")).get_error_details();
+        let info = details.error_info().unwrap();
+        assert_eq!((&*info.reason, &*info.metadata["scope"]), ("SCOPE_MISSING", "produce"));
     }
 
     #[test]

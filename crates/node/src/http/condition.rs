@@ -6,9 +6,8 @@ use std::{
 };
 
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
+use forebay_membership::ClusterState;
 use forebay_types::Timestamp;
-
-use crate::cluster::ClusterState;
 
 /// So many problems are named, and the rest is counted.
 const PROBLEMS_MAX: usize = 3;
@@ -55,6 +54,20 @@ impl Condition {
             (false, _) => Self::Degraded(problems),
             (true, true) => Self::Serving,
             (true, false) => Self::StandingBy,
+        }
+    }
+}
+
+impl Condition {
+    /// The same with more that is wrong.
+    pub fn and(self, more: Vec<String>) -> Self {
+        match self {
+            Self::Degraded(mut problems) => {
+                problems.extend(more);
+                Self::Degraded(problems)
+            }
+            fine if more.is_empty() => fine,
+            _ => Self::Degraded(more),
         }
     }
 }

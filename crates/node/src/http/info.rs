@@ -3,13 +3,14 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use forebay_engine::{Engine, Status};
+use forebay_membership::ClusterState;
 use forebay_types::{Clock, Timestamp};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::{condition::Condition, status_cache::StatusCache};
-use crate::{cluster::ClusterState, connections::ConnectionCap, grpc::AdmissionLoad};
+use crate::{access::Access, connections::ConnectionCap, grpc::AdmissionLoad, tls::Certificates};
 
 /// What every request handler reads.
 pub type State = axum::extract::State<Arc<NodeInfo>>;
@@ -22,8 +23,14 @@ pub struct NodeInfo {
     pub engine: Engine,
     /// Reports calls and bytes in memory.
     pub load: Arc<AdmissionLoad>,
-    /// Connections of the HTTP port.
-    pub http_connections: Arc<ConnectionCap>,
+    /// Connections of other nodes. `None`: the node has no port for them.
+    pub peer_connections: Option<Arc<ConnectionCap>>,
+    /// The certificates of the ports.
+    pub certificates: Certificates,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// What strangers may do who reach this node, one sentence each.
+    pub exposed: Vec<String>,
     /// The bound gRPC address.
     pub grpc: SocketAddr,
     /// The bound HTTP address.
@@ -55,6 +62,8 @@ pub struct NodeStatus {
     pub http: SocketAddr,
     /// How the node is, in one line.
     pub state: Condition,
+    /// What strangers may do who reach this node, one sentence each.
+    pub exposed: Vec<String>,
     /// At least one shard is served, and the node is not stopping.
     pub serving: bool,
     /// When the node started, in microseconds since the Unix epoch.
@@ -82,7 +91,10 @@ impl NodeInfo {
             address: self.address.clone(),
             grpc: self.grpc,
             http: self.http,
-            state: Condition::of(serving, engine.as_deref(), cluster.as_deref(), now),
+            state: Condition::of(serving, engine.as_deref(), cluster.as_deref(), now)
+                .and(self.certificates.troubles(now))
+                .and(self.access.trouble().iter().map(ToString::to_string).collect()),
+            exposed: self.exposed.clone(),
             serving,
             started_micros: self.started.as_micros(),
             uptime_seconds: now.since(self.started).as_secs(),

@@ -1,15 +1,23 @@
-//! HTTP for operators: the dashboard, the metrics and the probes.
+//! HTTP: the dashboard, the metrics and the probes for operators, and every call as JSON.
 //!
-//! The pages show all tenants, so only operators should reach this port.
+//! The pages show all tenants, so only operators and trusted callers should reach this port.
 
 mod condition;
+mod connect;
+mod gate;
+mod hosts;
 mod info;
 pub mod metrics;
+mod origins;
 mod page;
 mod probes;
 mod server;
 mod status_cache;
 
+pub use connect::Connect;
+pub use gate::Gate;
+pub use hosts::Hosts;
 pub use info::{NodeInfo, NodeStatus};
+pub use origins::Origins;
 pub use server::{HttpServing, serve};
 pub use status_cache::StatusCache;

@@ -4,13 +4,13 @@ use std::fmt::{self, Display, Write as _};
 
 use axum::response::Html;
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status, TopicStatus};
+use forebay_membership::{ClusterState, Presence, ShardHome};
 use forebay_types::NodeName;
 
 use super::{
     condition::Condition,
     info::{NodeStatus, State},
 };
-use crate::cluster::{ClusterState, Presence, ShardHome};
 
 /// Everything before the first heading.
 const HEAD: &str = r#"<!doctype html>
@@ -53,6 +53,9 @@ fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
         Escaped(node.version),
         Uptime(node.uptime_seconds),
     )?;
+    for sentence in &node.exposed {
+        writeln!(page, "<p class=\"bad\">Insecure: {}</p>", Escaped(sentence))?;
+    }
     match &node.engine {
         Some(engine) => {
             writeln!(
@@ -276,6 +279,7 @@ mod tests {
             grpc: ([127, 0, 0, 1], 1).into(),
             http: ([127, 0, 0, 1], 2).into(),
             state: Condition::Degraded(vec!["<b>".to_owned()]),
+            exposed: vec!["<c>".to_owned()],
             serving: true,
             started_micros: 0,
             uptime_seconds: 90_061,
@@ -301,7 +305,14 @@ mod tests {
         };
         let mut page = String::new();
         write(&mut page, &node(Some(engine))).unwrap();
-        assert!(!page.contains("<script") && !page.contains("<a>") && !page.contains("<b>"), "{page}");
+        assert!(
+            !page.contains("<script")
+                && !page.contains("<a>")
+                && !page.contains("<b>")
+                && !page.contains("<c>"),
+            "{page}"
+        );
+        assert!(page.contains("Insecure: &lt;c&gt;"), "{page}");
         assert_eq!(page.matches("&lt;script&gt;alert(&#39;x&#39;)").count(), 3);
         assert!(page.contains("… and 4 more") && page.contains("up 1 d 01:01:01"), "{page}");
     }

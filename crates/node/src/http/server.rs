@@ -1,34 +1,47 @@
 //! The HTTP server and its routes.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
-use axum::{Json, Router, routing::get};
-use hyper::server::conn::http1;
+use axum::{
+    Json, Router,
+    http::StatusCode,
+    middleware,
+    response::{IntoResponse as _, Response},
+    routing::{MethodRouter, get},
+};
+use forebay_access::PAGES;
+use http::Request;
+use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::{oneshot, watch},
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
+use tower::util::MapRequest;
 
 use super::{
+    connect::{Connect, PATHS},
+    gate::{self, Gate},
     info::{NodeInfo, NodeStatus, State},
     metrics, page, probes,
 };
-use crate::connections::{ConnectionCap, count_closed};
+use crate::{
+    connections::count_closed,
+    grpc::{AdmissionLoad, Caller, ConnectionLoad},
+    tls::{Accepted, ConfigSource, Listener, Stream},
+};
 
-/// Pause after a connection could not be accepted.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Of the head of a request.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// A connection is closed after this time, between two requests. Operators' tools connect again.
 const CONNECTION_AGE_MAX: Duration = Duration::from_secs(60);
-/// How long the last answer of a connection may take.
-const LAST_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the last answer of a connection may take: as long as a call, and the time to read its answer.
+const LAST_ANSWER_TIMEOUT: Duration = Duration::from_secs(30 + 10);
 
 /// A running HTTP server.
 pub struct HttpServing {
@@ -40,27 +53,46 @@ pub struct HttpServing {
     upkeep: JoinHandle<()>,
 }
 
-/// Serves the pages.
-pub fn serve(listener: TcpListener, info: Arc<NodeInfo>, header_timeout: Duration) -> HttpServing {
+/// Serves the pages and the calls, with TLS or without.
+pub fn serve(
+    listener: TcpListener,
+    tls: Option<ConfigSource>,
+    info: Arc<NodeInfo>,
+    connect: Connect,
+    gate: Gate,
+    header_timeout: Duration,
+) -> HttpServing {
     let upkeep = tokio::spawn(metrics::upkeep(info.recorder.clone()));
-    let cap = info.http_connections.clone();
-    let router = Router::new()
-        .route("/", get(page::page))
-        .route("/metrics", get(metrics::metrics))
-        .route("/healthz", get(probes::alive))
-        .route("/readyz", get(probes::ready))
-        .route("/status.json", get(status))
-        .with_state(info);
+    let (load, connect) = (info.load.clone(), Arc::new(connect));
+    let listener = Listener::new(listener, load.http_connections.clone(), tls, header_timeout);
+    let pages = PAGES.iter().filter_map(|(path, _)| Some((*path, handler(path)?)));
+    let router = pages
+        .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
+        .with_state(info)
+        .fallback(move |request| call(connect.clone(), request))
+        .layer(middleware::from_fn_with_state(Arc::new(gate), gate::pass));
     let (shutdown, closed) = oneshot::channel::<()>();
-    let task = tokio::spawn(accept(listener, router, cap, header_timeout, closed));
+    let task = tokio::spawn(accept(listener, router, load, header_timeout, closed));
     HttpServing { shutdown, task, upkeep }
+}
+
+/// What serves a page. Only those are reached that have a row in the list of what pages need.
+fn handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
+    Some(match path {
+        "/" => get(page::page),
+        "/metrics" => get(metrics::metrics),
+        "/healthz" => get(probes::alive),
+        "/readyz" => get(probes::ready),
+        "/status.json" => get(status),
+        _ => return None,
+    })
 }
 
 /// Accepts connections until `closed`, then waits for them to end.
 async fn accept(
-    listener: TcpListener,
+    mut listener: Listener,
     router: Router,
-    cap: Arc<ConnectionCap>,
+    load: Arc<AdmissionLoad>,
     header_timeout: Duration,
     mut closed: oneshot::Receiver<()>,
 ) {
@@ -71,40 +103,44 @@ async fn accept(
             // A dropped sender means the same as a message.
             _ = &mut closed => break,
             Some(_) = connections.join_next() => continue,
-            accepted = listener.accept() => accepted,
+            accepted = poll_fn(|context| listener.poll_accept(context)) => accepted,
         };
-        match accepted {
-            // Over the cap it is closed here.
-            Ok((stream, _)) => {
-                let Some(open) = cap.open() else { continue };
-                let connection = connection(stream, router.clone(), header_timeout, stopped.clone());
-                connections.spawn(async move {
-                    connection.await;
-                    drop(open);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept an HTTP connection; retrying");
-                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-            }
-        }
+        let Accepted { stream, principal, client, open } = accepted;
+        let load = Arc::new(ConnectionLoad::new(&load.limits, open));
+        let peer = Peer { stream, caller: Caller { load, principal, client } };
+        connections.spawn(connection(peer, router.clone(), header_timeout, stopped.clone()));
     }
     drop((listener, stop));
     while connections.join_next().await.is_some() {}
 }
 
+/// A connection, and what its requests carry as an extension.
+struct Peer {
+    /// Its bytes.
+    stream: Stream,
+    /// Whose requests they are. It counts the connection.
+    caller: Caller,
+}
+
 /// Serves one connection.
 async fn connection(
-    stream: TcpStream,
+    Peer { stream, caller }: Peer,
     router: Router,
     header_timeout: Duration,
     mut stopped: watch::Receiver<()>,
 ) {
+    let load = caller.load.clone();
+    let service = MapRequest::new(router, move |mut request: Request<Incoming>| {
+        caller.load.begin();
+        request.extensions_mut().insert(caller.principal.clone());
+        request.extensions_mut().insert(caller.clone());
+        request
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_timeout)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut served = pin!(served);
     let ended = tokio::select! {
         ended = &mut served => Some(ended),
@@ -121,7 +157,7 @@ async fn connection(
         }
     };
     if ended.is_err_and(|error| error.is_timeout()) {
-        count_closed("http", "handshake");
+        count_closed("http", if load.begun() == 0 { "handshake" } else { "idle" });
     }
 }
 
@@ -137,6 +173,53 @@ impl HttpServing {
     }
 }
 
+/// Serves what has no route: calls, and nothing else.
+async fn call(connect: Arc<Connect>, request: axum::extract::Request) -> Response {
+    match request.uri().path().starts_with(PATHS) {
+        true => connect.answer(request).await,
+        false => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
 async fn status(state: State) -> Json<NodeStatus> {
     Json(state.status().await)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Extension;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+    };
+
+    use super::*;
+    use crate::{grpc::LoadLimits, tls::Principal};
+
+    #[test]
+    fn every_page_with_a_row_is_served() {
+        for (path, _) in PAGES {
+            assert!(handler(path).is_some(), "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn every_handler_knows_who_asks() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, from) = listener.accept().await.unwrap();
+        let node = AdmissionLoad::new(&LoadLimits::default());
+        let open = node.http_connections.open().unwrap();
+        let load = Arc::new(ConnectionLoad::new(&node.limits, open));
+        let principal = Principal::Certificate { name: "a.example".into() };
+        let peer = Peer { stream: Stream::Plain(stream), caller: Caller { load, principal, client: from } };
+        let who = async |Extension(principal): Extension<Principal>| format!("{principal:?}");
+        let router = Router::new().route("/", get(who));
+        let (_stop, stopped) = watch::channel(());
+        tokio::spawn(connection(peer, router, Duration::from_secs(10), stopped));
+        client.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("Certificate { name: \"a.example\" }"), "{answer}");
+    }
 }

@@ -18,6 +18,7 @@ use tonic::{
 
 use super::{
     credentials::{AddCredentials, Credentials},
+    dial::Dial,
     room::Room,
 };
 
@@ -36,6 +37,8 @@ pub type Client = PeerServiceClient<InterceptedService<Channel, AddCredentials>>
 
 /// One connection to each node.
 pub struct Channels {
+    /// Opens connections.
+    dial: Dial,
     /// What every call carries.
     credentials: Credentials,
     /// How long the other side may take to answer a check of the connection.
@@ -48,7 +51,9 @@ pub struct Channels {
 
 /// The connection to one node.
 pub struct Link {
-    /// How it is opened.
+    /// Opens it.
+    dial: Dial,
+    /// Where and how it is opened.
     endpoint: Endpoint,
     /// What every call carries.
     credentials: Credentials,
@@ -70,8 +75,8 @@ enum State {
 
 impl Channels {
     /// None is open yet. At most so many bytes are on their way to one node.
-    pub fn new(credentials: Credentials, keepalive_timeout: Duration, bytes: usize) -> Self {
-        Self { credentials, keepalive_timeout, bytes, links: Mutex::default() }
+    pub fn new(dial: Dial, credentials: Credentials, keepalive_timeout: Duration, bytes: usize) -> Self {
+        Self { dial, credentials, keepalive_timeout, bytes, links: Mutex::default() }
     }
 
     /// The connection to a node. `None`: the address is not valid.
@@ -80,14 +85,14 @@ impl Channels {
         if let Some(link) = links.get(address) {
             return Some(link.clone());
         }
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).ok()?;
+        let endpoint = Endpoint::from_shared(self.dial.uri(address)).ok()?;
         let endpoint = endpoint
             .connect_timeout(CONNECT_TIMEOUT)
             .http2_keep_alive_interval(KEEPALIVE)
-            .keep_alive_timeout(self.keepalive_timeout)
-            .tcp_nodelay(true);
-        let (credentials, state) = (self.credentials.clone(), tokio::sync::Mutex::new(State::Closed));
-        let link = Arc::new(Link { endpoint, credentials, state, room: Room::new(self.bytes) });
+            .keep_alive_timeout(self.keepalive_timeout);
+        let (dial, credentials) = (self.dial.clone(), self.credentials.clone());
+        let (state, room) = (tokio::sync::Mutex::new(State::Closed), Room::new(self.bytes));
+        let link = Arc::new(Link { dial, endpoint, credentials, state, room });
         links.insert(address.to_owned(), link.clone());
         Some(link)
     }
@@ -110,7 +115,7 @@ impl Link {
             State::Down(..) | State::Closed => {}
         }
         // The library's own limit does not hold for all that comes before the first answer.
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.endpoint.connect()).await;
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.dial.connect(&self.endpoint)).await;
         let failed = match connected {
             Ok(Ok(channel)) => {
                 let credentials = AddCredentials(self.credentials.clone());

@@ -179,10 +179,14 @@ mod tests {
     };
 
     use super::*;
-    use crate::{config::Secret, peers::Credentials};
+    use crate::{
+        config::Secret,
+        peers::{Credentials, Dial},
+    };
 
     fn links() -> PeerLinks {
-        PeerLinks::new("own:1", Credentials::new(ClusterId::default(), Secret::new("secret")), 2_000)
+        let credentials = Credentials::new(ClusterId::default(), Secret::new("secret"));
+        PeerLinks::new("own:1", Dial::default(), credentials, 2_000)
     }
 
     fn ack_of(size: usize) -> Vec<Receipt> {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
+use forebay_membership::ClusterLinks;
 use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest, PingRequest};
 use forebay_store::DedupeHit;
 use forebay_types::ShardId;
@@ -13,6 +14,7 @@ use tonic::{Code, Response, Status};
 use super::{
     channels::{Channels, Client, Link},
     credentials::Credentials,
+    dial::Dial,
     keys,
 };
 
@@ -39,9 +41,9 @@ pub struct PeerLinks {
 
 impl PeerLinks {
     /// For a node that others reach at `own`. At most so many bytes of calls are on their way to one node.
-    pub fn new(own: impl Into<String>, credentials: Credentials, forward_bytes: usize) -> Self {
-        let control = Channels::new(credentials.clone(), CONTROL_KEEPALIVE_TIMEOUT, 0);
-        let bulk = Channels::new(credentials, BULK_KEEPALIVE_TIMEOUT, forward_bytes);
+    pub fn new(own: impl Into<String>, dial: Dial, credentials: Credentials, forward_bytes: usize) -> Self {
+        let control = Channels::new(dial.clone(), credentials.clone(), CONTROL_KEEPALIVE_TIMEOUT, 0);
+        let bulk = Channels::new(dial, credentials, BULK_KEEPALIVE_TIMEOUT, forward_bytes);
         Self { own: own.into(), control, bulk }
     }
 
@@ -54,12 +56,6 @@ impl PeerLinks {
     /// not valid.
     pub(super) fn bulk(&self, address: &str) -> Option<Arc<Link>> {
         if address == self.own { None } else { self.bulk.link(address) }
-    }
-
-    /// Forgets the connections to all nodes but these.
-    pub fn retain(&self, addresses: &[&str]) {
-        self.control.retain(addresses);
-        self.bulk.retain(addresses);
     }
 
     /// Asks a node. `None`: no answer came in time.
@@ -80,16 +76,17 @@ impl PeerLinks {
         };
         tokio::time::timeout(timeout, asked).await.ok().flatten()
     }
+}
 
-    /// Whether a node is ready to take a shard over.
-    pub async fn is_ready_for(&self, address: &str, shard: ShardId) -> bool {
+#[async_trait]
+impl ClusterLinks for PeerLinks {
+    async fn is_ready_for(&self, address: &str, shard: ShardId) -> bool {
         let request = IsReadyForRequest { shard: shard.0 };
         let ask = async |mut client: Client| client.is_ready_for(request).await;
         self.question(address, ASK_TIMEOUT, ask).await.is_some_and(|answer| answer.is_ok_and(|it| it.ready))
     }
 
-    /// Whether a node answers.
-    pub async fn answers(&self, address: &str) -> bool {
+    async fn answers(&self, address: &str) -> bool {
         let ask = async |mut client: Client| client.ping(PingRequest {}).await;
         match self.question(address, ASK_TIMEOUT, ask).await {
             Some(Ok(_)) => true,
@@ -99,10 +96,14 @@ impl PeerLinks {
         }
     }
 
-    /// Tells a node that the catalog has changed. Returns whether it answered in time.
-    pub async fn catalog_changed(&self, address: &str) -> bool {
+    async fn catalog_changed(&self, address: &str) -> bool {
         let tell = async |mut client: Client| client.catalog_changed(CatalogChangedRequest {}).await;
         matches!(self.question(address, ASK_TIMEOUT, tell).await, Some(Ok(_)))
+    }
+
+    fn retain(&self, addresses: &[&str]) {
+        self.control.retain(addresses);
+        self.bulk.retain(addresses);
     }
 }
 

@@ -6,17 +6,22 @@
 //! lives there (`health.rs`).
 
 mod channels;
+mod connection;
 mod credentials;
+mod dial;
 mod forward;
 mod health;
 mod keys;
 mod links;
+mod looks;
 mod room;
 mod serve_forwarded;
 mod server;
-mod wire;
+pub(crate) mod wire;
 
+pub use connection::Incoming;
 pub use credentials::Credentials;
+pub use dial::Dial;
 pub use health::HealthPeers;
 pub use links::PeerLinks;
 pub use server::{PeerServing, serve};

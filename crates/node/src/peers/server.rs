@@ -5,26 +5,23 @@ use std::{sync::Arc, time::Duration};
 use forebay_engine::{Engine, OwnerQuestion};
 use forebay_proto::peer::{
     AckRequest, CatalogChangedRequest, CatalogChangedResponse, EnqueueRequest, EnqueueResponse,
-    ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, IsReadyForRequest,
-    IsReadyForResponse, NackRequest, OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse,
-    SettleResponse,
+    ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, GetItemRequest,
+    GetItemResponse, GetTopicRequest, GetTopicResponse, IsReadyForRequest, IsReadyForResponse,
+    ListItemsRequest, ListItemsResponse, ListTopicsRequest, ListTopicsResponse, NackRequest,
+    OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
 use tokio::{
-    net::TcpListener,
     sync::{Notify, oneshot},
     task::JoinHandle,
 };
-use tonic::{
-    Request, Response, Status,
-    service::interceptor::InterceptedService,
-    transport::{Server, server::TcpIncoming},
-};
+use tonic::{Request, Response, Status, service::interceptor::InterceptedService, transport::Server};
 
 use super::{
+    connection::Incoming,
     credentials::{CheckCredentials, Credentials},
-    keys, serve_forwarded,
+    keys, looks, serve_forwarded,
 };
 
 /// Calls of one peer at once.
@@ -63,8 +60,7 @@ impl PeerService for PeerCalls {
         request: Request<IsReadyForRequest>,
     ) -> Result<Response<IsReadyForResponse>, Status> {
         let id = ShardId(request.into_inner().shard);
-        let sights = self.engine.sights().await.unwrap_or_default();
-        let ready = sights.iter().any(|sight| sight.id == id && sight.wanted && sight.answers);
+        let ready = forebay_membership::is_ready_for(&self.engine, id).await;
         Ok(Response::new(IsReadyForResponse { ready }))
     }
 
@@ -107,6 +103,31 @@ impl PeerService for PeerCalls {
     ) -> Result<Response<ExtendLeaseResponse>, Status> {
         serve_forwarded::extend_lease(&self.engine, request.into_inner()).await.map(Response::new)
     }
+
+    async fn list_topics(
+        &self,
+        request: Request<ListTopicsRequest>,
+    ) -> Result<Response<ListTopicsResponse>, Status> {
+        looks::list_topics(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn get_topic(
+        &self,
+        request: Request<GetTopicRequest>,
+    ) -> Result<Response<GetTopicResponse>, Status> {
+        looks::get_topic(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn list_items(
+        &self,
+        request: Request<ListItemsRequest>,
+    ) -> Result<Response<ListItemsResponse>, Status> {
+        looks::list_items(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn get_item(&self, request: Request<GetItemRequest>) -> Result<Response<GetItemResponse>, Status> {
+        looks::get_item(&self.engine, request.into_inner()).await.map(Response::new)
+    }
 }
 
 /// A running listener.
@@ -119,7 +140,7 @@ pub struct PeerServing {
 
 /// Serves other nodes of the cluster.
 pub fn serve(
-    listener: TcpListener,
+    incoming: Incoming,
     engine: Engine,
     credentials: Credentials,
     catalog_changed: Arc<Notify>,
@@ -133,10 +154,8 @@ pub fn serve(
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1)
-        .tcp_nodelay(true)
         .add_service(service);
     let (shutdown, closed) = oneshot::channel::<()>();
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, async {
         // A dropped sender means the same as a message.
         let _ = closed.await;

@@ -31,6 +31,21 @@ fn the_service_reads_its_secrets_from_credentials() {
 }
 
 #[test]
+fn certificates_are_files_that_the_service_reads_itself() {
+    let unit = read(UNIT);
+    let lines: Vec<_> = unit.lines().filter_map(|line| line.strip_prefix("#Environment=")).collect();
+    let variables = lines.iter().flat_map(|line| line.split(' ')).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap();
+        (name.to_owned(), value.to_owned())
+    });
+    let secret = ("FOREBAY_PEER_SECRET".to_owned(), "sixteen-bytes-or-more".to_owned());
+    let config = Config::parse(&read("deploy/config/cluster.toml"), variables.chain([secret]), vec![]);
+    let config = config.unwrap_or_else(|error| panic!("{:?}", error.0));
+    assert!(config.tls.server.is_some() && config.exposed.is_empty(), "{:?}", config.exposed);
+    assert_eq!(values(&unit, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
+}
+
+#[test]
 fn a_node_has_time_to_stop() {
     let seconds = values(&read(UNIT), "TimeoutStopSec");
     assert!(seconds[0].parse::<u64>().unwrap() > STOP_SECONDS);

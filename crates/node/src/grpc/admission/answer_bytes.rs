@@ -67,6 +67,12 @@ impl AnswerCharge {
         self.set(0);
     }
 
+    /// Counts an answer that is made already, until its last byte is dropped.
+    pub fn carried_by(self, bytes: Bytes) -> Bytes {
+        self.set(STREAM_BYTES + bytes.len());
+        Bytes::from_owner(Held { bytes, _charge: Arc::new(self) })
+    }
+
     /// The answer has so many bytes. It is made already, so that it counts even beyond the limits.
     fn set(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::AcqRel);
@@ -219,6 +225,18 @@ mod tests {
         assert_eq!(Status::from_header_map(&head.headers).unwrap().message(), "OVERLOADED: no");
         drop(head);
         assert_eq!(one.unread.in_use(), 0);
+    }
+
+    #[test]
+    fn bytes_carry_their_charge() {
+        let node = node();
+        let one = connection(&node);
+        let held = AnswerCharge::new(node.clone(), one.clone()).carried_by(Bytes::from_static(b"hello"));
+        let rest = held.slice(4..);
+        drop(held);
+        assert_eq!((one.unread.in_use(), &rest[..]), (STREAM_BYTES + 5, &b"o"[..]));
+        drop(rest);
+        assert_eq!((one.unread.in_use(), node.unread.in_use()), (0, 0));
     }
 
     #[test]

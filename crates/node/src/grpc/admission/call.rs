@@ -25,8 +25,8 @@ const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// A call with less time than this cannot complete and is refused.
 const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(5);
 
-/// What the answer to one member may take: an error with its details.
-const MEMBER_ANSWER_BYTES: usize = 320;
+/// What the answer to one member may take: an error with its details, and its reason and delay once more.
+const MEMBER_ANSWER_BYTES: usize = 352;
 
 /// A call. Dropping the last clone releases what it holds.
 #[derive(Clone)]

@@ -2,42 +2,34 @@
 
 use std::{
     io,
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use futures_util::Stream;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
-    time::{Sleep, sleep},
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
 use super::{
     load::{AdmissionLoad, ConnectionLoad},
     watch::Watch,
 };
-
-/// Pause after a connection could not be accepted: most often the process is out of file descriptors.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+use crate::tls::{self, Accepted, Listener, Principal};
 
 /// Accepts connections.
 pub struct Incoming {
     /// The bound port.
-    listener: TcpListener,
+    listener: Listener,
     /// The node's counters.
     load: Arc<AdmissionLoad>,
-    /// Runs after a failed accept.
-    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Incoming {
-    /// Accepts from a bound listener.
-    pub fn new(listener: TcpListener, load: Arc<AdmissionLoad>) -> Self {
-        Self { listener, load, pause: None }
+    /// Accepts from a port whose connections `load` counts.
+    pub fn new(listener: Listener, load: Arc<AdmissionLoad>) -> Self {
+        Self { listener, load }
     }
 }
 
@@ -45,44 +37,39 @@ impl Stream for Incoming {
     type Item = io::Result<Connection>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Some(pause) = &mut self.pause {
-                ready!(pause.as_mut().poll(context));
-                self.pause = None;
-            }
-            match ready!(self.listener.poll_accept(context)) {
-                Ok((stream, _)) => {
-                    // Over the cap it is closed here.
-                    let Some(load) = ConnectionLoad::open(&self.load).map(Arc::new) else { continue };
-                    // Send small responses at once. Without this option the connection still works.
-                    let _ = stream.set_nodelay(true);
-                    let watch = Watch::new(load.clone(), self.load.limits.timeouts);
-                    return Poll::Ready(Some(Ok(Connection { stream, load, watch })));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection; retrying in {ACCEPT_RETRY_DELAY:?}");
-                    self.pause = Some(Box::pin(sleep(ACCEPT_RETRY_DELAY)));
-                }
-            }
-        }
+        let Accepted { stream, principal, client, open } = ready!(self.listener.poll_accept(context));
+        let load = Arc::new(ConnectionLoad::new(&self.load.limits, open));
+        let watch = Watch::new(load.clone(), self.load.limits.timeouts);
+        Poll::Ready(Some(Ok(Connection { stream, caller: Caller { load, principal, client }, watch })))
     }
+}
+
+/// Whose calls come over a connection, and what they have taken on.
+#[derive(Clone)]
+pub struct Caller {
+    /// Shared by the calls of the connection.
+    pub load: Arc<ConnectionLoad>,
+    /// Who is at the other end.
+    pub principal: Principal,
+    /// Where that is.
+    pub client: SocketAddr,
 }
 
 /// One connection.
 pub struct Connection {
-    /// The socket.
-    stream: TcpStream,
-    /// Shared by the calls of this connection.
-    load: Arc<ConnectionLoad>,
+    /// Its bytes.
+    stream: tls::Stream,
+    /// Known to each of its calls.
+    caller: Caller,
     /// Closes it if it is of no use.
     watch: Watch,
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Arc<ConnectionLoad>;
+    type ConnectInfo = Caller;
 
-    fn connect_info(&self) -> Arc<ConnectionLoad> {
-        self.load.clone()
+    fn connect_info(&self) -> Caller {
+        self.caller.clone()
     }
 }
 

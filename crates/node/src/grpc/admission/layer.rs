@@ -2,11 +2,13 @@
 //! A refusal that tonic made by itself gets its error details here.
 
 use std::{
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
+use forebay_access::{Needs, of_call};
 use forebay_types::{Reason, Refusal};
 use http::{Request, Response};
 use http_body_util::Full;
@@ -17,11 +19,16 @@ use tower::{Layer, Service};
 use super::{
     answer_bytes::{self, AnswerCharge},
     call::Call,
+    connection::Caller,
     load::{AdmissionLoad, ConnectionLoad, overloaded},
     message_members,
+    rights::Rights,
     side_call::SideCall,
 };
-use crate::grpc::status;
+use crate::{access::Access, grpc::status};
+
+/// How often a call that lasts looks whether its caller still has the right to it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a request may have before it is decoded. The field checks are stricter.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +37,8 @@ pub struct RequestBounds {
     pub bytes: usize,
     /// Strings and members of the message.
     pub members: usize,
+    /// Values of JSON.
+    pub values: usize,
 }
 
 /// Adds admission control to a service.
@@ -39,13 +48,15 @@ pub struct AdmissionLayer {
     pub load: Arc<AdmissionLoad>,
     /// What a request may have before it is decoded.
     pub bounds: RequestBounds,
+    /// Who may call what.
+    pub access: Arc<Access>,
 }
 
 impl<S> Layer<S> for AdmissionLayer {
     type Service = Admission<S>;
 
     fn layer(&self, inner: S) -> Admission<S> {
-        Admission { inner, load: self.load.clone(), bounds: self.bounds }
+        Admission { inner, load: self.load.clone(), bounds: self.bounds, access: self.access.clone() }
     }
 }
 
@@ -58,6 +69,25 @@ pub struct Admission<S> {
     load: Arc<AdmissionLoad>,
     /// What a request may have before it is decoded.
     bounds: RequestBounds,
+    /// Who may call what.
+    access: Arc<Access>,
+}
+
+impl<S> Admission<S> {
+    /// Who may call what.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
+    /// What a request may have before it is decoded.
+    pub fn bounds(&self) -> RequestBounds {
+        self.bounds
+    }
+
+    /// The node's counters.
+    pub fn load(&self) -> &Arc<AdmissionLoad> {
+        &self.load
+    }
 }
 
 type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
@@ -76,19 +106,35 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Some(connection) = request.extensions().get::<Arc<ConnectionLoad>>().cloned() else {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let Some(caller) = request.extensions().get::<Caller>().cloned() else {
             let refusal = Refusal::new(Reason::Overloaded, "the call has no connection of this server");
             return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
         };
+        let connection = &caller.load;
         connection.begin();
-        let Some(method) = method(request.uri().path()) else {
-            return side_call(connection, self.inner.call(request));
-        };
+        let is_public = of_call(request.uri().path()) == Needs::Nothing;
+        if is_public {
+            return side_call(connection.clone(), self.inner.call(request));
+        }
         let began = Instant::now();
+        let rights = Rights::of(&self.access, &request, &caller);
+        let Some(method) = method(request.uri().path()) else {
+            return match rights {
+                Ok(rights) => {
+                    request.extensions_mut().insert(caller.principal);
+                    request.extensions_mut().insert(rights.caller().identity.clone());
+                    side_call(caller.load, self.inner.call(request))
+                }
+                Err(refusal) => Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http()))),
+            };
+        };
         let charge = Arc::new(AnswerCharge::new(self.load.clone(), connection.clone()));
-        let call = match Call::admit(request.headers(), &self.load, &connection, &charge) {
-            Ok(call) => call,
+        let admitted = rights.and_then(|rights| {
+            Ok((rights, Call::admit(request.headers(), &self.load, connection, &charge)?))
+        });
+        let (rights, call) = match admitted {
+            Ok(admitted) => admitted,
             Err(refusal) => {
                 let response = status::of_call(&refusal).into_http();
                 record(method, &response, began);
@@ -99,18 +145,34 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let bounds = self.bounds;
+        request.extensions_mut().insert(caller.principal);
+        request.extensions_mut().insert(rights.caller().identity.clone());
         Box::pin(async move {
             let deadline = call.deadline();
-            let response = match timeout_at(deadline, serve(inner, request, call, bounds)).await {
+            let served = serve(inner, request, call, bounds, &rights);
+            let response = match until(deadline, &rights, served).await {
                 Ok(response) => add_details(response?),
-                Err(_) => {
-                    let message = "the deadline passed before the call completed";
-                    status::of_call(&Refusal::new(Reason::DeadlineExceeded, message)).into_http()
-                }
+                Err(refusal) => status::of_call(&refusal).into_http(),
             };
             record(method, &response, began);
             Ok(answer_bytes::hold(response, charge).await)
         })
+    }
+}
+
+/// Waits for an answer until the deadline, and while the caller may have it.
+async fn until<T>(deadline: Instant, rights: &Rights, served: impl Future<Output = T>) -> Result<T, Refusal> {
+    let mut served = pin!(served);
+    loop {
+        let look = if rights.may_end() { deadline.min(Instant::now() + LOOK_EVERY) } else { deadline };
+        match timeout_at(look, &mut served).await {
+            Ok(answer) => return Ok(answer),
+            Err(_) if look == deadline => {
+                let message = "the deadline passed before the call completed";
+                return Err(Refusal::new(Reason::DeadlineExceeded, message));
+            }
+            Err(_) => rights.check_again()?,
+        }
     }
 }
 
@@ -120,14 +182,16 @@ async fn serve<S>(
     request: Request<Body>,
     call: Call,
     bounds: RequestBounds,
+    rights: &Rights,
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
 {
-    let (mut head, body) = request.into_parts();
-    let received = call.request().receive(body, bounds.bytes).await;
+    let (mut head, mut body) = request.into_parts();
+    let received = call.request().receive(&mut body, bounds.bytes).await;
     let checked = received.and_then(|bytes| {
         message_members::check(&bytes, bounds.members)?;
+        rights.check(&bytes)?;
         call.start()?;
         Ok(bytes)
     });
@@ -197,6 +261,34 @@ fn record(method: &'static str, response: &Response<Body>, began: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{grpc::admission::load::LoadLimits, tls::Principal};
+
+    #[tokio::test]
+    async fn every_handler_knows_who_calls() {
+        let load = Arc::new(AdmissionLoad::new(&LoadLimits::default()));
+        let inner = tower::service_fn(async |request: Request<Body>| {
+            let principal = request.extensions().get::<Principal>().cloned();
+            let mut response = Response::new(Body::empty());
+            response.extensions_mut().insert(principal);
+            Ok::<_, std::convert::Infallible>(response)
+        });
+        let bounds = RequestBounds { bytes: 1_000, members: 10, values: 100 };
+        let access = Access::open();
+        let mut service = AdmissionLayer { load: load.clone(), bounds, access }.layer(inner);
+        let principal = Principal::Certificate { name: "spiffe://prod/worker".into() };
+        for path in ["/forebay.v1.QueueService/Ack", "/grpc.reflection.v1.ServerReflection/X"] {
+            let connection = Arc::new(ConnectionLoad::open(&load).unwrap());
+            // One message without a field.
+            let mut request = Request::new(Body::new(Full::from(&[0_u8; 5][..])));
+            *request.uri_mut() = path.parse().unwrap();
+            let client = ([127, 0, 0, 1], 1).into();
+            let caller = Caller { load: connection, principal: principal.clone(), client };
+            request.extensions_mut().insert(caller);
+            let response = service.call(request).await.unwrap();
+            let known = response.extensions().get::<Option<Principal>>().cloned();
+            assert_eq!(known, Some(Some(principal.clone())), "{path}");
+        }
+    }
 
     #[test]
     fn a_refusal_of_tonic_gets_details() {

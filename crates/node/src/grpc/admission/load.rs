@@ -41,8 +41,10 @@ impl Default for ConnectionTimeouts {
 /// How much a node takes on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadLimits {
-    /// Open connections. Set at start, by the number of file descriptors.
+    /// Open gRPC connections. Set at start, by the number of file descriptors.
     pub connections: usize,
+    /// The same over HTTP.
+    pub http_connections: usize,
     /// How long a connection may be of no use.
     pub timeouts: ConnectionTimeouts,
     /// Calls in progress on the node; parked long polls are not counted.
@@ -69,6 +71,7 @@ impl Default for LoadLimits {
     fn default() -> Self {
         Self {
             connections: usize::MAX,
+            http_connections: usize::MAX,
             timeouts: ConnectionTimeouts::default(),
             calls: 4_096,
             calls_per_connection: 256,
@@ -87,8 +90,10 @@ impl Default for LoadLimits {
 pub struct AdmissionLoad {
     /// The limits.
     pub limits: LoadLimits,
-    /// Open connections.
+    /// Open gRPC connections.
     pub connections: Arc<ConnectionCap>,
+    /// Open HTTP connections.
+    pub http_connections: Arc<ConnectionCap>,
     /// Calls in progress.
     pub calls: Permits,
     /// Bytes of requests in memory.
@@ -105,6 +110,7 @@ impl AdmissionLoad {
         Self {
             limits: *limits,
             connections: ConnectionCap::new("grpc", limits.connections),
+            http_connections: ConnectionCap::new("http", limits.http_connections),
             calls: Permits::new(limits.calls),
             request_bytes: Permits::new(limits.request_bytes),
             namespaces: NamespaceBytes::new(limits.request_bytes_per_namespace),
@@ -123,7 +129,8 @@ impl AdmissionLoad {
             connection.release_many(count);
             return Err(Full::Connection);
         }
-        let part = node.max / 4 / self.connections.in_use().max(1);
+        let connections = self.connections.in_use() + self.http_connections.in_use();
+        let part = node.max / 4 / connections.max(1);
         let on_node = node.acquire_anyway(count);
         if on_node > 0 && on_node + count > node.max && on_connection + count > part {
             node.release_many(count);
@@ -162,19 +169,23 @@ pub struct ConnectionLoad {
 }
 
 impl ConnectionLoad {
-    /// Nothing yet. The connection counts as open until this is dropped. `None`: the node has as many as it
-    /// may.
-    pub fn open(node: &AdmissionLoad) -> Option<Self> {
-        let open = node.connections.open()?;
-        Some(Self {
-            calls: Permits::new(node.limits.calls_per_connection),
-            parked: Permits::new(node.limits.parked_per_connection),
+    /// Nothing yet. The connection counts as open until this is dropped.
+    pub fn new(limits: &LoadLimits, open: OpenConnection) -> Self {
+        Self {
+            calls: Permits::new(limits.calls_per_connection),
+            parked: Permits::new(limits.parked_per_connection),
             side_calls: Permits::new(SIDE_CALLS_PER_CONNECTION),
-            request_bytes: Permits::new(node.limits.request_bytes_per_connection),
-            unread: Permits::new(node.limits.unread_bytes_per_connection),
+            request_bytes: Permits::new(limits.request_bytes_per_connection),
+            unread: Permits::new(limits.unread_bytes_per_connection),
             begun: AtomicUsize::new(0),
             _open: open,
-        })
+        }
+    }
+
+    /// One more connection of a node that has room for it.
+    #[cfg(test)]
+    pub fn open(node: &AdmissionLoad) -> Option<Self> {
+        Some(Self::new(&node.limits, node.connections.open()?))
     }
 
     /// A call begins.
@@ -274,5 +285,8 @@ mod tests {
         assert_eq!(node.take(&node.calls, &modest.calls, 8), Ok(()));
         assert_eq!(node.take(&node.calls, &modest.calls, 1), Err(Full::Node));
         assert_eq!((node.calls.in_use(), modest.calls.in_use()), (108, 8));
+        let http = ConnectionLoad::new(&node.limits, node.http_connections.open().unwrap());
+        assert_eq!(node.take(&node.calls, &http.calls, 7), Err(Full::Node), "a quarter of it for four");
+        assert_eq!(node.take(&node.calls, &http.calls, 6), Ok(()));
     }
 }

@@ -8,10 +8,14 @@ mod load;
 mod message_members;
 mod namespace_bytes;
 mod request_bytes;
+mod rights;
 mod side_call;
 mod watch;
 
+pub use answer_bytes::AnswerCharge;
 pub use call::Call;
-pub use connection::Incoming;
-pub use layer::{AdmissionLayer, RequestBounds};
-pub use load::{AdmissionLoad, LoadLimits};
+pub use connection::{Caller, Incoming};
+pub use layer::{Admission, AdmissionLayer, RequestBounds};
+pub use load::{AdmissionLoad, ConnectionLoad, LoadLimits, overloaded};
+pub use request_bytes::RequestCharge;
+pub use rights::caller;

@@ -39,7 +39,7 @@ impl RequestCharge {
     }
 
     /// Receives a whole request, of at most `max` bytes.
-    pub async fn receive(&self, mut body: Body, max: usize) -> Result<Bytes, Refusal> {
+    pub async fn receive(&self, body: &mut Body, max: usize) -> Result<Bytes, Refusal> {
         let pause = self.node.limits.body_timeout;
         let (mut first, mut rest) = (None::<Bytes>, BytesMut::new());
         loop {
@@ -52,7 +52,7 @@ impl RequestCharge {
                 let message = format!("the request has more than {max} bytes");
                 return Err(Refusal::new(Reason::TooLarge, message));
             }
-            self.take(data.len())?;
+            self.count(data.len())?;
             match &first {
                 None => first = Some(data),
                 // Most requests arrive in one frame and are not copied.
@@ -68,7 +68,7 @@ impl RequestCharge {
     }
 
     /// Counts bytes before they are kept.
-    fn take(&self, bytes: usize) -> Result<(), Refusal> {
+    pub fn count(&self, bytes: usize) -> Result<(), Refusal> {
         let (node, connection) = (&self.node.request_bytes, &self.connection.request_bytes);
         match self.node.take(node, connection, bytes) {
             Ok(()) => {
@@ -163,12 +163,12 @@ mod tests {
     async fn a_request_counts_until_its_call_ends() {
         let node = node();
         let one = charge(&node);
-        assert_eq!(one.receive(body(60), 80).await.unwrap().len(), 60);
+        assert_eq!(one.receive(&mut body(60), 80).await.unwrap().len(), 60);
         let other = RequestCharge::new(node.clone(), one.connection.clone());
-        let refused = other.receive(body(60), 80).await.unwrap_err();
+        let refused = other.receive(&mut body(60), 80).await.unwrap_err();
         assert!(refused.message.contains("memory.request_bytes_per_connection"), "{refused}");
-        assert_eq!(charge(&node).receive(body(60), 80).await.unwrap().len(), 60);
-        assert_eq!(charge(&node).receive(body(90), 80).await.unwrap_err().reason, Reason::TooLarge);
+        assert_eq!(charge(&node).receive(&mut body(60), 80).await.unwrap().len(), 60);
+        assert_eq!(charge(&node).receive(&mut body(90), 80).await.unwrap_err().reason, Reason::TooLarge);
         drop((one, other));
         assert_eq!(node.request_bytes.in_use(), 0);
     }
@@ -178,14 +178,14 @@ mod tests {
         let node = node();
         let (a, b) = (Namespace::from("a"), Namespace::from("b"));
         let (one, two) = (charge(&node), charge(&node));
-        one.receive(body(80), 80).await.unwrap();
-        two.receive(body(80), 80).await.unwrap();
+        one.receive(&mut body(80), 80).await.unwrap();
+        two.receive(&mut body(80), 80).await.unwrap();
         one.count_for(&a).unwrap();
         assert!(two.count_for(&a).unwrap_err().message.contains("memory.request_bytes_per_namespace"));
         two.count_for(&b).unwrap();
         one.release();
         let three = charge(&node);
-        three.receive(body(80), 80).await.unwrap();
+        three.receive(&mut body(80), 80).await.unwrap();
         three.count_for(&a).unwrap();
     }
 
@@ -193,8 +193,8 @@ mod tests {
     async fn a_body_of_which_nothing_arrives_is_ended() {
         let node = node();
         let stuck = StreamBody::new(futures_util::stream::pending::<Result<_, tonic::Status>>());
-        let stuck = Body::new(stuck.map_frame(|frame: http_body::Frame<Bytes>| frame));
-        let refused = charge(&node).receive(stuck, 80).await.unwrap_err();
+        let mut stuck = Body::new(stuck.map_frame(|frame: http_body::Frame<Bytes>| frame));
+        let refused = charge(&node).receive(&mut stuck, 80).await.unwrap_err();
         assert_eq!(refused.reason, Reason::DeadlineExceeded);
         assert!(refused.message.contains("node.body_timeout_ms"), "{refused}");
     }

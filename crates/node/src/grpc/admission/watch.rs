@@ -11,10 +11,8 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::load::{ConnectionLoad, ConnectionTimeouts};
-use crate::connections::count_closed;
+use crate::connections::{HTTP2_BEGINNING_BYTES, count_closed};
 
-/// The preface of HTTP/2 and the first frame behind it.
-const HANDSHAKE_BYTES: usize = 24 + 9;
 /// Of what is unread a client must read this part in each span.
 const READ_PART: usize = 32;
 
@@ -68,7 +66,7 @@ impl Watch {
 
     /// Why the connection is of no use, if it is not.
     fn useless(&mut self) -> Option<&'static str> {
-        if self.received < HANDSHAKE_BYTES {
+        if self.received < HTTP2_BEGINNING_BYTES {
             return Some("handshake");
         }
         let load = &self.load;
@@ -106,7 +104,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_must_begin() {
         let (mut watch, _load) = watch();
-        watch.received = HANDSHAKE_BYTES - 1;
+        watch.received = HTTP2_BEGINNING_BYTES - 1;
         let error = std::future::poll_fn(|context| match watch.poll(context) {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(error),
@@ -119,7 +117,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_closed_unless_it_has_a_call() {
         let (mut watch, load) = watch();
-        watch.received = HANDSHAKE_BYTES;
+        watch.received = HTTP2_BEGINNING_BYTES;
         assert!(load.parked.try_acquire());
         tokio::time::advance(Duration::from_secs(900)).await;
         assert_eq!(watch.useless(), None, "a long poll waits");
@@ -136,7 +134,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_must_read() {
         let (mut watch, load) = watch();
-        watch.received = HANDSHAKE_BYTES;
+        watch.received = HTTP2_BEGINNING_BYTES;
         load.unread.acquire_anyway(32_000);
         assert_eq!(watch.useless(), None, "it may have been answered a moment ago");
         watch.sent = 1_000;

@@ -6,19 +6,26 @@ use std::{
 };
 
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
+use forebay_membership::{ClusterState, Presence};
 use forebay_types::Timestamp;
 use metrics::{counter, gauge};
 
 use crate::{
-    cluster::{ClusterState, Presence},
     http::info::NodeInfo,
+    tls::{CertificateState, Certificates},
 };
 
 /// Sets all gauges. Returns the counters of seconds, with their names.
 pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)> {
     gauge!("forebay_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     gauge!("forebay_connections", "port" => "grpc").set(node.load.connections.in_use() as f64);
-    gauge!("forebay_connections", "port" => "http").set(node.http_connections.in_use() as f64);
+    gauge!("forebay_connections", "port" => "http").set(node.load.http_connections.in_use() as f64);
+    if let Some(connections) = &node.peer_connections {
+        gauge!("forebay_connections", "port" => "peer").set(connections.in_use() as f64);
+    }
+    certificates(&node.certificates);
+    gauge!("forebay_insecure").set(f64::from(!node.exposed.is_empty()));
+    gauge!("forebay_tokens_file_failed").set(f64::from(node.access.trouble().is_some()));
     gauge!("forebay_poll_bytes").set(node.engine.waiting_bytes() as f64);
     gauge!("forebay_calls_at_work").set(node.load.calls.in_use() as f64);
     gauge!("forebay_request_bytes").set(node.load.request_bytes.in_use() as f64);
@@ -31,6 +38,16 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)>
     }
     seconds.extend(process().map(|seconds| ("process_cpu_seconds_total", seconds)));
     seconds
+}
+
+/// The certificates of the ports.
+fn certificates(certificates: &Certificates) {
+    for CertificateState { listener, ends, renewal_failed } in certificates.states() {
+        let ends = ends.since(Timestamp::from_micros(0)).as_secs_f64();
+        gauge!("forebay_certificate_expiry_timestamp_seconds", "listener" => listener).set(ends);
+        let failed = f64::from(renewal_failed);
+        gauge!("forebay_certificate_renewal_failed", "listener" => listener).set(failed);
+    }
 }
 
 /// Figures of the process. Returns its CPU time in seconds.

@@ -20,6 +20,7 @@ const LIMITS: Values = Fixed(&[
     "memory.request_bytes_per_namespace",
     "memory.unsent_bytes",
     "memory.unsent_bytes_per_connection",
+    "node.http_connections",
     "health checks and reflection",
     "calls to another node",
 ]);
@@ -32,7 +33,23 @@ const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
 const SWEEPS: Values = Fixed(&["due", "expiry"]);
 /// The ports of a node.
-const PORTS: Values = Fixed(&["grpc", "http"]);
+const PORTS: Values = Fixed(&["grpc", "http", "peer"]);
+/// Those that clients use.
+const CLIENT_PORTS: Values = Fixed(&["grpc", "http"]);
+/// Why credentials are not accepted.
+const CREDENTIALS: Values = Fixed(&["none", "repeated", "malformed", "unknown", "wrong", "ended", "revoked"]);
+/// Why a TLS handshake fails.
+const HANDSHAKES: Values = Fixed(&[
+    "not_tls",
+    "closed",
+    "timeout",
+    "displaced",
+    "no_certificate",
+    "bad_certificate",
+    "refused_by_client",
+    "incompatible",
+    "other",
+]);
 /// The calls that are passed on to the owner of a shard.
 const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
 /// What became of one.
@@ -260,6 +277,48 @@ pub const METRICS: &[Metric] = &[
         &[("port", PORTS), ("reason", CLOSED)],
         "Connections that were closed because they did not begin (handshake), had no call (idle), or \
          left answers unread (unread)",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_tls_handshake_failures_total",
+        &[("listener", PORTS), ("reason", HANDSHAKES)],
+        "TLS handshakes that failed: the client does not speak TLS (not_tls), is gone (closed), is too slow \
+         (timeout), or was so while many others began one (displaced); it shows no certificate, or one that \
+         is not accepted (bad_certificate); it does not accept the node's (refused_by_client), or has no \
+         version or protocol in common with it (incompatible)",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_certificate_expiry_timestamp_seconds",
+        &[("listener", PORTS)],
+        "When the certificate that a port shows ends, since the Unix epoch",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_certificate_renewal_failed",
+        &[("listener", PORTS)],
+        "1 if the files of a port's certificate hold something that can't be used, so that the one before \
+         stays in use",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_auth_failures_total",
+        &[("listener", CLIENT_PORTS), ("reason", CREDENTIALS)],
+        "Requests whose credentials were not accepted: there are none, or several tokens (repeated); what is \
+         shown is no token (malformed), or is not known (unknown); the secret is another one (wrong); the \
+         token has ended or was revoked",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_insecure",
+        &[],
+        "1 if the node can be reached from other machines without TLS or without access control",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_tokens_file_failed",
+        &[],
+        "1 if the file of tokens holds something that can't be used, so that the tokens before stay in use",
     ),
     metric(
         Kind::Counter,

@@ -2,8 +2,10 @@
 //! node that took the call answers its client as if it had served the call itself.
 
 mod enqueue;
+pub mod items;
 mod refusal;
 mod settle;
+pub mod topics;
 
 pub use enqueue::{enqueue_call, enqueue_request, enqueue_response, enqueued};
 pub use settle::{

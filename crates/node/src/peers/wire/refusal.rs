@@ -9,7 +9,8 @@ use super::micros;
 
 /// The message of a refusal.
 pub(super) fn message(refusal: Refusal) -> peer::Refusal {
-    let Refusal { reason, message, field, retry_after, fate, elsewhere } = refusal;
+    // Rights are decided before a call is passed on.
+    let Refusal { reason, message, field, retry_after, fate, elsewhere, scope: _ } = refusal;
     peer::Refusal {
         reason: reason.as_str().to_owned(),
         message,
@@ -32,6 +33,7 @@ pub(super) fn refusal(message: peer::Refusal) -> Refusal {
         fate: fate.as_deref().and_then(Fate::from_name),
         elsewhere: elsewhere
             .map(|peer::Elsewhere { shard, owner }| Elsewhere { shard: ShardId(shard), owner }),
+        scope: None,
     }
 }
 
@@ -48,6 +50,7 @@ mod tests {
             retry_after: Some(Duration::from_millis(250)),
             fate: Some(Fate::Waiting),
             elsewhere: Some(Elsewhere { shard: ShardId(7), owner: "b:7422".to_owned() }),
+            scope: None,
         };
         assert_eq!(refusal(message(full.clone())), full);
         for reason in Reason::ALL {

@@ -1,0 +1,28 @@
+//! What a caller has shown.
+
+use crate::{
+    secret_hash::SecretHash,
+    token::{Token, TokenId},
+};
+
+/// What a caller has shown, to be looked up in a [`crate::Table`], and looked up again later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// A token.
+    Token {
+        /// The id in it.
+        id: TokenId,
+        /// Of the secret in it.
+        hash: SecretHash,
+    },
+    /// A certificate that the handshake has accepted, by its name.
+    Certificate(String),
+}
+
+impl Credential {
+    /// Of a token's text; `None` if it is no token.
+    pub fn of_token(text: &str) -> Option<Self> {
+        let token = Token::parse(text)?;
+        Some(Self::Token { hash: token.hash(), id: token.id().clone() })
+    }
+}

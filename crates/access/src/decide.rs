@@ -1,0 +1,86 @@
+//! Whether somebody may do what a request asks for. Nothing is looked up: a namespace that does not exist is
+//! refused like any other foreign one.
+
+use crate::{identity::Identity, needs::Needs, scope::Scope};
+
+/// Stands for all namespaces, where a call is about all of them.
+const ALL: &str = "-";
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// No rights in this namespace.
+    WrongNamespace,
+    /// Some rights in this namespace, but not this one.
+    ScopeMissing(Scope),
+    /// Not this right in all namespaces.
+    ScopeMissingEverywhere(Scope),
+}
+
+/// Decides. `namespace`: what the request names; empty if it names none.
+pub fn decide(identity: &Identity, needs: Needs, namespace: &str) -> Result<(), Denied> {
+    match needs {
+        Needs::Nothing | Needs::Credential => Ok(()),
+        Needs::Everywhere(scope) if identity.may_everywhere(scope) => Ok(()),
+        Needs::Everywhere(scope) => Err(Denied::ScopeMissingEverywhere(scope)),
+        Needs::InNamespaces(scope) if namespace == ALL => decide(identity, Needs::Everywhere(scope), ""),
+        Needs::InNamespaces(scope) => decide(identity, Needs::InNamespace(scope), namespace),
+        Needs::InNamespace(scope) if identity.may(scope, namespace) => Ok(()),
+        Needs::InNamespace(scope) => {
+            match identity.grants.iter().any(|grant| grant.namespaces.has(namespace)) {
+                true => Err(Denied::ScopeMissing(scope)),
+                false => Err(Denied::WrongNamespace),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Kind;
+
+    fn holder(grants: &[&str]) -> Identity {
+        let grants = grants.iter().map(|grant| grant.parse().unwrap()).collect();
+        Identity { kind: Kind::Token, id: String::new(), name: String::new(), grants, ends: None }
+    }
+
+    #[test]
+    fn rights_hold_where_they_were_granted() {
+        let (produce, observe) = (Scope::Produce, Scope::Observe);
+        let tenant = holder(&["a:produce", "team-*:produce,observe"]);
+        for (namespace, needs, expected) in [
+            ("a", Needs::InNamespace(produce), Ok(())),
+            ("a", Needs::InNamespace(observe), Err(Denied::ScopeMissing(observe))),
+            ("team-x", Needs::InNamespace(observe), Ok(())),
+            ("b", Needs::InNamespace(produce), Err(Denied::WrongNamespace)),
+            ("", Needs::InNamespace(produce), Err(Denied::WrongNamespace)),
+            ("-", Needs::InNamespace(produce), Err(Denied::WrongNamespace)),
+            ("", Needs::Everywhere(observe), Err(Denied::ScopeMissingEverywhere(observe))),
+            ("a", Needs::Everywhere(produce), Err(Denied::ScopeMissingEverywhere(produce))),
+            ("", Needs::Credential, Ok(())),
+            ("", Needs::Nothing, Ok(())),
+        ] {
+            assert_eq!(decide(&tenant, needs, namespace), expected, "{namespace:?} {needs:?}");
+        }
+        let operator = holder(&["*:observe"]);
+        assert_eq!(decide(&operator, Needs::Everywhere(observe), ""), Ok(()));
+        assert_eq!(decide(&operator, Needs::InNamespace(observe), "-"), Ok(()));
+        let missing = Err(Denied::ScopeMissing(produce));
+        assert_eq!(decide(&operator, Needs::InNamespace(produce), "a"), missing);
+        for scope in Scope::ALL {
+            assert_eq!(decide(&Identity::anyone(), Needs::Everywhere(scope), ""), Ok(()));
+        }
+        assert_eq!(decide(&holder(&[]), Needs::InNamespace(produce), "a"), Err(Denied::WrongNamespace));
+    }
+
+    #[test]
+    fn all_namespaces_take_a_right_in_all_of_them() {
+        let needs = Needs::InNamespaces(Scope::Observe);
+        let refused = Err(Denied::ScopeMissingEverywhere(Scope::Observe));
+        assert_eq!(decide(&holder(&["*:observe"]), needs, "-"), Ok(()));
+        assert_eq!(decide(&holder(&["-*:observe", "team-*:observe"]), needs, "-"), refused);
+        assert_eq!(decide(&holder(&["team-*:observe"]), needs, "team-a"), Ok(()));
+        assert_eq!(decide(&holder(&["team-*:observe"]), needs, "a"), Err(Denied::WrongNamespace));
+    }
+}

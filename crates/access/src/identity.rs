@@ -1,0 +1,52 @@
+//! Who makes a request, and what it may do.
+
+use forebay_types::Timestamp;
+
+use crate::{
+    grant::{Grant, Namespaces},
+    scope::{Scope, Scopes},
+};
+
+/// How it is known who makes a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It is not: there is no access control.
+    Anyone,
+    /// By a token.
+    Token,
+    /// By the certificate of its connection.
+    Certificate,
+}
+
+/// Who makes a request, and what it may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// How it is known.
+    pub kind: Kind,
+    /// The id of the token, or the name of the certificate.
+    pub id: String,
+    /// The name for people. It may be empty.
+    pub name: String,
+    /// What it may do.
+    pub grants: Vec<Grant>,
+    /// When its rights end.
+    pub ends: Option<Timestamp>,
+}
+
+impl Identity {
+    /// Whoever it is, where there is no access control. May do everything.
+    pub fn anyone() -> Self {
+        let grants = vec![Grant { namespaces: Namespaces::All, scopes: Scopes::all() }];
+        Self { kind: Kind::Anyone, id: String::new(), name: String::new(), grants, ends: None }
+    }
+
+    /// Whether it has a scope in a namespace.
+    pub fn may(&self, scope: Scope, namespace: &str) -> bool {
+        self.grants.iter().any(|grant| grant.scopes.has(scope) && grant.namespaces.has(namespace))
+    }
+
+    /// Whether it has a scope in all namespaces, and for what belongs to none of them.
+    pub fn may_everywhere(&self, scope: Scope) -> bool {
+        self.may(scope, "")
+    }
+}

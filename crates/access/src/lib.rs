@@ -1,0 +1,28 @@
+//! Who may do what. No I/O and no clock: texts and times come in, decisions come out.
+//!
+//! `token.rs` is the text that a caller shows. `grant.rs` and `scope.rs` are rights. `table.rs` holds all
+//! credentials that are valid, and finds who shows one. `needs.rs` lists what each call and page needs.
+//! `decide.rs` puts the two together. `tokens_file.rs` is the file that operators keep.
+
+mod base62;
+mod credential;
+mod decide;
+mod grant;
+mod identity;
+mod needs;
+mod scope;
+mod secret_hash;
+mod table;
+mod token;
+mod tokens_file;
+
+pub use credential::Credential;
+pub use decide::{Denied, decide};
+pub use grant::{Grant, GrantError, Namespaces};
+pub use identity::{Identity, Kind};
+pub use needs::{CALLS, Needs, PAGES, of_call, of_page};
+pub use scope::{Scope, Scopes};
+pub use secret_hash::SecretHash;
+pub use table::{Failed, Record, Table};
+pub use token::{RANDOM_BYTES, Token, TokenId};
+pub use tokens_file::{TokensFileError, append, parse, revoke};

@@ -1,0 +1,101 @@
+//! What each call and each page needs. What has no row here is refused without a valid credential, and a test
+//! fails for each call of `forebay.v1` without one.
+
+use crate::scope::Scope;
+
+/// What a request needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing: it tells nothing.
+    Nothing,
+    /// Any valid credential.
+    Credential,
+    /// A scope in the namespace that the request names.
+    InNamespace(Scope),
+    /// The same, and `-` as the namespace stands for all of them.
+    InNamespaces(Scope),
+    /// A scope in all namespaces.
+    Everywhere(Scope),
+}
+
+impl Needs {
+    /// Whether it depends on the namespace that the request names.
+    pub const fn is_in_namespace(self) -> bool {
+        matches!(self, Self::InNamespace(_) | Self::InNamespaces(_))
+    }
+}
+
+/// The calls, by path. A path that ends in `/` stands for all that begin so.
+pub const CALLS: &[(&str, Needs)] = &[
+    ("/forebay.v1.QueueService/Enqueue", Needs::InNamespace(Scope::Produce)),
+    ("/forebay.v1.QueueService/Dequeue", Needs::InNamespace(Scope::Consume)),
+    ("/forebay.v1.QueueService/Ack", Needs::InNamespace(Scope::Consume)),
+    ("/forebay.v1.QueueService/Nack", Needs::InNamespace(Scope::Consume)),
+    ("/forebay.v1.QueueService/ExtendLease", Needs::InNamespace(Scope::Consume)),
+    ("/forebay.v1.QueueService/GetActiveTopics", Needs::InNamespace(Scope::Observe)),
+    // Every client finds the nodes by it. Without `observe` everywhere it learns only how to reach them.
+    ("/forebay.v1.AdminService/ListNodes", Needs::Credential),
+    ("/forebay.v1.AdminService/ListShards", Needs::Everywhere(Scope::Observe)),
+    ("/forebay.v1.AdminService/AddShard", Needs::Everywhere(Scope::Admin)),
+    ("/forebay.v1.AdminService/DrainShard", Needs::Everywhere(Scope::Admin)),
+    ("/forebay.v1.AdminService/RemoveShard", Needs::Everywhere(Scope::Admin)),
+    ("/forebay.v1.AdminService/MoveShard", Needs::Everywhere(Scope::Admin)),
+    ("/forebay.v1.AdminService/DrainNode", Needs::Everywhere(Scope::Admin)),
+    ("/forebay.v1.AdminService/WhoAmI", Needs::Credential),
+    ("/forebay.v1.AdminService/ListTopics", Needs::InNamespaces(Scope::Observe)),
+    ("/forebay.v1.AdminService/GetTopic", Needs::InNamespace(Scope::Observe)),
+    // What items carry is shown to those alone who have `inspect`.
+    ("/forebay.v1.AdminService/ListItems", Needs::InNamespace(Scope::Observe)),
+    ("/forebay.v1.AdminService/GetItem", Needs::InNamespace(Scope::Observe)),
+    ("/grpc.health.v1.Health/", Needs::Nothing),
+    ("/grpc.reflection.v1.ServerReflection/", Needs::Credential),
+    ("/grpc.reflection.v1alpha.ServerReflection/", Needs::Credential),
+];
+
+/// The pages of the HTTP port, by path. The port has no other ones.
+pub const PAGES: &[(&str, Needs)] = &[
+    ("/", Needs::Everywhere(Scope::Observe)),
+    ("/status.json", Needs::Everywhere(Scope::Observe)),
+    ("/metrics", Needs::Everywhere(Scope::Metrics)),
+    ("/healthz", Needs::Nothing),
+    ("/readyz", Needs::Nothing),
+];
+
+/// What a call needs.
+pub fn of_call(path: &str) -> Needs {
+    let is =
+        |row: &&(&str, Needs)| if row.0.ends_with('/') { path.starts_with(row.0) } else { path == row.0 };
+    CALLS.iter().find(is).map_or(Needs::Credential, |(_, needs)| *needs)
+}
+
+/// What a page needs.
+pub fn of_page(path: &str) -> Needs {
+    PAGES.iter().find(|row| row.0 == path).map_or(Needs::Credential, |(_, needs)| *needs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_listed_needs_a_credential() {
+        for path in ["", "/", "/forebay.v1.QueueService/enqueue", "/forebay.internal.v1.X/Y", "/x"] {
+            assert_eq!(of_call(path), Needs::Credential, "{path}");
+        }
+        for path in ["/login", "//", "/healthz/", "/x"] {
+            assert_eq!(of_page(path), Needs::Credential, "{path}");
+        }
+        assert_eq!(of_call("/grpc.health.v1.Health/Watch"), Needs::Nothing);
+        assert_eq!(of_call("/forebay.v1.QueueService/Ack"), Needs::InNamespace(Scope::Consume));
+        assert_eq!(of_page("/metrics"), Needs::Everywhere(Scope::Metrics));
+    }
+
+    #[test]
+    fn only_what_tells_nothing_is_public() {
+        let public = |rows: &[(&'static str, Needs)]| -> Vec<&str> {
+            rows.iter().filter(|row| row.1 == Needs::Nothing).map(|row| row.0).collect()
+        };
+        assert_eq!(public(CALLS), ["/grpc.health.v1.Health/"]);
+        assert_eq!(public(PAGES), ["/healthz", "/readyz"]);
+    }
+}

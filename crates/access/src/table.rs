@@ -1,0 +1,201 @@
+//! All credentials that a node accepts.
+
+use std::{collections::HashMap, sync::Arc};
+
+use forebay_types::Timestamp;
+use subtle::Choice;
+
+use crate::{
+    credential::Credential,
+    grant::Grant,
+    identity::{Identity, Kind},
+    secret_hash::SecretHash,
+    token::TokenId,
+};
+
+/// A token, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Names it.
+    pub id: TokenId,
+    /// For people.
+    pub name: String,
+    /// Of its secrets: one, or two while one replaces the other.
+    pub hashes: Vec<SecretHash>,
+    /// What its holder may do.
+    pub grants: Vec<Grant>,
+    /// From when on it is of no use. `None`: never.
+    pub ends: Option<Timestamp>,
+    /// It is of no use any more.
+    pub revoked: bool,
+}
+
+/// Why a credential is not accepted. Callers learn only that it is not; this is for operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failed {
+    /// No token has this id, or no certificate this name.
+    Unknown,
+    /// The token has another secret.
+    Wrong,
+    /// The token has ended.
+    Ended,
+    /// The token was revoked.
+    Revoked,
+}
+
+impl Failed {
+    /// In the words of the metric.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Wrong => "wrong",
+            Self::Ended => "ended",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+/// A token with what its holder is.
+#[derive(Debug)]
+struct Entry {
+    /// As it is kept.
+    record: Record,
+    /// Its holder.
+    identity: Arc<Identity>,
+}
+
+/// All credentials that a node accepts.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Tokens.
+    tokens: HashMap<TokenId, Entry>,
+    /// Holders of certificates, by the name in them.
+    certificates: HashMap<String, Arc<Identity>>,
+}
+
+impl Table {
+    /// With these tokens and certificates. The ids and the names are unique.
+    pub fn new(
+        tokens: impl IntoIterator<Item = Record>,
+        certificates: impl IntoIterator<Item = (String, Vec<Grant>)>,
+    ) -> Self {
+        let entry = |record: Record| {
+            let identity = Identity {
+                kind: Kind::Token,
+                id: record.id.to_string(),
+                name: record.name.clone(),
+                grants: record.grants.clone(),
+                ends: record.ends,
+            };
+            (record.id.clone(), Entry { record, identity: Arc::new(identity) })
+        };
+        let holder = |(san, grants): (String, Vec<Grant>)| {
+            let (id, name) = (san.clone(), String::new());
+            (san, Arc::new(Identity { kind: Kind::Certificate, id, name, grants, ends: None }))
+        };
+        Self {
+            tokens: tokens.into_iter().map(entry).collect(),
+            certificates: certificates.into_iter().map(holder).collect(),
+        }
+    }
+
+    /// Whose a credential is. For tokens that are unknown, wrong, ended and revoked the same is done.
+    pub fn authenticate(&self, credential: &Credential, now: Timestamp) -> Result<Arc<Identity>, Failed> {
+        match credential {
+            Credential::Certificate(name) => self.certificates.get(name).cloned().ok_or(Failed::Unknown),
+            Credential::Token { id, hash } => {
+                let entry = self.tokens.get(id);
+                let none = [SecretHash::NONE];
+                let hashes = entry.map_or(&none[..], |entry| &entry.record.hashes);
+                let same = hashes.iter().fold(Choice::from(0), |same, known| same | known.matches(hash));
+                let entry = entry.ok_or(Failed::Unknown)?;
+                match (bool::from(same), entry.record.revoked, entry.record.ends) {
+                    (false, ..) => Err(Failed::Wrong),
+                    (_, true, _) => Err(Failed::Revoked),
+                    (_, _, Some(ends)) if ends <= now => Err(Failed::Ended),
+                    _ => Ok(entry.identity.clone()),
+                }
+            }
+        }
+    }
+
+    /// The hash of a token's newest secret. `None`: the token is unknown, or of no use any more.
+    pub fn hash(&self, id: &TokenId, now: Timestamp) -> Option<SecretHash> {
+        let Record { hashes, ends, revoked, .. } = &self.tokens.get(id)?.record;
+        let valid = !revoked && ends.is_none_or(|ends| ends > now);
+        hashes.last().copied().filter(|_| valid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::{RANDOM_BYTES, Token};
+
+    const NOW: Timestamp = Timestamp::from_micros(1_000_000);
+
+    fn token(seed: u8) -> Token {
+        Token::of_random(&[seed; RANDOM_BYTES])
+    }
+
+    fn record(token: &Token) -> Record {
+        let grants = vec!["a:produce".parse().unwrap()];
+        let (id, hashes) = (token.id().clone(), vec![token.hash()]);
+        Record { id, name: "n".to_owned(), hashes, grants, ends: None, revoked: false }
+    }
+
+    fn shown(token: &Token) -> Credential {
+        Credential::of_token(&token.reveal()).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_accepted_while_it_is_of_use() {
+        let (good, other, ending, revoked) = (token(1), token(2), token(3), token(4));
+        let table = Table::new(
+            [
+                record(&good),
+                Record { ends: Some(NOW), ..record(&ending) },
+                Record { revoked: true, ..record(&revoked) },
+            ],
+            [],
+        );
+        let ask = |token: &Token, now| table.authenticate(&shown(token), now);
+        let identity = ask(&good, NOW).unwrap();
+        assert_eq!((identity.kind, &*identity.name, &*identity.id), (Kind::Token, "n", good.id().as_str()));
+        assert_eq!(ask(&other, NOW), Err(Failed::Unknown));
+        assert_eq!(ask(&ending, NOW), Err(Failed::Ended));
+        assert!(ask(&ending, Timestamp::from_micros(999_999)).is_ok());
+        assert_eq!(ask(&revoked, NOW), Err(Failed::Revoked));
+        let wrong = Credential::Token { id: good.id().clone(), hash: other.hash() };
+        assert_eq!(table.authenticate(&wrong, NOW), Err(Failed::Wrong));
+        assert!(table.hash(good.id(), NOW).is_some());
+        assert_eq!((table.hash(ending.id(), NOW), table.hash(revoked.id(), NOW)), (None, None));
+    }
+
+    #[test]
+    fn the_dummy_of_an_unknown_token_opens_nothing() {
+        let none = Credential::Token { id: token(1).id().clone(), hash: SecretHash::NONE };
+        assert_eq!(Table::default().authenticate(&none, NOW), Err(Failed::Unknown));
+    }
+
+    #[test]
+    fn two_secrets_are_of_use_while_one_replaces_the_other() {
+        let (old, new) = (token(1), token(2));
+        let table = Table::new([Record { hashes: vec![old.hash(), new.hash()], ..record(&old) }], []);
+        for hash in [old.hash(), new.hash()] {
+            assert!(table.authenticate(&Credential::Token { id: old.id().clone(), hash }, NOW).is_ok());
+        }
+        assert_eq!(table.hash(old.id(), NOW), Some(new.hash()));
+    }
+
+    #[test]
+    fn a_certificate_is_known_by_its_exact_name() {
+        let grants = vec!["a:consume".parse().unwrap()];
+        let table = Table::new([], [("spiffe://prod/worker".to_owned(), grants)]);
+        let ask = |name: &str| table.authenticate(&Credential::Certificate(name.to_owned()), NOW);
+        assert_eq!(ask("spiffe://prod/worker").unwrap().kind, Kind::Certificate);
+        for name in ["spiffe://prod/Worker", "spiffe://prod/worker/", ""] {
+            assert_eq!(ask(name), Err(Failed::Unknown));
+        }
+    }
+}

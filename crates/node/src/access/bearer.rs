@@ -1,0 +1,58 @@
+//! The header `Authorization`.
+
+use http::{HeaderMap, header::AUTHORIZATION};
+
+/// The name of the scheme, in any case.
+const SCHEME: &str = "bearer";
+
+/// What a request shows.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Shown<'a> {
+    /// No such header.
+    Nothing,
+    /// A token, or what is meant to be one.
+    Token(&'a str),
+    /// Another scheme, or no text.
+    Other,
+    /// Several of them. Which one is meant can't be known, and something in between may have looked at the
+    /// other one.
+    Several,
+}
+
+/// What the headers of a request show.
+pub fn shown(headers: &HeaderMap) -> Shown<'_> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Shown::Nothing };
+    if values.next().is_some() {
+        return Shown::Several;
+    }
+    let parts = value.to_str().ok().and_then(|text| text.split_once(' '));
+    match parts {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) => Shown::Token(token.trim()),
+        _ => Shown::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(values: &[&'static [u8]]) -> HeaderMap {
+        let pair = |value: &&'static [u8]| (AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
+        values.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn one_token_in_any_case_of_the_scheme() {
+        assert_eq!(shown(&headers(&[])), Shown::Nothing);
+        for text in [&b"Bearer abc"[..], b"bearer abc", b"BEARER  abc "] {
+            assert_eq!(shown(&headers(&[text])), Shown::Token("abc"));
+        }
+        for text in [&b"abc"[..], b"", b"Basic abc", b"Bearerabc", b"Bearer\xff abc"] {
+            assert_eq!(shown(&headers(&[text])), Shown::Other);
+        }
+        assert_eq!(shown(&headers(&[b"Bearer abc", b"Bearer abc"])), Shown::Several);
+    }
+}

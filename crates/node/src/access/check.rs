@@ -1,0 +1,179 @@
+//! Finds who makes a request, and whether it may. Nothing is looked up but the credential.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use forebay_access::{Credential, Denied, Identity, Needs, Table, decide};
+use forebay_types::{Clock, Monotonic, Reason, Refusal};
+use http::HeaderMap;
+use tokio::sync::watch;
+
+use super::{
+    bearer::{self, Shown},
+    follow::{TokensState, Writer},
+    settings::AccessSettings,
+    tokens::AccessError,
+};
+use crate::{grpc::Caller, tls::Principal};
+
+/// What callers are told whose credentials are not accepted, whatever is wrong with them.
+const BAD: &str = "the credentials are not valid";
+/// What callers are told that show nothing.
+const NONE: &str = "credentials are missing: send `authorization: Bearer` and a token";
+/// The log has one line of refused credentials in this time.
+const LOG_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Decides who may do what. Without `[access]` everybody may do everything.
+pub struct Access {
+    /// All credentials. `None`: there is no access control.
+    table: Option<watch::Receiver<Arc<Table>>>,
+    /// Whether the file of tokens can be used.
+    state: TokensState,
+    /// Whoever it is, where there is no access control.
+    anyone: Arc<Identity>,
+    /// Tells which tokens have ended.
+    clock: Arc<dyn Clock>,
+    /// When refused credentials were last written to the log, and how many were since.
+    logged: Mutex<(Option<Monotonic>, u64)>,
+}
+
+/// Who makes a request.
+#[derive(Debug, Clone)]
+pub struct Authenticated {
+    /// What it has shown. `None`: nothing is asked for.
+    credential: Option<Arc<Credential>>,
+    /// Who it is, and what it may do.
+    pub identity: Arc<Identity>,
+}
+
+impl Access {
+    /// As the configuration says. Returns the writer of the table, if there is one.
+    pub fn begin(
+        settings: &AccessSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Arc<Self>, Option<Writer>), AccessError> {
+        let writer = settings.is_on().then(|| Writer::begin(settings.clone())).transpose()?;
+        let access = Self {
+            table: writer.as_ref().map(Writer::subscribe),
+            state: writer.as_ref().map(Writer::state).unwrap_or_default(),
+            anyone: Arc::new(Identity::anyone()),
+            clock,
+            logged: Mutex::default(),
+        };
+        Ok((Arc::new(access), writer))
+    }
+
+    /// Everybody may do everything.
+    #[cfg(test)]
+    pub fn open() -> Arc<Self> {
+        let clock = Arc::new(forebay_types::SystemClock::default());
+        Self::begin(&AccessSettings::default(), clock).unwrap().0
+    }
+
+    /// Whether requests need a credential.
+    pub fn is_on(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Why what the file of tokens holds now is not in use. `None`: it is.
+    pub fn trouble(&self) -> Option<AccessError> {
+        self.state.trouble()
+    }
+
+    /// Who makes a request. A token decides, and where none is shown the certificate of the connection.
+    /// `port`: as metrics name it.
+    pub fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        caller: &Caller,
+        port: &'static str,
+    ) -> Result<Authenticated, Refusal> {
+        let Some(table) = &self.table else {
+            return Ok(Authenticated { credential: None, identity: self.anyone.clone() });
+        };
+        let credential = match (bearer::shown(headers), &caller.principal) {
+            (Shown::Token(text), _) => Credential::of_token(text).ok_or("malformed"),
+            (Shown::Nothing, Principal::Certificate { name }) => {
+                Ok(Credential::Certificate(name.to_string()))
+            }
+            (Shown::Nothing, Principal::Unknown) => Err("none"),
+            (Shown::Other, _) => Err("malformed"),
+            (Shown::Several, _) => Err("repeated"),
+        };
+        let found = credential.and_then(|credential| {
+            let identity = table.borrow().authenticate(&credential, self.clock.wall());
+            Ok((credential, identity.map_err(|failed| failed.as_str())?))
+        });
+        match found {
+            Ok((credential, identity)) => {
+                Ok(Authenticated { credential: Some(Arc::new(credential)), identity })
+            }
+            Err(why) => {
+                self.report(why, caller, port);
+                Err(if why == "none" { none() } else { bad() })
+            }
+        }
+    }
+
+    /// The same caller as of now: its rights may have changed or ended since.
+    pub fn again(&self, caller: &Authenticated) -> Result<Authenticated, Refusal> {
+        let (Some(table), Some(credential)) = (&self.table, &caller.credential) else {
+            return Ok(caller.clone());
+        };
+        let identity = table.borrow().authenticate(credential, self.clock.wall()).map_err(|_| bad())?;
+        Ok(Authenticated { credential: caller.credential.clone(), identity })
+    }
+
+    /// Refused credentials are counted. The log has a line a second at most, so that they don't fill the
+    /// disk.
+    fn report(&self, why: &'static str, caller: &Caller, port: &'static str) {
+        metrics::counter!("forebay_auth_failures_total", "listener" => port, "reason" => why).increment(1);
+        let now = self.clock.monotonic();
+        // A panic while the lock is held leaves valid values.
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, more) = *logged;
+        if last.is_some_and(|last| now.since(last) < LOG_EVERY) {
+            logged.1 += 1;
+            return;
+        }
+        *logged = (Some(now), 0);
+        drop(logged);
+        let client = caller.client;
+        tracing::warn!(
+            reason = why,
+            %client,
+            "credentials at the {port} port are not accepted ({why}); {more} more since the last such line"
+        );
+    }
+}
+
+impl Authenticated {
+    /// Whether the caller may do what a request asks for. `namespace`: what the request names; empty if it
+    /// names none.
+    pub fn permit(&self, needs: Needs, namespace: &str) -> Result<(), Refusal> {
+        decide(&self.identity, needs, namespace).map_err(|denied| match denied {
+            Denied::WrongNamespace => {
+                let message = "the credentials have no rights in this namespace";
+                let refusal = Refusal::new(Reason::WrongNamespace, message);
+                Refusal { field: Some("namespace".to_owned()), ..refusal }
+            }
+            Denied::ScopeMissing(scope) => {
+                let scope = scope.as_str();
+                let message = format!("the credentials do not have the right {scope} in this namespace");
+                Refusal::scope_missing(scope, message)
+            }
+            Denied::ScopeMissingEverywhere(scope) => {
+                let scope = scope.as_str();
+                let message = format!("the credentials do not have the right {scope} in all namespaces (*)");
+                Refusal::scope_missing(scope, message)
+            }
+        })
+    }
+}
+
+fn bad() -> Refusal {
+    Refusal::new(Reason::BadCredentials, BAD)
+}
+
+fn none() -> Refusal {
+    Refusal::new(Reason::NoCredentials, NONE)
+}

@@ -1,0 +1,77 @@
+//! `[http]`: who may use the HTTP port.
+
+use http::Uri;
+
+use super::file::HttpKeys;
+
+/// Who may use the HTTP port.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpAccess {
+    /// Names by which the node may be called there, beside those that it knows. `*.x` stands for all that end
+    /// in `.x`.
+    pub hosts: Vec<String>,
+    /// Origins whose web pages may make calls, as in `https://app.example.com`.
+    pub cors_origins: Vec<String>,
+}
+
+/// Checks the keys.
+pub fn http(keys: HttpKeys, errors: &mut Vec<String>) -> HttpAccess {
+    for host in keys.hosts.iter().filter(|host| !is_host(host)) {
+        errors.push(format!("http.hosts: {host:?} must be a name without a port, or *. and a name"));
+    }
+    for origin in keys.cors_origins.iter().filter(|origin| !is_origin(origin)) {
+        errors.push(format!(
+            "http.cors_origins: {origin:?} must be scheme://host or scheme://host:port, in small letters"
+        ));
+    }
+    HttpAccess { hosts: keys.hosts, cors_origins: keys.cors_origins }
+}
+
+fn is_host(text: &str) -> bool {
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let byte = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(byte)
+}
+
+/// Whether browsers write an origin so.
+fn is_origin(text: &str) -> bool {
+    let Ok(uri) = text.parse::<Uri>() else { return false };
+    let parts = (uri.scheme_str(), uri.authority().filter(|authority| !authority.as_str().contains('@')));
+    let (Some(scheme), Some(authority)) = parts else { return false };
+    let default_port = if scheme == "https" { 443 } else { 80 };
+    matches!(scheme, "http" | "https")
+        && uri.port_u16() != Some(default_port)
+        && text == format!("{scheme}://{authority}").to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_wrong_entry_is_reported() {
+        let list = |entries: &[&str]| entries.iter().map(|entry| entry.to_string()).collect::<Vec<_>>();
+        let hosts = ["queue1", "queue.example.com", "*.example.com"];
+        let origins = ["https://app.example.com", "http://localhost:3000", "http://[::1]:3000"];
+        let mut errors = Vec::new();
+        let keys = HttpKeys { hosts: list(&hosts), cors_origins: list(&origins) };
+        let access = http(keys, &mut errors);
+        assert_eq!((access.hosts, access.cors_origins), (list(&hosts), list(&origins)));
+        assert!(errors.is_empty(), "{errors:?}");
+
+        let hosts = ["", "*", "*.", "a:7421", "http://a", "a/b", "*.*.a"];
+        let origins = [
+            "*",
+            "null",
+            "app.example.com",
+            "https://app.example.com/",
+            "https://App.example.com",
+            "https://app.example.com:443",
+            "ftp://a",
+            "https://u@a",
+        ];
+        http(HttpKeys { hosts: list(&hosts), cors_origins: list(&origins) }, &mut errors);
+        assert_eq!(errors.len(), hosts.len() + origins.len(), "{errors:#?}");
+        assert!(errors[0].starts_with("http.hosts: ") && errors[7].starts_with("http.cors_origins: "));
+    }
+}

@@ -1,0 +1,95 @@
+//! Looks at the shards of all nodes. The node that took the call asks itself and each other node, and puts
+//! the answers together.
+
+mod items;
+mod topics;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use forebay_engine::{Charge, Engine, RETRY_AFTER, TenantBudget};
+use forebay_membership::ClusterState;
+use forebay_types::{Namespace, Reason, Refusal, ShardId};
+use tokio::sync::watch;
+
+use crate::peers::PeerLinks;
+
+pub use items::ItemScan;
+pub use topics::TopicScan;
+
+/// Bytes that the answers of all nodes may have for those who look through one node at one time. A tenant has
+/// a quarter. The first look may have any number.
+const LOOK_BYTES_MAX: usize = 64 << 20;
+/// Those of them that walk through all topics.
+const WALKS_MAX: usize = 4;
+
+/// Looks at the shards of all nodes.
+#[derive(Clone)]
+pub struct Gather {
+    /// Knows the shards of this node.
+    engine: Engine,
+    /// The way to other nodes. `None`: there is no cluster.
+    links: Option<Arc<PeerLinks>>,
+    /// Which nodes and shards there are.
+    cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+    /// Bytes of looks that are under way.
+    looks: Arc<TenantBudget>,
+    /// Those that walk through all topics.
+    walks: Arc<TenantBudget>,
+}
+
+impl Gather {
+    /// Looks through this engine, and through those of other nodes.
+    pub fn new(
+        engine: Engine,
+        links: Option<Arc<PeerLinks>>,
+        cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+    ) -> Self {
+        let [looks, walks] = [LOOK_BYTES_MAX, WALKS_MAX].map(TenantBudget::new);
+        Self { engine, links, cluster, looks, walks }
+    }
+
+    /// A place for a look, as long as it is held. Each node may answer with so many bytes.
+    pub fn admit(&self, namespace: &Namespace, bytes: usize) -> Result<Charge, Refusal> {
+        let nodes = 1 + self.others().len();
+        self.looks.take(namespace, nodes * bytes).map_err(|_| full("calls that look at topics or items"))
+    }
+
+    /// A place for a walk through all topics.
+    pub fn admit_walk(&self, namespace: &Namespace) -> Result<Charge, Refusal> {
+        self.walks.take(namespace, 1).map_err(|_| full("calls that put topics in order by a figure"))
+    }
+
+    fn cluster(&self) -> Option<Arc<ClusterState>> {
+        self.cluster.as_ref().map(|cluster| cluster.borrow().clone())
+    }
+
+    /// Where the other nodes that live answer.
+    fn others(&self) -> Vec<String> {
+        let Some(cluster) = self.cluster() else { return Vec::new() };
+        let others = cluster.nodes.iter().filter(|node| node.live && node.name != cluster.own);
+        others.map(|node| node.peer_address.clone()).collect()
+    }
+
+    /// Whether there is such a shard.
+    pub async fn knows(&self, shard: ShardId) -> bool {
+        self.incomplete(&BTreeSet::new()).await.contains(&shard.0)
+    }
+
+    /// The shards that are not among those that answered.
+    pub async fn incomplete(&self, answered: &BTreeSet<u32>) -> Vec<u32> {
+        let all: Vec<u32> = match self.cluster() {
+            Some(cluster) => cluster.shards.iter().map(|shard| shard.id.0).collect(),
+            None => {
+                let sights = self.engine.sights().await.unwrap_or_default();
+                sights.iter().map(|sight| sight.id.0).collect()
+            }
+        };
+        let missing: BTreeSet<u32> = all.into_iter().filter(|id| !answered.contains(id)).collect();
+        missing.into_iter().collect()
+    }
+}
+
+fn full(what: &str) -> Refusal {
+    let message = format!("too many {what} are under way on this node; retry later");
+    Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
+}

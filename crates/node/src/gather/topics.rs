@@ -1,0 +1,136 @@
+//! Topics of all nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use forebay_engine::TopicsCall;
+use forebay_proto::{peer, v1};
+use forebay_types::{Refusal, TopicName};
+use futures_util::future::join_all;
+
+use super::Gather;
+use crate::peers::wire::topics::{topic_details, topics_response};
+
+/// A part of the topics, in order.
+#[derive(Debug, Default)]
+pub struct TopicScan {
+    /// By namespace and name.
+    pub topics: Vec<v1::Topic>,
+    /// All up to this one were looked at. `None`: there are no more.
+    pub through: Option<TopicName>,
+    /// The shards that were looked at.
+    pub shards: BTreeSet<u32>,
+    /// How many topics were looked at.
+    pub scanned: u64,
+}
+
+impl Gather {
+    /// The topics behind one of them. Each node gives `limit` of them at most, and all that is known of all
+    /// nodes is kept.
+    pub async fn topics(&self, call: TopicsCall) -> Result<TopicScan, Refusal> {
+        let others = self.others();
+        let links = self.links.clone();
+        let asked = others.iter().filter_map(|address| Some((links.as_ref()?, address)));
+        let asked = join_all(asked.map(async |(links, address)| links.list_topics(address, &call).await));
+        let (own, others) = tokio::join!(self.engine.list_topics(call.clone()), asked);
+        let mut scan = Merge::default();
+        scan.add(topics_response(own?));
+        others.into_iter().flatten().for_each(|page| scan.add(page));
+        Ok(scan.end())
+    }
+
+    /// A topic, as all nodes see it.
+    pub async fn topic(&self, name: &TopicName) -> Result<v1::GetTopicResponse, Refusal> {
+        let others = self.others();
+        let links = self.links.clone();
+        let asked = others.iter().filter_map(|address| Some((links.as_ref()?, address)));
+        let asked = join_all(asked.map(async |(links, address)| links.get_topic(address, name).await));
+        let (own, others) = tokio::join!(self.engine.topic(name.clone()), asked);
+        let mut sum = v1::GetTopicResponse::default();
+        let mut shards = BTreeSet::new();
+        let mut priorities: BTreeMap<i32, v1::PriorityCount> = BTreeMap::new();
+        for part in std::iter::once(topic_details(own?)).chain(others.into_iter().flatten()) {
+            shards.extend(part.shards);
+            sum.priorities_cut |= part.priorities_cut;
+            match (&mut sum.topic, part.topic) {
+                (Some(sum), Some(topic)) => add(sum, &topic),
+                (sum, topic) => *sum = sum.take().or(topic),
+            }
+            for count in part.priorities {
+                let sum = priorities.entry(count.priority).or_insert_with(|| v1::PriorityCount {
+                    priority: count.priority,
+                    ..v1::PriorityCount::default()
+                });
+                sum.ready_count += count.ready_count;
+                sum.oldest_ready_at = earlier(sum.oldest_ready_at.take(), count.oldest_ready_at);
+            }
+        }
+        sum.priorities = priorities.into_values().collect();
+        sum.priorities_cut |= sum.priorities.len() > PRIORITIES_MAX;
+        sum.priorities.truncate(PRIORITIES_MAX);
+        sum.incomplete_shards = self.incomplete(&shards).await;
+        Ok(sum)
+    }
+}
+
+/// Priorities of a topic that are told.
+const PRIORITIES_MAX: usize = 100;
+
+/// Answers of nodes that are put together.
+#[derive(Default)]
+struct Merge {
+    /// By namespace and name.
+    topics: BTreeMap<(String, String), v1::Topic>,
+    /// The scan, without its topics.
+    scan: TopicScan,
+}
+
+impl Merge {
+    fn add(&mut self, page: peer::ListTopicsResponse) {
+        let Self { topics, scan } = self;
+        let through = page.through.map(|name| TopicName::new(name.namespace, name.topic));
+        scan.through = scan.through.take().into_iter().chain(through).min();
+        scan.shards.extend(page.shards);
+        scan.scanned += page.scanned;
+        for topic in page.topics {
+            let key = (topic.namespace.clone(), topic.topic.clone());
+            match topics.get_mut(&key) {
+                Some(sum) => add(sum, &topic),
+                None => drop(topics.insert(key, topic)),
+            }
+        }
+    }
+
+    /// What a node did not get to is left to the next scan.
+    fn end(self) -> TopicScan {
+        let Self { topics, mut scan } = self;
+        let through = scan.through.clone();
+        let is_known = |(namespace, topic): &(String, String)| {
+            through
+                .as_ref()
+                .is_none_or(|through| (&**namespace, &**topic) <= (&*through.namespace, &*through.topic))
+        };
+        scan.topics = topics.into_iter().filter(|(name, _)| is_known(name)).map(|(_, topic)| topic).collect();
+        scan
+    }
+}
+
+/// Adds what another node has of a topic.
+fn add(sum: &mut v1::Topic, part: &v1::Topic) {
+    let unknown = |topic: &v1::Topic| topic.scheduled_count > 0 && topic.next_due_at.is_none();
+    let is_unknown = unknown(sum) || unknown(part);
+    sum.ready_count += part.ready_count;
+    sum.leased_count += part.leased_count;
+    sum.scheduled_count += part.scheduled_count;
+    sum.dead_count += part.dead_count;
+    sum.waiting_calls += part.waiting_calls;
+    sum.oldest_ready_at = earlier(sum.oldest_ready_at.take(), part.oldest_ready_at);
+    sum.next_due_at = earlier(sum.next_due_at.take(), part.next_due_at).filter(|_| !is_unknown);
+}
+
+/// The earlier of two times, as far as they are known.
+fn earlier(
+    one: Option<prost_types::Timestamp>,
+    other: Option<prost_types::Timestamp>,
+) -> Option<prost_types::Timestamp> {
+    one.into_iter().chain(other).min_by_key(|time| (time.seconds, time.nanos))
+}

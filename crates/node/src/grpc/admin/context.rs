@@ -1,0 +1,29 @@
+//! What the calls for operators answer from.
+
+use std::sync::Arc;
+
+use forebay_membership::{ClusterState, NodeState as Member};
+use forebay_types::Clock;
+use tokio::sync::watch;
+
+use crate::{gather::Gather, grpc::queue::RequestRules, http::StatusCache};
+
+/// Rows of a page by default, and at most.
+pub const PAGE_ROWS: (usize, usize) = (100, 1_000);
+
+/// What the calls answer from.
+#[derive(Clone)]
+pub struct Admin {
+    /// The node without a cluster, as the only one of its list.
+    pub alone: Member,
+    /// What is known of the cluster. `None`: the node has a static list of shards.
+    pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+    /// Reports this node's own shards.
+    pub status: Arc<StatusCache>,
+    /// Looks at the shards of all nodes.
+    pub gather: Gather,
+    /// Checked before anything is looked at.
+    pub rules: Arc<RequestRules>,
+    /// By which ages are told.
+    pub clock: Arc<dyn Clock>,
+}

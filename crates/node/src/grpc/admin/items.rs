@@ -1,0 +1,170 @@
+//! ListItems and GetItem.
+
+use forebay_access::{Identity, Scope};
+use forebay_engine::{ItemPosition, ItemsCall, RETRY_AFTER};
+use forebay_proto::v1;
+use forebay_types::{ItemId, Namespace, Reason, Refusal, ShardId, TopicName};
+use prost::Message as _;
+
+use super::context::{Admin, PAGE_ROWS};
+use crate::{
+    gather::ItemScan,
+    grpc::{admission::Call, fields, page_token::List},
+    peers::wire::items::state,
+};
+
+/// The most bytes of a payload that are shown.
+const PAYLOAD_BYTES_MAX: usize = 256 << 10;
+/// So many are shown in a full view that does not say.
+const PAYLOAD_BYTES_DEFAULT: usize = 1 << 10;
+/// What the items of one answer may take.
+const ITEMS_BYTES: usize = 4 << 20;
+/// What one item may take beside its payload.
+const ITEM_BYTES: usize = 16 << 10;
+/// Bytes of a position in a token.
+const POSITION_BYTES: usize = 8 + 8 + 4 + 8;
+
+/// How much of an item is shown.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    /// Headers and metadata, too.
+    all: bool,
+    /// So many bytes of the payload.
+    payload_max: usize,
+}
+
+/// Serves ListItems.
+pub async fn list(
+    admin: &Admin,
+    call: &Call,
+    caller: &Identity,
+    request: v1::ListItemsRequest,
+) -> Result<v1::ListItemsResponse, Refusal> {
+    let namespace = admin.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
+    let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
+    let wanted = v1::ItemState::try_from(request.state).ok().and_then(state);
+    let state = wanted
+        .ok_or_else(|| Refusal::field("state", "must be ITEM_STATE_READY, _LEASED, _SCHEDULED or _DEAD"))?;
+    let shown = shown(request.view, request.max_payload_bytes)?.to(caller, &namespace);
+    let (default, most) = PAGE_ROWS;
+    let limit = match request.page_size as usize {
+        0 => default,
+        size => size.min(most),
+    };
+    let query = format!("{}\0{}", request.state, request.topic);
+    let list = List { name: "ListItems", namespace: &request.namespace, query: &query };
+    let after = list.position(&request.page_token)?.map(position_of).transpose()?;
+    let _look = admin.gather.admit(&namespace, ITEMS_BYTES)?;
+    let name = TopicName { namespace, topic };
+    let asked = ItemsCall { name, state, after, limit, payload_max: shown.payload_max };
+    let ItemScan { mut items, through, shards, scanned } = admin.gather.items(&asked).await?;
+    items.iter_mut().for_each(|item| shown.cut(item));
+    call.reserve_answer(items.iter().map(v1::Item::encoded_len).sum())?;
+    Ok(v1::ListItemsResponse {
+        items,
+        next_page_token: through.map(|position| list.token(&bytes_of(position))).unwrap_or_default(),
+        incomplete_shards: admin.gather.incomplete(&shards).await,
+        scanned,
+    })
+}
+
+/// Serves GetItem.
+pub async fn get(
+    admin: &Admin,
+    call: &Call,
+    caller: &Identity,
+    request: v1::GetItemRequest,
+) -> Result<v1::GetItemResponse, Refusal> {
+    let namespace = admin.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
+    let id: ItemId =
+        request.item_id.parse().map_err(|error| Refusal::field("item_id", format!("{error}")))?;
+    let shown = shown(request.view, request.max_payload_bytes)?.to(caller, &namespace);
+    let _look = admin.gather.admit(&namespace, shown.payload_max + ITEM_BYTES)?;
+    match admin.gather.item(&namespace, id, shown.payload_max).await? {
+        Some(Some(mut item)) => {
+            shown.cut(&mut item);
+            call.reserve_answer(item.encoded_len())?;
+            Ok(v1::GetItemResponse { item: Some(item) })
+        }
+        // A shard that nobody knows has no items.
+        None if admin.gather.knows(id.shard).await => {
+            let message = format!("shard {} could not be asked", id.shard);
+            Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER))
+        }
+        _ => Err(Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"))),
+    }
+}
+
+fn shown(view: i32, max_payload_bytes: u32) -> Result<Shown, Refusal> {
+    let all = match v1::ItemView::try_from(view) {
+        Ok(v1::ItemView::Unspecified | v1::ItemView::Basic) => false,
+        Ok(v1::ItemView::Full) => true,
+        Err(_) => return Err(Refusal::field("view", "must be ITEM_VIEW_BASIC or ITEM_VIEW_FULL")),
+    };
+    let payload_max = match (max_payload_bytes as usize, all) {
+        (0, false) => 0,
+        (0, true) => PAYLOAD_BYTES_DEFAULT,
+        (bytes, _) => fields::within("max_payload_bytes", bytes, 0, PAYLOAD_BYTES_MAX)?,
+    };
+    Ok(Shown { all, payload_max })
+}
+
+impl Shown {
+    /// What items carry is shown to those alone who have the right `inspect`.
+    fn to(self, caller: &Identity, namespace: &Namespace) -> Self {
+        match caller.may(Scope::Inspect, namespace) {
+            true => self,
+            false => Self { all: false, payload_max: 0 },
+        }
+    }
+
+    fn cut(self, item: &mut v1::Item) {
+        if !self.all {
+            item.metadata.clear();
+            item.headers.clear();
+        }
+    }
+}
+
+fn bytes_of(position: ItemPosition) -> Vec<u8> {
+    let ItemPosition { first, second, shard, seq } = position;
+    let parts: [&[u8]; 4] =
+        [&first.to_be_bytes(), &second.to_be_bytes(), &shard.0.to_be_bytes(), &seq.to_be_bytes()];
+    parts.concat()
+}
+
+fn position_of(bytes: Vec<u8>) -> Result<ItemPosition, Refusal> {
+    let wrong = || Refusal::field("page_token", "is not a page token of this list");
+    let bytes: [u8; POSITION_BYTES] = bytes.try_into().map_err(|_| wrong())?;
+    let read = |at: usize| bytes[at..at + 8].try_into().map(i64::from_be_bytes).map_err(|_| wrong());
+    let shard = bytes[16..20].try_into().map(u32::from_be_bytes).map_err(|_| wrong())?;
+    let seq = read(20)?.cast_unsigned();
+    Ok(ItemPosition { first: read(0)?, second: read(8)?, shard: ShardId(shard), seq })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_read_back() {
+        for (first, seq) in [(i64::MIN, 0), (-5, 7), (i64::MAX, u64::MAX)] {
+            let position = ItemPosition { first, second: -first.saturating_abs(), shard: ShardId(9), seq };
+            assert_eq!(position_of(bytes_of(position)).unwrap(), position);
+        }
+        assert!(position_of(vec![1; POSITION_BYTES - 1]).is_err());
+    }
+
+    #[test]
+    fn a_view_says_how_much_is_shown() {
+        let shown = |view: v1::ItemView, bytes| shown(view.into(), bytes).map(|it| (it.all, it.payload_max));
+        assert_eq!(shown(v1::ItemView::Unspecified, 0).unwrap(), (false, 0));
+        assert_eq!(shown(v1::ItemView::Basic, 9).unwrap(), (false, 9));
+        assert_eq!(shown(v1::ItemView::Full, 0).unwrap(), (true, 1_024));
+        let refusal = shown(v1::ItemView::Full, 256 * 1_024 + 1).unwrap_err();
+        assert_eq!(refusal.field.as_deref(), Some("max_payload_bytes"));
+        assert!(super::shown(9, 0).is_err());
+    }
+}

@@ -1,0 +1,290 @@
+//! ListTopics and GetTopic.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use forebay_engine::{RETRY_AFTER, TopicScope, TopicsCall};
+use forebay_proto::v1;
+use forebay_types::{Namespace, Reason, Refusal, Timestamp, TopicName};
+
+use super::context::{Admin, PAGE_ROWS};
+use crate::{
+    gather::TopicScan,
+    grpc::{
+        admission::Call,
+        fields,
+        filter::{Field, Filter, Held, Kind},
+        page_token::List,
+    },
+};
+
+/// The namespace that stands for all of them.
+const ALL: &str = "-";
+/// Fields of a filter.
+const FIELDS: &[Field] = &[
+    ("topic", Kind::Text),
+    ("namespace", Kind::Text),
+    ("state", Kind::Word(&["ready", "leased", "scheduled", "dead"])),
+    ("ready", Kind::Number),
+    ("leased", Kind::Number),
+    ("scheduled", Kind::Number),
+    ("dead", Kind::Number),
+    ("waiting", Kind::Number),
+    ("ready_age", Kind::Span),
+];
+/// Topics that one page looks at.
+const SCANNED_MAX: u64 = 50_000;
+/// Topics of one scan.
+const SCAN_TOPICS: usize = 1_000;
+/// The longest that one page looks for topics. What it has found by then is the page.
+const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
+/// What the topics of one scan may take.
+const SCAN_BYTES: usize = SCAN_TOPICS * 512;
+/// What one topic with its priorities may take.
+const TOPIC_BYTES_MAX: usize = 8 << 10;
+/// What a topic takes in the answer beside its names.
+const TOPIC_BYTES: usize = 96;
+
+/// By which figure topics are put in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Figure {
+    /// Ready items.
+    Ready,
+    /// Leased items.
+    Leased,
+    /// Scheduled items.
+    Scheduled,
+    /// Dead letters.
+    Dead,
+    /// The age of the oldest head.
+    Oldest,
+}
+
+/// What a request asks for.
+struct Query {
+    /// The tenant, or "-".
+    namespace: Namespace,
+    /// Which topics pass.
+    filter: Filter,
+    /// Where they can be.
+    scope: TopicScope,
+    /// Topics of the page.
+    size: usize,
+    /// When the request came, by which ages are told.
+    now: Timestamp,
+}
+
+/// Serves ListTopics.
+pub async fn list(
+    admin: &Admin,
+    call: &Call,
+    request: v1::ListTopicsRequest,
+) -> Result<v1::ListTopicsResponse, Refusal> {
+    let namespace = namespace(admin, &request.namespace)?;
+    call.request().count_for(&namespace)?;
+    let filter = Filter::parse(&request.filter, FIELDS)?;
+    let figure = figure(&request.order_by)?;
+    let scope = TopicScope {
+        namespace: (&*namespace != ALL).then(|| namespace.clone()),
+        prefix: filter.prefix_of("topic").to_owned(),
+    };
+    let (default, most) = PAGE_ROWS;
+    let size = match request.page_size as usize {
+        0 => default,
+        size => size.min(most),
+    };
+    let query = Query { namespace, filter, scope, size, now: admin.clock.wall() };
+    let list = List { name: "ListTopics", namespace: &query.namespace, query: &request.filter };
+    let _look = admin.gather.admit(&query.namespace, SCAN_BYTES)?;
+    let response = match figure {
+        None => {
+            let after = list.position(&request.page_token)?;
+            by_name(admin, call, &query, after.map(name_of).transpose()?, &list).await?
+        }
+        Some(_) if !request.page_token.is_empty() => {
+            let message = "must be empty: topics in order of a figure have one page";
+            return Err(Refusal::field("page_token", message));
+        }
+        Some(figure) => by_figure(admin, call, &query, figure).await?,
+    };
+    let bytes = |topic: &v1::Topic| topic.namespace.len() + topic.topic.len() + TOPIC_BYTES;
+    call.reserve_answer(response.topics.iter().map(bytes).sum())?;
+    Ok(response)
+}
+
+/// Serves GetTopic.
+pub async fn get(
+    admin: &Admin,
+    call: &Call,
+    request: v1::GetTopicRequest,
+) -> Result<v1::GetTopicResponse, Refusal> {
+    let namespace = admin.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
+    let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
+    let _look = admin.gather.admit(&namespace, TOPIC_BYTES_MAX)?;
+    let found = admin.gather.topic(&TopicName { namespace, topic }).await?;
+    match &found.topic {
+        Some(_) => Ok(found),
+        None if found.incomplete_shards.is_empty() => {
+            Err(Refusal::new(Reason::TopicNotFound, format!("there is no topic {}", request.topic)))
+        }
+        None => {
+            let shards = &found.incomplete_shards;
+            let message = format!("no shard that answered has the topic, and {shards:?} could not be asked");
+            Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER))
+        }
+    }
+}
+
+/// The tenant of a call, or all of them.
+fn namespace(admin: &Admin, text: &str) -> Result<Namespace, Refusal> {
+    if text == ALL { Ok(ALL.into()) } else { admin.rules.namespace(text) }
+}
+
+fn figure(order_by: &str) -> Result<Option<Figure>, Refusal> {
+    Ok(match order_by {
+        "" | "name" => None,
+        "-ready" => Some(Figure::Ready),
+        "-leased" => Some(Figure::Leased),
+        "-scheduled" => Some(Figure::Scheduled),
+        "-dead" => Some(Figure::Dead),
+        "-oldest" => Some(Figure::Oldest),
+        _ => {
+            let message = "must be name, -ready, -leased, -scheduled, -dead or -oldest";
+            return Err(Refusal::field("order_by", message));
+        }
+    })
+}
+
+/// A page by name. It ends where it is full, where there is nothing more, or where it has looked at enough.
+async fn by_name(
+    admin: &Admin,
+    call: &Call,
+    query: &Query,
+    mut after: Option<TopicName>,
+    list: &List<'_>,
+) -> Result<v1::ListTopicsResponse, Refusal> {
+    let began = tokio::time::Instant::now();
+    let until = call.deadline().min(began + PAGE_TIME_MAX);
+    let mut page = v1::ListTopicsResponse::default();
+    let mut incomplete = BTreeSet::new();
+    loop {
+        let wanted = query.size - page.topics.len();
+        // Where few topics pass, it takes many to fill a page.
+        let limit = if page.scanned == 0 { wanted } else { SCAN_TOPICS };
+        let scanned = TopicsCall { scope: query.scope.clone(), after, limit, due: true };
+        let TopicScan { topics, mut through, shards, scanned } = admin.gather.topics(scanned).await?;
+        incomplete.extend(admin.gather.incomplete(&shards).await);
+        page.scanned += scanned;
+        for topic in topics.into_iter().filter(|topic| query.passes(topic)) {
+            if page.topics.len() == query.size {
+                // The page ends with the one before.
+                through = page.topics.last().map(name_in);
+                break;
+            }
+            page.topics.push(topic);
+        }
+        let is_full = page.topics.len() == query.size;
+        let is_over = is_full || page.scanned >= SCANNED_MAX || tokio::time::Instant::now() >= until;
+        match through {
+            Some(through) if is_over => {
+                page.next_page_token = list.token(&position_of(&through));
+                break;
+            }
+            Some(through) => after = Some(through),
+            None => break,
+        }
+    }
+    page.incomplete_shards = incomplete.into_iter().collect();
+    Ok(page)
+}
+
+/// The topics with the greatest figures, after a walk through all.
+async fn by_figure(
+    admin: &Admin,
+    call: &Call,
+    query: &Query,
+    figure: Figure,
+) -> Result<v1::ListTopicsResponse, Refusal> {
+    let _walk = admin.gather.admit_walk(&query.namespace)?;
+    let mut page = v1::ListTopicsResponse::default();
+    let mut incomplete = BTreeSet::new();
+    let mut after = None;
+    loop {
+        let scanned = TopicsCall { scope: query.scope.clone(), after, limit: SCAN_TOPICS, due: false };
+        let TopicScan { topics, through, shards, scanned } = admin.gather.topics(scanned).await?;
+        incomplete.extend(admin.gather.incomplete(&shards).await);
+        page.scanned += scanned;
+        page.topics.extend(topics.into_iter().filter(|topic| query.passes(topic)));
+        page.topics
+            .sort_by_cached_key(|topic| (rank(topic, figure), topic.namespace.clone(), topic.topic.clone()));
+        page.topics.truncate(query.size);
+        after = through;
+        if after.is_none() {
+            break;
+        }
+        if tokio::time::Instant::now() >= call.deadline() {
+            let message = format!("{} topics were looked at, and there are more", page.scanned);
+            return Err(Refusal::new(Reason::DeadlineExceeded, message));
+        }
+    }
+    page.incomplete_shards = incomplete.into_iter().collect();
+    Ok(page)
+}
+
+/// Smaller for a greater figure.
+fn rank(topic: &v1::Topic, figure: Figure) -> (i64, i32) {
+    let count = |count: u64| (-i64::try_from(count).unwrap_or(i64::MAX), 0);
+    match figure {
+        Figure::Ready => count(topic.ready_count),
+        Figure::Leased => count(topic.leased_count),
+        Figure::Scheduled => count(topic.scheduled_count),
+        Figure::Dead => count(topic.dead_count),
+        Figure::Oldest => topic.oldest_ready_at.map_or((i64::MAX, 0), |at| (at.seconds, at.nanos)),
+    }
+}
+
+impl Query {
+    fn passes(&self, topic: &v1::Topic) -> bool {
+        self.filter.holds(|field| match field {
+            "topic" => Held::Text(&topic.topic),
+            "namespace" => Held::Text(&topic.namespace),
+            "state" => Held::Words(states(topic)),
+            "ready" => Held::Number(topic.ready_count),
+            "leased" => Held::Number(topic.leased_count),
+            "scheduled" => Held::Number(topic.scheduled_count),
+            "dead" => Held::Number(topic.dead_count),
+            "waiting" => Held::Number(topic.waiting_calls),
+            "ready_age" => topic.oldest_ready_at.map_or(Held::Nothing, |at| {
+                let since = at.seconds * 1_000_000 + i64::from(at.nanos) / 1_000;
+                Held::Number(u64::try_from(self.now.as_micros() - since).unwrap_or(0))
+            }),
+            _ => Held::Nothing,
+        })
+    }
+}
+
+fn states(topic: &v1::Topic) -> Vec<&'static str> {
+    let states = [
+        ("ready", topic.ready_count),
+        ("leased", topic.leased_count),
+        ("scheduled", topic.scheduled_count),
+        ("dead", topic.dead_count),
+    ];
+    states.into_iter().filter(|(_, count)| *count > 0).map(|(state, _)| state).collect()
+}
+
+fn name_in(topic: &v1::Topic) -> TopicName {
+    TopicName::new(topic.namespace.as_str(), topic.topic.as_str())
+}
+
+/// No name has a zero byte.
+fn position_of(name: &TopicName) -> Vec<u8> {
+    [name.namespace.as_bytes(), &[0], name.topic.as_bytes()].concat()
+}
+
+fn name_of(position: Vec<u8>) -> Result<TopicName, Refusal> {
+    let text = String::from_utf8(position).ok();
+    let name = text.as_deref().and_then(|text| text.split_once('\0'));
+    name.map(|(namespace, topic)| TopicName::new(namespace, topic))
+        .ok_or_else(|| Refusal::field("page_token", "is not a page token of this list"))
+}

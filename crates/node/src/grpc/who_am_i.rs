@@ -1,0 +1,26 @@
+//! `WhoAmI`: who makes the call, and what it may do.
+
+use forebay_access::{Identity, Kind};
+use forebay_proto::v1::{Grant, PrincipalKind, WhoAmIResponse};
+
+use super::fields;
+
+/// Serves the call.
+pub fn who_am_i(caller: &Identity) -> WhoAmIResponse {
+    let kind = match caller.kind {
+        Kind::Anyone => PrincipalKind::Anyone,
+        Kind::Token => PrincipalKind::Token,
+        Kind::Certificate => PrincipalKind::Certificate,
+    };
+    let grants = caller.grants.iter().map(|grant| Grant {
+        namespaces: grant.namespaces.to_string(),
+        scopes: grant.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
+    });
+    WhoAmIResponse {
+        kind: kind.into(),
+        id: caller.id.clone(),
+        name: caller.name.clone(),
+        grants: grants.collect(),
+        ends_at: caller.ends.map(fields::to_timestamp),
+    }
+}

@@ -1,0 +1,22 @@
+//! Every call as JSON over HTTP: the Connect protocol, for methods with one request and one response.
+//!
+//! A request becomes a request of gRPC to the same router that the gRPC port serves, so that every check,
+//! limit and metric holds here too. What is added is the translation: `service` is the index of its steps.
+
+mod deadline;
+mod failure;
+mod frame;
+mod gzip;
+mod heavy;
+mod json;
+mod json_shape;
+mod media;
+mod metadata;
+mod methods;
+mod query;
+mod request;
+mod response;
+mod service;
+
+pub use failure::Failure;
+pub use service::{Connect, PATHS};

@@ -1,0 +1,142 @@
+//! Which web pages may make calls: those of this node, and those of origins that the configuration lists. A
+//! browser sends any page's requests to any address, with its reader's place in the network. It says where
+//! they come from.
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method,
+    header::{
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN,
+        VARY,
+    },
+};
+
+/// Where a request comes from, seen from its target.
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// What a page of another origin may send.
+const SENT: &str = "Content-Type, Connect-Protocol-Version, Connect-Timeout-Ms, Authorization, X-User-Agent";
+/// What it may read of an answer's head.
+const READ: &str = "Retry-After, X-Forebay-Request-Id";
+
+/// Origins of which pages may make calls: `https://app.example.com`.
+#[derive(Debug, Clone)]
+pub struct Origins(Vec<String>);
+
+impl Origins {
+    /// Those of the configuration.
+    pub fn new(configured: &[String]) -> Self {
+        Self(configured.to_vec())
+    }
+
+    /// Whether a request may change something, as far as its origin goes. `calls`: the listed origins may
+    /// make it too.
+    pub fn may_change(&self, method: &Method, headers: &HeaderMap, calls: bool) -> bool {
+        if matches!(*method, Method::GET | Method::HEAD) || (calls && self.listed(headers).is_some()) {
+            return true;
+        }
+        let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
+        match (headers.get(SITE).map(HeaderValue::as_bytes), origin) {
+            (Some(site), _) => matches!(site, b"same-origin" | b"none"),
+            // Neither: no browser.
+            (None, None) => true,
+            (None, Some(origin)) => {
+                let text = std::str::from_utf8(origin).unwrap_or_default();
+                let host = text.split_once("://").map(|(_, host)| host.as_bytes());
+                host.is_some() && host == headers.get(HOST).map(HeaderValue::as_bytes)
+            }
+        }
+    }
+
+    /// The origin of a request, if it is listed.
+    fn listed<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+        let origin = headers.get(ORIGIN)?;
+        self.0.iter().any(|listed| listed.as_bytes() == origin.as_bytes()).then_some(origin)
+    }
+
+    /// Whether a request asks, for a page of a listed origin, if it may make a call.
+    pub fn is_preflight(&self, method: &Method, headers: &HeaderMap) -> bool {
+        let asks = headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        *method == Method::OPTIONS && asks && self.listed(headers).is_some()
+    }
+
+    /// Adds what a browser needs to let a page have the answer to a request.
+    pub fn permit(&self, request: &HeaderMap, answer: &mut HeaderMap) {
+        answer.append(VARY, HeaderValue::from_static("Origin"));
+        if let Some(origin) = self.listed(request) {
+            answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
+        }
+    }
+}
+
+/// What a page of a listed origin may send.
+pub fn preflight() -> HeaderMap {
+    HeaderMap::from_iter([
+        (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST")),
+        (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(SENT)),
+        (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200")),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(HeaderName, &'static str)]) -> HeaderMap {
+        list.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    fn origins() -> Origins {
+        Origins::new(&["https://app.example.com".to_owned()])
+    }
+
+    #[test]
+    fn only_the_own_pages_and_listed_ones_may_change_something() {
+        let host = || (HOST, "localhost:7421");
+        let origin = |origin| (ORIGIN, origin);
+        let site = |site| (SITE, site);
+        let listed = "https://app.example.com";
+        for (given, own, calls) in [
+            (vec![host()], true, true),
+            (vec![host(), site("same-origin")], true, true),
+            (vec![host(), site("none")], true, true),
+            (vec![host(), site("same-site")], false, false),
+            (vec![host(), site("cross-site")], false, false),
+            (vec![host(), site("")], false, false),
+            (vec![host(), site("cross-site"), origin(listed)], false, true),
+            (vec![host(), site("cross-site"), origin("https://evil.example")], false, false),
+            (vec![host(), origin("http://localhost:7421")], true, true),
+            (vec![host(), origin("http://localhost:7422")], false, false),
+            (vec![host(), origin(listed)], false, true),
+            (vec![host(), origin("null")], false, false),
+            (vec![origin("x")], false, false),
+        ] {
+            let given = headers(&given);
+            assert_eq!(origins().may_change(&Method::POST, &given, false), own, "{given:?}");
+            assert_eq!(origins().may_change(&Method::POST, &given, true), calls, "{given:?}");
+            assert!(origins().may_change(&Method::GET, &given, false));
+        }
+    }
+
+    #[test]
+    fn a_listed_origin_is_told_what_it_may() {
+        let listed = headers(&[(ORIGIN, "https://app.example.com"), (ACCESS_CONTROL_REQUEST_METHOD, "POST")]);
+        assert!(origins().is_preflight(&Method::OPTIONS, &listed));
+        assert!(!origins().is_preflight(&Method::POST, &listed));
+        assert!(!Origins::new(&[]).is_preflight(&Method::OPTIONS, &listed));
+        let mut answer = preflight();
+        origins().permit(&listed, &mut answer);
+        assert_eq!(answer[ACCESS_CONTROL_ALLOW_ORIGIN], "https://app.example.com");
+        assert_eq!(answer[ACCESS_CONTROL_ALLOW_METHODS], "GET, POST");
+        assert_eq!(answer[ACCESS_CONTROL_MAX_AGE], "7200");
+        assert_eq!(answer[VARY], "Origin");
+        assert!(!answer.contains_key("access-control-allow-credentials"));
+    }
+
+    #[test]
+    fn others_are_told_nothing() {
+        let mut answer = HeaderMap::new();
+        origins().permit(&headers(&[(ORIGIN, "https://evil.example")]), &mut answer);
+        assert_eq!(answer, headers(&[(VARY, "Origin")]));
+    }
+}

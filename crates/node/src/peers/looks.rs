@@ -1,0 +1,137 @@
+//! Asks other nodes for what operators look at, and answers them.
+
+use std::time::Duration;
+
+use forebay_engine::{Engine, ItemsCall, TopicsCall};
+use forebay_proto::peer;
+use forebay_types::{ItemId, Namespace, Refusal, Seq, ShardId, TopicName};
+use tonic::{Code, Request, Response, Status};
+
+use super::{
+    channels::Client,
+    links::PeerLinks,
+    room::Load,
+    wire::{items, topics},
+};
+
+/// How long another node may take. It gives each of its shards 5 s.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most topics that another node may ask for at once.
+const TOPICS_MAX: u32 = 1_000;
+/// The most items.
+const ITEMS_MAX: u32 = 1_000;
+/// The most bytes of each payload.
+const PAYLOAD_BYTES_MAX: u32 = 256 << 10;
+
+impl PeerLinks {
+    /// Lists topics of another node. `None`: no answer came.
+    pub async fn list_topics(&self, address: &str, call: &TopicsCall) -> Option<peer::ListTopicsResponse> {
+        let request = topics::topics_request(call);
+        let caller = call.scope.namespace.clone().unwrap_or_else(|| "-".into());
+        self.look(address, &caller, async |mut client| client.list_topics(limited(request)).await).await
+    }
+
+    /// Describes a topic as another node sees it. `None`: no answer came.
+    pub async fn get_topic(&self, address: &str, name: &TopicName) -> Option<peer::GetTopicResponse> {
+        let request = peer::GetTopicRequest { name: Some(topics::topic_name(name)) };
+        self.look(address, &name.namespace, async |mut client| client.get_topic(limited(request)).await).await
+    }
+
+    /// Lists items of a topic in another node's shards. `None`: no answer came.
+    pub async fn list_items(&self, address: &str, call: &ItemsCall) -> Option<peer::ListItemsResponse> {
+        let request = items::items_request(call);
+        let caller = &call.name.namespace;
+        self.look(address, caller, async |mut client| client.list_items(limited(request)).await).await
+    }
+
+    /// Shows an item of another node. `None`: no answer came.
+    pub async fn get_item(
+        &self,
+        address: &str,
+        namespace: &Namespace,
+        request: peer::GetItemRequest,
+    ) -> Option<peer::GetItemResponse> {
+        self.look(address, namespace, async |mut client| client.get_item(limited(request)).await).await
+    }
+
+    /// Asks a node over the connection for calls that are passed on: no question of the cluster waits behind
+    /// a long list.
+    async fn look<T>(
+        &self,
+        address: &str,
+        caller: &Namespace,
+        ask: impl AsyncFnOnce(Client) -> Result<Response<T>, Status>,
+    ) -> Option<T> {
+        let link = self.bulk(address)?;
+        let _place = link.room.take(caller, Load::Settle, 0).ok()?;
+        let asked = async {
+            let (number, client) = link.client().await.ok()?;
+            match ask(client).await {
+                Ok(answer) => Some(answer.into_inner()),
+                Err(error) => {
+                    tracing::debug!(node = address, %error, "a look at another node failed");
+                    // Another code is an answer: that of a node without this call, or one that refuses.
+                    if matches!(error.code(), Code::Unavailable | Code::Unknown | Code::Internal) {
+                        link.broke(number).await;
+                    }
+                    None
+                }
+            }
+        };
+        tokio::time::timeout(LOOK_TIMEOUT, asked).await.ok().flatten()
+    }
+}
+
+fn limited<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(LOOK_TIMEOUT);
+    request
+}
+
+/// Lists topics for another node.
+pub async fn list_topics(
+    engine: &Engine,
+    mut request: peer::ListTopicsRequest,
+) -> Result<peer::ListTopicsResponse, Status> {
+    request.limit = request.limit.clamp(1, TOPICS_MAX);
+    let page = engine.list_topics(topics::topics_call(request)).await.map_err(refused)?;
+    Ok(topics::topics_response(page))
+}
+
+/// Describes a topic to another node.
+pub async fn get_topic(
+    engine: &Engine,
+    request: peer::GetTopicRequest,
+) -> Result<peer::GetTopicResponse, Status> {
+    let name = request.name.ok_or_else(|| Status::invalid_argument("the topic has no name"))?;
+    let name = TopicName::new(name.namespace, name.topic);
+    Ok(topics::topic_details(engine.topic(name).await.map_err(refused)?))
+}
+
+/// Lists items for another node.
+pub async fn list_items(
+    engine: &Engine,
+    mut request: peer::ListItemsRequest,
+) -> Result<peer::ListItemsResponse, Status> {
+    request.limit = request.limit.clamp(1, ITEMS_MAX);
+    request.payload_max = request.payload_max.min(PAYLOAD_BYTES_MAX);
+    let call = items::items_call(request)
+        .ok_or_else(|| Status::invalid_argument("the topic or the state is missing"))?;
+    Ok(items::items_response(engine.list_items(call).await.map_err(refused)?))
+}
+
+/// Shows an item to another node.
+pub async fn get_item(
+    engine: &Engine,
+    request: peer::GetItemRequest,
+) -> Result<peer::GetItemResponse, Status> {
+    let peer::GetItemRequest { namespace, shard, seq, payload_max } = request;
+    let id = ItemId { shard: ShardId(shard), seq: Seq(seq) };
+    let payload_max = payload_max.min(PAYLOAD_BYTES_MAX) as usize;
+    let found = engine.item(&namespace.into(), id, payload_max).await.map_err(refused)?;
+    Ok(items::item_response(found))
+}
+
+fn refused(refusal: Refusal) -> Status {
+    Status::failed_precondition(refusal.to_string())
+}

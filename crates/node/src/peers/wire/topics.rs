@@ -1,0 +1,76 @@
+//! Topics, as operators look at them.
+
+use forebay_engine::{PriorityCount, TopicDetails, TopicFigures, TopicScope, TopicsCall, TopicsPage};
+use forebay_proto::{peer, v1};
+use forebay_types::TopicName;
+
+use crate::grpc::to_timestamp;
+
+/// What this node has, as other nodes are told.
+pub fn topics_response(page: TopicsPage) -> peer::ListTopicsResponse {
+    let TopicsPage { topics, through, shards, scanned } = page;
+    peer::ListTopicsResponse {
+        topics: topics.into_iter().map(topic).collect(),
+        through: through.as_ref().map(topic_name),
+        shards: shards.into_iter().map(|id| id.0).collect(),
+        scanned: scanned as u64,
+    }
+}
+
+/// A topic as callers see it.
+pub fn topic(topic: TopicFigures) -> v1::Topic {
+    v1::Topic {
+        namespace: topic.name.namespace.to_string(),
+        topic: topic.name.topic.to_string(),
+        ready_count: topic.ready,
+        leased_count: topic.leased,
+        scheduled_count: topic.scheduled,
+        dead_count: topic.dead,
+        oldest_ready_at: topic.oldest_ready_at.map(to_timestamp),
+        next_due_at: topic.next_due_at.map(to_timestamp),
+        waiting_calls: topic.waiting as u64,
+    }
+}
+
+/// What this node has of a topic, as other nodes are told.
+pub fn topic_details(details: TopicDetails) -> peer::GetTopicResponse {
+    let TopicDetails { topic: figures, priorities, priorities_cut, shards } = details;
+    let priority = |count: PriorityCount| v1::PriorityCount {
+        priority: count.priority,
+        ready_count: count.ready,
+        oldest_ready_at: Some(to_timestamp(count.oldest_ready_at)),
+    };
+    peer::GetTopicResponse {
+        topic: figures.map(topic),
+        priorities: priorities.into_iter().map(priority).collect(),
+        priorities_cut,
+        shards: shards.into_iter().map(|id| id.0).collect(),
+    }
+}
+
+/// A topic's name.
+pub fn topic_name(name: &TopicName) -> peer::TopicName {
+    peer::TopicName { namespace: name.namespace.to_string(), topic: name.topic.to_string() }
+}
+
+/// A request of another node.
+pub fn topics_call(request: peer::ListTopicsRequest) -> TopicsCall {
+    let namespace = (request.namespace != "-").then(|| request.namespace.into());
+    TopicsCall {
+        scope: TopicScope { namespace, prefix: request.prefix },
+        after: request.after.map(|name| TopicName::new(name.namespace, name.topic)),
+        limit: request.limit as usize,
+        due: request.due,
+    }
+}
+
+/// A request to another node.
+pub fn topics_request(call: &TopicsCall) -> peer::ListTopicsRequest {
+    peer::ListTopicsRequest {
+        namespace: call.scope.namespace.as_deref().unwrap_or("-").to_owned(),
+        prefix: call.scope.prefix.clone(),
+        after: call.after.as_ref().map(topic_name),
+        limit: u32::try_from(call.limit).unwrap_or(u32::MAX),
+        due: call.due,
+    }
+}

@@ -1,0 +1,186 @@
+//! What a port shows at present, and the files from which it may be renewed.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use forebay_types::Timestamp;
+
+use super::files::{Contents, Files, Parsed, TlsError};
+
+/// Makes the settings of the ports.
+type Build<T> = dyn Fn(&Files, &Parsed, Timestamp) -> Result<T, TlsError> + Send + Sync;
+
+/// The settings of one or more ports, which follow their files. A handshake takes those that are in use when
+/// it begins; connections that are open are left alone.
+pub struct Live<T> {
+    /// Where they come from.
+    files: Files,
+    /// The ports, as metrics name them.
+    listeners: &'static [&'static str],
+    /// Makes them.
+    build: Box<Build<T>>,
+    /// Those in use.
+    current: RwLock<Arc<T>>,
+    /// What is known of the files.
+    seen: Mutex<Seen>,
+}
+
+/// What is known of the files.
+struct Seen {
+    /// The content of which the settings in use were made.
+    contents: Contents,
+    /// When the certificate in use ends.
+    ends: Timestamp,
+    /// Why what the files hold now is not in use.
+    trouble: Option<TlsError>,
+}
+
+/// What a look at the files has found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The same as the last look.
+    Same,
+    /// Something else, which is in use from now on.
+    Renewed,
+    /// Something that can't be used, for the first time.
+    Failed(TlsError),
+    /// What is in use, after something that could not be used.
+    Restored,
+}
+
+/// Ports whose certificates come from files.
+pub trait Watched: Send + Sync {
+    /// The ports, as metrics name them.
+    fn listeners(&self) -> &'static [&'static str];
+    /// Reads the files, and takes what they hold into use if it is something else, and sound.
+    fn look(&self, now: Timestamp) -> Look;
+    /// When the certificate in use ends.
+    fn ends(&self) -> Timestamp;
+    /// Why what the files hold is not in use.
+    fn trouble(&self) -> Option<TlsError>;
+}
+
+impl<T> Live<T> {
+    /// Reads the files for the first time.
+    pub fn load(
+        files: Files,
+        listeners: &'static [&'static str],
+        now: Timestamp,
+        build: impl Fn(&Files, &Parsed, Timestamp) -> Result<T, TlsError> + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, TlsError> {
+        let contents = files.read()?;
+        let parsed = files.parse(&contents, now)?;
+        let current = RwLock::new(Arc::new(build(&files, &parsed, now)?));
+        let seen = Mutex::new(Seen { contents, ends: parsed.ends, trouble: None });
+        Ok(Arc::new(Self { files, listeners, build: Box::new(build), current, seen }))
+    }
+
+    /// The settings in use.
+    pub fn current(&self) -> Arc<T> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // A panic while the lock is held leaves valid values.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the files hold, if it is not what is in use.
+    fn changed(&self, seen: &Seen, now: Timestamp) -> Result<Option<(Contents, Timestamp, T)>, TlsError> {
+        let contents = self.files.read()?;
+        if contents == seen.contents {
+            return Ok(None);
+        }
+        let parsed = self.files.parse(&contents, now)?;
+        Ok(Some((contents, parsed.ends, (self.build)(&self.files, &parsed, now)?)))
+    }
+}
+
+impl<T: Send + Sync> Watched for Live<T> {
+    fn listeners(&self) -> &'static [&'static str] {
+        self.listeners
+    }
+
+    fn look(&self, now: Timestamp) -> Look {
+        let mut seen = self.seen();
+        match self.changed(&seen, now) {
+            Ok(None) if seen.trouble.take().is_some() => Look::Restored,
+            Ok(None) => Look::Same,
+            Ok(Some((contents, ends, renewed))) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed);
+                *seen = Seen { contents, ends, trouble: None };
+                Look::Renewed
+            }
+            Err(error) if seen.trouble.as_ref() == Some(&error) => Look::Same,
+            Err(error) => {
+                seen.trouble = Some(error.clone());
+                Look::Failed(error)
+            }
+        }
+    }
+
+    fn ends(&self) -> Timestamp {
+        self.seen().ends
+    }
+
+    fn trouble(&self) -> Option<TlsError> {
+        self.seen().trouble.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::Duration};
+
+    use forebay_testkit::certificates::Authority;
+
+    use super::*;
+    use crate::tls::{
+        server::ServerTls,
+        testing::{NOW, NOW_SECONDS, server_files},
+    };
+
+    #[test]
+    fn only_what_is_sound_is_taken_into_use() {
+        let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("authority"));
+        let first = authority.issue_valid(&["a"], 1_000, NOW_SECONDS + 100);
+        let files = server_files(folder.path(), &first);
+        let live = ServerTls::load(&files, NOW).unwrap();
+        let first_in_use = live.current();
+        assert_eq!(live.look(NOW), Look::Same);
+
+        // A key of another certificate. The first look says so, and no other.
+        let second = authority.issue_valid(&["a"], 1_000, NOW_SECONDS + 200);
+        fs::write(&files.key, &second.key).unwrap();
+        let Look::Failed(error) = live.look(NOW) else { panic!("a key that does not match") };
+        assert!(error.to_string().starts_with("tls.key_file: "), "{error}");
+        assert_eq!((live.look(NOW), live.trouble()), (Look::Same, Some(error)));
+        assert!(Arc::ptr_eq(&live.current(), &first_in_use));
+
+        // With the certificate of that key.
+        fs::write(&files.cert, &second.cert).unwrap();
+        assert_eq!((live.look(NOW), live.trouble()), (Look::Renewed, None));
+        assert!(!Arc::ptr_eq(&live.current(), &first_in_use));
+        assert_eq!(live.ends(), NOW.plus(Duration::from_secs(200)));
+
+        // One that has expired, and then no file at all.
+        let second_in_use = live.current();
+        authority.issue_valid(&["a"], 1_000, 2_000).write(folder.path(), "server");
+        assert!(matches!(live.look(NOW), Look::Failed(_)));
+        fs::remove_file(&files.cert).unwrap();
+        assert!(matches!(live.look(NOW), Look::Failed(_)), "that is another reason");
+        assert_eq!(live.look(NOW), Look::Same);
+        second.write(folder.path(), "server");
+        assert_eq!((live.look(NOW), live.trouble()), (Look::Restored, None));
+        assert!(Arc::ptr_eq(&live.current(), &second_in_use));
+    }
+
+    #[test]
+    fn the_authorities_of_clients_are_renewed_too() {
+        let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("authority"));
+        let mut files = server_files(folder.path(), &authority.issue(&["a"]));
+        files.client_ca = Some(authority.write(folder.path(), "ca"));
+        let live = ServerTls::load(&files, NOW).unwrap();
+        Authority::new("another").write(folder.path(), "ca");
+        assert_eq!(live.look(NOW), Look::Renewed);
+    }
+}

@@ -1,0 +1,30 @@
+//! TLS of the node's ports: certificates from files, which may change while the node runs, and handshakes.
+//!
+//! `files.rs` reads and checks a certificate, its key and an authority. `server.rs` and `peer.rs` make the
+//! settings of the ports of them. `live.rs` holds what is in use, and takes over what the files say anew.
+//! `reload.rs` looks at the files from time to time. `listener.rs` accepts connections.
+
+mod certificate;
+mod failure;
+mod files;
+mod listener;
+mod live;
+mod peer;
+mod principal;
+mod probe;
+mod reload;
+mod server;
+mod settings;
+mod stream;
+#[cfg(test)]
+mod testing;
+
+pub use files::TlsError;
+pub use listener::{Accepted, ConfigSource, Listener};
+pub use live::Live;
+pub use peer::PeerTls;
+pub use principal::Principal;
+pub use probe::answers;
+pub use reload::{CertificateState, Certificates, Reloading};
+pub use settings::{ClientAuth, PeerTlsFiles, ServerTlsFiles, TlsSettings};
+pub use stream::Stream;
