@@ -7,42 +7,65 @@ use crate::error::Error;
 /// How an address is written, for those who wrote another one.
 const FORMAT: &str = "use host:port, as in 127.0.0.1:7420";
 
-/// A checked address: a host and a port.
+/// A checked address: a host and a port, with TLS or without.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address(Authority);
+pub(crate) struct Address {
+    /// The host and the port.
+    authority: Authority,
+    /// Connections there are secured.
+    tls: bool,
+}
 
 impl Address {
-    /// Parses `host:port` or `http://host:port`.
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        parse(text).map(Self).map_err(|wrong| {
+    /// Parses `host:port`, `http://host:port` or `https://host:port`. `tls`: whether one without a scheme has
+    /// TLS.
+    pub(crate) fn parse(text: &str, tls: bool) -> Result<Self, Error> {
+        parse(text, tls).map_err(|wrong| {
             // A password that does not belong there is not repeated.
             let shown = text.rsplit_once('@').map_or(text, |(_, host)| host);
             Error::local(Code::InvalidArgument, format!("{shown:?} is not a valid address: {wrong}"))
         })
     }
 
+    /// An address that a node gives. `tls`: whether this client has TLS, without which it then goes nowhere.
+    pub(crate) fn learnt(text: &str, tls: bool) -> Result<Self, Error> {
+        let address = Self::parse(text, tls)?;
+        if tls && !address.tls {
+            let message = format!("{text:?} is an address without TLS, which this client was given");
+            return Err(Error::local(Code::InvalidArgument, message));
+        }
+        Ok(address)
+    }
+
     /// For the transport, which wants a scheme.
     pub(crate) fn uri(&self) -> String {
-        format!("http://{}", self.0)
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority)
     }
 
     /// `host:port`.
     pub(crate) fn host_port(&self) -> &str {
-        self.0.as_str()
+        self.authority.as_str()
+    }
+
+    /// The host alone, an IPv6 address in brackets.
+    pub(crate) fn host(&self) -> &str {
+        self.authority.host()
+    }
+
+    /// Whether connections there are secured.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls
     }
 }
 
-fn parse(text: &str) -> Result<Authority, String> {
-    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
-    match scheme.to_ascii_lowercase().as_str() {
-        "http" => {}
-        "https" => {
-            return Err(
-                "this program has no TLS; use http://, or a proxy on this machine that adds TLS".into()
-            );
-        }
+fn parse(text: &str, tls: bool) -> Result<Address, String> {
+    let (scheme, rest) = text.split_once("://").unwrap_or((if tls { "https" } else { "http" }, text));
+    let tls = match scheme.to_ascii_lowercase().as_str() {
+        "http" => false,
+        "https" => true,
         other => return Err(format!("the scheme {other:?} is unknown; {FORMAT}")),
-    }
+    };
     // A lone slash is the empty path.
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if rest.is_empty() {
@@ -69,7 +92,8 @@ fn parse(text: &str) -> Result<Authority, String> {
     if !port.parse::<u16>().is_ok_and(|port| port > 0) {
         return Err(format!("its port {port:?} is not a number from 1 to 65535"));
     }
-    rest.parse().map_err(|_| format!("{host:?} is not a host; {FORMAT}"))
+    let authority = rest.parse().map_err(|_| format!("{host:?} is not a host; {FORMAT}"))?;
+    Ok(Address { authority, tls })
 }
 
 fn no_port() -> String {
@@ -89,9 +113,20 @@ mod tests {
             ("[::1]:7420", "http://[::1]:7420"),
             ("http://db_1:7420", "http://db_1:7420"),
             ("HTTP://db1:7420/", "http://db1:7420"),
+            ("https://db1:7420", "https://db1:7420"),
+            ("HTTPS://[::1]:7420/", "https://[::1]:7420"),
         ] {
-            assert_eq!(Address::parse(text).unwrap().uri(), uri, "{text}");
+            assert_eq!(Address::parse(text, false).unwrap().uri(), uri, "{text}");
         }
+    }
+
+    #[test]
+    fn a_client_with_tls_goes_nowhere_without_it() {
+        assert_eq!(Address::parse("db1:7420", true).unwrap().uri(), "https://db1:7420");
+        assert_eq!(Address::parse("http://db1:7420", true).unwrap().uri(), "http://db1:7420", "as asked for");
+        assert_eq!(Address::learnt("db1:7420", true).unwrap().uri(), "https://db1:7420");
+        assert!(Address::learnt("http://db1:7420", true).is_err());
+        assert_eq!(Address::learnt("db1:7420", false).unwrap().uri(), "http://db1:7420");
     }
 
     #[test]
@@ -114,11 +149,9 @@ mod tests {
             ("localhost:7420?x=1", "has a path"),
             ("ftp://localhost:7420", "scheme \"ftp\" is unknown"),
             ("://localhost:7420", "scheme \"\" is unknown"),
-            ("https://localhost:7420", "no TLS"),
-            ("HTTPS://localhost:7420", "no TLS"),
             ("user:hidden@localhost:7420", "has a user"),
         ] {
-            let error = Address::parse(text).unwrap_err();
+            let error = Address::parse(text, false).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument);
             assert!(error.message().contains(why), "{text}: {error}");
             assert!(!error.message().contains("hidden"), "{error}");

@@ -3,13 +3,18 @@
 use std::{io, time::Duration};
 
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
     task::JoinSet,
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::{address::Address, client::Client, error::Error};
+use crate::{
+    address::Address,
+    client::Client,
+    error::Error,
+    tls::{self, Tls},
+};
 
 /// What an HTTP/2 client sends first: the preface, and settings that change nothing.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -17,6 +22,8 @@ const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const HTTP1: &[u8] = b"HEAD /healthz HTTP/1.1\r\nHost: forebay\r\nConnection: close\r\n\r\n";
 /// The type of a SETTINGS frame, which an HTTP/2 server sends first.
 const SETTINGS: u8 = 4;
+/// The type of an alert of TLS, and the first byte of its version.
+const ALERT: [u8; 2] = [21, 3];
 /// A server that is silent for so long may be busy, which is left to the call.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -30,8 +37,9 @@ impl Client {
         for (place, endpoint) in self.endpoints.all_given().iter().cloned().enumerate() {
             // Only a channel of the caller's own has no address.
             let Some(address) = endpoint.checked_address() else { return Ok(()) };
-            let deadline = began + self.config.connect_timeout;
-            checks.spawn(async move { (place, endpoint, check(&address, deadline).await) });
+            let at =
+                Checked { address, tls: self.tls.clone(), deadline: began + self.config.connect_timeout };
+            checks.spawn(async move { (place, endpoint, check(&at).await) });
         }
         let mut failed = Vec::new();
         while let Some(Ok((place, endpoint, result))) = checks.join_next().await {
@@ -53,15 +61,28 @@ impl Client {
     }
 }
 
-async fn check(address: &Address, deadline: Instant) -> Result<(), Error> {
-    match first_answer(address, HTTP2, deadline).await? {
+/// What is checked.
+struct Checked {
+    /// Where.
+    address: Address,
+    /// Secures connections.
+    tls: Option<Tls>,
+    /// Until when a connection must be open.
+    deadline: Instant,
+}
+
+async fn check(at: &Checked) -> Result<(), Error> {
+    let address = &at.address;
+    match first_answer(at, HTTP2).await? {
         Answer::Http1 => return Err(not_grpc(address, "HTTP/1")),
         Answer::Unknown => return Err(not_grpc(address, "something else")),
+        Answer::Tls => return Err(wants_tls(address)),
         Answer::Http2 | Answer::Nothing => return Ok(()),
         Answer::Closed => {}
     }
-    match first_answer(address, HTTP1, deadline).await? {
+    match first_answer(at, HTTP1).await? {
         Answer::Http1 => Err(not_grpc(address, "HTTP/1")),
+        Answer::Tls => Err(wants_tls(address)),
         _ => Err(Error::unreachable(address.host_port(), "the connection was closed at once")),
     }
 }
@@ -72,6 +93,8 @@ enum Answer {
     Http2,
     /// With a line of HTTP/1.
     Http1,
+    /// With an alert of TLS.
+    Tls,
     /// With something else.
     Unknown,
     /// By closing the connection.
@@ -80,9 +103,11 @@ enum Answer {
     Nothing,
 }
 
-async fn first_answer(address: &Address, request: &[u8], deadline: Instant) -> Result<Answer, Error> {
+/// Opens a connection, and secures it if it is to be.
+async fn open(at: &Checked) -> Result<Box<dyn Bytes>, Error> {
+    let address = &at.address;
     let unreachable = |why: &str| Error::unreachable(address.host_port(), why);
-    let mut stream = match timeout_at(deadline, TcpStream::connect(address.host_port())).await {
+    let stream = match timeout_at(at.deadline, TcpStream::connect(address.host_port())).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
             return Err(unreachable("nobody listens there"));
@@ -90,19 +115,51 @@ async fn first_answer(address: &Address, request: &[u8], deadline: Instant) -> R
         Ok(Err(error)) => return Err(unreachable(&error.to_string())),
         Err(_) => return Err(unreachable("no answer")),
     };
+    let Some(tls) = at.tls.as_ref().filter(|_| address.has_tls()) else { return Ok(Box::new(stream)) };
+    match timeout_at(at.deadline, tls.connect(stream, address.host(), "h2")).await {
+        Ok(Ok(stream)) => Ok(Box::new(stream)),
+        Ok(Err(error)) => Err(of_tls(address, &error).unwrap_or_else(|| unreachable(&error.to_string()))),
+        Err(_) => Err(unreachable("no answer to the beginning of TLS")),
+    }
+}
+
+/// The bytes of a connection.
+trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
+
+async fn first_answer(at: &Checked, request: &[u8]) -> Result<Answer, Error> {
+    let mut stream = open(at).await?;
     let mut start = [0; 5];
     let exchange = async {
-        stream.write_all(request).await?;
+        // Who closes the connection while this is sent may have said before why.
+        let _ = stream.write_all(request).await;
         stream.read_exact(&mut start).await
     };
     Ok(match timeout(ANSWER_TIMEOUT, exchange).await {
         Err(_) => Answer::Nothing,
-        Ok(Err(_)) => Answer::Closed,
+        // A server refuses a client's certificate after the client has taken the handshake for done.
+        Ok(Err(error)) => match of_tls(&at.address, &error) {
+            Some(error) => return Err(error),
+            None => Answer::Closed,
+        },
         Ok(Ok(_)) if start == *b"HTTP/" => Answer::Http1,
+        Ok(Ok(_)) if start[..2] == ALERT => Answer::Tls,
         // Three bytes of length, then the frame's type.
         Ok(Ok(_)) if start[3] == SETTINGS => Answer::Http2,
         Ok(Ok(_)) => Answer::Unknown,
     })
+}
+
+/// What an error says of TLS; `None` if it is not about that.
+fn of_tls(address: &Address, error: &io::Error) -> Option<Error> {
+    let message = tls::explain(address.host_port(), error)?;
+    Some(Error::local(tonic::Code::Unavailable, message))
+}
+
+fn wants_tls(address: &Address) -> Error {
+    let at = address.host_port();
+    Error::local(tonic::Code::Unavailable, format!("{at} speaks TLS; use https://{at}"))
 }
 
 fn not_grpc(address: &Address, what: &str) -> Error {

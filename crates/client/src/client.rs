@@ -13,10 +13,12 @@ use crate::{
     error::Error,
     retry::{Attempts, Target},
     rng::SharedRng,
+    tls::Tls,
+    token::{Bearer, Link},
 };
 
 /// The generated client.
-pub(crate) type Grpc = QueueServiceClient<Channel>;
+pub(crate) type Grpc = QueueServiceClient<Link>;
 
 /// A client of one cluster and one namespace. Cheap to clone. The clones share one connection to each server,
 /// which is opened by the first call there and reopened after it broke.
@@ -31,6 +33,8 @@ pub struct Client {
     pub(crate) learner: Option<Arc<Learner>>,
     /// For whom and how patiently to call.
     pub(crate) config: Arc<ClientConfig>,
+    /// Secures connections. `None`: no address has TLS.
+    pub(crate) tls: Option<Tls>,
     /// The source of retry pauses and request ids.
     pub(crate) rng: Arc<SharedRng>,
     /// Where enqueues and dequeues go.
@@ -40,40 +44,40 @@ pub struct Client {
 }
 
 impl Client {
-    /// Prepares connections. Must be called inside a Tokio runtime. Fails only if there is no address, or one
-    /// is not valid: the first call connects.
+    /// Prepares connections. Must be called inside a Tokio runtime. Fails only if there is no address, one is
+    /// not valid, or the settings of TLS are not: the first call connects.
     pub fn connect(config: ClientConfig) -> Result<Self, Error> {
-        let dialer = Dialer::tcp(&config);
-        Self::dialled(dialer, config)
+        let has_tls = addresses(&config)?.iter().any(|(_, address)| address.has_tls());
+        let tls = if has_tls { Some(Tls::new(&config.tls)?) } else { None };
+        let bearer = Bearer::new(config.token.as_ref())?;
+        let client = Self::dialled(Dialer::tcp(&config, tls.clone()).showing(bearer), config)?;
+        Ok(Self { tls, ..client })
     }
 
-    /// A client on a channel of the caller's own, for load balancing, TLS or another transport. All calls go
+    /// A client on a channel of the caller's own, for load balancing or another transport. All calls go
     /// there, and no nodes are learnt. The configuration's first endpoint only names the server in messages,
-    /// and its connection settings have no effect.
+    /// and its connection settings and token have no effect: the channel's owner shows one.
     pub fn over_channel(channel: Channel, config: ClientConfig) -> Self {
         let name = config.endpoints.first().map_or("the server", String::as_str).to_owned();
         let rng = Arc::new(SharedRng::new(config.seed));
-        let endpoints = Arc::new(Endpoints::given([(name, String::new(), channel)], &rng));
+        let endpoints = Arc::new(Endpoints::given([(name, None, Bearer::default().on(channel))], &rng));
         Self::of(endpoints, None, config, rng)
     }
 
     /// A client whose connections are made by `dialer`.
     pub(crate) fn dialled(dialer: Dialer, config: ClientConfig) -> Result<Self, Error> {
-        let mut given: Vec<(String, String, Channel)> = Vec::new();
-        for addr in &config.endpoints {
-            let address = Address::parse(addr)?;
-            if !given.iter().any(|(_, host_port, _)| host_port == address.host_port()) {
-                given.push((addr.clone(), address.host_port().to_owned(), dialer.dial(&address)?));
-            }
-        }
-        if given.is_empty() {
-            return Err(Error::local(Code::InvalidArgument, "no address of a server is given"));
-        }
+        let addresses = addresses(&config)?;
+        let tls = addresses.iter().any(|(_, address)| address.has_tls());
+        let dial = |(addr, address): (String, Address)| {
+            let channel = dialer.dial(&address)?;
+            Ok((addr, Some(address), channel))
+        };
+        let given = addresses.into_iter().map(dial).collect::<Result<Vec<_>, Error>>()?;
         let rng = Arc::new(SharedRng::new(config.seed));
         let endpoints = Arc::new(Endpoints::given(given, &rng));
         let learner = config
             .learn_nodes
-            .then(|| Learner::new(endpoints.clone(), dialer, rng.clone(), config.connect_timeout));
+            .then(|| Learner::new(endpoints.clone(), dialer, rng.clone(), config.connect_timeout, tls));
         Ok(Self::of(endpoints, learner, config, rng))
     }
 
@@ -84,7 +88,7 @@ impl Client {
         rng: Arc<SharedRng>,
     ) -> Self {
         let (route, listing) = (Route::InTurn, Route::sticky());
-        Self { endpoints, learner, config: Arc::new(config), rng, route, listing }
+        Self { endpoints, learner, config: Arc::new(config), tls: None, rng, route, listing }
     }
 
     /// The namespace that calls are made for.
@@ -157,11 +161,31 @@ impl Client {
                     self.learner.iter().for_each(|learner| learner.on_failure());
                 }
             }
-            Err(error) if error.reason().is_some() => endpoint.works(began),
+            Err(error) if error.reason().is_some() => {
+                endpoint.works(began);
+                if error.another_may_serve() {
+                    self.learner.iter().for_each(Learner::on_refusal);
+                }
+            }
             Err(_) => {}
         }
         answer
     }
+}
+
+/// The servers that the user named, each once: as written, and checked.
+fn addresses(config: &ClientConfig) -> Result<Vec<(String, Address)>, Error> {
+    let mut given: Vec<(String, Address)> = Vec::new();
+    for addr in &config.endpoints {
+        let address = Address::parse(addr, !config.tls.is_default())?;
+        if !given.iter().any(|(_, other)| other.host_port() == address.host_port()) {
+            given.push((addr.clone(), address));
+        }
+    }
+    if given.is_empty() {
+        return Err(Error::local(Code::InvalidArgument, "no address of a server is given"));
+    }
+    Ok(given)
 }
 
 /// An answer without exactly one result per member.

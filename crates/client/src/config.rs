@@ -1,15 +1,22 @@
 //! How a client connects and retries.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
+
+use crate::{tls::TlsConfig, token::Token};
 
 /// The servers, the namespace, and the timeouts of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// The servers, at least one, each as `host:port` or `http://host:port`. There is no TLS yet: `https://`
-    /// is refused.
+    /// The servers, at least one, each as `https://host:port`, `http://host:port` or `host:port`. The last
+    /// form has TLS if `tls` says anything.
     pub endpoints: Vec<String>,
+    /// Whom to believe and what to show where there is TLS.
+    pub tls: TlsConfig,
+    /// The token that calls show. `None`: none, or the certificate of `tls` says who calls.
+    pub token: Option<Token>,
     /// Whether the cluster's other nodes are learnt from the servers and called too. Only those are used that
-    /// can be reached at the address that they give. Until all can, the given servers stay in use.
+    /// can be reached at the address that they give, with TLS if any server was given with it. Until all can,
+    /// the given servers stay in use.
     pub learn_nodes: bool,
     /// The namespace of all calls.
     pub namespace: String,
@@ -35,6 +42,8 @@ impl ClientConfig {
     pub fn new(addr: impl Into<String>) -> Self {
         Self {
             endpoints: vec![addr.into()],
+            tls: TlsConfig::default(),
+            token: None,
             learn_nodes: true,
             namespace: "default".to_owned(),
             connect_timeout: Duration::from_secs(5),
@@ -56,6 +65,42 @@ impl ClientConfig {
     pub fn endpoints<T: Into<String>>(mut self, addrs: impl IntoIterator<Item = T>) -> Self {
         self.endpoints.extend(addrs.into_iter().map(Into::into));
         self
+    }
+
+    /// The same, believing only servers whose certificates are of these authorities, as PEM. By default those
+    /// of the system are believed.
+    pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.tls = self.tls.ca_certificate(pem);
+        self
+    }
+
+    /// The same, showing servers a certificate. `chain_pem`: it, and those between it and its authority.
+    pub fn client_certificate(mut self, chain_pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
+        self.tls = self.tls.client_certificate(chain_pem, key_pem);
+        self
+    }
+
+    /// The same with other settings of TLS, as those that come from files.
+    pub fn tls(self, tls: TlsConfig) -> Self {
+        Self { tls, ..self }
+    }
+
+    /// The same, where the certificates of all servers are for `name`, and not for the hosts of their
+    /// addresses.
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
+        self.tls = self.tls.server_name(name);
+        self
+    }
+
+    /// The same, showing a token with each call.
+    pub fn token(self, token: impl Into<String>) -> Self {
+        Self { token: Some(Token::Given(token.into())), ..self }
+    }
+
+    /// The same with a token in a file, which is read again every 10 s, so that another one may take its
+    /// place.
+    pub fn token_file(self, path: impl Into<PathBuf>) -> Self {
+        Self { token: Some(Token::File(path.into())), ..self }
     }
 
     /// The same, learning the cluster's nodes or not.

@@ -51,7 +51,19 @@
 //! * **Deliveries** are settled at the node that handed them out, or elsewhere if it is gone.
 //! * **A [`Consumer`]** asks every node, since each hands out the items of its own shards, and shares its
 //!   free handlers out among them. [`Client::dequeue`] asks one node.
-//! * For load balancing, TLS or a transport of your own: [`Client::over_channel`].
+//! * For load balancing or a transport of your own: [`Client::over_channel`].
+//!
+//! # TLS
+//!
+//! An address that begins with `https://` is connected to with TLS. The authorities of the system are
+//! believed, or those of [`ClientConfig::ca_certificate`] alone. [`ClientConfig::client_certificate`] is what
+//! this side shows. If any given address has TLS, learnt nodes are called with TLS too: a certificate must be
+//! for the host of the address that its node gives. A node without TLS is not called then.
+//!
+//! # Access
+//!
+//! Where servers ask for credentials, [`ClientConfig::token`] or [`ClientConfig::token_file`] is shown with
+//! each call. Without TLS who is on the way can read it.
 
 mod address;
 mod calls;
@@ -68,13 +80,18 @@ mod retry;
 mod rng;
 #[cfg(test)]
 mod testing;
+mod tls;
+mod token;
 
 pub use calls::{
     active_topics::{ActiveTopic, TopicPage, TopicQuery},
     cluster::{Node, Shard},
     dequeue::{Demand, DequeueCall, Dequeued},
     enqueue::Enqueued,
+    items::{Death, ItemList, ItemListQuery, ItemState, StoredItem},
     nack::{Nack, NackAction},
+    topics::{PriorityCount, TopicFigures, TopicList, TopicListQuery, TopicReport},
+    who_am_i::{Caller, Grant},
 };
 pub use client::Client;
 pub use config::{ClientConfig, RetryPolicy};
@@ -83,4 +100,6 @@ pub use error::Error;
 pub use forebay_types::{DeliveryPolicy, Fate, Reason, Timestamp};
 pub use item::{NewItem, Schedule};
 pub use producer::{Pending, Producer, ProducerConfig};
+pub use tls::{Tls, TlsConfig, explain as explain_tls};
+pub use token::Token;
 pub use tonic::Code;

@@ -24,7 +24,7 @@ fn the_protocol_names_every_reason() {
 fn the_runbook_names_metrics_and_log_lines_that_exist() {
     let runbook = include_str!("../../../docs/RUNBOOK.md");
     let mut sources = String::new();
-    for part in ["node", "engine", "store"] {
+    for part in ["node", "membership", "engine", "store"] {
         read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(part).join("src"), &mut sources);
     }
     let sources = without_arguments(&sources);

@@ -80,7 +80,8 @@ mod tests {
     use crate::testing::{Fake, lease_lost, refusal};
 
     fn results(errors: Vec<Option<tonic_types::Status>>) -> v1::AckResponse {
-        v1::AckResponse { results: errors.into_iter().map(|error| v1::SettleResult { error }).collect() }
+        let result = |error| v1::SettleResult { error, ..Default::default() };
+        v1::AckResponse { results: errors.into_iter().map(result).collect() }
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use forebay_proto::v1::{self, admin_service_client::AdminServiceClient};
-use tonic::{Code, Response, Status, transport::Channel};
+use forebay_types::Timestamp;
+use tonic::{Code, Response, Status};
 
-use crate::{client::Client, error::Error};
+use crate::{client::Client, durations, error::Error, token::Link};
 
 /// Rows of a page.
 const PAGE_ROWS: u32 = 1_000;
@@ -17,6 +18,8 @@ pub struct Node {
     pub name: String,
     /// Where clients reach it, `host:port`.
     pub clients_address: String,
+    /// Where other nodes reach it, `host:port`.
+    pub peer_address: String,
     /// Where its pages are, `host:port`.
     pub http_address: String,
     /// Its program's version.
@@ -25,6 +28,12 @@ pub struct Node {
     pub state: &'static str,
     /// How many shards it owns.
     pub shards: u32,
+    /// An operator drains it. A node that stops by itself drains without this.
+    pub draining: bool,
+    /// When its process started.
+    pub started_at: Option<Timestamp>,
+    /// It is the node that answered.
+    pub is_self: bool,
 }
 
 /// A shard of the cluster.
@@ -42,6 +51,12 @@ pub struct Shard {
     pub wished_owner: String,
     /// An operator chose that node.
     pub pinned: bool,
+    /// Counts its owners.
+    pub epoch: u64,
+    /// When its owner took it over, if it has one and that is known.
+    pub since: Option<Timestamp>,
+    /// How many items it stores, if the node that answered knows.
+    pub items: Option<u64>,
     /// What is wrong with it. Empty: nothing, as far as the node that answered knows.
     pub trouble: String,
     /// What keeps a drained shard from being removed, for people. Empty: nothing, or it is not drained.
@@ -88,7 +103,7 @@ impl Client {
     }
 
     /// Asks one server after the other until one answers.
-    async fn ask<A, F>(&self, call: impl Fn(AdminServiceClient<Channel>) -> F) -> Result<A, Error>
+    pub(crate) async fn ask<A, F>(&self, call: impl Fn(AdminServiceClient<Link>) -> F) -> Result<A, Error>
     where
         F: Future<Output = Result<Response<A>, Status>>,
     {
@@ -116,8 +131,18 @@ fn node(node: v1::Node) -> Node {
         v1::NodeState::Silent => "silent",
         v1::NodeState::Unspecified => "unknown",
     };
-    let v1::Node { name, clients_address, http_address, release, shards, .. } = node;
-    Node { name, clients_address, http_address, release, state, shards }
+    Node {
+        name: node.name,
+        clients_address: node.clients_address,
+        peer_address: node.peer_address,
+        http_address: node.http_address,
+        release: node.release,
+        state,
+        shards: node.shards,
+        draining: node.draining,
+        started_at: node.started_at.map(durations::time_from_proto),
+        is_self: node.self_,
+    }
 }
 
 fn shard(shard: v1::Shard) -> Shard {
@@ -127,6 +152,17 @@ fn shard(shard: v1::Shard) -> Shard {
         v1::ShardState::Offline => "offline",
         v1::ShardState::Unspecified => "unknown",
     };
-    let v1::Shard { id, server, owner, wished_owner, pinned, trouble, hold_up, .. } = shard;
-    Shard { id, server, state, owner, wished_owner, pinned, trouble, hold_up }
+    Shard {
+        id: shard.id,
+        server: shard.server,
+        state,
+        owner: shard.owner,
+        wished_owner: shard.wished_owner,
+        pinned: shard.pinned,
+        epoch: shard.epoch,
+        since: shard.since.map(durations::time_from_proto),
+        items: shard.items,
+        trouble: shard.trouble,
+        hold_up: shard.hold_up,
+    }
 }

@@ -84,6 +84,8 @@ pub struct Dequeued {
     pub headers: HashMap<String, String>,
     /// Numbers the deliveries from 1.
     pub attempt: u32,
+    /// Earlier deliveries that were nacked or ran out. Releases do not count.
+    pub failures: u32,
     /// When the item was enqueued.
     pub enqueued_at: Timestamp,
     /// When the lease ends; `None` for an at-most-once item.
@@ -169,6 +171,7 @@ fn dequeued(item: v1::DequeuedItem) -> Dequeued {
         metadata: item.metadata,
         headers: item.headers,
         attempt: item.attempt,
+        failures: item.failures,
         enqueued_at: item.enqueued_at.map(durations::time_from_proto).unwrap_or_default(),
         lease_expires_at: item.lease_expires_at.map(durations::time_from_proto),
         expires_at: item.expires_at.map(durations::time_from_proto),

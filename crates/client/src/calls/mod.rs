@@ -7,5 +7,8 @@ pub(crate) mod cluster;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;
 pub(crate) mod extend_lease;
+pub(crate) mod items;
 mod member_results;
 pub(crate) mod nack;
+pub(crate) mod topics;
+pub(crate) mod who_am_i;

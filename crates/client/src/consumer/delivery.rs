@@ -2,6 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
+use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::calls::dequeue::Dequeued;
@@ -41,6 +42,8 @@ pub enum Outcome {
         delay: Duration,
         /// Why, for people.
         reason: String,
+        /// Replaces the item's metadata: what the next delivery is to know.
+        metadata: Option<Bytes>,
     },
     /// Failed for good. The item becomes a dead letter.
     Reject {
@@ -54,7 +57,7 @@ pub enum Outcome {
 impl Outcome {
     /// Failed; the item is delivered again after `delay`.
     pub fn retry(delay: Duration, reason: impl Into<String>) -> Self {
-        Self::Retry { delay, reason: reason.into() }
+        Self::Retry { delay, reason: reason.into(), metadata: None }
     }
 
     /// Failed for good.

@@ -11,7 +11,10 @@ mod settle;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinHandle},
+};
 use tonic::Code;
 
 use crate::{client::Client, error::Error};
@@ -50,11 +53,24 @@ impl Consumer {
     /// Waits until the consumer ends by itself. It does so only if the server refuses a dequeue with an error
     /// that is not transient (an invalid topic, no access).
     pub async fn ended(self) -> Result<ConsumerReport, Error> {
-        match self.task.await {
-            Ok(end) => end,
-            Err(error) => Err(Error::local(Code::Internal, format!("the consumer's task failed: {error}"))),
+        joined(self.task.await)
+    }
+
+    /// Waits for `stop`, and stops the consumer then, as [`Consumer::stop`] does. Ends earlier if the
+    /// consumer ends by itself.
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<ConsumerReport, Error> {
+        tokio::select! {
+            end = &mut self.task => joined(end),
+            () = stop => self.stop().await,
         }
     }
+}
+
+/// What the consumer's task has left.
+fn joined(end: Result<Result<ConsumerReport, Error>, JoinError>) -> Result<ConsumerReport, Error> {
+    end.unwrap_or_else(|error| {
+        Err(Error::local(Code::Internal, format!("the consumer's task failed: {error}")))
+    })
 }
 
 #[cfg(test)]

@@ -105,11 +105,13 @@ fn count(settlement: &Settlement, result: Result<(), Error>, counters: &ReportCo
 }
 
 fn nack(settlement: &Settlement) -> Nack {
-    let (action, reason) = match &settlement.outcome {
-        Outcome::Retry { delay, reason } => (NackAction::Fail(*delay), reason.as_str()),
-        Outcome::Reject { reason } => (NackAction::DeadLetter, reason.as_str()),
-        Outcome::Ack | Outcome::Release => (NackAction::Release(Duration::ZERO), ""),
+    let (action, reason, metadata) = match &settlement.outcome {
+        Outcome::Retry { delay, reason, metadata } => {
+            (NackAction::Fail(*delay), reason.as_str(), metadata.clone())
+        }
+        Outcome::Reject { reason } => (NackAction::DeadLetter, reason.as_str(), None),
+        Outcome::Ack | Outcome::Release => (NackAction::Release(Duration::ZERO), "", None),
     };
     let end = reason.floor_char_boundary(REASON_BYTES_MAX);
-    Nack::new(settlement.receipt.as_str(), action).reason(&reason[..end])
+    Nack { metadata, ..Nack::new(settlement.receipt.as_str(), action).reason(&reason[..end]) }
 }

@@ -86,7 +86,7 @@ async fn a_handler_learns_that_its_lease_is_lost() {
     fake.dequeue.answer(items(0..1));
     let gone = v1::ExtendLeaseResult { error: Some(lease_lost("waiting")), ..Default::default() };
     fake.extend.answer(v1::ExtendLeaseResponse { results: vec![gone] });
-    let late = v1::SettleResult { error: Some(lease_lost("waiting")) };
+    let late = v1::SettleResult { error: Some(lease_lost("waiting")), ..Default::default() };
     fake.ack.answer(v1::AckResponse { results: vec![late] });
     let consumer = Consumer::start(client, ConsumerConfig::new(["a"]), |mut delivery: Delivery| async move {
         delivery.lost().await;
@@ -144,5 +144,29 @@ async fn a_refused_dequeue_ends_the_consumer() {
     fake.dequeue.fail(Code::InvalidArgument, Some("INVALID_FIELD"), 1);
     let consumer = Consumer::start(client, ConsumerConfig::new(["?"]), |_: Delivery| async { Outcome::Ack });
     let error = consumer.ended().await.unwrap_err();
+    assert_eq!(error.reason(), Some(crate::Reason::InvalidField));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_runs_until_something_happens_or_it_is_refused() {
+    let (fake, client) = Fake::start().await;
+    fake.dequeue.answer(items(0..1));
+    let (handled, mut seen) = tokio::sync::mpsc::channel(1);
+    let consumer = Consumer::start(client.clone(), ConsumerConfig::new(["a"]), move |_: Delivery| {
+        let handled = handled.clone();
+        async move {
+            // The channel has room for the only item.
+            let _ = handled.send(()).await;
+            let metadata = Some("page 7".into());
+            Outcome::Retry { delay: Duration::from_secs(1), reason: "half way".into(), metadata }
+        }
+    });
+    let report = consumer.run_until(async { _ = seen.recv().await }).await.unwrap();
+    assert_eq!(report, ConsumerReport { retried: 1, ..Default::default() });
+    assert_eq!(fake.nack.calls()[0].nacks[0].metadata.as_deref(), Some(&b"page 7"[..]));
+
+    fake.dequeue.fail(Code::InvalidArgument, Some("INVALID_FIELD"), 1);
+    let consumer = Consumer::start(client, ConsumerConfig::new(["?"]), |_: Delivery| async { Outcome::Ack });
+    let error = consumer.run_until(std::future::pending()).await.unwrap_err();
     assert_eq!(error.reason(), Some(crate::Reason::InvalidField));
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 pub(super) struct Candidate {
     /// The call would rather go there than elsewhere.
     pub(super) preferred: bool,
-    /// It is called only if no other server works, or if it is preferred.
+    /// It is called only if no other server works that this round has not been to, or if it is preferred.
     pub(super) spare: bool,
     /// The call has been there in this round. A round takes a call to each server once.
     pub(super) tried: bool,
@@ -48,7 +48,7 @@ enum Rank {
 /// Chooses one of the candidates. `turn` grows with each choice, so that equal ones have their turns.
 /// `None`: there is no candidate.
 pub(super) fn choose(candidates: &[Candidate], turn: usize) -> Option<Choice> {
-    let use_spares = !candidates.iter().any(|one| !one.spare && one.avoided_until.is_none());
+    let use_spares = !candidates.iter().any(|one| !one.spare && one.avoided_until.is_none() && !one.tried);
     let eligible = || {
         let indexed = candidates.iter().enumerate();
         indexed.filter(|(_, one)| !one.spare || one.preferred || use_spares)
@@ -120,9 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn a_spare_is_called_if_no_other_works_or_if_it_is_preferred() {
+    fn a_spare_is_called_if_no_other_is_left_or_if_it_is_preferred() {
         assert_eq!(choose(&[SPARE, NEW], 0), fresh(1));
-        assert_eq!(choose(&[SPARE, TRIED], 0), last_resort(1), "the spare leads to the same nodes");
+        assert_eq!(choose(&[SPARE, TRIED], 0), fresh(0), "it may know of a node that was not learnt");
+        assert_eq!(choose(&[Candidate { tried: true, ..SPARE }, TRIED], 0), last_resort(0));
         assert_eq!(choose(&[SPARE, avoided(1)], 1), fresh(0));
         assert_eq!(choose(&[Candidate { preferred: true, ..SPARE }, NEW], 1), fresh(0));
     }

@@ -4,10 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use forebay_proto::v1::{admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient};
 use tokio::time::Instant;
-use tonic::transport::Channel;
 
 use super::health::Health;
-use crate::{address::Address, rng::SharedRng};
+use crate::{address::Address, rng::SharedRng, token::Link};
 
 /// The largest response that is accepted: 15 MiB of items and their encoding.
 const RESPONSE_BYTES_MAX: usize = 24 << 20;
@@ -19,18 +18,18 @@ pub(crate) struct Endpoint {
     id: u32,
     /// As the user wrote it, or as its node says.
     address: String,
-    /// The same as `host:port`; empty for a channel of the caller's own.
-    host_port: String,
+    /// The same, checked. `None`: a channel of the caller's own.
+    at: Option<Address>,
     /// Its connection, opened by the first call and reopened after it broke.
-    channel: Channel,
+    channel: Link,
     /// What calls have shown of it.
     health: Mutex<Health>,
 }
 
 impl Endpoint {
     /// Nothing is known of its health.
-    pub(super) fn new(id: u32, address: String, host_port: String, channel: Channel) -> Self {
-        Self { id, address, host_port, channel, health: Mutex::default() }
+    pub(super) fn new(id: u32, address: String, at: Option<Address>, channel: Link) -> Self {
+        Self { id, address, at, channel, health: Mutex::default() }
     }
 
     /// Tells it apart from others.
@@ -43,23 +42,23 @@ impl Endpoint {
         &self.address
     }
 
-    /// For comparisons.
+    /// For comparisons. Empty for a channel of the caller's own.
     pub(super) fn host_port(&self) -> &str {
-        &self.host_port
+        self.at.as_ref().map_or("", Address::host_port)
     }
 
     /// Where it is; `None` for a channel of the caller's own.
     pub(crate) fn checked_address(&self) -> Option<Address> {
-        Address::parse(&self.host_port).ok()
+        self.at.clone()
     }
 
     /// For calls of the queue.
-    pub(crate) fn queue(&self) -> QueueServiceClient<Channel> {
+    pub(crate) fn queue(&self) -> QueueServiceClient<Link> {
         QueueServiceClient::new(self.channel.clone()).max_decoding_message_size(RESPONSE_BYTES_MAX)
     }
 
     /// For calls of the administration.
-    pub(crate) fn admin(&self) -> AdminServiceClient<Channel> {
+    pub(crate) fn admin(&self) -> AdminServiceClient<Link> {
         AdminServiceClient::new(self.channel.clone())
     }
 

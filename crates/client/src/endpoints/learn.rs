@@ -21,6 +21,8 @@ use crate::{address::Address, error::Error, rng::SharedRng};
 
 /// How often nodes are asked for, more or less.
 const LEARN_EVERY: Duration = Duration::from_secs(10);
+/// How soon after a round the next one may follow, if it failed or there is a reason; more or less.
+const LEARN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often, if the server has no such call, or does not allow it.
 const REFUSED_EVERY: Duration = Duration::from_secs(60);
 /// How many endpoints are asked in one round, if some fail.
@@ -37,6 +39,8 @@ pub(crate) struct Learner {
     rng: Arc<SharedRng>,
     /// How long an answer may take.
     timeout: Duration,
+    /// Learnt nodes are called with TLS.
+    tls: bool,
     /// When the next round is due.
     next: Mutex<Next>,
     /// The nodes that were reached.
@@ -48,10 +52,15 @@ pub(crate) struct Learner {
 /// When the next round is due.
 #[derive(Debug, Clone, Copy)]
 enum Next {
-    /// After the first call that succeeds.
-    FirstSuccess,
+    /// After the first call that a server answers.
+    FirstAnswer,
     /// Then.
-    At(Instant),
+    At {
+        /// Without a reason.
+        usual: Instant,
+        /// At the soonest.
+        soonest: Instant,
+    },
     /// After this one.
     UnderWay,
 }
@@ -66,35 +75,49 @@ struct Learnt {
 }
 
 impl Learner {
-    /// Has learnt nothing yet. `timeout`: how long an answer may take.
+    /// Has learnt nothing yet. `timeout`: how long an answer may take. `tls`: nodes are called with TLS, and
+    /// those that can't be are not.
     pub(crate) fn new(
         endpoints: Arc<Endpoints>,
         dialer: Dialer,
         rng: Arc<SharedRng>,
         timeout: Duration,
+        tls: bool,
     ) -> Arc<Self> {
-        let (next, learnt) = (Mutex::new(Next::FirstSuccess), Mutex::default());
-        Arc::new(Self { endpoints, dialer, rng, timeout, next, learnt, asked: AtomicBool::new(false) })
+        let (next, learnt) = (Mutex::new(Next::FirstAnswer), Mutex::default());
+        Arc::new(Self { endpoints, dialer, rng, timeout, tls, next, learnt, asked: AtomicBool::new(false) })
     }
 
     /// A call succeeded. Learns in the background, if it is time.
     pub(crate) fn on_success(self: &Arc<Self>) {
-        let due = match *self.next() {
-            Next::FirstSuccess => true,
-            Next::At(next) => next <= Instant::now(),
-            Next::UnderWay => false,
-        };
-        if due {
-            self.start();
-        }
+        self.start_if_due(|usual, _| usual);
     }
 
     /// A server that worked fails: what is known of the nodes may be outdated, so learn after the next
-    /// success.
+    /// answer.
     pub(crate) fn on_failure(&self) {
         let mut next = self.next();
-        if matches!(*next, Next::At(_)) {
-            *next = Next::At(Instant::now());
+        if let Next::At { usual, .. } = &mut *next {
+            *usual = Instant::now();
+        }
+    }
+
+    /// A server cannot serve a shard that another one may serve: that one may not be known yet. If all calls
+    /// end like this, there is no success to wait for.
+    pub(crate) fn on_refusal(self: &Arc<Self>) {
+        self.start_if_due(Instant::min);
+    }
+
+    /// Begins a round in the background, if its time has come: one that `due` makes of when it would usually
+    /// be and when it may be at the soonest.
+    fn start_if_due(self: &Arc<Self>, due: impl Fn(Instant, Instant) -> Instant) {
+        let is_due = match *self.next() {
+            Next::FirstAnswer => true,
+            Next::At { usual, soonest } => due(usual, soonest) <= Instant::now(),
+            Next::UnderWay => false,
+        };
+        if is_due {
+            self.start();
         }
     }
 
@@ -107,7 +130,7 @@ impl Learner {
     pub(crate) async fn keep_learning(self: Arc<Self>) {
         loop {
             tokio::time::sleep(LEARN_EVERY / 10).await;
-            if matches!(*self.next(), Next::At(_)) {
+            if matches!(*self.next(), Next::At { .. }) {
                 self.on_success();
             }
         }
@@ -117,25 +140,28 @@ impl Learner {
         *self.next() = Next::UnderWay;
         let learner = self.clone();
         tokio::spawn(async move {
-            let every = match learner.round().await {
-                Ok(()) => LEARN_EVERY,
+            let (usual, soonest) = match learner.round().await {
+                Ok(()) => (LEARN_EVERY, LEARN_AGAIN_AFTER),
                 Err(error) => {
                     tracing::debug!(%error, "cannot learn the nodes; staying with the known endpoints");
                     match error.code() {
-                        Code::Unimplemented | Code::PermissionDenied | Code::Unauthenticated => REFUSED_EVERY,
-                        _ => LEARN_EVERY,
+                        Code::Unimplemented | Code::PermissionDenied | Code::Unauthenticated => {
+                            (REFUSED_EVERY, REFUSED_EVERY)
+                        }
+                        _ => (LEARN_AGAIN_AFTER, LEARN_AGAIN_AFTER),
                     }
                 }
             };
-            let pause = every.mul_f64(0.8) + learner.rng.up_to(every.mul_f64(0.4));
+            let now = Instant::now();
+            let after = |span: Duration| now + span.mul_f64(0.8) + learner.rng.up_to(span.mul_f64(0.4));
             learner.asked.store(true, Relaxed);
-            *learner.next() = Next::At(Instant::now() + pause);
+            *learner.next() = Next::At { usual: after(usual), soonest: after(soonest) };
         });
     }
 
     async fn round(&self) -> Result<(), Error> {
         let nodes = self.ask().await?;
-        let address = |node: &v1::Node| Address::parse(&node.clients_address).ok();
+        let address = |node: &v1::Node| Address::learnt(&node.clients_address, self.tls).ok();
         let (live, leaving): (Vec<_>, Vec<_>) = nodes.into_iter().partition(may_be_called);
         let (mut reached, mut all) = (Vec::new(), !live.is_empty());
         let mut checks = JoinSet::new();
@@ -225,7 +251,7 @@ impl Learner {
         address: &Address,
     ) -> Result<impl Future<Output = Option<Learnt>> + Send + 'static, Error> {
         let channel = self.dialer.dial(address)?;
-        let endpoint = self.endpoints.endpoint(address.host_port(), channel);
+        let endpoint = self.endpoints.endpoint(address, channel);
         let limit = self.timeout;
         Ok(async move {
             match nodes(&endpoint, limit).await {

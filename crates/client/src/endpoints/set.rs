@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use tokio::{sync::watch, time::Instant};
-use tonic::transport::Channel;
 
 use super::{
     choice::{self, Candidate, Choice},
@@ -14,7 +13,7 @@ use super::{
     origins::Origins,
     route::Route,
 };
-use crate::rng::SharedRng;
+use crate::{address::Address, rng::SharedRng, token::Link};
 
 /// The servers that calls go to at present.
 pub(crate) type InUse = Arc<[Arc<Endpoint>]>;
@@ -35,13 +34,14 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Of the servers that the user named: address, `host:port`, connection.
-    pub(crate) fn given(given: impl IntoIterator<Item = (String, String, Channel)>, rng: &SharedRng) -> Self {
+    /// Of the servers that the user named: as written, checked, connection.
+    pub(crate) fn given(
+        given: impl IntoIterator<Item = (String, Option<Address>, Link)>,
+        rng: &SharedRng,
+    ) -> Self {
         let numbered = given.into_iter().zip(0..);
         let given: Vec<_> = numbered
-            .map(|((address, host_port, channel), id)| {
-                Arc::new(Endpoint::new(id, address, host_port, channel))
-            })
+            .map(|((address, at, channel), id)| Arc::new(Endpoint::new(id, address, at, channel)))
             .collect();
         Self {
             in_use: watch::Sender::new(given.clone().into()),
@@ -53,10 +53,10 @@ impl Endpoints {
         }
     }
 
-    /// An endpoint at `host:port` that is not in use yet.
-    pub(super) fn endpoint(&self, host_port: &str, channel: Channel) -> Arc<Endpoint> {
+    /// An endpoint at an address that is not in use yet.
+    pub(super) fn endpoint(&self, at: &Address, channel: Link) -> Arc<Endpoint> {
         let id = self.next_id.fetch_add(1, Relaxed);
-        Arc::new(Endpoint::new(id, host_port.to_owned(), host_port.to_owned(), channel))
+        Arc::new(Endpoint::new(id, at.host_port().to_owned(), Some(at.clone()), channel))
     }
 
     /// Those that the user named.

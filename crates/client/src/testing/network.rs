@@ -157,5 +157,10 @@ unimplemented_calls!(
     drain_shard: DrainShardRequest -> DrainShardResponse,
     remove_shard: RemoveShardRequest -> RemoveShardResponse,
     move_shard: MoveShardRequest -> MoveShardResponse,
-    drain_node: DrainNodeRequest -> DrainNodeResponse
+    drain_node: DrainNodeRequest -> DrainNodeResponse,
+    who_am_i: WhoAmIRequest -> WhoAmIResponse,
+    list_topics: ListTopicsRequest -> ListTopicsResponse,
+    get_topic: GetTopicRequest -> GetTopicResponse,
+    list_items: ListItemsRequest -> ListItemsResponse,
+    get_item: GetItemRequest -> GetItemResponse
 );

@@ -3,9 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_proto::v1;
+use tokio::time::Instant;
+use tonic::Code;
 
 use crate::{
-    Client, ClientConfig, NewItem,
+    Client, ClientConfig, DequeueCall, NewItem,
     testing::{Fake, Network, config, node},
 };
 
@@ -92,6 +94,40 @@ async fn given_servers_are_spare_once_every_node_is_reached() {
     network.cut("b:1", true);
     call(&client).await;
     assert_eq!(proxy.enqueue.calls().len(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_given_server_is_called_if_no_learnt_one_has_the_shard() {
+    let network = Network::default();
+    let (a, b) = (network.fake("a:1"), network.fake("b:1"));
+    // Learnt while b was restarted.
+    network.cluster(&[("a:1", &a)]);
+    let client = network.client(&["a:1", "b:1"]);
+    learns(&client, &["a:1"]).await;
+    a.dequeue.fail(Code::Unavailable, Some("SHARD_UNAVAILABLE"), 1);
+    let started = Instant::now();
+    client.dequeue(DequeueCall::topic("a", 1)).await.unwrap();
+    assert_eq!((b.dequeue.calls().len(), started.elapsed()), (1, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_nobody_serves_is_a_reason_to_ask_soon() {
+    let network = Network::default();
+    let (a, b) = (network.fake("a:1"), network.fake("b:1"));
+    network.cluster(&[("a:1", &a)]);
+    let client = network.client(&["a:1"]);
+    learns(&client, &["a:1"]).await;
+    // It was given that one, so its first round may be under way.
+    while !client.learner.as_ref().is_some_and(|learner| learner.has_asked()) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let asked = a.nodes.calls().len();
+    network.cluster(&[("a:1", &a), ("b:1", &b)]);
+    a.dequeue.fail(Code::Unavailable, Some("SHARD_UNAVAILABLE"), 1_000);
+    let started = Instant::now();
+    client.dequeue(DequeueCall::topic("a", 1)).await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert_eq!((b.dequeue.calls().len(), a.nodes.calls().len()), (1, asked + 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,7 +58,8 @@ async fn members_without_their_shard_are_asked_elsewhere_at_once() {
     client.dequeue(DequeueCall::topic("a", 2)).await.unwrap();
     let (origin, other) = if a.dequeue.calls().is_empty() { (b, a) } else { (a, b) };
     let error = refusal(Code::Unavailable, "NOT_OWNER", Some(1_000));
-    let results = vec![v1::SettleResult::default(), v1::SettleResult { error: Some(error) }];
+    let results =
+        vec![v1::SettleResult::default(), v1::SettleResult { error: Some(error), ..Default::default() }];
     origin.ack.answer(v1::AckResponse { results });
     let started = Instant::now();
     let answers = client.ack(vec!["receipt-0".into(), "receipt-1".into()]).await.unwrap();
@@ -225,7 +226,9 @@ async fn what_may_not_be_repeated_is_not_repeated_elsewhere() {
 async fn gone_elsewhere_after_an_unknown_outcome_is_acked() {
     let network = Network::default();
     let (a, b) = (network.fake("a:1"), network.fake("b:1"));
-    let gone = || v1::AckResponse { results: vec![v1::SettleResult { error: Some(lease_lost("gone")) }] };
+    let gone = || v1::AckResponse {
+        results: vec![v1::SettleResult { error: Some(lease_lost("gone")), ..Default::default() }],
+    };
     for fake in [&a, &b] {
         fake.ack.fail(Code::Unavailable, Some("OUTCOME_UNKNOWN"), 1);
         fake.ack.answer(gone());

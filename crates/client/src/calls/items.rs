@@ -1,0 +1,193 @@
+//! ListItems and GetItem: items as they are stored, without a lease.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use forebay_proto::v1;
+use forebay_types::Timestamp;
+
+use crate::{client::Client, durations::time_from_proto, error::Error};
+
+/// Where an item is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemState {
+    /// It could be leased.
+    Ready,
+    /// It is leased.
+    Leased,
+    /// It is not due yet.
+    Scheduled,
+    /// It is a dead letter.
+    Dead,
+}
+
+/// Which items to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemListQuery {
+    /// The topic.
+    pub topic: String,
+    /// Which of its items.
+    pub state: ItemState,
+    /// With headers, metadata and the payload.
+    pub full: bool,
+    /// At most so many bytes of each payload, and 256 KiB at most; 0: none, or 1 KiB if `full`.
+    pub max_payload_bytes: u32,
+    /// Items of the page, at most 1,000; 0: 100.
+    pub page_size: u32,
+    /// The last page's [`ItemList::next`]; empty: the first page.
+    pub page_token: String,
+}
+
+/// A page of items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemList {
+    /// The items.
+    pub items: Vec<StoredItem>,
+    /// The token of the next page; `None` after the last one.
+    pub next: Option<String>,
+    /// Shards that could not be asked.
+    pub incomplete_shards: Vec<u32>,
+}
+
+/// An item as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredItem {
+    /// Its id.
+    pub id: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its topic.
+    pub topic: String,
+    /// Where it is in its life. `None`: that is not known to this program.
+    pub state: Option<ItemState>,
+    /// Smaller numbers are delivered first.
+    pub priority: i32,
+    /// Deliveries that have begun.
+    pub attempt: u32,
+    /// Deliveries that have failed.
+    pub failures: u32,
+    /// So many may fail.
+    pub max_attempts: u32,
+    /// When it was enqueued.
+    pub enqueued_at: Option<Timestamp>,
+    /// When it became ready, or will.
+    pub ready_at: Option<Timestamp>,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// It needs no ack.
+    pub at_most_once: bool,
+    /// Its payload, perhaps cut.
+    pub payload: Bytes,
+    /// Bytes of the whole payload.
+    pub payload_size: u64,
+    /// Its metadata.
+    pub metadata: Bytes,
+    /// Its headers.
+    pub headers: BTreeMap<String, String>,
+    /// Who has it, and until when.
+    pub lease: Option<(String, Option<Timestamp>)>,
+    /// How it died.
+    pub death: Option<Death>,
+}
+
+/// The end of an item that became a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Death {
+    /// `nacked`, `lease ended` or `dead-lettered`.
+    pub cause: String,
+    /// What the last nack said. May be empty.
+    pub reason: String,
+    /// When.
+    pub died_at: Option<Timestamp>,
+    /// When it is deleted. `None`: never.
+    pub kept_until: Option<Timestamp>,
+}
+
+impl Client {
+    /// One page of the items of a topic.
+    pub async fn list_items(&self, query: ItemListQuery) -> Result<ItemList, Error> {
+        let state = match query.state {
+            ItemState::Ready => v1::ItemState::Ready,
+            ItemState::Leased => v1::ItemState::Leased,
+            ItemState::Scheduled => v1::ItemState::Scheduled,
+            ItemState::Dead => v1::ItemState::Dead,
+        };
+        let request = v1::ListItemsRequest {
+            namespace: self.config.namespace.clone(),
+            topic: query.topic,
+            state: state.into(),
+            view: view(query.full),
+            max_payload_bytes: query.max_payload_bytes,
+            page_size: query.page_size,
+            page_token: query.page_token,
+        };
+        let answer = self
+            .ask(|mut admin| {
+                let request = request.clone();
+                async move { admin.list_items(request).await }
+            })
+            .await?;
+        Ok(ItemList {
+            items: answer.items.into_iter().map(item).collect(),
+            next: Some(answer.next_page_token).filter(|token| !token.is_empty()),
+            incomplete_shards: answer.incomplete_shards,
+        })
+    }
+
+    /// One item, with at most so many bytes of its payload: at most 256 KiB, and 1 KiB if that is 0.
+    pub async fn item(&self, item_id: &str, max_payload_bytes: u32) -> Result<StoredItem, Error> {
+        let request = v1::GetItemRequest {
+            namespace: self.config.namespace.clone(),
+            item_id: item_id.to_owned(),
+            view: view(true),
+            max_payload_bytes,
+        };
+        let answer = self
+            .ask(|mut admin| {
+                let request = request.clone();
+                async move { admin.get_item(request).await }
+            })
+            .await?;
+        Ok(item(answer.item.unwrap_or_default()))
+    }
+}
+
+fn view(full: bool) -> i32 {
+    if full { v1::ItemView::Full } else { v1::ItemView::Basic }.into()
+}
+
+fn item(item: v1::Item) -> StoredItem {
+    let state = match item.state() {
+        v1::ItemState::Ready => Some(ItemState::Ready),
+        v1::ItemState::Leased => Some(ItemState::Leased),
+        v1::ItemState::Scheduled => Some(ItemState::Scheduled),
+        v1::ItemState::Dead => Some(ItemState::Dead),
+        v1::ItemState::Unspecified => None,
+    };
+    let death = |death: v1::ItemDeath| Death {
+        cause: death.cause,
+        reason: death.reason,
+        died_at: death.died_at.map(time_from_proto),
+        kept_until: death.kept_until.map(time_from_proto),
+    };
+    StoredItem {
+        id: item.item_id,
+        namespace: item.namespace,
+        topic: item.topic,
+        state,
+        priority: item.priority,
+        attempt: item.attempt,
+        failures: item.failures,
+        max_attempts: item.max_attempts,
+        enqueued_at: item.enqueued_at.map(time_from_proto),
+        ready_at: item.ready_at.map(time_from_proto),
+        expires_at: item.expires_at.map(time_from_proto),
+        at_most_once: item.at_most_once,
+        payload: item.payload,
+        payload_size: item.payload_size,
+        metadata: item.metadata,
+        headers: item.headers.into_iter().collect(),
+        lease: item.lease.map(|lease| (lease.consumer, lease.ends_at.map(time_from_proto))),
+        death: item.death.map(death),
+    }
+}

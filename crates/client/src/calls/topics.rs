@@ -1,0 +1,141 @@
+//! ListTopics and GetTopic: topics whatever state their items are in.
+
+use forebay_proto::v1;
+use forebay_types::Timestamp;
+
+use crate::{client::Client, durations::time_from_proto, error::Error};
+
+/// Which topics to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicListQuery {
+    /// Those of all namespaces, in place of the client's own.
+    pub all_namespaces: bool,
+    /// Terms joined by AND, as `topic = "mail*" AND dead > 0`. Empty: all.
+    pub filter: String,
+    /// Empty: by name. `-ready`, `-leased`, `-scheduled`, `-dead` or `-oldest`: one page, by that figure.
+    pub order_by: String,
+    /// Topics of the page, at most 1,000; 0: 100.
+    pub page_size: u32,
+    /// The last page's [`TopicList::next`]; empty: the first page.
+    pub page_token: String,
+}
+
+/// A page of topics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicList {
+    /// The topics.
+    pub topics: Vec<TopicFigures>,
+    /// The token of the next page; `None` after the last one.
+    pub next: Option<String>,
+    /// Shards that could not be asked.
+    pub incomplete_shards: Vec<u32>,
+}
+
+/// How a topic is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicFigures {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub topic: String,
+    /// Items that are ready.
+    pub ready: u64,
+    /// Items that are leased.
+    pub leased: u64,
+    /// Items that are not due yet.
+    pub scheduled: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// When the item became ready that would be delivered next, of the shard where that was longest ago.
+    pub oldest_ready_at: Option<Timestamp>,
+    /// When the next scheduled item is due, if the server looked.
+    pub next_due_at: Option<Timestamp>,
+    /// Dequeue calls that wait for it.
+    pub waiting: u64,
+}
+
+/// One topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicReport {
+    /// How it is.
+    pub figures: TopicFigures,
+    /// Its ready items by priority, at most 100 priorities.
+    pub priorities: Vec<PriorityCount>,
+    /// There are more ready items than the priorities count.
+    pub priorities_cut: bool,
+    /// Shards that could not be asked.
+    pub incomplete_shards: Vec<u32>,
+}
+
+/// The ready items of one priority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriorityCount {
+    /// Smaller numbers are delivered first.
+    pub priority: i32,
+    /// How many there are.
+    pub ready: u64,
+    /// When the first of them became ready.
+    pub oldest_ready_at: Option<Timestamp>,
+}
+
+impl Client {
+    /// One page of the topics.
+    pub async fn list_topics(&self, query: TopicListQuery) -> Result<TopicList, Error> {
+        let own = self.config.namespace.as_str();
+        let request = v1::ListTopicsRequest {
+            namespace: if query.all_namespaces { "-" } else { own }.to_owned(),
+            filter: query.filter,
+            order_by: query.order_by,
+            page_size: query.page_size,
+            page_token: query.page_token,
+        };
+        let answer = self
+            .ask(|mut admin| {
+                let request = request.clone();
+                async move { admin.list_topics(request).await }
+            })
+            .await?;
+        Ok(TopicList {
+            topics: answer.topics.into_iter().map(figures).collect(),
+            next: Some(answer.next_page_token).filter(|token| !token.is_empty()),
+            incomplete_shards: answer.incomplete_shards,
+        })
+    }
+
+    /// One topic.
+    pub async fn topic(&self, topic: &str) -> Result<TopicReport, Error> {
+        let request =
+            v1::GetTopicRequest { namespace: self.config.namespace.clone(), topic: topic.to_owned() };
+        let answer = self
+            .ask(|mut admin| {
+                let request = request.clone();
+                async move { admin.get_topic(request).await }
+            })
+            .await?;
+        let priority = |count: v1::PriorityCount| PriorityCount {
+            priority: count.priority,
+            ready: count.ready_count,
+            oldest_ready_at: count.oldest_ready_at.map(time_from_proto),
+        };
+        Ok(TopicReport {
+            figures: figures(answer.topic.unwrap_or_default()),
+            priorities: answer.priorities.into_iter().map(priority).collect(),
+            priorities_cut: answer.priorities_cut,
+            incomplete_shards: answer.incomplete_shards,
+        })
+    }
+}
+
+fn figures(topic: v1::Topic) -> TopicFigures {
+    TopicFigures {
+        namespace: topic.namespace,
+        topic: topic.topic,
+        ready: topic.ready_count,
+        leased: topic.leased_count,
+        scheduled: topic.scheduled_count,
+        dead: topic.dead_count,
+        oldest_ready_at: topic.oldest_ready_at.map(time_from_proto),
+        next_due_at: topic.next_due_at.map(time_from_proto),
+        waiting: topic.waiting_calls,
+    }
+}
