@@ -5,6 +5,8 @@ use std::{fmt::Display, process::ExitCode};
 use forebay_client::{Code, Error};
 use forebay_node::config::ConfigError;
 
+use crate::output::visible;
+
 /// In which way a verb failed, as exit status. 0 is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -12,13 +14,15 @@ pub enum Status {
     Failed = 1,
     /// It was used wrongly. The parser of the arguments exits with this status too.
     Usage = 2,
-    /// No item came in the time that it was told to wait.
-    Empty = 3,
+    /// What it names is not there, or no item came in the time that it was told to wait.
+    NotThere = 3,
+    /// The caller is not signed in, or may not do this.
+    NotAllowed = 4,
     /// Some of it was done.
     Partly = 5,
     /// The server is out of reach or refuses for now: worth repeating.
     Unavailable = 6,
-    /// Interrupted a second time, as a shell shows an end by SIGINT.
+    /// Interrupted, as a shell shows an end by SIGINT.
     Interrupted = 130,
 }
 
@@ -83,7 +87,8 @@ impl Failure {
     /// Prints the messages to stderr and returns the exit status.
     pub fn print(self) -> ExitCode {
         for line in self.lines {
-            eprintln!("forebay: {line}");
+            // Servers and databases have their say in it.
+            eprintln!("forebay: {}", visible(&line));
         }
         ExitCode::from(self.status as u8)
     }
@@ -104,10 +109,16 @@ impl From<std::io::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let status = if error.is_transient() { Status::Unavailable } else { Status::Failed };
+        let status = match error.code() {
+            _ if error.is_transient() => Status::Unavailable,
+            Code::NotFound => Status::NotThere,
+            Code::Unauthenticated | Code::PermissionDenied => Status::NotAllowed,
+            _ => Status::Failed,
+        };
         let failure = Self { status, ..Self::new(error.to_string().replace('\n', "; ")) };
         // Forebay itself always gives a reason.
         match (error.code(), error.reason()) {
+            (Code::Unauthenticated, _) => failure.hint("; show a token with --token-file or FOREBAY_TOKEN"),
             (Code::Unimplemented, None) => failure.hint("; is that a Forebay server?"),
             _ => failure,
         }

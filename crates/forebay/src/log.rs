@@ -20,3 +20,12 @@ pub fn start(config: &Config) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// Starts to log what a client does, for somebody who looks into it. A second time does nothing.
+pub fn start_verbose() {
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new("warn,forebay=debug,forebay_client=debug,h2=off"))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    drop(builder.try_init());
+}

@@ -1,20 +1,22 @@
 //! The `forebay` program: a node, the maintenance of its shards, and a command-line client.
 
+mod contexts;
 mod failure;
 mod http_get;
 mod log;
 mod output;
 mod parse;
+mod reasons;
 mod verbs;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use failure::Failure;
 use verbs::{
-    ack, check_config, dequeue, dev, enqueue, extend, health, migrate, nack, node, nodes, serve, shards,
-    topics,
+    ack, check_config, completions, context, dequeue, dev, enqueue, error, extend, health, item, man,
+    migrate, nack, node, serve, shard, token, topic, topics, whoami, worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -29,8 +31,9 @@ Examples:
   forebay enqueue --topic mail --priority 5 'hello'
   forebay dequeue --topic mail --wait 5s --ack
 
-Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no item came in time, 5 partly done,
-6 the server is out of reach or refuses for now, 130 interrupted.";
+Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 not there, or no item came in time,
+4 not signed in or not allowed, 5 partly done, 6 out of reach or refused for now, worth repeating,
+130 interrupted.";
 
 /// A persistent priority queue on sharded MySQL.
 #[derive(Parser)]
@@ -66,16 +69,32 @@ enum Verb {
     Nack(nack::Nack),
     /// Extend leases, for work that takes longer
     Extend(extend::Extend),
+    /// Run a command on each item of topics
+    Worker(worker::Worker),
     /// List the active topics, most urgent first
     Topics(topics::Topics),
-    /// List the nodes of the cluster
-    Nodes(nodes::Nodes),
-    /// List the shards and who owns them, or move one
-    Shards(shards::Shards),
-    /// Drain a node
-    Node(node::NodeCommand),
+    /// List topics in any state, or show one
+    Topic(topic::TopicCommand),
+    /// List items of a topic, or show one, without leasing them
+    Item(item::ItemCommand),
+    /// List the nodes of the cluster, or drain one
+    Node(node::Node),
+    /// List the shards and who owns them, or change them
+    Shard(shard::Shard),
+    /// Make, list and revoke the tokens by which nodes know callers
+    Token(token::TokenCommand),
+    /// Tell as whom a node knows the caller, and what the caller may do
+    Whoami(whoami::WhoAmI),
     /// Ask a node whether it is ready, for probes
     Health(health::Health),
+    /// Keep the addresses and the credentials of servers under names
+    Context(context::Context),
+    /// Say what the reason of an error means, and what to do
+    Error(error::ExplainError),
+    /// Print a script that completes this command line in a shell
+    Completions(completions::Completions),
+    /// Write the manual pages
+    Man(man::Man),
 }
 
 fn main() -> ExitCode {
@@ -96,11 +115,19 @@ fn main() -> ExitCode {
             Verb::Ack(verb) => verb.run().await,
             Verb::Nack(verb) => verb.run().await,
             Verb::Extend(verb) => verb.run().await,
+            Verb::Worker(verb) => verb.run().await,
             Verb::Topics(verb) => verb.run().await,
-            Verb::Nodes(verb) => verb.run().await,
-            Verb::Shards(verb) => verb.run().await,
+            Verb::Topic(verb) => verb.run().await,
+            Verb::Item(verb) => verb.run().await,
             Verb::Node(verb) => verb.run().await,
+            Verb::Shard(verb) => verb.run().await,
+            Verb::Token(verb) => verb.run().await,
+            Verb::Whoami(verb) => verb.run().await,
             Verb::Health(verb) => verb.run().await,
+            Verb::Context(verb) => verb.run().await,
+            Verb::Error(verb) => verb.run(),
+            Verb::Completions(verb) => verb.run(Arguments::command()),
+            Verb::Man(verb) => verb.run(Arguments::command()),
         }
     });
     // Tasks that still run serve connections that nobody reads any more, so they are not waited for.
@@ -113,8 +140,6 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     /// The words of a line of a shell, with quotes but without escapes; up to a pipe or a redirection.
@@ -129,21 +154,28 @@ mod tests {
         words.into_iter().take_while(|word| word != "|" && word != ">").collect()
     }
 
+    /// Checks the examples of a command and of those below it. `path`: the words before its own name.
+    fn check_examples(command: &clap::Command, path: &[&str]) {
+        let path = [path, &[command.get_name()]].concat();
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let lines: Vec<_> = help.lines().filter(|line| line.starts_with("  ")).collect();
+        assert!(help.starts_with("Examples:\n") && !lines.is_empty(), "{path:?} has no examples");
+        for line in lines {
+            let piped = line.rsplit_once(" | ").map(|(_, line)| line);
+            let line = piped.filter(|line| line.starts_with("forebay")).unwrap_or(line);
+            let words = words(line);
+            assert!(words.iter().map(String::as_str).take(path.len()).eq(path.iter().copied()), "{line}");
+            if let Err(error) = Arguments::try_parse_from(&words) {
+                panic!("{line}: {error}");
+            }
+        }
+        command.get_subcommands().for_each(|verb| check_examples(verb, &path));
+    }
+
     #[test]
     fn every_help_has_examples_that_are_right() {
         let program = Arguments::command();
         program.clone().debug_assert();
-        for command in std::iter::once(&program).chain(program.get_subcommands()) {
-            let name = command.get_name();
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let lines: Vec<_> = help.lines().filter(|line| line.starts_with("  ")).collect();
-            assert!(help.starts_with("Examples:\n") && !lines.is_empty(), "{name} has no examples");
-            for line in lines {
-                let line = line.rsplit_once(" | ").map_or(line, |(_, line)| line);
-                let words = words(line);
-                assert!(words[0] == "forebay" && (name == "forebay" || words[1] == name), "{line}");
-                assert!(Arguments::try_parse_from(&words).is_ok(), "{line}");
-            }
-        }
+        check_examples(&program, &[]);
     }
 }

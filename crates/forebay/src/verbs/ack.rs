@@ -2,18 +2,15 @@
 
 use clap::Args;
 
-use super::{
-    connection::{Connection, Format},
-    settled,
-};
-use crate::failure::Failure;
+use super::{connection::Connection, settled};
+use crate::{failure::Failure, output::Format};
 
 /// The flags.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   forebay ack RECEIPT
-  forebay ack RECEIPT RECEIPT --output json")]
+  forebay ack RECEIPT RECEIPT -o json")]
 pub struct Ack {
     /// Server and namespace.
     #[command(flatten)]
@@ -30,6 +27,6 @@ impl Ack {
     /// Acknowledges the deliveries.
     pub async fn run(self) -> Result<(), Failure> {
         let results = self.connection.client().await?.ack(self.receipts.clone()).await?;
-        settled::print(self.format.output, &self.receipts, results)
+        settled::print(&self.format, self.receipts, results)
     }
 }

@@ -1,17 +1,20 @@
 //! `forebay check-config`
 
-use std::{io::Write as _, path::PathBuf};
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use forebay_node::{
+    access::Access,
     config::Config,
     shard_reports::{self, ShardAnswer, ShardReport},
     shards,
+    tls::Certificates,
 };
+use forebay_types::{Clock as _, SystemClock};
 
 use crate::{
     failure::{Failure, Status},
-    output,
+    output::{Cell, Look, Table},
 };
 
 /// The flags.
@@ -27,22 +30,30 @@ pub struct CheckConfig {
     /// Also ask the databases for their versions, their schemas, and settings that may lose commits
     #[arg(long)]
     connect: bool,
+    /// How the table looks.
+    #[command(flatten)]
+    look: Look,
 }
 
 impl CheckConfig {
-    /// Prints every error, or that the file is valid. `serve` reads and checks it with the same functions.
+    /// Prints every error, or that the file is valid. `serve` reads and checks it, the certificates and the
+    /// file of tokens with the same functions.
     pub async fn run(self) -> Result<(), Failure> {
         let config = Config::load(&self.config, Vec::new())?;
+        Certificates::load(&config.tls, SystemClock::default().wall()).map_err(Failure::from_all)?;
+        let clock = Arc::new(SystemClock::default());
+        Access::begin(&config.access, clock).map_err(Failure::from_display)?;
         let opened = shards::open(&config).map_err(Failure::from_all)?;
         let (path, count) = (self.config.display(), opened.len());
         let shards = if count == 1 { "shard" } else { "shards" };
-        writeln!(std::io::stdout().lock(), "{path} is valid: {count} {shards}, gRPC on {}", config.grpc)?;
+        self.look.confirm(&format!("{path} is valid: {count} {shards}, gRPC on {}", config.grpc))?;
         if !self.connect {
             return Ok(());
         }
         let reports = shard_reports::ask(&opened).await;
-        let rows: Vec<_> = reports.iter().map(row).collect();
-        output::table(["SHARD", "SERVER", "VERSION", "SCHEMA", "REMARKS"], &rows)?;
+        let mut table = Table::new(["SHARD", "SERVER", "VERSION", "SCHEMA", "REMARKS"]);
+        reports.iter().for_each(|report| table.row(row(report).map(Cell::from)));
+        table.print(&self.look.style())?;
         let unfit = shard_reports::unfit(&reports, config.allow_not_durable);
         let unreachable = reports.iter().filter_map(|ShardReport { id, server, answer }| match answer {
             ShardAnswer::Unreachable(error) => Some(format!("cannot reach shard {id} ({server}): {error}")),

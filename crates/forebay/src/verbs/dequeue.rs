@@ -1,19 +1,19 @@
 //! `forebay dequeue`
 
 use std::{
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     time::Duration,
 };
 
 use clap::Args;
 use forebay_client::{Client, Demand, DequeueCall, Dequeued, Error};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{connection::Connection, settled};
 use crate::{
     failure::{Failure, Status},
-    output,
+    output::{self, Cell, Look, Output, PayloadForm, Style, Table, print_json},
 };
 
 /// The longest long poll of one call.
@@ -21,13 +21,19 @@ const POLL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How items are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    /// Columns for people.
+enum ItemOutput {
+    /// Columns for people
     Table,
-    /// One JSON document. Payloads and metadata are base64, as in gRPC's JSON.
+    /// The same with more columns
+    Wide,
+    /// One document, as JSON over HTTP has it. Payloads and metadata are base64
     Json,
-    /// The payloads as they are. If more than one item may come, each ends with a newline. Receipts go to
-    /// stderr.
+    /// The same, an item a line
+    Jsonl,
+    /// Only the ids of the items, one a line
+    Name,
+    /// The payloads as they are; on a terminal control characters are escaped. If more than one item may
+    /// come, each ends with a newline. Receipts go to stderr
     Raw,
 }
 
@@ -37,15 +43,21 @@ enum Output {
 Examples:
   forebay dequeue --topic mail --max 10 --wait 5s --ack
   forebay dequeue --topic urgent --topic mail --lease 5m
-  forebay dequeue --topic mail --ack --output raw > letter.txt
-  forebay dequeue --topic mail --output json")]
+  forebay dequeue --topic mail --ack -o raw > letter.txt
+  forebay dequeue --topic mail -o json")]
 pub struct Dequeue {
     /// Server and namespace.
     #[command(flatten)]
     connection: Connection,
     /// How items are printed
-    #[arg(long, value_enum, default_value = "table")]
-    output: Output,
+    #[arg(short, long, value_enum, default_value = "table", help_heading = "Output")]
+    output: ItemOutput,
+    /// How tables look.
+    #[command(flatten)]
+    look: Look,
+    /// How tables show payloads; JSON has base64
+    #[arg(long, value_enum, default_value = "text", value_name = "FORM", help_heading = "Output")]
+    payload: PayloadForm,
     /// The topic to dequeue from; may be given several times
     #[arg(long = "topic", required = true, value_name = "TOPIC")]
     topics: Vec<String>,
@@ -79,7 +91,7 @@ impl Dequeue {
         if items.is_empty() {
             return match self.wait.is_zero() {
                 true => Ok(()),
-                false => Err(Failure::new("no item came in time").with(Status::Empty)),
+                false => Err(Failure::new("no item came in time").with(Status::NotThere)),
             };
         }
         if !self.ack {
@@ -113,41 +125,53 @@ impl Dequeue {
         }
     }
 
-    fn print(&self, items: &[Dequeued]) -> io::Result<()> {
-        match self.output {
-            Output::Json => {
-                let items: Vec<Value> = items.iter().map(to_json).collect();
-                output::json(&json!({ "items": items }))
-            }
-            Output::Raw => self.print_raw(items),
-            Output::Table if items.is_empty() => {
-                // With a wait, the failure says so.
-                if self.wait.is_zero() {
-                    eprintln!("no item is ready");
-                }
-                Ok(())
-            }
-            Output::Table if self.topics.len() == 1 => {
-                let rows: Vec<_> = items.iter().map(to_row).collect();
-                output::table(["ITEM", "PRIORITY", "ATTEMPT", "RECEIPT", "PAYLOAD"], &rows)
-            }
-            Output::Table => {
-                let with_topic = |item: &Dequeued| {
-                    let [id, priority, attempt, receipt, payload] = to_row(item);
-                    [id, item.topic.clone(), priority, attempt, receipt, payload]
-                };
-                let rows: Vec<_> = items.iter().map(with_topic).collect();
-                output::table(["ITEM", "TOPIC", "PRIORITY", "ATTEMPT", "RECEIPT", "PAYLOAD"], &rows)
-            }
+    fn print(&self, items: &[Dequeued]) -> Result<(), Failure> {
+        // With a wait, the failure says so.
+        if items.is_empty() && self.wait.is_zero() {
+            self.look.note("no item is ready");
         }
+        match self.output {
+            ItemOutput::Json => print_json(Output::Json, "items", to_json(items)?, Vec::new()),
+            ItemOutput::Jsonl => print_json(Output::Jsonl, "items", to_json(items)?, Vec::new()),
+            ItemOutput::Name => {
+                let mut out = io::stdout().lock();
+                Ok(items.iter().try_for_each(|item| writeln!(out, "{}", item.item_id))?)
+            }
+            ItemOutput::Raw => Ok(self.print_raw(items)?),
+            ItemOutput::Table | ItemOutput::Wide if items.is_empty() => Ok(()),
+            ItemOutput::Table => Ok(self.print_table(items, false)?),
+            ItemOutput::Wide => Ok(self.print_table(items, true)?),
+        }
+    }
+
+    fn print_table(&self, items: &[Dequeued], wide: bool) -> io::Result<()> {
+        let (style, topics) = (self.look.style(), wide || self.topics.len() > 1);
+        let shown = |head: &str| match head {
+            "TOPIC" => topics,
+            "ENQUEUED" | "LEASE ENDS" | "EXPIRES" | "METADATA" | "HEADERS" => wide,
+            "PAYLOAD" => self.payload != PayloadForm::None,
+            _ => true,
+        };
+        let columns: Vec<_> = COLUMNS.iter().filter(|(head, _)| shown(head)).collect();
+        let mut table = Table::new(columns.iter().map(|(head, _)| *head));
+        for item in items {
+            table.row(columns.iter().map(|(_, cell)| cell(item, &style, self.payload)));
+        }
+        table.print(&style)
     }
 
     fn print_raw(&self, items: &[Dequeued]) -> io::Result<()> {
         let end: &[u8] = if self.max > 1 || self.topics.len() > 1 { b"\n" } else { b"" };
         let mut out = io::stdout().lock();
+        let for_eyes = out.is_terminal();
         for item in items {
-            out.write_all(&item.payload)?;
-            out.write_all(end)?;
+            match for_eyes {
+                true => writeln!(out, "{}", output::payload(&item.payload, PayloadForm::Text))?,
+                false => {
+                    out.write_all(&item.payload)?;
+                    out.write_all(end)?;
+                }
+            }
             if !self.ack && !item.receipt.is_empty() {
                 eprintln!("receipt {}", item.receipt);
             }
@@ -156,28 +180,29 @@ impl Dequeue {
     }
 }
 
-fn to_row(item: &Dequeued) -> [String; 5] {
-    [
-        item.item_id.clone(),
-        item.priority.to_string(),
-        item.attempt.to_string(),
-        if item.receipt.is_empty() { "-".to_owned() } else { item.receipt.clone() },
-        output::cell(&item.payload),
-    ]
-}
+/// A cell of an item.
+type ItemCell = fn(&Dequeued, &Style, PayloadForm) -> Cell;
 
-fn to_json(item: &Dequeued) -> Value {
-    json!({
-        "item_id": item.item_id,
-        "receipt": item.receipt,
-        "topic": item.topic,
-        "priority": item.priority,
-        "attempt": item.attempt,
-        "headers": item.headers,
-        "enqueued_at": output::time(item.enqueued_at),
-        "lease_expires_at": item.lease_expires_at.map(output::time),
-        "expires_at": item.expires_at.map(output::time),
-        "payload": output::base64(&item.payload),
-        "metadata": output::base64(&item.metadata),
-    })
+/// The columns of the table of items.
+const COLUMNS: [(&str, ItemCell); 11] = [
+    ("ITEM", |item, _, _| Cell::from(&item.item_id)),
+    ("TOPIC", |item, _, _| Cell::from(&item.topic)),
+    ("PRIORITY", |item, _, _| item.priority.into()),
+    ("ATTEMPT", |item, _, _| item.attempt.into()),
+    ("ENQUEUED", |item, style, _| style.time(item.enqueued_at).into()),
+    ("LEASE ENDS", |item, style, _| style.optional_time(item.lease_expires_at).into()),
+    ("EXPIRES", |item, style, _| style.optional_time(item.expires_at).into()),
+    ("METADATA", |item, _, form| output::payload(&item.metadata, form).into()),
+    ("HEADERS", |item, _, _| {
+        let mut headers: Vec<_> =
+            item.headers.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        headers.sort_unstable();
+        headers.join(", ").into()
+    }),
+    ("RECEIPT", |item, _, _| if item.receipt.is_empty() { "-".into() } else { Cell::from(&item.receipt) }),
+    ("PAYLOAD", |item, _, form| output::payload(&item.payload, form).into()),
+];
+
+fn to_json(items: &[Dequeued]) -> anyhow::Result<Vec<Value>> {
+    items.iter().map(|item| output::to_json("DequeuedItem", &output::delivery(item))).collect()
 }

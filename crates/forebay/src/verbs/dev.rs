@@ -13,6 +13,7 @@ use forebay_types::ClusterId;
 use super::{
     demo::Demo,
     dev_nodes::{Addresses, configure},
+    dev_token,
     run::{self, ShutdownSignals},
 };
 use crate::{failure::Failure, log};
@@ -56,9 +57,12 @@ impl Dev {
         let shards = self.shards.max(highest_shard(folder)?).max(self.nodes.into());
         let given = [("grpc", self.grpc), ("http", self.http)];
         let flags = given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?))));
+        // Where others reach the node, it asks for a token.
+        let flags = flags.chain([("insecure", true.into())]);
         let config = Config::embedded(folder, shards, flags.collect())?;
         log::start(&config)?;
-        let configs = match self.nodes {
+        let tokens = dev_token::tokens_file(folder, &config)?;
+        let mut configs = match self.nodes {
             1 => {
                 let shards = shards::open(&config).map_err(Failure::from_all)?;
                 migrate(folder, &shards, None).await?;
@@ -66,6 +70,15 @@ impl Dev {
             }
             nodes => cluster(folder, &config, shards, nodes).await?,
         };
+        for config in &mut configs {
+            tokens.iter().for_each(|path| config.set_tokens_file(path.clone()));
+        }
+        if self.demo && configs.iter().any(|config| config.access.is_on()) {
+            return Err(Failure::usage("--demo shows no token, and a node that others reach asks for one"));
+        }
+        if self.demo && configs.iter().any(|config| config.tls.server.is_some()) {
+            return Err(Failure::usage("--demo connects without TLS, which is configured (FOREBAY_TLS_…)"));
+        }
         if !self.demo {
             return run::run(configs, signals, run::until_signal).await;
         }

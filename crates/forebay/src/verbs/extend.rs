@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use forebay_client::{Error, Timestamp};
+use serde_json::Value;
 
-use super::{
-    connection::{Connection, Format},
-    settled,
+use super::{connection::Connection, settled};
+use crate::{
+    failure::Failure,
+    output::{self, Cell, Column, Format, List, Row},
 };
-use crate::{failure::Failure, output};
 
 /// The flags.
 #[derive(Args)]
@@ -32,13 +33,41 @@ pub struct Extend {
     receipts: Vec<String>,
 }
 
+/// What became of one receipt.
+struct Extended {
+    /// The receipt.
+    receipt: String,
+    /// When its lease ends.
+    result: Result<Timestamp, Error>,
+}
+
+impl Row for Extended {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("RECEIPT", |row, _| Cell::from(&row.receipt)),
+        Column::new("LEASE ENDS", |row, style| {
+            settled::outcome(&row.result, style, |end, style| style.time(*end))
+        }),
+    ];
+
+    fn name(&self) -> String {
+        if self.result.is_ok() { self.receipt.clone() } else { String::new() }
+    }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        let result = output::to_json("ExtendLeaseResult", &output::extended(&self.result))?;
+        settled::with_receipt(&self.receipt, result)
+    }
+}
+
 impl Extend {
     /// Moves the ends of the leases.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
         let results = client.extend_lease(self.receipts.clone(), self.lease).await?;
-        let to_json = |end: &_| json!({ "lease_expires_at": output::time(*end) });
-        let to_cell = |end: &_| format!("leased until {}", output::time(*end));
-        settled::print_with(self.format.output, &self.receipts, results, to_json, to_cell)
+        let each = self.receipts.into_iter().zip(results.clone());
+        let rows: Vec<_> = each.map(|(receipt, result)| Extended { receipt, result }).collect();
+        let list = List { field: "results", rows: &rows, rest: Vec::new() };
+        list.print(self.format.output, &self.format.look)?;
+        settled::first_failure(results)
     }
 }

@@ -2,27 +2,35 @@
 
 use clap::Args;
 
-use crate::{failure::Failure, http_get};
+use super::{tls_flags::TlsFlags, token_flags::TokenFlags};
+use crate::{failure::Failure, http_get::HttpPort};
 
 /// The flags.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   forebay health
-  forebay health --http queue1:7421 --alive")]
+  forebay health --http queue1:7421 --alive
+  forebay health --http https://localhost:7421 --ca ca.crt --server-name queue1")]
 pub struct Health {
-    /// The node's HTTP address
-    #[arg(long, default_value = "127.0.0.1:7421", value_name = "HOST:PORT")]
+    /// The node's HTTP address, as host:port, http://host:port or https://host:port
+    #[arg(long, env = "FOREBAY_HEALTH_HTTP", default_value = "127.0.0.1:7421", value_name = "ADDRESS")]
     http: String,
     /// Ask only whether the process lives, not whether it can serve
     #[arg(long)]
     alive: bool,
+    /// What is shown where there is TLS.
+    #[command(flatten)]
+    tls: TlsFlags,
+    /// What is shown where nodes ask for credentials.
+    #[command(flatten)]
+    token: TokenFlags,
 }
 
 impl Health {
     /// Succeeds if the node is ready. For the health checks of containers and scripts.
     pub async fn run(self) -> Result<(), Failure> {
         let path = if self.alive { "/healthz" } else { "/readyz" };
-        http_get::get(&self.http, path).await.map(drop)
+        HttpPort::new(&self.http, &self.tls.config()?, self.token.token()?)?.get(path).await.map(drop)
     }
 }

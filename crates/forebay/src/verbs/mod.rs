@@ -2,21 +2,34 @@
 
 pub mod ack;
 pub mod check_config;
+pub mod completions;
+pub mod context;
 pub mod dequeue;
 pub mod dev;
 mod dev_nodes;
+mod dev_token;
 pub mod enqueue;
+pub mod error;
 pub mod extend;
 pub mod health;
+pub mod item;
+pub mod man;
 pub mod migrate;
 pub mod nack;
 pub mod node;
-pub mod nodes;
 pub mod serve;
-pub mod shards;
+pub mod shard;
+pub mod token;
+pub mod topic;
 pub mod topics;
+pub mod whoami;
+pub mod worker;
 
+mod catalog;
 mod connection;
 mod demo;
 mod run;
+mod servers;
 mod settled;
+mod tls_flags;
+mod token_flags;

@@ -6,11 +6,8 @@ use bytes::Bytes;
 use clap::Args;
 use forebay_client::NackAction;
 
-use super::{
-    connection::{Connection, Format},
-    settled,
-};
-use crate::failure::Failure;
+use super::{connection::Connection, settled};
+use crate::{failure::Failure, output::Format};
 
 /// The flags.
 #[derive(Args)]
@@ -62,6 +59,6 @@ impl Nack {
         };
         let nacks = self.receipts.iter().map(nack).collect();
         let results = self.connection.client().await?.nack(nacks).await?;
-        settled::print(self.format.output, &self.receipts, results)
+        settled::print(&self.format, self.receipts, results)
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use forebay_node::{Node, config::Config, start, stop};
 use futures_util::future::{join_all, select_all, try_join_all};
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
 
@@ -92,6 +92,31 @@ fn panicked(panic: &str) -> Failure {
 pub async fn until_signal(_: &[Node], signals: &mut ShutdownSignals) -> Result<(), Failure> {
     signals.wait().await;
     Ok(())
+}
+
+/// SIGHUP, on which a node looks at the files of its certificates and tokens. Without this it would end the
+/// process.
+pub struct Hangups(Signal);
+
+impl Hangups {
+    /// Listens from now on.
+    pub fn listen() -> Result<Self, Failure> {
+        Ok(Self(signal(SignalKind::hangup())?))
+    }
+
+    /// Lets nodes look at each of these signals, until another one stops them.
+    pub async fn until_signal(
+        mut self,
+        nodes: &[Node],
+        signals: &mut ShutdownSignals,
+    ) -> Result<(), Failure> {
+        loop {
+            tokio::select! {
+                () = signals.wait() => return Ok(()),
+                _ = self.0.recv() => nodes.iter().for_each(Node::look_at_files),
+            }
+        }
+    }
 }
 
 fn print_ready_line(node: &Node) -> io::Result<()> {

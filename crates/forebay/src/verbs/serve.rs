@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay_node::config::Config;
 
-use super::run::{self, ShutdownSignals};
+use super::run::{self, Hangups, ShutdownSignals};
 use crate::{failure::Failure, log};
 
 /// The flags.
@@ -35,7 +35,7 @@ pub struct Serve {
 impl Serve {
     /// Serves until a signal.
     pub async fn run(self) -> Result<(), Failure> {
-        let signals = ShutdownSignals::listen()?;
+        let (signals, hangups) = (ShutdownSignals::listen()?, Hangups::listen()?);
         let given = [("grpc", self.grpc), ("http", self.http), ("advertise", self.advertise)];
         let mut flags: Vec<_> =
             given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?)))).collect();
@@ -44,6 +44,7 @@ impl Serve {
         }
         let config = Config::load(&self.config, flags)?;
         log::start(&config)?;
-        run::run(vec![config], signals, run::until_signal).await
+        run::run(vec![config], signals, async |nodes, signals| hangups.until_signal(nodes, signals).await)
+            .await
     }
 }

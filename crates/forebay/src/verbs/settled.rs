@@ -1,51 +1,56 @@
-//! Prints the results of `ack`, `nack` and `extend`, one line a receipt.
+//! Prints the results of `ack` and `nack`, one line a receipt.
 
 use forebay_client::Error;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     failure::{Failure, Status},
-    output::{self, Output},
+    output::{self, Cell, Column, Format, List, Row, Style, Tone},
 };
 
-/// Prints the result of each receipt. Fails if one of them failed.
-pub fn print(output: Output, receipts: &[String], results: Vec<Result<(), Error>>) -> Result<(), Failure> {
-    print_with(output, receipts, results, |()| json!({}), |()| "done".to_owned())
+/// What became of one receipt.
+struct Settled {
+    /// The receipt.
+    receipt: String,
+    /// The result.
+    result: Result<(), Error>,
 }
 
-/// The same with what is said of a receipt that succeeded: fields of JSON, and a cell.
-pub fn print_with<T>(
-    output: Output,
-    receipts: &[String],
-    results: Vec<Result<T, Error>>,
-    to_json: impl Fn(&T) -> Value,
-    to_cell: impl Fn(&T) -> String,
-) -> Result<(), Failure> {
-    let each = receipts.iter().zip(&results);
-    match output {
-        Output::Json => {
-            let results = each.map(|(receipt, result)| {
-                let mut value = match result {
-                    Ok(done) => to_json(done),
-                    Err(error) => json!({ "error": output::refusal(error) }),
-                };
-                value["receipt"] = receipt.as_str().into();
-                value
-            });
-            output::json(&json!({ "results": results.collect::<Vec<_>>() }))?;
-        }
-        Output::Table => {
-            let rows = each.map(|(receipt, result)| {
-                let outcome = match result {
-                    Ok(done) => to_cell(done),
-                    Err(error) => output::cell(error.to_string().as_bytes()),
-                };
-                [output::cell(receipt.as_bytes()), outcome]
-            });
-            output::table(["RECEIPT", "OUTCOME"], &rows.collect::<Vec<_>>())?;
-        }
+impl Row for Settled {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("RECEIPT", |row, _| Cell::from(&row.receipt)),
+        Column::new("OUTCOME", |row, style| outcome(&row.result, style, |(), _| "done".to_owned())),
+    ];
+
+    fn name(&self) -> String {
+        if self.result.is_ok() { self.receipt.clone() } else { String::new() }
     }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        with_receipt(&self.receipt, output::to_json("SettleResult", &output::settled(&self.result))?)
+    }
+}
+
+/// Prints the result of each receipt. Fails if one of them failed.
+pub fn print(format: &Format, receipts: Vec<String>, results: Vec<Result<(), Error>>) -> Result<(), Failure> {
+    let each = receipts.into_iter().zip(results.clone());
+    let rows: Vec<_> = each.map(|(receipt, result)| Settled { receipt, result }).collect();
+    List { field: "results", rows: &rows, rest: Vec::new() }.print(format.output, &format.look)?;
     first_failure(results)
+}
+
+/// A result with the receipt that it is for: the answer has only their order.
+pub fn with_receipt(receipt: &str, mut result: Value) -> anyhow::Result<Value> {
+    result["receipt"] = receipt.into();
+    Ok(result)
+}
+
+/// The cell of a result.
+pub fn outcome<T>(result: &Result<T, Error>, style: &Style, done: impl FnOnce(&T, &Style) -> String) -> Cell {
+    match result {
+        Ok(value) => Cell::toned(done(value, style), Tone::Good),
+        Err(error) => Cell::toned(error.to_string(), Tone::Bad),
+    }
 }
 
 /// The error of the first member that failed.

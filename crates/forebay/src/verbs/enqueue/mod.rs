@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use clap::Args;
 use forebay_client::{DeliveryPolicy, NewItem, Schedule, Timestamp};
 
-use super::connection::{Connection, Format};
-use crate::{failure::Failure, parse};
+use super::connection::Connection;
+use crate::{failure::Failure, output::Format, parse};
 use batches::{Batches, CallLimit};
 use report::Report;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use forebay_client::{Enqueued, Error};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     failure::{Failure, Status},
@@ -34,15 +34,21 @@ impl Report {
     }
 
     /// Prints the answers to the next items.
-    pub fn add(&mut self, answers: &[Answer]) -> io::Result<()> {
+    pub fn add(&mut self, answers: &[Answer]) -> Result<(), Failure> {
         let mut out = io::BufWriter::new(io::stdout().lock());
         for answer in answers {
             match self.output {
                 Output::Json => {
                     let start = if self.answered == 0 { "{\n  \"results\": [\n    " } else { ",\n    " };
-                    write!(out, "{start}{}", self.to_json(answer))?;
+                    write!(out, "{start}{}", self.to_json(answer)?)?;
                 }
-                Output::Table => {
+                Output::Jsonl => writeln!(out, "{}", self.to_json(answer)?)?,
+                Output::Name => {
+                    if let Ok(stored) = answer {
+                        writeln!(out, "{}", stored.item_id)?;
+                    }
+                }
+                Output::Table | Output::Wide => {
                     if self.answered == 0 {
                         writeln!(out, "{}", self.row(["LINE", "ITEM", "OUTCOME"]))?;
                     }
@@ -60,7 +66,7 @@ impl Report {
                 });
             }
         }
-        out.flush()
+        Ok(out.flush()?)
     }
 
     /// A call of so many items failed as a whole, so it was the last one.
@@ -109,15 +115,12 @@ impl Report {
         }
     }
 
-    fn to_json(&self, answer: &Answer) -> Value {
-        let mut value = match answer {
-            Ok(stored) => json!({ "item_id": stored.item_id, "duplicate": stored.duplicate }),
-            Err(error) => json!({ "error": output::refusal(error) }),
-        };
+    fn to_json(&self, answer: &Answer) -> anyhow::Result<Value> {
+        let mut value = output::to_json("EnqueueResult", &output::enqueued(answer))?;
         if self.lines {
             value["line"] = (self.answered + 1).into();
         }
-        value
+        Ok(value)
     }
 }
 
@@ -127,6 +130,6 @@ fn cells(answer: &Answer) -> (String, String) {
             let outcome = if stored.duplicate { "duplicate" } else { "stored" };
             (stored.item_id.clone(), outcome.to_owned())
         }
-        Err(error) => ("-".to_owned(), output::cell(error.to_string().as_bytes())),
+        Err(error) => ("-".to_owned(), output::visible(&error.to_string())),
     }
 }

@@ -1,12 +1,12 @@
 //! Topics that have a ready item, most urgent first.
 
 use forebay_client::{ActiveTopic, TopicQuery};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::flags::Topics;
 use crate::{
     failure::Failure,
-    output::{self, Output},
+    output::{self, Cell, Column, List, Row},
 };
 
 /// Topics of one page.
@@ -18,11 +18,9 @@ pub async fn list(flags: &Topics) -> Result<(), Failure> {
     let mut topics: Vec<ActiveTopic> = Vec::new();
     let mut incomplete = false;
     let mut token = Some(String::new());
-    while let Some(page_token) = token.take() {
+    loop {
         let left = flags.limit - u32::try_from(topics.len()).unwrap_or(flags.limit).min(flags.limit);
-        if left == 0 {
-            break;
-        }
+        let Some(page_token) = token.take_if(|_| left > 0) else { break };
         let prefix = flags.prefix.clone();
         let query = TopicQuery { page_size: left.min(PAGE_TOPICS_MAX), page_token, prefix };
         let page = client.active_topics(query).await?;
@@ -31,42 +29,27 @@ pub async fn list(flags: &Topics) -> Result<(), Failure> {
         token = page.next;
     }
     if incomplete {
-        eprintln!("forebay: some shards could not be asked: the list may be incomplete");
+        flags.format.look.note("some shards could not be asked: the list may be incomplete");
     }
-    Ok(print(flags.format.output, &topics, incomplete)?)
+    let rest = vec![("nextPageToken", token.unwrap_or_default().into()), ("incomplete", incomplete.into())];
+    List { field: "topics", rows: &topics, rest }.print(flags.format.output, &flags.format.look)
 }
 
-fn print(output: Output, topics: &[ActiveTopic], incomplete: bool) -> std::io::Result<()> {
-    match output {
-        Output::Json => {
-            let topics: Vec<Value> = topics.iter().map(to_json).collect();
-            output::json(&json!({ "topics": topics, "incomplete": incomplete }))
-        }
-        Output::Table => {
-            let rows: Vec<_> = topics.iter().map(to_row).collect();
-            output::table(["TOPIC", "READY", "BEST", "OLDEST READY AT", "LEASED", "SCHEDULED"], &rows)
-        }
+impl Row for ActiveTopic {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("TOPIC", |topic, _| Cell::from(&topic.topic)),
+        Column::new("READY", |topic, _| topic.ready.into()),
+        Column::new("BEST", |topic, _| topic.best_priority.into()),
+        Column::new("OLDEST READY", |topic, style| style.time(topic.oldest_ready_at).into()),
+        Column::new("LEASED", |topic, _| topic.leased.into()),
+        Column::new("SCHEDULED", |topic, _| topic.scheduled.into()),
+    ];
+
+    fn name(&self) -> String {
+        self.topic.clone()
     }
-}
 
-fn to_json(topic: &ActiveTopic) -> Value {
-    json!({
-        "topic": topic.topic,
-        "ready_count": topic.ready,
-        "best_priority": topic.best_priority,
-        "oldest_ready_at": output::time(topic.oldest_ready_at),
-        "leased_count": topic.leased,
-        "scheduled_count": topic.scheduled,
-    })
-}
-
-fn to_row(topic: &ActiveTopic) -> [String; 6] {
-    [
-        topic.topic.clone(),
-        topic.ready.to_string(),
-        topic.best_priority.to_string(),
-        output::time(topic.oldest_ready_at),
-        topic.leased.to_string(),
-        topic.scheduled.to_string(),
-    ]
+    fn json(&self) -> anyhow::Result<Value> {
+        output::to_json("ActiveTopic", &output::active_topic(self))
+    }
 }

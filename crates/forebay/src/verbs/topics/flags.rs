@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::verbs::connection::{Connection, Format};
+use crate::{output::Format, verbs::connection::Connection};
 
 /// The flags.
 #[derive(Args)]
@@ -10,7 +10,7 @@ use crate::verbs::connection::{Connection, Format};
 Examples:
   forebay topics
   forebay topics --prefix mail/ --limit 10
-  forebay topics --all --output json")]
+  forebay topics -o json")]
 pub struct Topics {
     /// Server and namespace.
     #[command(flatten)]
@@ -24,10 +24,4 @@ pub struct Topics {
     /// The most topics to list
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
-    /// Also list topics whose items are all scheduled, leased or dead, as one node's status page shows them
-    #[arg(long)]
-    pub all: bool,
-    /// With --all: the node's HTTP address, as host:port [default: port 7421 of the first --addr's host]
-    #[arg(long, value_name = "ADDRESS", requires = "all")]
-    pub http: Option<String>,
 }

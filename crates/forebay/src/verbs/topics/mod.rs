@@ -1,7 +1,6 @@
 //! `forebay topics`
 
 mod active;
-mod all;
 mod flags;
 
 use crate::failure::Failure;
@@ -10,6 +9,6 @@ pub use flags::Topics;
 impl Topics {
     /// Lists topics.
     pub async fn run(self) -> Result<(), Failure> {
-        if self.all { all::list(&self).await } else { active::list(&self).await }
+        active::list(&self).await
     }
 }

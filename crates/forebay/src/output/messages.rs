@@ -1,0 +1,233 @@
+//! What the client returns, as the messages that it came in.
+
+use forebay_client::{
+    ActiveTopic, Caller, Dequeued, Enqueued, Error, ItemState, Node, Shard, StoredItem, Timestamp,
+    TopicFigures, TopicReport,
+};
+use forebay_proto::v1;
+use forebay_types::DeliveryPolicy;
+
+/// A time in protobuf.
+fn time(at: Timestamp) -> prost_types::Timestamp {
+    let micros = at.as_micros();
+    prost_types::Timestamp {
+        seconds: micros.div_euclid(1_000_000),
+        // Below 10^9, so it fits.
+        nanos: i32::try_from(micros.rem_euclid(1_000_000) * 1_000).unwrap_or(0),
+    }
+}
+
+/// The error of a member, without its details.
+fn status(error: &Error) -> forebay_proto::Status {
+    forebay_proto::Status {
+        code: error.code() as i32,
+        message: error.message().to_owned(),
+        details: Vec::new(),
+    }
+}
+
+fn reason(error: &Error) -> String {
+    error.reason().map(|reason| reason.as_str().to_owned()).unwrap_or_default()
+}
+
+fn retry_after(error: &Error) -> Option<prost_types::Duration> {
+    // A delay is far shorter than what the type holds.
+    error.retry_after().and_then(|delay| prost_types::Duration::try_from(delay).ok())
+}
+
+/// The result of one item of an enqueue.
+pub fn enqueued(result: &Result<Enqueued, Error>) -> v1::EnqueueResult {
+    match result {
+        Ok(stored) => v1::EnqueueResult {
+            item_id: stored.item_id.clone(),
+            duplicate: stored.duplicate,
+            ..Default::default()
+        },
+        Err(error) => v1::EnqueueResult {
+            error: Some(status(error)),
+            reason: reason(error),
+            retry_after: retry_after(error),
+            ..Default::default()
+        },
+    }
+}
+
+/// The result of one ack or nack.
+pub fn settled(result: &Result<(), Error>) -> v1::SettleResult {
+    match result {
+        Ok(()) => v1::SettleResult::default(),
+        Err(error) => v1::SettleResult {
+            error: Some(status(error)),
+            reason: reason(error),
+            retry_after: retry_after(error),
+        },
+    }
+}
+
+/// The result of one extension.
+pub fn extended(result: &Result<Timestamp, Error>) -> v1::ExtendLeaseResult {
+    match result {
+        Ok(end) => v1::ExtendLeaseResult { lease_expires_at: Some(time(*end)), ..Default::default() },
+        Err(error) => v1::ExtendLeaseResult {
+            error: Some(status(error)),
+            reason: reason(error),
+            retry_after: retry_after(error),
+            ..Default::default()
+        },
+    }
+}
+
+/// A delivery.
+pub fn delivery(item: &Dequeued) -> v1::DequeuedItem {
+    v1::DequeuedItem {
+        item_id: item.item_id.clone(),
+        receipt: item.receipt.clone(),
+        topic: item.topic.clone(),
+        priority: item.priority,
+        payload: item.payload.clone(),
+        metadata: item.metadata.clone(),
+        headers: item.headers.clone(),
+        attempt: item.attempt,
+        enqueued_at: Some(time(item.enqueued_at)),
+        lease_expires_at: item.lease_expires_at.map(time),
+        expires_at: item.expires_at.map(time),
+        delivery_policy: match item.policy {
+            DeliveryPolicy::AtLeastOnce => v1::DeliveryPolicy::AtLeastOnce.into(),
+            DeliveryPolicy::AtMostOnce => v1::DeliveryPolicy::AtMostOnce.into(),
+        },
+        failures: item.failures,
+    }
+}
+
+/// An active topic.
+pub fn active_topic(topic: &ActiveTopic) -> v1::ActiveTopic {
+    v1::ActiveTopic {
+        topic: topic.topic.clone(),
+        ready_count: topic.ready,
+        best_priority: topic.best_priority,
+        oldest_ready_at: Some(time(topic.oldest_ready_at)),
+        leased_count: topic.leased,
+        scheduled_count: topic.scheduled,
+    }
+}
+
+/// A node.
+pub fn node(node: &Node) -> v1::Node {
+    let state = v1::NodeState::from_str_name(&format!("NODE_STATE_{}", node.state.to_uppercase()));
+    v1::Node {
+        name: node.name.clone(),
+        clients_address: node.clients_address.clone(),
+        peer_address: node.peer_address.clone(),
+        http_address: node.http_address.clone(),
+        release: node.release.clone(),
+        state: state.unwrap_or_default().into(),
+        shards: node.shards,
+        draining: node.draining,
+        started_at: node.started_at.map(time),
+        self_: node.is_self,
+    }
+}
+
+/// A shard.
+pub fn shard(shard: &Shard) -> v1::Shard {
+    let state = v1::ShardState::from_str_name(&format!("SHARD_STATE_{}", shard.state.to_uppercase()));
+    v1::Shard {
+        id: shard.id,
+        server: shard.server.clone(),
+        state: state.unwrap_or_default().into(),
+        owner: shard.owner.clone(),
+        wished_owner: shard.wished_owner.clone(),
+        pinned: shard.pinned,
+        epoch: shard.epoch,
+        since: shard.since.map(time),
+        trouble: shard.trouble.clone(),
+        items: shard.items,
+        hold_up: shard.hold_up.clone(),
+    }
+}
+
+/// As whom a node knows the caller.
+pub fn caller(caller: &Caller) -> v1::WhoAmIResponse {
+    let kind = v1::PrincipalKind::from_str_name(&format!("PRINCIPAL_KIND_{}", caller.kind.to_uppercase()));
+    let grants = caller.grants.iter();
+    let grants = grants.map(|it| v1::Grant { namespaces: it.namespaces.clone(), scopes: it.scopes.clone() });
+    v1::WhoAmIResponse {
+        kind: kind.unwrap_or_default().into(),
+        id: caller.id.clone(),
+        name: caller.name.clone(),
+        grants: grants.collect(),
+        ends_at: caller.ends_at.map(time),
+    }
+}
+
+/// A topic.
+pub fn topic(topic: &TopicFigures) -> v1::Topic {
+    v1::Topic {
+        namespace: topic.namespace.clone(),
+        topic: topic.topic.clone(),
+        ready_count: topic.ready,
+        leased_count: topic.leased,
+        scheduled_count: topic.scheduled,
+        dead_count: topic.dead,
+        oldest_ready_at: topic.oldest_ready_at.map(time),
+        next_due_at: topic.next_due_at.map(time),
+        waiting_calls: topic.waiting,
+    }
+}
+
+/// A topic with its priorities.
+pub fn topic_report(report: &TopicReport) -> v1::GetTopicResponse {
+    let priorities = report.priorities.iter().map(|count| v1::PriorityCount {
+        priority: count.priority,
+        ready_count: count.ready,
+        oldest_ready_at: count.oldest_ready_at.map(time),
+    });
+    v1::GetTopicResponse {
+        topic: Some(topic(&report.figures)),
+        priorities: priorities.collect(),
+        priorities_cut: report.priorities_cut,
+        incomplete_shards: report.incomplete_shards.clone(),
+    }
+}
+
+/// An item.
+pub fn item(item: &StoredItem) -> v1::Item {
+    let state = match item.state {
+        Some(ItemState::Ready) => v1::ItemState::Ready,
+        Some(ItemState::Leased) => v1::ItemState::Leased,
+        Some(ItemState::Scheduled) => v1::ItemState::Scheduled,
+        Some(ItemState::Dead) => v1::ItemState::Dead,
+        None => v1::ItemState::Unspecified,
+    };
+    let lease = item
+        .lease
+        .as_ref()
+        .map(|(consumer, ends_at)| v1::ItemLease { consumer: consumer.clone(), ends_at: ends_at.map(time) });
+    let death = item.death.as_ref().map(|death| v1::ItemDeath {
+        cause: death.cause.clone(),
+        reason: death.reason.clone(),
+        died_at: death.died_at.map(time),
+        kept_until: death.kept_until.map(time),
+    });
+    v1::Item {
+        item_id: item.id.clone(),
+        namespace: item.namespace.clone(),
+        topic: item.topic.clone(),
+        state: state.into(),
+        priority: item.priority,
+        attempt: item.attempt,
+        failures: item.failures,
+        max_attempts: item.max_attempts,
+        enqueued_at: item.enqueued_at.map(time),
+        ready_at: item.ready_at.map(time),
+        expires_at: item.expires_at.map(time),
+        at_most_once: item.at_most_once,
+        payload: item.payload.clone(),
+        payload_size: item.payload_size,
+        payload_cut: (item.payload.len() as u64) < item.payload_size,
+        metadata: item.metadata.clone(),
+        headers: item.headers.clone().into_iter().collect(),
+        lease,
+        death,
+    }
+}

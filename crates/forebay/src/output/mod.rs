@@ -1,0 +1,20 @@
+//! Prints results: tables for people, JSON for programs.
+
+mod flags;
+mod list;
+mod messages;
+mod protobuf;
+mod table;
+mod text;
+mod time;
+
+pub use flags::note_incomplete;
+pub use flags::{Format, Look, Output, PayloadForm};
+pub use list::{Column, List, Row, print_json};
+pub use messages::{
+    active_topic, caller, delivery, enqueued, extended, item, node, settled, shard, topic, topic_report,
+};
+pub use protobuf::to_json;
+pub use table::{Cell, Table, Tone};
+pub use text::{payload, visible};
+pub use time::Style;

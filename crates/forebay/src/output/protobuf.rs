@@ -1,0 +1,43 @@
+//! JSON of messages, as the JSON over HTTP of a node has it.
+
+use std::sync::LazyLock;
+
+use anyhow::Context as _;
+use forebay_proto::FILE_DESCRIPTOR_SET;
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
+use serde_json::Value;
+
+/// Defaults are written, so that scripts find every field.
+const WRITE: SerializeOptions = SerializeOptions::new().skip_default_fields(false);
+
+/// All messages.
+static POOL: LazyLock<Result<DescriptorPool, String>> =
+    LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).map_err(|error| error.to_string()));
+
+/// A message of `forebay.v1` as JSON. Fails only if `kind` is not its type: a bug.
+pub fn to_json(kind: &str, message: &impl Message) -> anyhow::Result<Value> {
+    let pool = POOL.as_ref().map_err(|error| anyhow::anyhow!("the descriptors: {error}"))?;
+    let kind = pool.get_message_by_name(&format!("forebay.v1.{kind}")).context(kind.to_owned())?;
+    let message = DynamicMessage::decode(kind, message.encode_to_vec().as_slice())?;
+    Ok(message.serialize_with_options(serde_json::value::Serializer, &WRITE)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_proto::v1;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_field_is_there_under_its_json_name() {
+        let topic = v1::ActiveTopic { topic: "t".to_owned(), ready_count: 1 << 60, ..Default::default() };
+        let expected = json!({
+            "topic": "t", "readyCount": "1152921504606846976", "bestPriority": 0,
+            "leasedCount": "0", "scheduledCount": "0",
+        });
+        assert_eq!(to_json("ActiveTopic", &topic).unwrap(), expected);
+        assert!(to_json("Nothing", &topic).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! `forebay item list`
+
+use std::collections::BTreeSet;
+
+use forebay_client::{ItemListQuery, StoredItem};
+use serde_json::Value;
+
+use super::{flags, show};
+use crate::{
+    failure::Failure,
+    output::{self, Cell, Column, List, PayloadForm, Row},
+};
+
+/// Items of one page.
+const PAGE_ITEMS_MAX: u32 = 1_000;
+
+/// An entry of the list.
+struct Listed {
+    /// The item.
+    item: StoredItem,
+    /// How its payload is printed.
+    payload: PayloadForm,
+}
+
+/// Lists items.
+pub async fn run(flags: &flags::List) -> Result<(), Failure> {
+    let client = flags.connection.client().await?;
+    let mut items: Vec<Listed> = Vec::new();
+    let mut incomplete = BTreeSet::new();
+    let mut token = Some(String::new());
+    loop {
+        let left = flags.limit.saturating_sub(u32::try_from(items.len()).unwrap_or(u32::MAX));
+        let Some(page_token) = token.take_if(|_| left > 0) else { break };
+        let page = client.list_items(ItemListQuery {
+            topic: flags.topic.clone(),
+            state: flags.state.into(),
+            full: flags.payload != PayloadForm::None,
+            max_payload_bytes: flags.max_payload_bytes,
+            page_size: left.min(PAGE_ITEMS_MAX),
+            page_token,
+        });
+        let page = page.await?;
+        incomplete.extend(page.incomplete_shards);
+        let payload = flags.payload;
+        items.extend(page.items.into_iter().map(|item| Listed { item, payload }));
+        token = page.next;
+    }
+    let incomplete: Vec<u32> = incomplete.into_iter().collect();
+    output::note_incomplete(&flags.format.look, &incomplete);
+    let rest =
+        vec![("nextPageToken", token.unwrap_or_default().into()), ("incompleteShards", incomplete.into())];
+    List { field: "items", rows: &items, rest }.print(flags.format.output, &flags.format.look)
+}
+
+impl Row for Listed {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("ITEM", |it, _| Cell::from(&it.item.id)),
+        Column::new("STATE", |it, _| show::state(it.item.state).into()),
+        Column::new("PRIORITY", |it, _| it.item.priority.into()),
+        Column::new("ATTEMPT", |it, _| it.item.attempt.into()),
+        Column::wide("FAILURES", |it, _| it.item.failures.into()),
+        Column::wide("ENQUEUED", |it, style| style.optional_time(it.item.enqueued_at).into()),
+        Column::wide("EXPIRES", |it, style| style.optional_time(it.item.expires_at).into()),
+        Column::new("BYTES", |it, _| it.item.payload_size.into()),
+        Column::new("DETAIL", |it, style| show::detail(&it.item, style).into()),
+        Column::new("PAYLOAD", |it, _| show::payload(&it.item, it.payload).into()),
+    ];
+
+    fn name(&self) -> String {
+        self.item.id.clone()
+    }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        output::to_json("Item", &output::item(&self.item))
+    }
+}

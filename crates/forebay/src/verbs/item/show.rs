@@ -1,0 +1,88 @@
+//! How items are printed. Cells have no control characters, whatever others have written.
+
+use std::fmt::Write as _;
+
+use forebay_client::{Death, ItemState, StoredItem};
+
+use crate::output::{self, PayloadForm, Style};
+
+/// The payload in a table. It says how much is missing.
+pub fn payload(item: &StoredItem, form: PayloadForm) -> String {
+    let mut text = output::payload(&item.payload, form);
+    if form != PayloadForm::None && (item.payload.len() as u64) < item.payload_size {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "… ({} of {} B)", item.payload.len(), item.payload_size);
+    }
+    text
+}
+
+/// A state.
+pub const fn state(state: Option<ItemState>) -> &'static str {
+    match state {
+        Some(ItemState::Ready) => "ready",
+        Some(ItemState::Leased) => "leased",
+        Some(ItemState::Scheduled) => "scheduled",
+        Some(ItemState::Dead) => "dead",
+        None => "unknown",
+    }
+}
+
+/// What a table says of the item's state beside its name.
+pub fn detail(item: &StoredItem, style: &Style) -> String {
+    let time = |at| style.optional_time(at);
+    match (item.state, &item.lease, &item.death) {
+        (_, Some((consumer, ends_at)), _) if consumer.is_empty() => format!("ends {}", time(*ends_at)),
+        (_, Some((consumer, ends_at)), _) => format!("by {consumer}, ends {}", time(*ends_at)),
+        (_, _, Some(Death { cause, reason, died_at, .. })) if reason.is_empty() => {
+            format!("{cause} {}", time(*died_at))
+        }
+        (_, _, Some(Death { cause, reason, died_at, .. })) => format!("{cause} {}: {reason}", time(*died_at)),
+        (Some(ItemState::Scheduled), ..) => format!("due {}", time(item.ready_at)),
+        _ => format!("since {}", time(item.ready_at)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(payload: &[u8], size: u64) -> StoredItem {
+        StoredItem {
+            id: "1-2".into(),
+            namespace: "default".into(),
+            topic: "t".into(),
+            state: Some(ItemState::Leased),
+            priority: 0,
+            attempt: 1,
+            failures: 0,
+            max_attempts: 16,
+            enqueued_at: None,
+            ready_at: None,
+            expires_at: None,
+            at_most_once: false,
+            payload: payload.to_vec().into(),
+            payload_size: size,
+            metadata: Vec::new().into(),
+            headers: Default::default(),
+            lease: Some(("worker".into(), None)),
+            death: None,
+        }
+    }
+
+    #[test]
+    fn a_payload_says_what_is_missing() {
+        let item = item(b"a\x1b[2J", 9);
+        assert_eq!(payload(&item, PayloadForm::Text), "a\\u{1b}[2J… (5 of 9 B)");
+        assert_eq!(payload(&item, PayloadForm::Hex), "611b5b324a… (5 of 9 B)");
+        assert_eq!(payload(&item, PayloadForm::None), "");
+        assert_eq!(payload(&super::tests::item(b"\xff", 1), PayloadForm::Text), "base64:/w==");
+    }
+
+    #[test]
+    fn the_state_says_who_and_why() {
+        assert_eq!(detail(&item(b"", 0), &Style::iso()), "by worker, ends -");
+        let death = Death { cause: "nacked".into(), reason: "no".into(), died_at: None, kept_until: None };
+        let dead = StoredItem { lease: None, death: Some(death), ..item(b"", 0) };
+        assert_eq!(detail(&dead, &Style::iso()), "nacked -: no");
+    }
+}

@@ -1,0 +1,183 @@
+//! What the end of a command means for its item.
+
+use std::time::Duration;
+
+use forebay_client::Outcome;
+use rand::{RngExt as _, rngs::StdRng};
+
+use super::{
+    child::End,
+    result_file::{Said, Wanted},
+    stderr_tail,
+};
+
+/// Exit statuses of shells for a command that can't be run.
+const CANNOT_RUN: [u8; 2] = [126, 127];
+
+/// Which exit status means what, and how long failed items wait.
+#[derive(Debug)]
+pub struct Rules {
+    /// Statuses that mean that an item is done.
+    pub ack_on: Vec<u8>,
+    /// Statuses that make it a dead letter.
+    pub dead_letter_on: Vec<u8>,
+    /// The delay after the first failure.
+    pub retry_delay: Duration,
+    /// The longest delay.
+    pub retry_max: Duration,
+    /// How long a command may take, to be named.
+    pub timeout: Option<Duration>,
+}
+
+/// What becomes of an item.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What the server is told.
+    pub outcome: Outcome,
+    /// Why, if it is not simply done.
+    pub why: String,
+    /// The command could not be run at all.
+    pub cannot_run: bool,
+}
+
+impl Rules {
+    /// What becomes of an item that had so many failures before.
+    pub fn judge(
+        &self,
+        end: End,
+        stderr: &[u8],
+        said: Result<Option<Said>, String>,
+        failures: u32,
+    ) -> Verdict {
+        let because = |why: String| match stderr_tail::reason(stderr) {
+            reason if reason.is_empty() => why,
+            reason => reason,
+        };
+        let retry = |why: String| Verdict {
+            outcome: Outcome::retry(self.delay(failures), &why),
+            why,
+            cannot_run: false,
+        };
+        let release =
+            |why: &str, cannot_run| Verdict { outcome: Outcome::Release, why: why.to_owned(), cannot_run };
+        let status = match end {
+            End::Exited(status) => status,
+            End::Signalled(signal) => return retry(because(format!("killed by signal {signal}"))),
+            End::NotRun(why) => return release(&format!("the command cannot be run: {why}"), true),
+            End::Stopped => return release("the worker stops", false),
+            End::LeaseLost => return release("LEASE_LOST: another consumer may have the item", false),
+            End::TimedOut => {
+                let after = humantime::format_duration(self.timeout.unwrap_or_default());
+                return retry(format!("timed out after {after}"));
+            }
+        };
+        match said {
+            Ok(Some(said)) => return self.obey(said, failures, &because(format!("exit status {status}"))),
+            Err(wrong) => return retry(format!("FOREBAY_RESULT_FILE is not valid: {wrong}")),
+            Ok(None) => {}
+        }
+        if self.ack_on.contains(&status) {
+            return Verdict { outcome: Outcome::Ack, why: String::new(), cannot_run: false };
+        }
+        let why = because(format!("exit status {status}"));
+        if self.dead_letter_on.contains(&status) {
+            return Verdict { outcome: Outcome::reject(&why), why, cannot_run: false };
+        }
+        if CANNOT_RUN.contains(&status) {
+            return release(&format!("the command cannot be run: {why}"), true);
+        }
+        retry(why)
+    }
+
+    /// What the command itself wants.
+    fn obey(&self, said: Said, failures: u32, otherwise: &str) -> Verdict {
+        let why = said.reason.unwrap_or_else(|| otherwise.to_owned());
+        let outcome = match said.outcome {
+            Wanted::Ack => Outcome::Ack,
+            Wanted::Release => Outcome::Release,
+            Wanted::DeadLetter => Outcome::reject(&why),
+            Wanted::Nack => Outcome::Retry {
+                delay: said.delay.unwrap_or_else(|| self.delay(failures)),
+                reason: why.clone(),
+                metadata: said.metadata,
+            },
+        };
+        Verdict { outcome, why, cannot_run: false }
+    }
+
+    /// Doubled by each failure, up to the longest; and then a random part of it, at least half.
+    fn delay(&self, failures: u32) -> Duration {
+        let factor = 2_u32.saturating_pow(failures);
+        let delay = self.retry_delay.saturating_mul(factor).min(self.retry_max);
+        delay.mul_f64(rand::make_rng::<StdRng>().random_range(0.5..=1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        Rules {
+            ack_on: vec![0],
+            dead_letter_on: vec![65, 100],
+            retry_delay: Duration::from_secs(5),
+            retry_max: Duration::from_secs(600),
+            timeout: Some(Duration::from_secs(300)),
+        }
+    }
+
+    fn judged(end: End, stderr: &[u8]) -> Verdict {
+        rules().judge(end, stderr, Ok(None), 0)
+    }
+
+    #[test]
+    fn delays_are_doubled_by_failures_and_have_jitter() {
+        for (failures, most) in [(0, 5), (1, 10), (3, 40), (7, 600), (999, 600)] {
+            let most = Duration::from_secs(most);
+            let delay = rules().delay(failures);
+            assert!(delay >= most / 2 && delay <= most, "{failures}: {delay:?}");
+        }
+    }
+
+    #[test]
+    fn each_end_has_its_outcome() {
+        assert_eq!(judged(End::Exited(0), b"noise").outcome, Outcome::Ack);
+        assert_eq!(judged(End::Exited(65), b"bad\n").outcome, Outcome::reject("bad"));
+        assert_eq!(judged(End::Exited(100), b"").outcome, Outcome::reject("exit status 100"));
+        for status in [126, 127] {
+            let verdict = judged(End::Exited(status), b"sh: nothing");
+            assert!(verdict.outcome == Outcome::Release && verdict.cannot_run);
+        }
+        for (end, why) in [
+            (End::Exited(75), "exit status 75"),
+            (End::Exited(1), "exit status 1"),
+            (End::Signalled(9), "killed by signal 9"),
+            (End::TimedOut, "timed out after 5m"),
+        ] {
+            let verdict = judged(end, b"");
+            assert!(
+                matches!(verdict.outcome, Outcome::Retry { ref reason, .. } if reason == why),
+                "{verdict:?}"
+            );
+        }
+        assert_eq!(judged(End::Stopped, b"x").outcome, Outcome::Release);
+        assert_eq!(judged(End::LeaseLost, b"x").outcome, Outcome::Release);
+    }
+
+    #[test]
+    fn the_file_says_more_than_the_status() {
+        let said = |outcome| Said { outcome, delay: None, reason: None, metadata: None };
+        let judge = |status, said| rules().judge(End::Exited(status), b"", said, 0).outcome;
+        assert_eq!(judge(1, Ok(Some(said(Wanted::Ack)))), Outcome::Ack);
+        assert_eq!(judge(0, Ok(Some(said(Wanted::DeadLetter)))), Outcome::reject("exit status 0"));
+        assert_eq!(judge(0, Ok(Some(said(Wanted::Release)))), Outcome::Release);
+        let nack =
+            Said { delay: Some(Duration::from_secs(7)), metadata: Some("m".into()), ..said(Wanted::Nack) };
+        let Outcome::Retry { delay, metadata, .. } = judge(0, Ok(Some(nack))) else { panic!() };
+        assert_eq!((delay, metadata.as_deref()), (Duration::from_secs(7), Some(&b"m"[..])));
+        // An ack of something that went wrong would lose the item.
+        let Outcome::Retry { reason, .. } = judge(0, Err("EOF".to_owned())) else { panic!() };
+        assert!(reason.contains("FOREBAY_RESULT_FILE") && reason.contains("EOF"));
+    }
+}
