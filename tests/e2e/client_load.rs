@@ -9,7 +9,7 @@ use std::{
 };
 
 use forebay_client::{
-    Client, ClientConfig, DequeueCall, Error, Nack, NackAction, NewItem, Producer, ProducerConfig, Reason,
+    Client, ClientConfig, DequeueCall, Error, Nack, NackAction, NewItem, Producer, ProducerConfig,
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
@@ -90,8 +90,9 @@ impl Worker {
 
     /// What `result` holds, unless it is an error, which is noted.
     fn noted<T>(&self, what: &str, result: Result<T, Error>) -> Option<T> {
-        let at = self.history.now();
-        result.map_err(|error| self.errors.lock().unwrap().push(format!("{what} at {at:?}: {error}"))).ok()
+        let (at, servers) = (self.history.now(), self.client.servers());
+        let note = |error| format!("{what} at {at:?}, calls went to {servers:?}: {error}");
+        result.map_err(|error| self.errors.lock().unwrap().push(note(error))).ok()
     }
 
     fn since(&self, began: Duration) -> Call {
@@ -169,10 +170,6 @@ impl Worker {
             let (max, began) = (self.random.random_range(1..=40), self.history.now());
             let call = DequeueCall::topic(topic, max).wait(WAIT).lease(LEASE);
             let items = self.client.dequeue(call).await;
-            // A node hands out the items of its own shards only. One that has just started has none.
-            if items.as_ref().is_err_and(|error| error.reason() == Some(Reason::ShardUnavailable)) {
-                continue;
-            }
             let call = self.since(began);
             let mut receipts = Vec::new();
             for item in self.noted("dequeue", items).unwrap_or_default() {

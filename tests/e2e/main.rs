@@ -15,6 +15,7 @@ mod load;
 mod node;
 mod rpc;
 mod scenario;
+mod tls;
 mod wire;
 
 mod kill_database;

@@ -8,10 +8,11 @@ use std::{
     time::Duration,
 };
 
+use forebay_client::Tls;
 use forebay_testkit::program;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
     time::{Instant, sleep},
 };
@@ -32,6 +33,8 @@ pub struct Node {
     pub grpc: String,
     /// `host:port`, as the ready line names it.
     pub http: String,
+    /// Reads its HTTP port. `None`: that has no TLS.
+    tls: Option<Tls>,
     /// Holds its stderr, for panic messages.
     log: PathBuf,
     /// Kept open, because a node that writes to a closed stdout fails.
@@ -43,7 +46,22 @@ impl Node {
     pub async fn start(arguments: &[String], log: &Path) -> Self {
         let mut command = Command::new(program());
         command.args(arguments);
-        Self::start_command(command, log).await
+        Self::start_command(command, log, None).await
+    }
+
+    /// The same of a node whose ports have TLS.
+    pub async fn start_with_tls(arguments: &[String], log: &Path, tls: Tls) -> Self {
+        let mut command = Command::new(program());
+        command.args(arguments);
+        Self::start_command(command, log, Some(tls)).await
+    }
+
+    /// The same, of a node that runs already.
+    pub fn with_tls(self, tls: Tls) -> Self {
+        // A value that ends a process when it is dropped is not taken apart.
+        let mut node = self;
+        node.tls = Some(tls);
+        node
     }
 
     /// The same with these environment variables.
@@ -54,7 +72,7 @@ impl Node {
     ) -> Self {
         let mut command = Command::new(program());
         command.args(arguments).envs(variables);
-        Self::start_command(command, log).await
+        Self::start_command(command, log, None).await
     }
 
     /// The same with at most so many file descriptors.
@@ -62,7 +80,7 @@ impl Node {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"")]);
         command.arg(program()).args(arguments);
-        Self::start_command(command, log).await
+        Self::start_command(command, log, None).await
     }
 
     /// The same with a file system of so many megabytes in place of a folder, which only the process sees.
@@ -72,7 +90,7 @@ impl Node {
         let mount = format!("mount -t tmpfs -o size={mib}m none \"$0\" && exec \"$@\"");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount]);
         command.arg(folder).arg(program()).args(arguments);
-        Self::start_command(command, log).await
+        Self::start_command(command, log, None).await
     }
 
     /// The same, of a node that may never be ready. Waits until it answers at these addresses: of gRPC, then
@@ -91,7 +109,7 @@ impl Node {
         command.args(arguments);
         let mut child = spawn(&mut command, log);
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        let node = Self { child, grpc, http, log: log.to_owned(), _stdout: stdout };
+        let node = Self { child, grpc, http, tls: None, log: log.to_owned(), _stdout: stdout };
         let deadline = Instant::now() + READY_TIMEOUT;
         while TcpStream::connect(&node.http).await.is_err() {
             assert!(Instant::now() < deadline, "{arguments:?} does not answer");
@@ -115,14 +133,14 @@ impl Node {
         root.join(path.strip_prefix("/").expect("an absolute path"))
     }
 
-    async fn start_command(mut command: Command, log: &Path) -> Self {
+    async fn start_command(mut command: Command, log: &Path, tls: Option<Tls>) -> Self {
         let mut child = spawn(&mut command, log);
         let stdout = BufReader::new(child.stdout.take().unwrap());
         // A thread, because the line may never arrive. Killing the node ends the thread too.
         let reading = tokio::task::spawn_blocking(move || read_ready_line(stdout));
         match tokio::time::timeout(READY_TIMEOUT, reading).await {
             Ok(Ok(Some((grpc, http, stdout)))) => {
-                let node = Self { child, grpc, http, log: log.to_owned(), _stdout: stdout };
+                let node = Self { child, grpc, http, tls, log: log.to_owned(), _stdout: stdout };
                 assert_eq!(node.get("/readyz").await, 200, "the ready line and the probe disagree");
                 node
             }
@@ -172,24 +190,35 @@ impl Node {
 
     /// The status and the body of a GET over HTTP.
     pub async fn fetch(&self, path: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.http).await.unwrap();
-        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.http);
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
+        let stream = TcpStream::connect(&self.http).await.unwrap();
+        let host = self.http.rsplit_once(':').unwrap().0;
+        let answer = match &self.tls {
+            None => self.exchange(stream, path).await,
+            Some(tls) => self.exchange(tls.connect(stream, host, "http/1.1").await.unwrap(), path).await,
+        };
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
         let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
         status.zip(body).unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:?}"))
     }
 
-    /// The most bytes of memory that the process has had at once.
-    pub fn peak_bytes(&self) -> u64 {
-        self.memory("VmHWM:")
+    /// Sends a GET, and reads until the end.
+    async fn exchange(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.http);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
     }
 
-    /// The bytes of memory that the process has now.
+    /// The most bytes of data that the process has had in memory at once. The pages of its program are left out:
+    /// they hold no data, and are many in a build for tests.
+    pub fn peak_bytes(&self) -> u64 {
+        self.memory("VmHWM:") - self.memory("RssFile:")
+    }
+
+    /// The bytes of data that the process has in memory now.
     pub fn resident_bytes(&self) -> u64 {
-        self.memory("VmRSS:")
+        self.memory("RssAnon:")
     }
 
     /// A line of the process's memory in `/proc`, in bytes.
@@ -221,6 +250,11 @@ impl Node {
     /// SIGSTOP.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
+    }
+
+    /// SIGHUP.
+    pub fn hang_up(&self) {
+        self.signal(Signal::HUP);
     }
 
     /// SIGCONT.

@@ -14,6 +14,11 @@ pub fn rounds(default: u32) -> u32 {
     std::env::var("FOREBAY_E2E_ROUNDS").ok().map_or(default, |rounds| rounds.parse().unwrap())
 }
 
+/// How long something stays away: a minute where `FOREBAY_E2E_ROUNDS` asks for more than usual.
+pub fn outage(usual: Duration) -> Duration {
+    if rounds(1) > 1 { Duration::from_secs(60) } else { usual }
+}
+
 /// The kinds of servers for a test that takes long: the usual one, and both where `FOREBAY_E2E_ROUNDS` asks
 /// for more than usual.
 pub fn kinds(usual: Kind) -> Vec<Kind> {

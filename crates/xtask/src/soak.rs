@@ -12,6 +12,12 @@ pub struct Arguments {
     /// Seeds of the simulation.
     #[arg(long, default_value_t = 50_000)]
     seeds: u64,
+    /// Seeds of the simulation of clusters with a catalog. One takes as long as some tens of the others.
+    #[arg(long, default_value_t = 1_000)]
+    cluster_seeds: u64,
+    /// One seed of that simulation alone, and nothing else.
+    #[arg(long, conflicts_with_all = ["seed", "minutes"])]
+    cluster_seed: Option<u64>,
     /// One seed of the simulation alone, and nothing else. With `--minutes`: the seed of the walk.
     #[arg(long)]
     seed: Option<u64>,
@@ -27,7 +33,7 @@ pub struct Arguments {
     rounds: u32,
 }
 
-/// Runs the simulation, then the tests with real processes, or the walk alone; says whether all passed.
+/// Runs the simulations, then the tests with real processes, or the walk alone; says whether all passed.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if let Some(minutes) = arguments.minutes {
         let seed = arguments.seed.unwrap_or_else(forebay_servers::random);
@@ -42,19 +48,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         let walk: Vec<_> = walk.into_iter().map(|(name, value)| (name, value.to_string())).collect();
         return e2e::run(&build_forebay()?, &["a_random_walk_over_faults"], &walk, network);
     }
-    let mut simulation = cargo();
-    simulation.args(["test", "--profile", "soak", "--package", "forebay-testkit", "--test", "simulation"]);
-    simulation.args(["--", "--nocapture"]);
-    match arguments.seed {
-        Some(seed) => simulation.env("FOREBAY_SIM_SEED", seed.to_string()),
-        None => simulation.env("FOREBAY_SIM_SEEDS", arguments.seeds.to_string()),
-    };
-    if !simulation.status()?.success() {
-        return Ok(false);
+    if let Some(seed) = arguments.cluster_seed {
+        return simulate("simulation_cluster", "FOREBAY_SIM_SEED", seed);
     }
-    if arguments.seed.is_some() {
-        return Ok(true);
+    if let Some(seed) = arguments.seed {
+        return simulate("simulation", "FOREBAY_SIM_SEED", seed);
+    }
+    let passed = simulate("simulation", "FOREBAY_SIM_SEEDS", arguments.seeds)?
+        && simulate("simulation_cluster", "FOREBAY_SIM_SEEDS", arguments.cluster_seeds)?;
+    if !passed {
+        return Ok(false);
     }
     let rounds = [("FOREBAY_E2E_ROUNDS", arguments.rounds.to_string())];
     e2e::run(&build_forebay()?, &[], &rounds, Network::Shared)
+}
+
+/// Runs a test of the simulation, as this variable says.
+fn simulate(test: &str, variable: &str, value: u64) -> anyhow::Result<bool> {
+    let mut simulation = cargo();
+    simulation.args(["test", "--profile", "soak", "--package", "forebay-testkit", "--test", test]);
+    simulation.args(["--", "--nocapture"]).env(variable, value.to_string());
+    Ok(simulation.status()?.success())
 }

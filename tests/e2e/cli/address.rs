@@ -49,7 +49,7 @@ async fn a_senseless_address_is_wrong_usage() {
         ("localhost:http", "port \"http\""),
         ("localhost:7420/mail", "has a path"),
         ("ftp://localhost:7420", "scheme \"ftp\""),
-        ("https://localhost:7420", "no TLS"),
+        ("https://localhost", "has no port"),
     ] {
         let stderr = run(&["topics", "--addr", addr]).await.failed(2);
         assert!(stderr.starts_with("forebay: --addr: ") && stderr.contains(why), "{addr}: {stderr}");

@@ -49,6 +49,8 @@ async fn it_says_what_serve_says() {
     let said = refused(&text, &[("FOREBAY_GRCP", "x")]).await;
     for wrong in [
         "same port",
+        "there is no TLS ([tls]) for gRPC at 0.0.0.0:7420 and HTTP at 0.0.0.0:7420",
+        "there is no access control ([access])",
         "cannot read /nowhere/ca.pem",
         "\"inof\" is not a level",
         "unknown environment variable FOREBAY_GRCP",
@@ -56,7 +58,7 @@ async fn it_says_what_serve_says() {
     ] {
         assert!(said.contains(wrong), "{wrong}: {said}");
     }
-    assert_eq!(said.lines().count(), 5, "{said}");
+    assert_eq!(said.lines().count(), 7, "{said}");
     assert!(refused(shard, &[("RUST_LOG", "x=loud")]).await.contains("RUST_LOG"));
 }
 

@@ -28,12 +28,12 @@ async fn every_field_of_an_item_arrives() {
         "hello",
     ]);
     let stored = stored.await.json();
-    assert!(stored["results"][0]["item_id"].as_str().unwrap().starts_with("2-"), "{stored}");
+    assert!(stored["results"][0]["itemId"].as_str().unwrap().starts_with("2-"), "{stored}");
     let item = take(&server, "mail").await;
     assert_eq!((&item["priority"], bytes(&item["payload"])), (&json!(-3), b"hello".to_vec()));
     assert_eq!(bytes(&item["metadata"]), b"page 1");
     assert_eq!(item["headers"], json!({ "kind": "letter", "from": "a=b" }));
-    assert!(item["expires_at"].is_string() && item["lease_expires_at"].is_string(), "{item}");
+    assert!(item["expiresAt"].is_string() && item["leaseExpiresAt"].is_string(), "{item}");
 
     server.run(&["enqueue", "--topic", "once", "--at-most-once", "x"]).await.done();
     assert_eq!(take(&server, "once").await["receipt"], "");
@@ -64,11 +64,11 @@ async fn a_request_id_makes_a_run_safe_to_repeat() {
     let again = server.run_with(&arguments, lines).await.json();
     let ids = |run: &Value| {
         let results = run["results"].as_array().unwrap().iter();
-        results.map(|result| result["item_id"].to_string()).collect::<Vec<_>>()
+        results.map(|result| result["itemId"].to_string()).collect::<Vec<_>>()
     };
     assert_eq!(ids(&first), ids(&again));
     let topics = server.run(&["topics", "--output", "json"]).await.json();
-    assert_eq!(topics["topics"][0]["ready_count"], 2_500);
+    assert_eq!(topics["topics"][0]["readyCount"], "2500");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn a_wrong_line_is_named_by_its_number() {
     assert!(stderr.contains("2 items in all were refused"), "{stderr}");
     assert!(stdout.lines().nth(3).is_some_and(|line| line.starts_with("3 ")), "{stdout}");
     let topics = server.run(&["topics", "--output", "json"]).await.json();
-    assert_eq!(topics["topics"][0]["ready_count"], 2);
+    assert_eq!(topics["topics"][0]["readyCount"], "2");
 
     let text = format!("one\n{}\nthree\n", "x".repeat(4 << 20));
     let stderr = server.run_with(&["enqueue", "--topic", "t", "--lines"], text).await.failed(5);

@@ -2,11 +2,16 @@
 
 mod address;
 mod check_config;
+mod context;
 mod dequeue;
 mod enqueue;
+mod formats;
+mod help;
+mod items;
 mod process;
 mod settle;
 mod topics;
+mod worker;
 
 use std::{
     io::Write as _,
@@ -61,7 +66,12 @@ impl From<Output> for Ran {
 /// `forebay` without what this process's environment says of it.
 fn forebay(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
-    command.args(arguments).env_remove("FOREBAY_ADDR").env_remove("FOREBAY_NAMESPACE");
+    command
+        .args(arguments)
+        .env_remove("FOREBAY_ADDR")
+        .env_remove("FOREBAY_NAMESPACE")
+        .env_remove("FOREBAY_CONTEXT")
+        .env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 

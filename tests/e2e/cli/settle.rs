@@ -38,11 +38,11 @@ async fn a_lease_can_be_extended() {
     let item = take(&server).await;
     let arguments = ["extend", &receipt(&item), "--lease", "2h", "--output", "json"];
     let extended = server.run(&arguments).await.json();
-    let end = extended["results"][0]["lease_expires_at"].as_str().unwrap();
-    assert!(end > item["lease_expires_at"].as_str().unwrap(), "{extended}");
+    let end = extended["results"][0]["leaseExpiresAt"].as_str().unwrap();
+    assert!(end > item["leaseExpiresAt"].as_str().unwrap(), "{extended}");
     assert_eq!(extended["results"][0]["receipt"], item["receipt"]);
-    let table = server.run(&["extend", &receipt(&item)]).await.done();
-    assert!(table.contains("leased until 20"), "{table}");
+    let table = server.run(&["extend", &receipt(&item), "--time", "iso"]).await.done();
+    assert!(table.starts_with("RECEIPT") && table.contains(" 20"), "{table}");
     server.run(&["ack", &receipt(&item)]).await.done();
     let lost = server.run(&["extend", &receipt(&item)]).await.failed(1);
     assert!(lost.contains("LEASE_LOST"), "{lost}");

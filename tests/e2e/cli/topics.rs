@@ -1,4 +1,4 @@
-//! `forebay topics`
+//! `forebay topics` and `forebay topic`
 
 use forebay_testkit::servers::free_port;
 use serde_json::{Value, json};
@@ -24,31 +24,60 @@ fn names(topics: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn all_topics_are_listed_on_demand() {
+async fn topics_in_any_state_are_listed() {
     let server = filled().await;
     let active = server.run(&["topics", "--output", "json"]).await.json();
     assert_eq!(names(&active), ["ready"]);
 
-    let http = server.node.http.as_str();
-    // The status page may show what was a moment ago.
-    let all = server.run(&["topics", "--all", "--http", http, "--output", "json"]).await.json();
+    let all = server.run(&["topic", "list", "--output", "json"]).await.json();
     assert_eq!(names(&all), ["dead", "leased", "ready", "scheduled"]);
-    assert_eq!(all["incomplete"], false);
+    assert_eq!(all["incompleteShards"], json!([]));
     let dead = json!({
-        "topic": "dead", "ready_count": 0, "leased_count": 0, "scheduled_count": 0, "dead_count": 1,
+        "namespace": "default", "topic": "dead", "readyCount": "0", "leasedCount": "0", "scheduledCount": "0",
+        "deadCount": "1", "waitingCalls": "0",
     });
     assert_eq!(all["topics"][0], dead);
-    let some = ["topics", "--all", "--http", http, "--prefix", "l", "--limit", "1"];
-    let table = server.run(&some).await.done();
+    assert!(all["topics"][2]["oldestReadyAt"].is_string() && all["topics"][3]["nextDueAt"].is_string());
+    let table = server.run(&["topic", "list", "--filter", "topic = \"l*\"", "--limit", "1"]).await.done();
     assert!(table.lines().count() == 2 && table.contains("leased"), "{table}");
+    let dead = server.run(&["topic", "list", "--filter", "dead > 0", "--output", "json"]).await.json();
+    assert_eq!(names(&dead), ["dead"]);
+    let most = server.run(&["topic", "list", "--order", "-ready", "--limit", "1", "--output", "json"]).await;
+    assert_eq!(names(&most.json()), ["ready"]);
+    let everyone = server.run(&["topic", "list", "--all-namespaces"]).await.done();
+    assert!(everyone.contains("other/foreign") && everyone.contains("default/ready"), "{everyone}");
+    let stderr = server.run(&["topic", "list", "--filter", "dead > many"]).await.failed(1);
+    assert!(stderr.contains("at character 8: expected a whole number"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_topic_is_shown_with_its_priorities() {
+    let server = filled().await;
+    for priority in ["7", "-2", "7"] {
+        server.run(&["enqueue", "--topic", "ready", "--priority", priority, "x"]).await.done();
+    }
+    let shown = server.run(&["topic", "get", "ready", "--output", "json"]).await.json();
+    assert_eq!((&shown["topic"]["readyCount"], &shown["prioritiesCut"]), (&json!("4"), &json!(false)));
+    let counts = shown["priorities"].as_array().unwrap();
+    let counts: Vec<_> = counts.iter().map(|count| (&count["priority"], &count["readyCount"])).collect();
+    assert_eq!(counts, [(&json!(-2), &json!("1")), (&json!(0), &json!("1")), (&json!(7), &json!("2"))]);
+    // A leased item is none that is ready.
+    let leased = server.run(&["topic", "get", "leased", "--output", "json"]).await.json();
+    assert_eq!((&leased["topic"]["leasedCount"], &leased["priorities"]), (&json!("1"), &json!([])));
+    let table = server.run(&["topic", "get", "ready"]).await.done();
+    assert!(table.contains("priority 7") && table.contains("ready since"), "{table}");
+    let stderr = server.run(&["topic", "get", "nothing"]).await.failed(3);
+    assert!(stderr.contains("there is no topic nothing"), "{stderr}");
+    // Another tenant's topic is none of this one.
+    server.run(&["topic", "get", "foreign"]).await.failed(3);
 }
 
 #[tokio::test]
 async fn a_wrong_http_address_is_named() {
     let server = Server::start().await;
     let nobody = format!("127.0.0.1:{}", free_port().unwrap());
-    let stderr = server.run(&["topics", "--all", "--http", &nobody]).await.failed(6);
+    let stderr = server.run(&["health", "--http", &nobody]).await.failed(6);
     assert!(stderr.contains(&nobody) && stderr.contains("--http"), "{stderr}");
-    let stderr = server.run(&["topics", "--all", "--http", &server.node.grpc]).await.failed(6);
+    let stderr = server.run(&["health", "--http", &server.node.grpc]).await.failed(6);
     assert!(stderr.contains("is it the gRPC port?"), "{stderr}");
 }

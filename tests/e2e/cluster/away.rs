@@ -14,12 +14,12 @@ use crate::{
     drain::drain_and_check,
     history::{Event, History, Outcome},
     load::Load,
-    scenario::progress,
+    scenario::{outage, progress},
 };
 
-/// So long a server is stopped.
+/// So long a server is stopped, at least.
 const STOPPED: Duration = Duration::from_secs(15);
-/// So long a catalog is silent.
+/// So long a catalog is silent, at least.
 const SILENT: Duration = Duration::from_secs(5);
 
 /// Row 26 of the faults, with a catalog whose connections stay open and bring no answer.
@@ -37,7 +37,7 @@ async fn row_26_a_silent_catalog_stops_nobody() {
     let take_overs = metric_of_all(&nodes, "forebay_take_overs_total{").await;
     way.stall(Directions::Both);
     metric_becomes(&nodes, "forebay_catalog_answers", |answering| answering == 0.0).await;
-    let until = Instant::now() + SILENT;
+    let until = Instant::now() + outage(SILENT);
     while Instant::now() < until {
         progress(&history, "load while the catalog is silent", 100).await;
     }
@@ -69,7 +69,7 @@ async fn one_of_two_servers_is_stopped_for_a_while() {
     };
     let before = stayed().await;
     stops.stop().await;
-    let (until, from) = (Instant::now() + STOPPED, history.now());
+    let (until, from) = (Instant::now() + outage(STOPPED), history.now());
     while Instant::now() < until {
         progress(&history, "load on one server", 100).await;
     }

@@ -18,7 +18,7 @@ async fn three_nodes_run_in_one_process() {
     // Each is ready. What a node shows of the others is up to a second old.
     let begun = Instant::now();
     let nodes = loop {
-        let listed = json(&["nodes", "--addr", &node.grpc, "--output", "json"]).await;
+        let listed = json(&["node", "list", "--addr", &node.grpc, "--output", "json"]).await;
         let nodes = listed["nodes"].as_array().unwrap().clone();
         if nodes.len() == 3 && nodes.iter().all(|node| node["shards"] == 1) {
             break nodes;
@@ -28,7 +28,7 @@ async fn three_nodes_run_in_one_process() {
     };
     let text = |key: &str| nodes.iter().map(|node| node[key].as_str().unwrap()).collect::<Vec<_>>();
     assert_eq!(text("name"), ["node1", "node2", "node3"]);
-    let addresses: BTreeSet<&str> = text("clients_address").into_iter().collect();
+    let addresses: BTreeSet<&str> = text("clientsAddress").into_iter().collect();
     assert!(addresses.len() == 3 && addresses.contains(node.grpc.as_str()), "{addresses:?}");
 
     // One node takes items for the shards of all.

@@ -160,7 +160,7 @@ async fn a_client_of_one_node_sees_nothing_of_planned_moves() {
     });
     for to in ["node1", "node0", "node1"] {
         for shard in ["1", "2"] {
-            let (done, _, stderr) = run(&["shards", "move", shard, to, "--config", &config]).await;
+            let (done, _, stderr) = run(&["shard", "move", shard, to, "--config", &config]).await;
             assert!(done, "{stderr}");
         }
         owns(&nodes[usize::from(to == "node1")], &[1, 2]).await;

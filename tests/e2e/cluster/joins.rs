@@ -33,7 +33,7 @@ async fn a_node_waits_for_a_catalog_that_goes_away_while_it_joins() {
     let (second, ()) = tokio::join!(cluster.start(1), back);
     let begun = Instant::now();
     let names = async || {
-        let listed = json(&["nodes", "--addr", &first.grpc, "--output", "json"]).await;
+        let listed = json(&["node", "list", "--addr", &first.grpc, "--output", "json"]).await;
         let nodes = listed["nodes"].as_array().unwrap();
         nodes.iter().map(|node| node["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };

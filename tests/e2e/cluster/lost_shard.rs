@@ -56,11 +56,11 @@ async fn a_shard_whose_server_is_gone_is_removed() {
     way.reset();
     assert!(refused(&nodes[0], "without").await > 0, "keys wait for their home");
     let config = cluster.config(0);
-    let (done, _, stderr) = run(&["shards", "drain", "3", "--config", &config]).await;
+    let (done, _, stderr) = run(&["shard", "drain", "3", "--config", &config]).await;
     assert!(done, "{stderr}");
-    let (done, _, stderr) = run(&["shards", "remove", "3", "--config", &config]).await;
+    let (done, _, stderr) = run(&["shard", "remove", "3", "--config", &config]).await;
     assert!(!done && stderr.contains("shard 3 can't be looked at") && stderr.contains("--lost"), "{stderr}");
-    let (done, stdout, stderr) = run(&["shards", "remove", "3", "--lost", "--config", &config]).await;
+    let (done, stdout, stderr) = run(&["shard", "remove", "3", "--lost", "--config", &config]).await;
     assert!(done && stdout.starts_with("shard 3 was removed with all that was in it"), "{stdout}{stderr}");
     for (number, node) in nodes.iter().enumerate() {
         all_are_taken(node, &format!("removed, node {number}")).await;

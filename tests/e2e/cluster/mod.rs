@@ -21,6 +21,7 @@ mod servers;
 mod shards;
 mod slow;
 mod stuck;
+mod tls;
 mod transactions;
 mod unreached;
 mod upgrade;

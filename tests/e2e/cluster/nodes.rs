@@ -82,9 +82,11 @@ impl Nodes {
         let ([grpc, http, peer], host) = (self.ports[node], &self.places[node].host);
         let secret = self.folder.path().join("secret");
         fs::write(&secret, "the secret of the tests\n".replace(' ', "-")).unwrap();
+        // An earlier release does not know the key.
+        let insecure = if host.starts_with("127.") { "" } else { "insecure = true\n" };
         let mut text = format!(
             "[node]\nname = \"node{node}\"\ngrpc = \"{host}:{grpc}\"\nhttp = \"{host}:{http}\"\n\
-             peer = \"{host}:{peer}\"\npeer_secret_file = \"{}\"\ndrain_ms = 0\n\
+             peer = \"{host}:{peer}\"\npeer_secret_file = \"{}\"\ndrain_ms = 0\n{insecure}\
              [catalog]\nurl = \"{catalog}\"\n",
             secret.display()
         );

@@ -43,20 +43,20 @@ async fn shards_are_moved_and_nodes_are_drained_by_the_command_line() {
     let config = cluster.config(0);
     let addr = format!("{},{}", nodes[0].grpc, nodes[1].grpc);
 
-    let listed = json(&["nodes", "--addr", &addr, "--output", "json"]).await;
+    let listed = json(&["node", "list", "--addr", &addr, "--output", "json"]).await;
     let names: Vec<&str> =
         listed["nodes"].as_array().unwrap().iter().map(|node| node["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["node0", "node1"]);
-    assert_eq!(listed["nodes"][1]["clients_address"], nodes[1].grpc);
+    assert_eq!(listed["nodes"][1]["clientsAddress"], nodes[1].grpc);
 
     for (shard, node) in [("1", "node1"), ("2", "node1")] {
-        let (done, stdout, stderr) = run(&["shards", "move", shard, node, "--config", &config]).await;
+        let (done, stdout, stderr) = run(&["shard", "move", shard, node, "--config", &config]).await;
         assert!(done && stdout == format!("shard {shard} is pinned to {node}\n"), "{stdout}{stderr}");
     }
     owns(&nodes[1], &[1, 2]).await;
-    let listed = json(&["shards", "--addr", &addr, "--output", "json"]).await;
+    let listed = json(&["shard", "list", "--addr", &addr, "--output", "json"]).await;
     assert_eq!(listed["shards"][0]["pinned"], true);
-    assert_eq!(listed["shards"][1]["wished_owner"], "node1");
+    assert_eq!(listed["shards"][1]["wishedOwner"], "node1");
 
     let (done, _, stderr) = run(&["node", "drain", "node1", "--config", &config]).await;
     assert!(done, "{stderr}");
@@ -69,9 +69,9 @@ async fn shards_are_moved_and_nodes_are_drained_by_the_command_line() {
     assert!(metrics.contains("forebay_catalog_answers 1"), "{metrics}");
 
     for (wrong, says) in [
-        (&["shards", "move", "9", "node1"][..], "there is no shard 9"),
-        (&["shards", "move", "1", "node7"], "there is no node node7 in the catalog; there are: node0, node1"),
-        (&["shards", "unpin", "1"], "shard 1 is not pinned"),
+        (&["shard", "move", "9", "node1"][..], "there is no shard 9"),
+        (&["shard", "move", "1", "node7"], "there is no node node7 in the catalog; there are: node0, node1"),
+        (&["shard", "unpin", "1"], "shard 1 is not pinned"),
         (&["node", "drain", "node7"], "there is no node node7"),
     ] {
         let (done, _, stderr) = run(&[wrong, &["--config", &config]].concat()).await;

@@ -6,11 +6,16 @@ use forebay_testkit::servers::{Kind, Private};
 use tokio::time::{Instant, sleep};
 
 use super::nodes::{Nodes, channels, owned_by};
-use crate::{history::History, load::Load, node::Node, scenario::progress};
+use crate::{
+    history::History,
+    load::Load,
+    node::Node,
+    scenario::{outage, progress},
+};
 
 /// What a page says within this time.
 const SAID_TIMEOUT: Duration = Duration::from_secs(15);
-/// So long a server stands still.
+/// So long a server stands still, or the catalog is away, at least.
 const AWAY: Duration = Duration::from_secs(5);
 
 /// Waits until a node's metrics have this line.
@@ -47,7 +52,10 @@ async fn nodes_go_on_without_the_catalog() {
     for node in &nodes {
         shows(node, "forebay_catalog_answers 0").await;
     }
-    progress(&history, "load without the catalog", 500).await;
+    let until = Instant::now() + outage(AWAY);
+    while Instant::now() < until {
+        progress(&history, "load without the catalog", 100).await;
+    }
     for (node, before) in nodes.iter().zip(&before) {
         assert_eq!(owned_by(node).await, *before, "nothing moves");
         let (_, page) = node.fetch("/").await;
@@ -96,7 +104,7 @@ async fn a_server_that_stands_still_moves_no_shard_of_another() {
     };
     let before = [epochs(&nodes[0]).await, epochs(&nodes[1]).await];
     sick.freeze().await;
-    let until = Instant::now() + AWAY;
+    let until = Instant::now() + outage(AWAY);
     while Instant::now() < until {
         progress(&history, "load while one server stands still", 50).await;
     }

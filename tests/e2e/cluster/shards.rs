@@ -212,7 +212,7 @@ async fn spread(nodes: &[Node], shards: &[u64]) {
 
 /// The shard of this number, as a node lists it.
 async fn listed(addr: &str, id: u64) -> Option<Value> {
-    let list = json(&["shards", "--addr", addr, "--output", "json"]).await;
+    let list = json(&["shard", "list", "--addr", addr, "--output", "json"]).await;
     list["shards"].as_array().unwrap().iter().find(|shard| shard["id"] == id).cloned()
 }
 
@@ -220,7 +220,7 @@ async fn listed(addr: &str, id: u64) -> Option<Value> {
 async fn remove(config: &str, shard: &str) -> Vec<String> {
     let (begun, mut why) = (Instant::now(), Vec::new());
     loop {
-        let (done, stdout, stderr) = run(&["shards", "remove", shard, "--config", config]).await;
+        let (done, stdout, stderr) = run(&["shard", "remove", shard, "--config", config]).await;
         if done {
             assert_eq!(stdout, format!("shard {shard} was removed\n"));
             return why;
@@ -245,18 +245,19 @@ async fn shards_change_under_load(kind: Kind) {
     progress(&history, "load on four shards", 300).await;
 
     let url = servers::shared(kind).await.fresh_url().await;
-    let (done, stdout, stderr) = run(&["shards", "add", &url, "--config", &config]).await;
+    let (done, stdout, stderr) = run(&["shard", "add", &url, "--config", &config]).await;
     assert!(done && stdout == "shard 5 was added; its schema was made\n", "{stdout}{stderr}");
     cluster.shards = 5;
     spread(&nodes, &[1, 2, 3, 4, 5]).await;
     progress(&history, "load on five shards", 300).await;
 
-    let (done, _, stderr) = run(&["shards", "remove", "1", "--config", &config]).await;
+    let (done, _, stderr) = run(&["shard", "remove", "1", "--config", &config]).await;
     assert!(!done && stderr.contains("shard 1 takes new items: drain it first"), "{stderr}");
-    let (done, _, stderr) = run(&["shards", "drain", "1", "--config", &config]).await;
+    let (done, _, stderr) = run(&["shard", "drain", "1", "--config", &config]).await;
     assert!(done, "{stderr}");
     let shown = listed(&nodes[0].grpc, 1).await.unwrap();
-    assert!(shown["state"] == "draining" || shown["state"] == "active", "{shown}");
+    let states = ["SHARD_STATE_DRAINING", "SHARD_STATE_ACTIVE"];
+    assert!(states.iter().any(|state| shown["state"] == *state), "{shown}");
     progress(&history, "load while a shard drains", 300).await;
     let why = remove(&config, "1").await;
     println!("held up {} times, at last by {:?}", why.len(), why.last());

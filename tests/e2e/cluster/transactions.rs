@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use forebay_proto::v1::EnqueueItem;
 use forebay_testkit::{
-    proxy::Spring,
+    proxy::{BATCH_COMMIT, RENEWAL, Spring},
     servers::{Foreign, Kind},
 };
 use tokio::{
@@ -29,8 +29,6 @@ const SPRUNG_WITHIN: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a shard's epoch is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How a claim is renewed, on its way to a server.
-const RENEWAL: &[u8] = b"/* forebay renewal */";
 
 /// Items, with their numbers.
 type Items = Vec<(u64, EnqueueItem)>;
@@ -70,9 +68,9 @@ async fn stopped_with_an_open_transaction(kind: Kind, seed: u64) {
     let ways = Ways::new(kind, 3, 3, seed).await;
     let (mut shard, owner) = (ways.foreign(1).await, ways.owner(1).await);
     let (items, before) = (ways.items(1, ITEMS), epoch(&mut shard).await);
-    // If they come in two batches, this one is in the larger part.
+    // If they come in two batches, this one is in the larger part. All statements before COMMIT are done.
     let one = payload(items[ITEMS / 2].0);
-    ways.proxies[0].trap(&one, Spring::SilentAfter, 1);
+    ways.proxies[0].trap_after(&one, BATCH_COMMIT, Spring::SilentBefore);
     let call = send(&ways, owner, &items);
     timeout(SPRUNG_WITHIN, ways.proxies[0].wait_sprung(1)).await.expect("the items are stored");
     shard.wait_for_transaction("trx_rows_modified > 0 AND trx_state = 'RUNNING'").await;

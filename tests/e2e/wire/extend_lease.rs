@@ -7,7 +7,7 @@ use forebay_proto::v1::{
 };
 use tonic::{Code, Response, Status};
 
-use super::{NAMESPACE, Refused, Wire, item, micros, seconds, span};
+use super::{NAMESPACE, Refused, Wire, beside, item, micros, seconds, span};
 
 async fn call(wire: &Wire, request: ExtendLeaseRequest) -> Result<Response<ExtendLeaseResponse>, Status> {
     wire.client().extend_lease(request).await
@@ -46,6 +46,7 @@ async fn each_wrong_value_is_named() {
         Some("extensions[0].receipt"),
     );
     for (index, result) in results.iter().enumerate().take(5).skip(1) {
+        beside(&result.error, &result.reason, &result.retry_after);
         Refused::member(&result.error).invalid(&format!("extensions[{index}].lease_duration"));
     }
     assert_eq!(results[5].error, None, "a sibling is extended");

@@ -191,7 +191,7 @@ async fn many_members(address: &str, many: &Bytes) {
 async fn pages(address: &str) {
     for path in ["/", "/metrics", "/status.json"] {
         let Ok(mut stream) = TcpStream::connect(address).await else { return };
-        let request = format!("GET {path} HTTP/1.1\r\nHost: forebay\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await;
     }
 }

@@ -1,5 +1,6 @@
 //! Every call over gRPC: each field, each limit, each error with its details.
 
+mod access;
 mod ack;
 mod connections;
 mod dead_letters;
@@ -9,12 +10,17 @@ mod enqueue;
 mod extend_lease;
 mod garbage;
 mod hostile;
+mod http1;
 mod http2;
+mod json;
+mod json_bounds;
+mod json_protocol;
 mod load;
 mod memory;
 mod metrics;
 mod nack;
 mod operators;
+mod origins;
 mod raw;
 mod services;
 mod share;
@@ -104,6 +110,9 @@ impl Wire {
         let request = EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() };
         let results = self.client().enqueue(request).await?.into_inner().results;
         assert_eq!(results.len(), count, "one answer a member");
+        for result in &results {
+            beside(&result.error, &result.reason, &result.retry_after);
+        }
         Ok(results)
     }
 
@@ -140,13 +149,17 @@ impl Wire {
     async fn ack(&self, receipt: &str) -> Option<MemberStatus> {
         let acks = vec![Ack { receipt: receipt.into() }];
         let request = AckRequest { namespace: NAMESPACE.into(), acks };
-        self.client().ack(request).await.unwrap().into_inner().results.remove(0).error
+        let result = self.client().ack(request).await.unwrap().into_inner().results.remove(0);
+        beside(&result.error, &result.reason, &result.retry_after);
+        result.error
     }
 
     /// Nacks one delivery. Returns its error.
     async fn nack(&self, nack: Nack) -> Option<MemberStatus> {
         let request = NackRequest { namespace: NAMESPACE.into(), nacks: vec![nack] };
-        self.client().nack(request).await.unwrap().into_inner().results.remove(0).error
+        let result = self.client().nack(request).await.unwrap().into_inner().results.remove(0);
+        beside(&result.error, &result.reason, &result.retry_after);
+        result.error
     }
 }
 
@@ -198,6 +211,14 @@ impl Wire {
     async fn wait_for_polls(&self, number: usize) {
         self.wait_for("polls", |status| status["engine"]["polls"] == number).await;
     }
+}
+
+/// Checks that what stands beside a member's error says the same as its details.
+fn beside(error: &Option<MemberStatus>, reason: &str, retry_after: &Option<prost_types::Duration>) {
+    let details = error.as_ref().map(|error| error.get_error_details()).unwrap_or_default();
+    assert_eq!(reason, details.error_info().map_or("", |info| info.reason.as_str()));
+    let retry = details.retry_info().and_then(|info| info.retry_delay);
+    assert_eq!(*retry_after, retry.map(span));
 }
 
 fn item(topic: &str) -> EnqueueItem {

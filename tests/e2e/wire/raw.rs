@@ -11,10 +11,18 @@ use tonic::{
 
 /// Sends `message` as the request of a method, without encoding it.
 pub async fn send(channel: Channel, method: &str, message: Bytes) -> Result<Response<Bytes>, Status> {
+    send_to(channel, &format!("/forebay.v1.QueueService/{method}"), Request::new(message)).await
+}
+
+/// The same at any path, with metadata.
+pub async fn send_to(
+    channel: Channel,
+    path: &str,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, Status> {
     let mut grpc = Grpc::new(channel);
     grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    let path = format!("/forebay.v1.QueueService/{method}").parse::<PathAndQuery>().unwrap();
-    grpc.unary(Request::new(message), path, Raw).await
+    grpc.unary(request, path.parse::<PathAndQuery>().unwrap(), Raw).await
 }
 
 #[derive(Clone, Copy, Default)]

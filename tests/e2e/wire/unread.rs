@@ -10,6 +10,18 @@ fn empty_receipts(members: usize) -> AckRequest {
     AckRequest { namespace: NAMESPACE.into(), acks: vec![Ack { receipt: String::new() }; members] }
 }
 
+/// Asks for empty answers, which are the smallest, until there is no room for one more.
+async fn fill_up(deaf: &mut http2::Connection) -> Vec<http::Response<h2::RecvStream>> {
+    let mut empty = Vec::new();
+    loop {
+        let answer = deaf.call("Dequeue", &asked("none", 1)).await;
+        if http2::refusal(answer.headers()).is_some() {
+            return empty;
+        }
+        empty.push(answer);
+    }
+}
+
 #[tokio::test]
 async fn answers_of_every_verb_count_until_they_are_read() {
     let wire = Wire::with(
@@ -55,6 +67,7 @@ async fn answers_of_every_verb_count_until_they_are_read() {
             small.push(answer);
         }
     }
+    let empty = fill_up(&mut deaf).await;
     for method in ["Enqueue", "Dequeue", "Nack", "ExtendLease", "GetActiveTopics"] {
         let answer = deaf.call(method, &AckRequest::default()).await;
         let refusal = http2::refusal(answer.headers()).expect(method);
@@ -70,6 +83,9 @@ async fn answers_of_every_verb_count_until_they_are_read() {
     }
     for answer in small {
         assert!(http2::read(answer).await > 200);
+    }
+    for answer in empty {
+        http2::read(answer).await;
     }
     wire.wait_for_metric("forebay_unsent_bytes", |bytes| bytes == 0.0).await;
     let answer = deaf.call("Ack", &empty_receipts(1_000)).await;

@@ -114,7 +114,7 @@ impl<'a> Queue<'a> {
 
     /// The names of all nodes that own shards. It has an empty name if a shard has no owner.
     pub fn owners(&self) -> anyhow::Result<BTreeSet<String>> {
-        let output = self.run(&["shards", "--output", "json"], None)?;
+        let output = self.run(&["shard", "list", "--output", "json"], None)?;
         ensure!(output.status.success(), "shards: {}", said(&output));
         let shards = json(&output)?;
         let owners = list(&shards, "shards")?.iter().map(|shard| shard["owner"].as_str());

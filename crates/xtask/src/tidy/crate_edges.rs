@@ -11,30 +11,40 @@ use super::{
 const ROWS: &[(&str, &[&str])] = &[
     ("forebay-types", &[]),
     ("forebay-proto", &[]),
+    ("forebay-access", &["forebay-types"]),
     ("forebay-store", &["forebay-types"]),
     ("forebay-cluster", &["forebay-types", "forebay-store"]),
     ("forebay-engine", &["forebay-types", "forebay-store"]),
     ("forebay-front", &["forebay-types", "forebay-engine"]),
+    ("forebay-membership", &["forebay-types", "forebay-store", "forebay-cluster", "forebay-engine"]),
     (
         "forebay-node",
         &[
             "forebay-types",
+            "forebay-access",
             "forebay-store",
-            "forebay-cluster",
             "forebay-engine",
             "forebay-front",
+            "forebay-membership",
             "forebay-proto",
         ],
     ),
     ("forebay-client", &["forebay-types", "forebay-proto"]),
-    ("forebay", &["forebay-types", "forebay-node", "forebay-client"]),
+    ("forebay", &["forebay-types", "forebay-access", "forebay-proto", "forebay-node", "forebay-client"]),
     // Not in the binary.
     ("forebay-codegen", &[]),
     ("forebay-model", &["forebay-types", "forebay-store", "forebay-cluster", "forebay-engine"]),
     ("forebay-servers", &[]),
     (
         "forebay-testkit",
-        &["forebay-types", "forebay-store", "forebay-engine", "forebay-front", "forebay-servers"],
+        &[
+            "forebay-types",
+            "forebay-store",
+            "forebay-engine",
+            "forebay-front",
+            "forebay-membership",
+            "forebay-servers",
+        ],
     ),
     (
         "forebay-bench",

@@ -21,6 +21,7 @@ pub struct Table {
 /// The engine's.
 pub const ENGINE: Table = Table {
     rows: &[
+        ("looks", &["engine", "messages", "api"]),
         ("engine", &["event_loop", "core", "io", "messages", "api"]),
         (
             "event_loop",

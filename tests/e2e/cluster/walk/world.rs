@@ -141,7 +141,7 @@ impl World {
                 let (shard, name, config) =
                     (shard.to_string(), format!("node{node}"), self.cluster.config(0));
                 let (done, stdout, stderr) =
-                    run(&["shards", "move", &shard, &name, "--config", &config]).await;
+                    run(&["shard", "move", &shard, &name, "--config", &config]).await;
                 println!("  {}", if done { stdout } else { stderr }.trim_end());
             }
             Step::Kill(server, what, count) => {

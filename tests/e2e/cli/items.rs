@@ -1,0 +1,100 @@
+//! `forebay item`
+
+use serde_json::{Value, json};
+
+use super::Server;
+
+fn ids(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(|item| item["itemId"].as_str().unwrap()).collect()
+}
+
+/// Enqueues an item. Returns its id.
+async fn put(server: &Server, more: &[&str], payload: &str) -> String {
+    let args = [&["enqueue", "--topic", "t", "--output", "json"], more, &[payload]].concat();
+    let stored = server.run(&args).await.json();
+    stored["results"][0]["itemId"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn items_are_listed_in_each_state_and_stay_where_they_are() {
+    let server = Server::start().await;
+    let late = put(&server, &["--priority", "5"], "late").await;
+    let first = put(&server, &[], "first").await;
+    let second = put(&server, &["--header", "lang=de"], "second").await;
+    let due = put(&server, &["--delay", "1h"], "due").await;
+    for _ in 0..2 {
+        let ready = server.run(&["item", "list", "--topic", "t", "--output", "json"]).await.json();
+        assert_eq!(ids(&ready), [&first, &second, &late]);
+        assert_eq!((&ready["items"][0]["payload"], &ready["items"][0]["attempt"]), (&json!(""), &json!(0)));
+    }
+    let scheduled = ["item", "list", "--topic", "t", "--state", "scheduled", "--output", "json"];
+    assert_eq!(ids(&server.run(&scheduled).await.json()), [&due]);
+
+    // One is leased, one dies.
+    let take = ["dequeue", "--topic", "t", "--lease", "1h", "--consumer", "worker-7", "--output", "json"];
+    let taken = server.run(&take).await.json();
+    assert_eq!(taken["items"][0]["itemId"], json!(first));
+    let other = server.run(&take).await.json();
+    let receipt = other["items"][0]["receipt"].as_str().unwrap();
+    server.run(&["nack", receipt, "--dead-letter", "--reason", "no such user"]).await.done();
+    let ready = server.run(&["item", "list", "--topic", "t", "--output", "json"]).await.json();
+    assert_eq!(ids(&ready), [&late]);
+    let leased = server.run(&["item", "list", "--topic", "t", "--state", "leased"]).await.done();
+    assert!(leased.contains(&first) && leased.contains("worker-7"), "{leased}");
+    let dead = ["item", "list", "--topic", "t", "--state", "dead", "--payload", "text", "--output", "json"];
+    let dead = server.run(&dead).await.json();
+    assert_eq!(ids(&dead), [&second]);
+    let death = &dead["items"][0]["death"];
+    assert_eq!((&death["cause"], &death["reason"]), (&json!("dead-lettered"), &json!("no such user")));
+    assert_eq!(dead["items"][0]["headers"], json!({ "lang": "de" }));
+
+    // One item is shown wherever it is.
+    for (id, state) in [
+        (&late, "ITEM_STATE_READY"),
+        (&first, "ITEM_STATE_LEASED"),
+        (&due, "ITEM_STATE_SCHEDULED"),
+        (&second, "ITEM_STATE_DEAD"),
+    ] {
+        let shown = server.run(&["item", "get", id, "--output", "json"]).await.json();
+        assert_eq!((&shown["item"]["state"], &shown["item"]["itemId"]), (&json!(state), &json!(id)));
+    }
+    let table = server.run(&["item", "get", &late, "--payload", "hex"]).await.done();
+    assert!(table.contains("6c617465"), "{table}");
+    let receipt = taken["items"][0]["receipt"].as_str().unwrap();
+    server.run(&["ack", receipt]).await.done();
+    for gone in [first.as_str(), "77-1"] {
+        let stderr = server.run(&["item", "get", gone]).await.failed(3);
+        assert!(stderr.contains("ITEM_NOT_FOUND"), "{stderr}");
+    }
+    // To another tenant it was never there.
+    let stderr = server.run(&["item", "get", &late, "--namespace", "other"]).await.failed(3);
+    assert!(stderr.contains("ITEM_NOT_FOUND"), "{stderr}");
+    let stderr = server.run(&["item", "get", "late"]).await.failed(1);
+    assert!(stderr.contains("item_id"), "{stderr}");
+}
+
+#[tokio::test]
+async fn many_items_come_in_pages_and_long_payloads_are_cut() {
+    let server = Server::start().await;
+    let put = ["enqueue", "--topic", "t", "--count", "2500", "--priority"];
+    for priority in ["3", "1"] {
+        server.run(&[&put[..], &[priority, "x"]].concat()).await.done();
+    }
+    let list = ["item", "list", "--topic", "t", "--limit", "9000", "--output", "json"];
+    let all = server.run(&list).await.json();
+    let items = all["items"].as_array().unwrap();
+    let priorities: Vec<i64> = items.iter().map(|item| item["priority"].as_i64().unwrap()).collect();
+    assert_eq!(priorities, [vec![1; 2_500], vec![3; 2_500]].concat());
+    let mut unique = ids(&all);
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), 5_000);
+
+    let long = "z".repeat(5_000);
+    server.run(&["enqueue", "--topic", "long", &long]).await.done();
+    let shown = ["item", "list", "--topic", "long", "--payload", "text"];
+    let table = server.run(&shown).await.done();
+    assert!(table.contains("zzz… (1024 of 5000 B)"), "{table}");
+    let whole = server.run(&[&shown[..], &["--max-payload-bytes", "5000"]].concat()).await.done();
+    assert!(whole.contains(&long), "{whole}");
+}

@@ -1,0 +1,55 @@
+//! What the holders of certificates may do.
+
+use forebay_access::{RANDOM_BYTES, Record, Token, append};
+use forebay_client::{Client, ClientConfig, Code, NewItem, Reason, TlsConfig};
+
+use super::Prepared;
+
+/// What an enqueue is told.
+async fn told(config: ClientConfig) -> Result<(), (Code, Option<Reason>)> {
+    let client = Client::connect(config).unwrap();
+    let answered = client.enqueue(vec![NewItem::new("t", "x")]).await;
+    answered.map(drop).map_err(|error| (error.code(), error.reason()))
+}
+
+#[tokio::test]
+async fn a_certificate_gives_the_rights_of_its_name_and_a_token_decides_over_it() {
+    let keys = "client_ca_file = \"FOLDER/ca.crt\"\nclient_auth = \"optional\"\n\
+                [access]\ntokens_file = \"FOLDER/tokens.toml\"\n\
+                [[access.certificate]]\nsan = \"spiffe://prod/worker\"\ngrants = [\"own:produce\"]\n";
+    let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
+    let token = Token::of_random(&[7; RANDOM_BYTES]);
+    let record = Record {
+        id: token.id().clone(),
+        name: String::new(),
+        hashes: vec![token.hash()],
+        grants: vec!["other:produce".parse().unwrap()],
+        ends: None,
+        revoked: false,
+    };
+    std::fs::write(prepared.path("tokens.toml"), append("", &record).unwrap()).unwrap();
+    let issue = |names: &[&str]| prepared.authority.issue(names);
+    let worker = issue(&["a.example", "spiffe://prod/worker"]);
+    let stranger = issue(&["spiffe://prod/worker/2"]);
+    let authorities = TlsConfig::default().ca_certificate(prepared.authority.pem());
+    let secured = prepared.start(authorities).await;
+    let config = |namespace: &str| secured.config().namespace(namespace);
+
+    let worker = |namespace: &str| config(namespace).client_certificate(&*worker.cert, &*worker.key);
+    assert_eq!(told(worker("own")).await, Ok(()));
+    let foreign = Err((Code::PermissionDenied, Some(Reason::WrongNamespace)));
+    assert_eq!(told(worker("other")).await, foreign);
+    let caller = Client::connect(worker("own")).unwrap().who_am_i().await.unwrap();
+    assert_eq!((caller.kind, &*caller.id), ("certificate", "spiffe://prod/worker"));
+
+    // With both, the token decides, for better and worse.
+    let both = |namespace: &str| worker(namespace).token(token.reveal());
+    assert_eq!(told(both("other")).await, Ok(()));
+    assert_eq!(told(both("own")).await, foreign);
+    let bad = Err((Code::Unauthenticated, Some(Reason::BadCredentials)));
+    assert_eq!(told(worker("own").token("fby1_nonsense")).await, bad);
+
+    let stranger = config("own").client_certificate(&*stranger.cert, &*stranger.key);
+    assert_eq!(told(stranger).await, bad, "a name without a row");
+    assert_eq!(told(config("own")).await, Err((Code::Unauthenticated, Some(Reason::NoCredentials))));
+}

@@ -1,0 +1,84 @@
+//! Rights that end while a call waits.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use forebay_access::Record;
+use forebay_proto::v1::DequeueRequest;
+use forebay_types::{Clock as _, SystemClock};
+use prost::Message as _;
+use tokio::time::{Instant, timeout};
+use tonic::Request;
+
+use super::{Guarded, OWN, Outcome, bearer, file, record, token};
+use crate::wire::{asked, raw, seconds};
+
+/// A file that has changed is seen within a second, and a call that waits looks once a second. The rest is
+/// for a machine with other things to do. The call itself would wait for 20 s.
+const AT_MOST: Duration = Duration::from_secs(12);
+
+/// What a long poll is told that begins now.
+async fn poll(guarded: &Guarded, shown: String) -> Outcome {
+    let message = DequeueRequest { namespace: OWN.to_owned(), wait: Some(seconds(20)), ..asked("t", 1) };
+    let mut request = Request::new(Bytes::from(message.encode_to_vec()));
+    request.metadata_mut().insert("authorization", shown.parse().unwrap());
+    let path = "/forebay.v1.QueueService/Dequeue";
+    let began = Instant::now();
+    let answer = timeout(Duration::from_secs(60), raw::send_to(guarded.node.channel(), path, request)).await;
+    let outcome = Outcome::of(&answer.expect("an answer").err());
+    assert!(began.elapsed() < AT_MOST, "{:?}: {outcome:?}", began.elapsed());
+    outcome
+}
+
+/// Waits until so many long polls wait at the node.
+async fn until_polls(guarded: &Guarded, admin: &str, polls: u64) {
+    let begun = Instant::now();
+    loop {
+        let request = crate::wire::http1::Request::get("/status.json").with("Authorization", admin);
+        let status = request.send(&guarded.node.http).await.message();
+        if status["engine"]["polls"] == polls {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_poll_ends_with_its_token() {
+    let (worker, admin) = (token(1), token(2));
+    let kept = [record(&worker, &["own:consume"]), record(&admin, &["*:all"])];
+    let guarded = Guarded::start(&file(&kept)).await;
+    let [worker, admin] = [bearer(&worker), bearer(&admin)];
+    for (changed, expected) in [
+        (Record { grants: vec!["own:produce".parse().unwrap()], ..kept[0].clone() }, "SCOPE_MISSING consume"),
+        (Record { grants: vec!["other:consume".parse().unwrap()], ..kept[0].clone() }, "WRONG_NAMESPACE"),
+        (Record { revoked: true, ..kept[0].clone() }, "BAD_CREDENTIALS"),
+    ] {
+        let polling = poll(&guarded, worker.clone());
+        let revoking = async {
+            until_polls(&guarded, &admin, 1).await;
+            guarded.replace_tokens(&file(&[changed, kept[1].clone()]));
+        };
+        let (outcome, ()) = tokio::join!(polling, revoking);
+        assert_eq!(outcome.short(), expected);
+        until_polls(&guarded, &admin, 0).await;
+        guarded.replace_tokens(&file(&kept));
+        // The node has the tokens of before again.
+        let begun = Instant::now();
+        while guarded.grpc(guarded.node.channel(), "/forebay.v1.QueueService/Ack", OWN, &[&worker]).await
+            != Outcome::Passed
+        {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_poll_ends_when_its_token_does() {
+    let worker = token(1);
+    let ends = SystemClock::default().wall().plus(Duration::from_secs(4));
+    // The file has whole seconds.
+    let guarded =
+        Guarded::start(&file(&[Record { ends: Some(ends), ..record(&worker, &["own:consume"]) }])).await;
+    assert_eq!(poll(&guarded, bearer(&worker)).await.short(), "BAD_CREDENTIALS");
+}
