@@ -21,7 +21,7 @@ pub use homes::HomeAges;
 pub use liveness::Liveness;
 pub use observer::{Observer, Surroundings};
 pub use plan::{
-    FIRST_JOINERS_WAIT, JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, OUTVOTED_AFTER, Reason, changes, plan,
-    weight,
+    FIRST_JOINERS_WAIT, JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, NEW_HOME_STAYS, OUTVOTED_AFTER, Reason,
+    changes, plan, weight,
 };
 pub use view::{ClusterView, NodeView, ShardView};

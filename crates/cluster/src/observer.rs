@@ -70,7 +70,6 @@ impl Observer {
             state: shard.state,
             home: catalog.assignment.homes.get(&shard.id).cloned(),
             home_since: self.homes.since(shard.id),
-            settles: self.homes.settles(shard.id, now),
             owner: surroundings.owners.get(&shard.id).cloned(),
             silent: false,
             stuck: false,

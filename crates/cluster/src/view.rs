@@ -44,8 +44,6 @@ pub struct ShardView {
     pub home: Option<Home>,
     /// Since when it has had that home. `None`: for longer than anybody remembers.
     pub home_since: Option<Monotonic>,
-    /// Its home has changed twice in a short time, and not long ago: nodes take each other for dead.
-    pub settles: bool,
     /// The node that owns it, as far as is known. While it is not the home, a move is under way.
     pub owner: Option<NodeName>,
     /// That owner has shown no sign of life in the shard for a whole lease.

@@ -118,7 +118,6 @@ mod tests {
             state: CatalogShardState::Active,
             home: Some(Home { node: name(home), pinned: false }),
             home_since: None,
-            settles: false,
             owner: Some(name(home)),
             silent: false,
             stuck: false,

@@ -19,7 +19,8 @@ mod tests;
 
 use forebay_store::CatalogShardState;
 pub use moves::{
-    FIRST_JOINERS_WAIT, JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, OUTVOTED_AFTER, Reason, changes,
+    FIRST_JOINERS_WAIT, JOINER_WAITS, MOVED_STAYS, MOVES_MAX, Move, NEW_HOME_STAYS, OUTVOTED_AFTER, Reason,
+    changes,
 };
 pub use rendezvous::weight;
 

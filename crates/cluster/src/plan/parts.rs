@@ -9,7 +9,7 @@ use forebay_store::CatalogShardState;
 use forebay_types::{NodeName, ShardId};
 
 use super::{
-    moves::{MOVED_STAYS, Move, Reason},
+    moves::{MOVED_STAYS, Move, NEW_HOME_STAYS, Reason},
     rendezvous,
     standing::Standing,
 };
@@ -168,13 +168,9 @@ impl<'a> Parts<'a> {
         }
         let Some(home) = &shard.home else { return Sorted::Displaced(Reason::Homeless) };
         let reaches = view.nodes.get(&home.node).is_some_and(|node| node.servers.contains(&shard.server));
-        match standings.get(&home.node) {
-            None | Some(Standing::Gone) if shard.settles => Sorted::Out,
+        let sorted = match standings.get(&home.node) {
             None | Some(Standing::Gone) => Sorted::Displaced(Reason::NodeGone),
-            Some(Standing::Eligible | Standing::Keeps) if !reaches => {
-                Sorted::Displaced(Reason::ServerUnreached)
-            }
-            Some(Standing::Leaves(_)) if !reaches => Sorted::Displaced(Reason::ServerUnreached),
+            Some(_) if !reaches => Sorted::Displaced(Reason::ServerUnreached),
             Some(Standing::Leaves(reason)) => Sorted::Displaced(*reason),
             Some(Standing::Eligible | Standing::Keeps) if shard.stuck => Sorted::Displaced(Reason::Stuck),
             Some(Standing::Keeps) => Sorted::Out,
@@ -182,6 +178,12 @@ impl<'a> Parts<'a> {
                 Some(node) => Sorted::At(node, mobility(view, shard, home.pinned)),
                 None => Sorted::Out,
             },
+        };
+        match sorted {
+            Sorted::Displaced(reason) if reason.is_failover() && is_new(view, standings, shard) => {
+                Sorted::Out
+            }
+            sorted => sorted,
         }
     }
 
@@ -226,6 +228,13 @@ enum Sorted {
     Displaced(Reason),
     /// It does not take part.
     Out,
+}
+
+/// Whether a shard has its home for so short a time that the home is left alone, although it seems to fail.
+/// One that has left does not come back.
+fn is_new(view: &ClusterView, standings: &BTreeMap<&NodeName, Standing>, shard: &ShardView) -> bool {
+    let is_known = shard.home.as_ref().is_some_and(|home| standings.contains_key(&home.node));
+    is_known && shard.home_since.is_some_and(|since| view.now.since(since) < NEW_HOME_STAYS)
 }
 
 fn mobility(view: &ClusterView, shard: &ShardView, pinned: bool) -> Mobility {

@@ -29,7 +29,6 @@ fn cluster(nodes: &[&str], shards: &[(u32, &str, &str)]) -> ClusterView {
         state: CatalogShardState::Active,
         home: (!home.is_empty()).then(|| Home { node: name(home), pinned: false }),
         home_since: Some(at(0)),
-        settles: false,
         owner: (!home.is_empty()).then(|| name(home)),
         silent: false,
         stuck: false,
@@ -140,13 +139,31 @@ fn a_drained_node_loses_all_its_shards() {
 }
 
 #[test]
-fn a_shard_that_nodes_take_from_each_other_stays_for_a_while() {
-    let mut view = cluster(&["a", "b"], &[(1, "db", "a"), (2, "db", "b")]);
-    node(&mut view, "b").live = false;
-    shard(&mut view, 2).settles = true;
-    assert_eq!(plan(&view), []);
-    shard(&mut view, 2).settles = false;
-    assert_eq!(plan(&view).len(), 1);
+fn a_new_home_is_left_alone_for_a_while() {
+    type Lacks = fn(&mut ClusterView);
+    let lacks: [(Reason, Lacks); 3] = [
+        (Reason::NodeGone, |view| node(view, "b").live = false),
+        (Reason::ServerUnreached, |view| node(view, "b").servers.clear()),
+        (Reason::Stuck, |view| shard(view, 2).stuck = true),
+    ];
+    for (reason, lack) in lacks {
+        let mut view = cluster(&["a", "b"], &[(1, "db", "a"), (2, "db", "b")]);
+        lack(&mut view);
+        shard(&mut view, 2).home_since = Some(at(NOW - 2));
+        assert_eq!(plan(&view), [], "{reason}");
+        shard(&mut view, 2).home_since = Some(at(NOW - 3));
+        assert_eq!(plan(&view)[0].reason, reason);
+    }
+    // What an operator wants waits for nothing, and neither does what a node left behind.
+    let new = || {
+        let mut view = cluster(&["a", "b"], &[(1, "db", "a"), (2, "db", "b")]);
+        shard(&mut view, 2).home_since = Some(at(NOW - 2));
+        view
+    };
+    let (mut drained, mut left) = (new(), new());
+    node(&mut drained, "b").draining = true;
+    left.nodes.remove(&name("b"));
+    assert_eq!((plan(&drained).len(), plan(&left).len()), (1, 1));
 }
 
 #[test]

@@ -137,7 +137,6 @@ impl World {
             state: CatalogShardState::Active,
             home: None,
             home_since: None,
-            settles: false,
             owner: None,
             silent: false,
             stuck: false,

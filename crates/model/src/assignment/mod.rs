@@ -111,7 +111,6 @@ impl State {
             state: CatalogShardState::Active,
             home: homes[shard].map(|(node, pinned)| Home { node: name(node), pinned }),
             home_since: Some(at(since[shard])),
-            settles: false,
             owner: self.owners[shard].map(name),
             silent: false,
             stuck: false,
