@@ -1,15 +1,20 @@
 //! Items of all nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use forebay_engine::{ItemPosition, ItemsCall};
 use forebay_proto::{peer, v1};
 use forebay_types::{ItemId, Namespace, Refusal};
-use futures_util::future::join_all;
 use prost::Message as _;
 
 use super::Gather;
-use crate::peers::wire::items::{from_wire, item_response, items_response};
+use crate::peers::{
+    PeerLinks,
+    wire::items::{from_wire, item_response, items_response},
+};
 
 /// Bytes of items in one answer. The answer of each node has no more.
 pub const ANSWER_BYTES_MAX: usize = 3 << 20;
@@ -30,14 +35,11 @@ pub struct ItemScan {
 impl Gather {
     /// The items behind a position. What all nodes know is kept, as far as there is room for it.
     pub async fn items(&self, call: &ItemsCall) -> Result<ItemScan, Refusal> {
-        let others = self.others();
-        let links = self.links.clone();
-        let asked = others.iter().filter_map(|address| Some((links.as_ref()?, address)));
-        let asked = join_all(asked.map(async |(links, address)| links.list_items(address, call).await));
+        let asked = self.ask_others(|links, address| async move { links.list_items(&address, call).await });
         let (own, others) = tokio::join!(self.engine.list_items(call.clone()), asked);
         let mut scan = ItemScan::default();
         let mut found = BTreeMap::new();
-        for page in std::iter::once(items_response(own?)).chain(others.into_iter().flatten()) {
+        for page in std::iter::once(items_response(own?)).chain(others) {
             let peer::ListItemsResponse { items, through, shards, scanned } = page;
             scan.through = scan.through.into_iter().chain(through.map(from_wire)).min();
             scan.shards.extend(shards);
@@ -60,18 +62,18 @@ impl Gather {
         if own.looked {
             return Ok(Some(own.item));
         }
-        let Some(links) = self.links.clone() else { return Ok(None) };
         let request = peer::GetItemRequest {
             namespace: namespace.to_string(),
             shard: id.shard.0,
             seq: id.seq.0,
             payload_max: u32::try_from(payload_max).unwrap_or(u32::MAX),
         };
-        let others = self.others();
-        let asked =
-            others.iter().map(async |address| links.get_item(address, namespace, request.clone()).await);
-        let answers = join_all(asked).await;
-        Ok(answers.into_iter().flatten().find(|answer| answer.looked).map(|answer| answer.item))
+        let request = &request;
+        let ask = |links: Arc<PeerLinks>, address: String| async move {
+            links.get_item(&address, namespace, request.clone()).await
+        };
+        let answers = self.ask_others(ask).await;
+        Ok(answers.into_iter().find(|answer| answer.looked).map(|answer| answer.item))
     }
 }
 

@@ -9,6 +9,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use forebay_engine::{Charge, Engine, RETRY_AFTER, TenantBudget};
 use forebay_membership::ClusterState;
 use forebay_types::{Namespace, Reason, Refusal, ShardId};
+use futures_util::future::join_all;
 use tokio::sync::watch;
 
 use crate::peers::PeerLinks;
@@ -68,6 +69,16 @@ impl Gather {
         let Some(cluster) = self.cluster() else { return Vec::new() };
         let others = cluster.nodes.iter().filter(|node| node.live && node.name != cluster.own);
         others.map(|node| node.peer_address.clone()).collect()
+    }
+
+    /// What the other nodes that live answer. All are asked at once. One that does not answer is left out.
+    async fn ask_others<T, F>(&self, ask: impl Fn(Arc<PeerLinks>, String) -> F) -> Vec<T>
+    where
+        F: Future<Output = Option<T>>,
+    {
+        let Some(links) = &self.links else { return Vec::new() };
+        let asked = self.others().into_iter().map(|address| ask(links.clone(), address));
+        join_all(asked).await.into_iter().flatten().collect()
     }
 
     /// Whether there is such a shard.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use forebay_engine::TopicsCall;
 use forebay_proto::{peer, v1};
 use forebay_types::{Refusal, TopicName};
-use futures_util::future::join_all;
 
 use super::Gather;
 use crate::peers::wire::topics::{topic_details, topics_response};
@@ -27,28 +26,23 @@ impl Gather {
     /// The topics behind one of them. Each node gives `limit` of them at most, and all that is known of all
     /// nodes is kept.
     pub async fn topics(&self, call: TopicsCall) -> Result<TopicScan, Refusal> {
-        let others = self.others();
-        let links = self.links.clone();
-        let asked = others.iter().filter_map(|address| Some((links.as_ref()?, address)));
-        let asked = join_all(asked.map(async |(links, address)| links.list_topics(address, &call).await));
+        let call = &call;
+        let asked = self.ask_others(|links, address| async move { links.list_topics(&address, call).await });
         let (own, others) = tokio::join!(self.engine.list_topics(call.clone()), asked);
         let mut scan = Merge::default();
         scan.add(topics_response(own?));
-        others.into_iter().flatten().for_each(|page| scan.add(page));
+        others.into_iter().for_each(|page| scan.add(page));
         Ok(scan.end())
     }
 
     /// A topic, as all nodes see it.
     pub async fn topic(&self, name: &TopicName) -> Result<v1::GetTopicResponse, Refusal> {
-        let others = self.others();
-        let links = self.links.clone();
-        let asked = others.iter().filter_map(|address| Some((links.as_ref()?, address)));
-        let asked = join_all(asked.map(async |(links, address)| links.get_topic(address, name).await));
+        let asked = self.ask_others(|links, address| async move { links.get_topic(&address, name).await });
         let (own, others) = tokio::join!(self.engine.topic(name.clone()), asked);
         let mut sum = v1::GetTopicResponse::default();
         let mut shards = BTreeSet::new();
         let mut priorities: BTreeMap<i32, v1::PriorityCount> = BTreeMap::new();
-        for part in std::iter::once(topic_details(own?)).chain(others.into_iter().flatten()) {
+        for part in std::iter::once(topic_details(own?)).chain(others) {
             shards.extend(part.shards);
             sum.priorities_cut |= part.priorities_cut;
             match (&mut sum.topic, part.topic) {
