@@ -3,6 +3,7 @@
 mod flags;
 mod list;
 mod messages;
+mod one;
 mod protobuf;
 mod table;
 mod text;
@@ -14,6 +15,7 @@ pub use list::{Column, List, Row, print_json};
 pub use messages::{
     active_topic, caller, delivery, enqueued, extended, item, node, settled, shard, topic, topic_report,
 };
+pub use one::{One, print_one};
 pub use protobuf::to_json;
 pub use table::{Cell, Table, Tone};
 pub use text::{payload, visible};

@@ -28,6 +28,7 @@ pub mod worker;
 mod catalog;
 mod connection;
 mod demo;
+mod pages;
 mod run;
 mod servers;
 mod settled;

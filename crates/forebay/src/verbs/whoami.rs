@@ -1,7 +1,5 @@
 //! `forebay whoami`
 
-use std::io::Write as _;
-
 use clap::Args;
 use forebay_client::Caller;
 use serde_json::Value;
@@ -9,7 +7,7 @@ use serde_json::Value;
 use super::connection::Connection;
 use crate::{
     failure::Failure,
-    output::{self, Cell, Column, Format, List, Output, Row},
+    output::{self, Cell, Format, One, Style, Table},
 };
 
 /// The flags.
@@ -31,33 +29,26 @@ impl WhoAmI {
     /// Prints as whom the node knows the caller, and what the caller may do.
     pub async fn run(self) -> Result<(), Failure> {
         let caller = self.connection.client().await?.who_am_i().await?;
-        let line = match self.format.output {
-            Output::Json => format!("{:#}", caller.json()?),
-            Output::Jsonl => caller.json()?.to_string(),
-            table => return List::all("callers", &[caller]).print(table, &self.format.look),
-        };
-        Ok(writeln!(std::io::stdout().lock(), "{line}")?)
+        output::print_one(&caller, &self.format)
     }
 }
 
-impl Row for Caller {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("KIND", |caller, _| caller.kind.into()),
-        Column::new("ID", |caller, _| dash(&caller.id)),
-        Column::new("ENDS", |caller, style| style.optional_time(caller.ends_at).into()),
-        Column::new("NAME", |caller, _| dash(&caller.name)),
-        Column::new("GRANTS", |caller, _| {
-            let grants = caller.grants.iter().map(|it| format!("{}:{}", it.namespaces, it.scopes.join(",")));
-            dash(&grants.collect::<Vec<_>>().join(" "))
-        }),
-    ];
-
+impl One for Caller {
     fn name(&self) -> String {
         self.id.clone()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
         output::to_json("WhoAmIResponse", &output::caller(self))
+    }
+
+    fn table(&self, style: &Style) -> Table {
+        let grants = self.grants.iter().map(|it| format!("{}:{}", it.namespaces, it.scopes.join(",")));
+        let grants = grants.collect::<Vec<_>>().join(" ");
+        let ends = style.optional_time(self.ends_at).into();
+        let mut table = Table::new(["KIND", "ID", "ENDS", "NAME", "GRANTS"]);
+        table.row([self.kind.into(), dash(&self.id), ends, dash(&self.name), dash(&grants)]);
+        table
     }
 }
 

@@ -9,10 +9,8 @@ use super::{flags, show};
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, List, PayloadForm, Row},
+    verbs::pages,
 };
-
-/// Items of one page.
-const PAGE_ITEMS_MAX: u32 = 1_000;
 
 /// An entry of the list.
 struct Listed {
@@ -25,30 +23,25 @@ struct Listed {
 /// Lists items.
 pub async fn run(flags: &flags::List) -> Result<(), Failure> {
     let client = flags.connection.client().await?;
-    let mut items: Vec<Listed> = Vec::new();
     let mut incomplete = BTreeSet::new();
-    let mut token = Some(String::new());
-    loop {
-        let left = flags.limit.saturating_sub(u32::try_from(items.len()).unwrap_or(u32::MAX));
-        let Some(page_token) = token.take_if(|_| left > 0) else { break };
-        let page = client.list_items(ItemListQuery {
+    let pages = pages::collect(flags.limit, async |page_size, page_token| {
+        let query = ItemListQuery {
             topic: flags.topic.clone(),
             state: flags.state.into(),
             full: flags.payload != PayloadForm::None,
             max_payload_bytes: flags.max_payload_bytes,
-            page_size: left.min(PAGE_ITEMS_MAX),
+            page_size,
             page_token,
-        });
-        let page = page.await?;
+        };
+        let page = client.list_items(query).await?;
         incomplete.extend(page.incomplete_shards);
-        let payload = flags.payload;
-        items.extend(page.items.into_iter().map(|item| Listed { item, payload }));
-        token = page.next;
-    }
+        let listed = |item| Listed { item, payload: flags.payload };
+        Ok((page.items.into_iter().map(listed).collect(), page.next))
+    });
+    let (items, next) = pages.await?;
     let incomplete: Vec<u32> = incomplete.into_iter().collect();
     output::note_incomplete(&flags.format.look, &incomplete);
-    let rest =
-        vec![("nextPageToken", token.unwrap_or_default().into()), ("incompleteShards", incomplete.into())];
+    let rest = vec![("nextPageToken", next.into()), ("incompleteShards", incomplete.into())];
     List { field: "items", rows: &items, rest }.print(flags.format.output, &flags.format.look)
 }
 

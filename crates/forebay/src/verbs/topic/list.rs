@@ -9,10 +9,8 @@ use super::flags;
 use crate::{
     failure::Failure,
     output::{self, Column, List, Row},
+    verbs::pages,
 };
-
-/// Topics of one page.
-const PAGE_TOPICS_MAX: u32 = 1_000;
 
 /// An entry of the list.
 struct Listed {
@@ -25,29 +23,25 @@ struct Listed {
 /// Lists topics.
 pub async fn run(flags: &flags::List) -> Result<(), Failure> {
     let client = flags.connection.client().await?;
-    let mut topics: Vec<Listed> = Vec::new();
     let mut incomplete = BTreeSet::new();
-    let mut token = Some(String::new());
-    loop {
-        let left = flags.limit.saturating_sub(u32::try_from(topics.len()).unwrap_or(u32::MAX));
-        let Some(page_token) = token.take_if(|_| left > 0) else { break };
-        let page = client.list_topics(TopicListQuery {
+    let with_namespace = flags.all_namespaces;
+    let pages = pages::collect(flags.limit, async |page_size, page_token| {
+        let query = TopicListQuery {
             all_namespaces: flags.all_namespaces,
             filter: flags.filter.clone(),
             order_by: flags.order.clone(),
-            page_size: left.min(PAGE_TOPICS_MAX),
+            page_size,
             page_token,
-        });
-        let page = page.await?;
+        };
+        let page = client.list_topics(query).await?;
         incomplete.extend(page.incomplete_shards);
-        let with_namespace = flags.all_namespaces;
-        topics.extend(page.topics.into_iter().map(|figures| Listed { figures, with_namespace }));
-        token = page.next;
-    }
+        let listed = |figures| Listed { figures, with_namespace };
+        Ok((page.topics.into_iter().map(listed).collect(), page.next))
+    });
+    let (topics, next) = pages.await?;
     let incomplete: Vec<u32> = incomplete.into_iter().collect();
     output::note_incomplete(&flags.format.look, &incomplete);
-    let rest =
-        vec![("nextPageToken", token.unwrap_or_default().into()), ("incompleteShards", incomplete.into())];
+    let rest = vec![("nextPageToken", next.into()), ("incompleteShards", incomplete.into())];
     List { field: "topics", rows: &topics, rest }.print(flags.format.output, &flags.format.look)
 }
 

@@ -7,31 +7,24 @@ use super::flags::Topics;
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, List, Row},
+    verbs::pages,
 };
-
-/// Topics of one page.
-const PAGE_TOPICS_MAX: u32 = 1_000;
 
 /// Lists the active topics.
 pub async fn list(flags: &Topics) -> Result<(), Failure> {
     let client = flags.connection.client().await?;
-    let mut topics: Vec<ActiveTopic> = Vec::new();
     let mut incomplete = false;
-    let mut token = Some(String::new());
-    loop {
-        let left = flags.limit - u32::try_from(topics.len()).unwrap_or(flags.limit).min(flags.limit);
-        let Some(page_token) = token.take_if(|_| left > 0) else { break };
-        let prefix = flags.prefix.clone();
-        let query = TopicQuery { page_size: left.min(PAGE_TOPICS_MAX), page_token, prefix };
+    let pages = pages::collect(flags.limit, async |page_size, page_token| {
+        let query = TopicQuery { page_size, page_token, prefix: flags.prefix.clone() };
         let page = client.active_topics(query).await?;
         incomplete |= page.incomplete;
-        topics.extend(page.topics);
-        token = page.next;
-    }
+        Ok((page.topics, page.next))
+    });
+    let (topics, next) = pages.await?;
     if incomplete {
         flags.format.look.note("some shards could not be asked: the list may be incomplete");
     }
-    let rest = vec![("nextPageToken", token.unwrap_or_default().into()), ("incomplete", incomplete.into())];
+    let rest = vec![("nextPageToken", next.into()), ("incomplete", incomplete.into())];
     List { field: "topics", rows: &topics, rest }.print(flags.format.output, &flags.format.look)
 }
 
