@@ -210,8 +210,8 @@ impl Node {
         answer
     }
 
-    /// The most bytes of data that the process has had in memory at once. The pages of its program are left out:
-    /// they hold no data, and are many in a build for tests.
+    /// The most bytes of data that the process has had in memory at once. The pages of its program are left
+    /// out: they hold no data, and are many in a build for tests.
     pub fn peak_bytes(&self) -> u64 {
         self.memory("VmHWM:") - self.memory("RssFile:")
     }

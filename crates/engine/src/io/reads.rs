@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use forebay_store::{ErrorClass, Reader, StoreError};
 use forebay_types::Seq;
-use tokio::sync::Semaphore;
 
 use crate::{
     api::{TaskName, Tasks},
     messages::{
         event::ShardEvents,
+        look::LookTurn,
         shard::{ScanResult, ShardEvent},
     },
     shard::work::{KeyHash, PrefetchRequest, ScanRequest},
@@ -26,15 +26,14 @@ pub(crate) struct Reads {
     pub own: ShardEvents,
     /// Runs the reads.
     pub tasks: Arc<dyn Tasks>,
-    /// Who looks at the shard for an operator waits for it: one of them reads at a time, so that they never
-    /// take the connections that the queue needs.
-    pub look_turn: Arc<Semaphore>,
+    /// What those share who look at the shard for an operator.
+    pub look_turn: Arc<LookTurn>,
 }
 
 impl Reads {
     /// Reads one shard and reports to the event loop through `events`.
     pub fn new(reader: Arc<dyn Reader>, events: ShardEvents, tasks: Arc<dyn Tasks>) -> Self {
-        Self { reader, own: events.clone(), events, tasks, look_turn: Arc::new(Semaphore::new(1)) }
+        Self { reader, own: events.clone(), events, tasks, look_turn: Arc::default() }
     }
 
     /// The same connections, with results in another shard's name.

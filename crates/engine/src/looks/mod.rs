@@ -5,7 +5,11 @@ mod items;
 mod priorities;
 mod topics;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use forebay_store::{Reader, StoreError};
 use forebay_types::Namespace;
@@ -26,14 +30,23 @@ where
     F: Future<Output = Result<T, StoreError>>,
 {
     let reading = async {
-        let _turn = shard.turn.acquire().await.ok()?;
-        match read(shard.reader.clone()).await {
-            Ok(found) => Some(found),
-            Err(error) => {
-                tracing::debug!(shard.id = shard.id.0, %error, "a look at shard {} failed", shard.id);
-                None
-            }
-        }
+        // The semaphore is never closed.
+        let _turn = shard.turn.semaphore.acquire().await.ok();
+        read(shard.reader.clone()).await
     };
-    tokio::time::timeout(READ_TIMEOUT, reading).await.ok().flatten()
+    let error = match tokio::time::timeout(READ_TIMEOUT, reading).await {
+        Ok(Ok(found)) => {
+            shard.turn.failed.store(false, Ordering::Relaxed);
+            return Some(found);
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {} s", READ_TIMEOUT.as_secs()),
+    };
+    let id = shard.id;
+    if shard.turn.failed.swap(true, Ordering::Relaxed) {
+        tracing::debug!(shard.id = id.0, error, "shard {id} cannot be looked at: {error}");
+    } else {
+        tracing::warn!(shard.id = id.0, error, "shard {id} cannot be looked at, lists miss it: {error}");
+    }
+    None
 }

@@ -1,6 +1,9 @@
 //! What those who look at the queue learn from the event loop. To look changes nothing.
 
-use std::{ops::Bound, sync::Arc};
+use std::{
+    ops::Bound,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use forebay_store::Reader;
 use forebay_types::{Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
@@ -10,6 +13,22 @@ use crate::{
     api::{LeaseSeen, TopicFigures, TopicScope},
     index::ShardIndex,
 };
+
+/// What those share who look at a shard.
+#[derive(Debug)]
+pub(crate) struct LookTurn {
+    /// Only who holds it may read: one at a time, so that they never take the connections that the queue
+    /// needs.
+    pub semaphore: Semaphore,
+    /// The last read failed. That is in the log once, not for each look.
+    pub failed: AtomicBool,
+}
+
+impl Default for LookTurn {
+    fn default() -> Self {
+        Self { semaphore: Semaphore::new(1), failed: AtomicBool::new(false) }
+    }
+}
 
 /// A shard that this node owns for certain, and that can be looked at.
 #[derive(Clone)]
@@ -22,8 +41,8 @@ pub(crate) struct ShardLook {
     pub term: u64,
     /// Reads it.
     pub reader: Arc<dyn Reader>,
-    /// Only who holds it may read.
-    pub turn: Arc<Semaphore>,
+    /// What all share who look at it.
+    pub turn: Arc<LookTurn>,
     /// It has dead letters of dormant topics, of which memory knows nothing else.
     pub has_dormant: bool,
 }
