@@ -2,6 +2,7 @@
 
 mod clock;
 mod error;
+pub mod filter;
 mod id;
 mod item;
 mod key;

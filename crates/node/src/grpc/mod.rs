@@ -9,7 +9,7 @@ mod dequeue;
 mod enqueue;
 mod extend_lease;
 mod fields;
-mod filter;
+
 mod members;
 mod nack;
 mod page_token;

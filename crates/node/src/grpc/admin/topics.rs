@@ -4,17 +4,15 @@ use std::{collections::BTreeSet, time::Duration};
 
 use forebay_engine::{RETRY_AFTER, TopicScope, TopicsCall};
 use forebay_proto::v1;
-use forebay_types::{Namespace, Reason, Refusal, Timestamp, TopicName};
+use forebay_types::{
+    Namespace, Reason, Refusal, Timestamp, TopicName,
+    filter::{Field, Filter, Held, Kind},
+};
 
 use super::context::{Admin, PAGE_ROWS};
 use crate::{
     gather::TopicScan,
-    grpc::{
-        admission::Call,
-        fields,
-        filter::{Field, Filter, Held, Kind},
-        page_token::List,
-    },
+    grpc::{admission::Call, fields, page_token::List},
 };
 
 /// The namespace that stands for all of them.
@@ -249,18 +247,23 @@ impl Query {
             "topic" => Held::Text(&topic.topic),
             "namespace" => Held::Text(&topic.namespace),
             "state" => Held::Words(states(topic)),
-            "ready" => Held::Number(topic.ready_count),
-            "leased" => Held::Number(topic.leased_count),
-            "scheduled" => Held::Number(topic.scheduled_count),
-            "dead" => Held::Number(topic.dead_count),
-            "waiting" => Held::Number(topic.waiting_calls),
+            "ready" => number(topic.ready_count),
+            "leased" => number(topic.leased_count),
+            "scheduled" => number(topic.scheduled_count),
+            "dead" => number(topic.dead_count),
+            "waiting" => number(topic.waiting_calls),
             "ready_age" => topic.oldest_ready_at.map_or(Held::Nothing, |at| {
                 let since = at.seconds * 1_000_000 + i64::from(at.nanos) / 1_000;
-                Held::Number(u64::try_from(self.now.as_micros() - since).unwrap_or(0))
+                Held::Number((self.now.as_micros() - since).max(0))
             }),
             _ => Held::Nothing,
         })
     }
+}
+
+/// A count as filters have it.
+fn number(count: u64) -> Held<'static> {
+    Held::Number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 fn states(topic: &v1::Topic) -> Vec<&'static str> {

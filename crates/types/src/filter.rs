@@ -3,7 +3,7 @@
 
 use std::{cmp::Ordering, time::Duration};
 
-use forebay_types::Refusal;
+use crate::error::Refusal;
 
 /// The longest filter, in bytes.
 const BYTES_MAX: usize = 1_024;
@@ -63,7 +63,7 @@ enum Value {
     /// All text that begins so.
     Prefix(String),
     /// This number. A span has its microseconds.
-    Number(u64),
+    Number(i64),
 }
 
 /// One term.
@@ -89,7 +89,7 @@ pub enum Held<'a> {
     /// This text.
     Text(&'a str),
     /// This number. A span has its microseconds.
-    Number(u64),
+    Number(i64),
     /// Each of these words.
     Words(Vec<&'static str>),
     /// Nothing: no comparison holds.
@@ -292,7 +292,7 @@ fn value(kind: Kind, operator: Operator, text: String, quoted: bool) -> Result<V
         Kind::Number => text.parse().map(Value::Number).map_err(|_| "expected a whole number".to_owned()),
         Kind::Span => {
             let span: Option<Duration> = humantime::parse_duration(&text).ok();
-            let micros = span.and_then(|span| u64::try_from(span.as_micros()).ok());
+            let micros = span.and_then(|span| i64::try_from(span.as_micros()).ok());
             micros.map(Value::Number).ok_or_else(|| "expected a span, as 90s or 1h".to_owned())
         }
         Kind::Word(words) if words.contains(&text.as_str()) => Ok(Value::Text(text)),
