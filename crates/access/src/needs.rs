@@ -47,6 +47,11 @@ pub const CALLS: &[(&str, Needs)] = &[
     // What items carry is shown to those alone who have `inspect`.
     ("/forebay.v1.AdminService/ListItems", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/GetItem", Needs::InNamespace(Scope::Observe)),
+    ("/forebay.v1.AdminService/StartOperation", Needs::InNamespace(Scope::Operate)),
+    ("/forebay.v1.AdminService/GetOperation", Needs::InNamespace(Scope::Operate)),
+    ("/forebay.v1.AdminService/ListOperations", Needs::InNamespace(Scope::Operate)),
+    ("/forebay.v1.AdminService/CancelOperation", Needs::InNamespace(Scope::Operate)),
+    ("/forebay.v1.AdminService/SetOperationRate", Needs::InNamespace(Scope::Operate)),
     ("/grpc.health.v1.Health/", Needs::Nothing),
     ("/grpc.reflection.v1.ServerReflection/", Needs::Credential),
     ("/grpc.reflection.v1alpha.ServerReflection/", Needs::Credential),

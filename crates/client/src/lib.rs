@@ -90,6 +90,10 @@ pub use calls::{
     enqueue::Enqueued,
     items::{Death, ItemList, ItemListQuery, ItemState, StoredItem},
     nack::{Nack, NackAction},
+    operations::{
+        Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,
+        OperationState, StartedOperation,
+    },
     topics::{PriorityCount, TopicFigures, TopicList, TopicListQuery, TopicReport},
     who_am_i::{Caller, Grant},
 };

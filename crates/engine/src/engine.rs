@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use forebay_store::{DedupeHit, Shard};
+use forebay_store::{DedupeHit, OperationId, OperationOrder, Shard};
 use forebay_types::{Clock, Namespace, Reason, Receipt, Refusal, ShardId};
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::sync::{
@@ -19,8 +19,9 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf,
-        Extended, KeyQuestion, ListedShard, NackOf, Notice, OwnerQuestion, Peers, RETRY_AFTER, Reach, Served,
-        Settings, Settled, Setup, ShardSight, Status, Supervised, TaskName, Tasks,
+        Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerQuestion, Peers,
+        RETRY_AFTER, Reach, Served, Settings, Settled, Setup, ShardSight, Status, Supervised, TaskName,
+        Tasks,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
@@ -209,6 +210,22 @@ impl Engine {
     /// Lists topics that have something to deliver.
     pub async fn active_topics(&self, call: ActiveTopicsCall) -> Result<ActiveTopics, Refusal> {
         self.ask(|reply| Event::ActiveTopics { call, reply }).await
+    }
+
+    /// Asks the shards of this node, or one of them, for something about an operation. Returns what each of
+    /// them answered; shards that this node does not own are not among them.
+    pub async fn order(&self, order: OperationOrder, only: Option<ShardId>) -> Result<Vec<Ordered>, Refusal> {
+        self.ask(|reply| Event::Order { order, only, reply }).await
+    }
+
+    /// Looks at operations of a tenant in this node's shards. Without a tenant: at those whose home they are.
+    pub async fn operations(
+        &self,
+        namespace: Option<Namespace>,
+        id: Option<OperationId>,
+    ) -> Result<OperationsSeen, Refusal> {
+        let caller = namespace.clone().unwrap_or_else(|| "-".into());
+        self.ask(|reply| Event::LookOperations { caller, namespace, id, reply }).await
     }
 
     /// What the node is to do with these shards from now on. The others keep their duties.

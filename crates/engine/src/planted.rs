@@ -96,6 +96,12 @@ pub enum Bug {
     FullPageTakenForAll,
     /// A node whose event loop stands still renews its claims.
     HungOwnerRenews,
+    /// An operation's cursor is committed without what it counted.
+    OperationCountsLost,
+    /// An operation's cursor is committed without its effect.
+    OperationEffectLost,
+    /// A leased item is purged, and its lease stays.
+    PurgedLeaseLives,
     /// Nobody but the named successor ever takes a shard that was handed over.
     SuccessorForEver,
     /// A candidate takes batches for no sign of life.

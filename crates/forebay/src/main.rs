@@ -15,8 +15,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use failure::Failure;
 use verbs::{
-    ack, check_config, completions, context, dequeue, dev, enqueue, error, extend, health, item, man,
-    migrate, nack, node, serve, shard, token, topic, topics, whoami, worker,
+    ack, check_config, completions, context, dead_letter, dequeue, dev, enqueue, error, extend, health, item,
+    man, migrate, nack, node, operation, serve, shard, token, topic, topics, whoami, worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -77,6 +77,10 @@ enum Verb {
     Topic(topic::TopicCommand),
     /// List items of a topic, or show one, without leasing them
     Item(item::ItemCommand),
+    /// Return dead letters to their topic, or delete them
+    DeadLetter(dead_letter::DeadLetterCommand),
+    /// List operations over many items, follow one, or end it
+    Operation(operation::OperationCommand),
     /// List the nodes of the cluster, or drain one
     Node(node::Node),
     /// List the shards and who owns them, or change them
@@ -119,6 +123,8 @@ fn main() -> ExitCode {
             Verb::Topics(verb) => verb.run().await,
             Verb::Topic(verb) => verb.run().await,
             Verb::Item(verb) => verb.run().await,
+            Verb::DeadLetter(verb) => verb.run().await,
+            Verb::Operation(verb) => verb.run().await,
             Verb::Node(verb) => verb.run().await,
             Verb::Shard(verb) => verb.run().await,
             Verb::Token(verb) => verb.run().await,

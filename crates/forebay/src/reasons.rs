@@ -62,6 +62,20 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "do not name the shard",
     },
     ReasonInfo {
+        reason: Reason::OperationEnded,
+        code: "FAILED_PRECONDITION",
+        meaning: "the operation has ended, so nothing of it can be changed",
+        happened: "no",
+        advice: "start another one",
+    },
+    ReasonInfo {
+        reason: Reason::ExpectationFailed,
+        code: "FAILED_PRECONDITION",
+        meaning: "more items match than `expect_at_most`, or not all could be counted",
+        happened: "no",
+        advice: "look what matches with a dry run",
+    },
+    ReasonInfo {
         reason: Reason::WrongNamespace,
         code: "PERMISSION_DENIED",
         meaning: "the credentials have no rights in this namespace, or the receipt belongs to another one",
@@ -180,6 +194,20 @@ pub const REASONS: &[ReasonInfo] = &[
         meaning: "all shards were asked, and none has it",
         happened: "no",
         advice: "check the id and the namespace: an item that is done is gone",
+    },
+    ReasonInfo {
+        reason: Reason::OperationNotFound,
+        code: "NOT_FOUND",
+        meaning: "all shards were asked, and none has it",
+        happened: "no",
+        advice: "check the id and the namespace: of those that have ended some are kept, for 30 days",
+    },
+    ReasonInfo {
+        reason: Reason::RequestIdReused,
+        code: "ALREADY_EXISTS",
+        meaning: "the request id was used for something else",
+        happened: "no",
+        advice: "use a new request id for a new request",
     },
     ReasonInfo {
         reason: Reason::DeadlineExceeded,

@@ -8,7 +8,7 @@ use forebay_membership::{BeginError, Begun, Followed, JoinError, NodeState};
 use forebay_proto::FILE_DESCRIPTOR_SET;
 use forebay_types::{Clock, SystemClock};
 use prost_reflect::DescriptorError;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
     access::{Access, AccessError, Following, Writer},
@@ -98,7 +98,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let cluster = member.as_ref().map(|member| member.state.subscribe());
     let queue = queue(&engine, &config, member.as_ref(), clock.clone());
     let alone = cluster::alone(&address, &clients_address, http_address);
-    let admin = admin(&queue, alone, member.as_ref(), status.clone());
+    let (admin, operations) = admin(&queue, alone, member.as_ref(), status.clone());
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, access.clone()).await?;
 
@@ -130,9 +130,9 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         tokio::spawn(descriptors::follow(limit, listed, asked, ports));
     }
     let member = join(member.zip(followed), engine.clone(), clock).await?;
-    let reloading = Reloading::start(&certificates, info.clock.clone());
+    let (reloading, drain) = (Reloading::start(&certificates, info.clock.clone()), config.drain);
     let following = tokens.map(Following::start);
-    Ok(Node { engine, grpc, http, info, readiness, member, reloading, following, drain: config.drain })
+    Ok(Node { engine, grpc, http, info, readiness, operations, member, reloading, following, drain })
 }
 
 /// The certificates of the ports, who may do what there, and what follows the file of tokens.
@@ -276,12 +276,19 @@ fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<
     Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
 }
 
-/// The calls for operators. `alone`: the node, if there is no cluster.
-fn admin(queue: &Queue, alone: NodeState, member: Option<&Joining>, status: Arc<StatusCache>) -> Admin {
+/// The calls for operators, and what sees to operations. `alone`: the node, if there is no cluster.
+fn admin(
+    queue: &Queue,
+    alone: NodeState,
+    member: Option<&Joining>,
+    status: Arc<StatusCache>,
+) -> (Admin, JoinHandle<()>) {
     let cluster = member.map(|member| member.state.subscribe());
     let links = member.map(|member| member.links.clone());
     let gather = Gather::new(queue.engine.clone(), links, cluster.clone());
-    Admin { alone, cluster, status, gather, rules: queue.rules.clone(), clock: queue.clock.clone() }
+    let operations = tokio::spawn(gather.clone().see_to_operations());
+    let (rules, clock) = (queue.rules.clone(), queue.clock.clone());
+    (Admin { alone, cluster, status, gather, rules, clock }, operations)
 }
 
 /// What the pages, the metrics and the calls for operators show of the engine.

@@ -26,6 +26,7 @@ pub async fn stop(node: Node) -> Result<(), String> {
 
     // 2. The cluster: other nodes take the shards over, one by one. Then the engine: it refuses new work,
     // answers long polls empty, commits and answers what it accepted, and    releases the shards.
+    node.operations.abort();
     let timeout = ENGINE_STOP_TIMEOUT.saturating_sub(node.drain);
     let (cluster, peers) = node.member.map(|member| (member.cluster, member.peers)).unzip();
     let stopped = async {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use forebay_types::{Body, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
 
+use crate::operation::{OperationId, OperationProgress, OperationRow, Redrive};
 use crate::rows::{
     Checkpoint, HighWaterMarks, LeaseChange, LeaseEntry, ShardTopology, TopicCounts, TopicRow,
 };
@@ -41,6 +42,12 @@ pub struct Batch {
     /// `expiry` rows to delete. A row that is missing is no error: the expiry sweep deletes the row of a
     /// leased item early.
     pub expiry_deletes: Vec<DueKey>,
+    /// Items that an operation deletes.
+    pub purges: Vec<Seq>,
+    /// Dead letters that an operation deletes.
+    pub dead_letter_purges: Vec<Seq>,
+    /// Dead letters that an operation makes items again.
+    pub redrives: Vec<Redrive>,
     /// Lease rows some of whose deliveries ended. A row without open deliveries is deleted.
     pub lease_changes: Vec<LeaseChange>,
     /// Dedupe keys and request ids, stored with the time in `marks`. An entry with the same hash is replaced:
@@ -63,6 +70,12 @@ pub struct Batch {
     pub topology_history: Option<ShardTopology>,
     /// New checkpoints of the sweeps. They may move forwards or backwards.
     pub checkpoints: Vec<Checkpoint>,
+    /// The shard's parts of operations that begin, or are wished otherwise.
+    pub operations: Vec<OperationRow>,
+    /// How far parts of operations are as of this batch.
+    pub operation_progress: Vec<(OperationId, OperationProgress)>,
+    /// Parts of operations to forget.
+    pub operation_deletes: Vec<OperationId>,
 }
 
 /// A new item's row, with its rows in `schedule` and `expiry`.

@@ -12,6 +12,7 @@ mod error;
 mod looked;
 mod mysql;
 mod names;
+mod operation;
 mod rows;
 mod shard;
 mod sql;
@@ -26,9 +27,14 @@ pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, StoredItem, StoredState};
 pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Tls};
 pub use names::NameRange;
+pub use operation::{
+    OperationChange, OperationCursor, OperationId, OperationIdError, OperationKind, OperationOrder,
+    OperationPart, OperationProgress, OperationRow, OperationSpec, OperationWish, Redrive, pack_operation,
+    unpack_operation,
+};
 pub use rows::{
-    Checkpoint, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry, LeaseRow,
-    Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,
+    Checkpoint, DeadRow, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry,
+    LeaseRow, Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,
     TopicCounts, TopicRow,
 };
 pub use shard::{

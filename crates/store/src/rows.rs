@@ -12,6 +12,8 @@ use forebay_types::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::operation::OperationRow;
+
 /// The row that every batch advances by compare-and-set. It records the owner and the last committed batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
@@ -168,6 +170,8 @@ pub struct LeaseEntry {
     pub deadline: Timestamp,
     /// The consumer's name, for operators. May be empty.
     pub consumer: String,
+    /// The number of the batch that began it. It stays when the delivery is extended or moves.
+    pub began: u64,
 }
 
 impl LeaseEntry {
@@ -210,6 +214,21 @@ pub struct ReadyRow {
     pub bytes: u32,
     /// The body, if there was room for it in what the caller asked for.
     pub body: Option<Body>,
+}
+
+/// A dead letter as an operation reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadRow {
+    /// Its topic, which may be dormant.
+    pub topic: TopicId,
+    /// When it died.
+    pub died_at: Timestamp,
+    /// The former item. Its rank is the time of the death.
+    pub item: ReadyRow,
+    /// The text of the last nack. May be empty.
+    pub last_error: String,
+    /// What is stored of its attributes.
+    pub packed: Vec<u8>,
 }
 
 /// What a sweep finds: a row of `schedule` or `expiry` with its item, or a dead letter.
@@ -286,6 +305,8 @@ pub struct ShardSnapshot {
     /// The generations of the dedupe table, oldest first. A generation's number is the second, since the Unix
     /// epoch, from which on it stores keys.
     pub generations: Vec<u64>,
+    /// The shard's parts of operations, those that have ended included.
+    pub operations: Vec<OperationRow>,
 }
 
 /// Which shard a schema is.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use forebay_types::{Body, ClusterId, Incarnation, Key, Seq, State, Timestamp, TopicId};
+use forebay_types::{Body, ClusterId, Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
 
 use crate::{
     batch::Batch,
@@ -11,8 +11,8 @@ use crate::{
     looked::StoredItem,
     names::NameRange,
     rows::{
-        DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot, Sweep,
-        TopicRow,
+        DeadRow, DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot,
+        Sweep, TopicRow,
     },
 };
 
@@ -239,6 +239,31 @@ pub trait Reader: Send + Sync + 'static {
 
     /// Reads items and dead letters, with at most so many bytes of each payload. Missing ones are left out.
     async fn items(&self, _seqs: &[Seq], _payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {
+        not_looked_into()
+    }
+
+    /// Reads the first `limit` items of a topic in a state after a key, with numbers up to `as_of`, without
+    /// their bodies. Fewer are found only where the topic ends.
+    async fn walk_items(
+        &self,
+        _topic: TopicId,
+        _state: State,
+        _after: Key,
+        _as_of: Seq,
+        _limit: usize,
+    ) -> Result<Vec<ReadyRow>, StoreError> {
+        not_looked_into()
+    }
+
+    /// Reads the first `limit` dead letters of all topics with a name, dormant ones included, behind a topic,
+    /// a death and an item, and up to a time. They come by topic and by their deaths.
+    async fn walk_dead(
+        &self,
+        _name: &TopicName,
+        _after: (TopicId, Timestamp, Seq),
+        _until: Timestamp,
+        _limit: usize,
+    ) -> Result<Vec<DeadRow>, StoreError> {
         not_looked_into()
     }
 }

@@ -108,6 +108,10 @@ engine! {
     a_prefix_ignored: PrefixIgnored in Quiet breaks "AS-ASKED";
     waits_that_are_too_long: WaitsLong in Quiet breaks "AS-ASKED";
     waits_that_are_cut_short: WaitsBriefly in Quiet breaks "AS-ASKED";
+    counts_of_an_operation_that_are_lost: OperationCountsLost in Quiet breaks "CONSERVATION";
+    an_operation_whose_effect_is_lost: OperationEffectLost in Quiet breaks "CONSERVATION";
+    a_purged_item_whose_lease_lives_on: PurgedLeaseLives in Quiet breaks "CONSERVATION"
+        with |plan| plan.topics = 1;
     an_index_that_grows: NeverEvicts in Tight | Quiet breaks "BOUNDED";
     a_shard_without_a_budget: NoShardBudget in Quiet breaks "BOUNDED"
         with |plan| plan.settings.admit_shard_bytes = 900;

@@ -57,11 +57,19 @@ pub enum Reason {
     TopicNotFound,
     /// There is no such item.
     ItemNotFound,
+    /// There is no such operation.
+    OperationNotFound,
+    /// The operation has ended.
+    OperationEnded,
+    /// More items match than the caller expected.
+    ExpectationFailed,
+    /// The request id was used for something else.
+    RequestIdReused,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 29] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -87,6 +95,10 @@ impl Reason {
         Self::DeadlineExceeded,
         Self::TopicNotFound,
         Self::ItemNotFound,
+        Self::OperationNotFound,
+        Self::OperationEnded,
+        Self::ExpectationFailed,
+        Self::RequestIdReused,
     ];
 
     /// Reads what [`Reason::as_str`] wrote; `None` for a reason of another version.
@@ -122,6 +134,10 @@ impl Reason {
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::TopicNotFound => "TOPIC_NOT_FOUND",
             Self::ItemNotFound => "ITEM_NOT_FOUND",
+            Self::OperationNotFound => "OPERATION_NOT_FOUND",
+            Self::OperationEnded => "OPERATION_ENDED",
+            Self::ExpectationFailed => "EXPECTATION_FAILED",
+            Self::RequestIdReused => "REQUEST_ID_REUSED",
         }
     }
 }

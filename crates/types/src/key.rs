@@ -1,9 +1,11 @@
 //! Delivery order.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Seq;
 
 /// The place of an item in its topic: priority first, then the time since which it is ready, then age.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
     /// Smaller numbers are delivered first.
     pub priority: i32,

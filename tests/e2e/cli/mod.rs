@@ -8,6 +8,7 @@ mod enqueue;
 mod formats;
 mod help;
 mod items;
+mod operations;
 mod process;
 mod settle;
 mod topics;

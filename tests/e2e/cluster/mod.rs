@@ -16,6 +16,7 @@ mod kills;
 mod lost_shard;
 mod nodes;
 mod operate;
+mod operations;
 mod peers;
 mod servers;
 mod shards;

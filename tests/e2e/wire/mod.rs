@@ -19,6 +19,7 @@ mod load;
 mod memory;
 mod metrics;
 mod nack;
+mod operations;
 mod operators;
 mod origins;
 mod raw;

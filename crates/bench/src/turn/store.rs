@@ -88,6 +88,7 @@ impl NullShard {
             nonce: seq,
             deadline: Timestamp::from_micros(i64::MAX / 2),
             consumer: String::new(),
+            began: 1,
         };
         let rows = (0..self.leases.div_ceil(LEASES_PER_ROW)).map(|row| {
             let first = row * LEASES_PER_ROW;

@@ -162,5 +162,10 @@ unimplemented_calls!(
     list_topics: ListTopicsRequest -> ListTopicsResponse,
     get_topic: GetTopicRequest -> GetTopicResponse,
     list_items: ListItemsRequest -> ListItemsResponse,
-    get_item: GetItemRequest -> GetItemResponse
+    get_item: GetItemRequest -> GetItemResponse,
+    start_operation: StartOperationRequest -> StartOperationResponse,
+    get_operation: GetOperationRequest -> GetOperationResponse,
+    list_operations: ListOperationsRequest -> ListOperationsResponse,
+    cancel_operation: CancelOperationRequest -> CancelOperationResponse,
+    set_operation_rate: SetOperationRateRequest -> SetOperationRateResponse
 );

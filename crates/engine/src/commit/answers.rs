@@ -1,5 +1,6 @@
 //! What a resolved batch means to callers and to the topic directory. By then all of it is in memory.
 
+use forebay_store::OperationRow;
 use forebay_types::{ItemId, Reason, Refusal};
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     shard::{
         Abandoned, Committed, Duplicate, LostWork, NamedTopic, Undone,
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
-        work::{SettleKind, ShardEnqueue},
+        work::{OrderRequest, SettleKind, ShardEnqueue},
     },
 };
 
@@ -53,6 +54,8 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     let mut counts = Counts::default();
     counts.add("forebay_expired_total", committed.expired);
     counts.add("forebay_dead_letters_deleted_total", committed.dead_letters_deleted);
+    counts.add("forebay_purged_total", committed.purged);
+    counts.add("forebay_redriven_total", committed.redriven);
     for planned in committed.done {
         done(core, index, planned, &mut counts);
     }
@@ -84,8 +87,20 @@ fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Count
             delivery::leased(core, index, part, leased);
         }
         Planned::HandOff { part, leased } => delivery::leased(core, index, part, leased),
+        Planned::Order(order) => ordered(core, index, &order.request, order.result),
         Planned::Lease { .. } | Planned::Restore(_) | Planned::MoveLease(_) => {}
     }
+}
+
+/// An order to an operation was done, or can't be.
+fn ordered(
+    core: &mut Core,
+    index: ShardIndex,
+    request: &OrderRequest,
+    result: Result<OperationRow, Refusal>,
+) {
+    let shard = core.slots[index].id;
+    core.orders.done(request.call, shard, result);
 }
 
 fn enqueued(
@@ -106,13 +121,17 @@ fn enqueued(
 }
 
 fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts) {
+    if settle.request.kind.is_of_operation() {
+        // The operation has counted it.
+        return;
+    }
     let counter = match (&settle.request.kind, &settle.effect) {
         (SettleKind::Ack, _) => "forebay_acked_total",
         (_, SettleEffect::Deleted) => "forebay_expired_total",
         (_, SettleEffect::DeadLettered) => "forebay_dead_lettered_total",
         (SettleKind::LeaseTimeout, _) => "forebay_lease_timeouts_total",
         (SettleKind::Extend { .. }, _) => "forebay_extended_total",
-        (SettleKind::Nack { .. }, _) => "forebay_nacked_total",
+        (SettleKind::Nack { .. } | SettleKind::Purge | SettleKind::Reset, _) => "forebay_nacked_total",
     };
     counts.add(counter, 1);
     for request in settle.requests() {
@@ -142,6 +161,7 @@ pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
                 }
             }
             Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
+            Planned::Order(order) => ordered(core, index, &order.request, Err(refusal.clone())),
             Planned::Restore(_) | Planned::MoveLease(_) => {}
         }
     }
@@ -205,6 +225,11 @@ fn lost_work(core: &mut Core, lost: &LostShard, work: LostWork) {
         LostWork::InFlight(Planned::HandOff { part, .. }) => {
             delivery::handoff_cancelled(core, *index, part.poll);
         }
+        LostWork::InFlight(Planned::Order(order)) => {
+            let refusal = unknown.as_ref().unwrap_or(refusal).clone();
+            ordered(core, *index, &order.request, Err(refusal));
+        }
+        LostWork::Order(request) => ordered(core, *index, &request, Err(refusal.clone())),
         LostWork::InFlight(Planned::Restore(_) | Planned::MoveLease(_)) => {}
     }
 }

@@ -13,6 +13,7 @@ mod listing_slices;
 pub(crate) mod lookups;
 pub(crate) mod lost_shard;
 pub(crate) mod oldest_ready;
+pub(crate) mod orders;
 pub(crate) mod pending_calls;
 pub(crate) mod polls;
 pub(crate) mod questions;
@@ -39,6 +40,7 @@ use self::{
     lookups::Lookups,
     lost_shard::LostShard,
     oldest_ready::OldestReady,
+    orders::Orders,
     pending_calls::PendingCalls,
     polls::Polls,
     questions::Questions,
@@ -79,6 +81,8 @@ pub(crate) struct Core {
     pub polls: Polls,
     /// Calls whose members are answered one by one.
     pub calls: PendingCalls,
+    /// Orders to operations.
+    pub orders: Orders,
     /// Where dedupe keys have their homes.
     pub homes: KeyHomes,
     /// Lookups of dedupe keys.
@@ -147,6 +151,7 @@ impl Core {
             homes,
             lookups: Lookups::default(),
             questions: Questions::default(),
+            orders: Orders::default(),
             active: ActiveIndexes::default(),
             oldest_ready: OldestReady::default(),
             timers: Timers::default(),

@@ -9,7 +9,7 @@ use crate::{
 /// Maintains one shard.
 pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     let at = node.at;
-    let read = core.ids.next();
+    let (read, page) = (core.ids.next(), core.ids.next());
     let slot = &mut core.slots[index];
     let Some(holding) = &mut slot.holding else { return };
     let shard = &mut holding.shard;
@@ -18,6 +18,9 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     shard.evict();
     if let Some(request) = shard.begin_scan(read, node) {
         holding.reads.scan(read, request);
+    }
+    if let Some(request) = shard.begin_operation(page, node) {
+        holding.reads.operation(page, request);
     }
     if let Some(GenerationChange { live, create, drop }) = shard.begin_generation_change(node) {
         let _ = slot.tasks.send(ShardOrder::Generations { term: slot.term, live, create, drop });

@@ -80,13 +80,11 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             }
         }
         ShardEvent::Prefetched { topic, read, rows } => {
-            let rows = or_strike(rows, health, at);
-            let fetched = shard.prefetched(topic, read, rows);
+            let fetched = shard.prefetched(topic, read, or_strike(rows, health, at));
             fetched.into_iter().for_each(|name| core.topics.wake(name));
         }
         ShardEvent::Bodies { read, bodies } => {
-            let bodies = or_strike(bodies, health, at);
-            let BodiesRead { failed, wrong_memory } = shard.bodies_read(read, bodies);
+            let BodiesRead { failed, wrong_memory } = shard.bodies_read(read, or_strike(bodies, health, at));
             if wrong_memory {
                 let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
             }
@@ -98,6 +96,9 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             Some(ScanResult { rows, next }) => shard.scanned(sweep, read, rows, next),
             None => shard.scan_failed(sweep, read, at),
         },
+        ShardEvent::OperationRead { read, items } => {
+            shard.operation_read(read, or_strike(items, health, at), at);
+        }
         ShardEvent::DedupeHits { read, hits } if core.questions.is_open(read) => {
             find_keys::found(core, index, read, hits);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_store::{ErrorClass, Reader, StoreError};
-use forebay_types::Seq;
+use forebay_types::{Seq, State};
 
 use crate::{
     api::{TaskName, Tasks},
@@ -12,8 +12,23 @@ use crate::{
         look::LookTurn,
         shard::{ScanResult, ShardEvent},
     },
-    shard::work::{KeyHash, PrefetchRequest, ScanRequest},
+    shard::work::{KeyHash, OperationItem, OperationRead, PrefetchRequest, ScanRequest, Walk},
 };
+
+/// Reads what an operation goes through next.
+async fn walk_page(reader: &dyn Reader, walk: Walk, limit: usize) -> Result<Vec<OperationItem>, StoreError> {
+    match walk {
+        Walk::Items { topic, is_scheduled, after, as_of } => {
+            let state = if is_scheduled { State::Scheduled } else { State::Ready };
+            let rows = reader.walk_items(topic, state, after, as_of, limit).await?;
+            Ok(rows.into_iter().map(|row| OperationItem::of_row(topic, row, is_scheduled)).collect())
+        }
+        Walk::Dead { name, after, until } => {
+            let rows = reader.walk_dead(&name, after, until, limit).await?;
+            Ok(rows.into_iter().map(OperationItem::of_dead).collect())
+        }
+    }
+}
 
 /// Reads one shard and reports to the event loop.
 #[derive(Clone)]
@@ -76,6 +91,15 @@ impl Reads {
         self.start(
             move |reader| async move { reader.dedupe(&generations, &hashes).await },
             move |hits| ShardEvent::DedupeHits { read, hits },
+        );
+    }
+
+    /// Reads a page for an operation.
+    pub fn operation(&self, read: u64, request: OperationRead) {
+        let OperationRead { walk, limit } = request;
+        self.start(
+            move |reader| async move { walk_page(&*reader, walk, limit).await },
+            move |items| ShardEvent::OperationRead { read, items },
         );
     }
 

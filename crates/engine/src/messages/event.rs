@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_store::DedupeHit;
+use forebay_store::{DedupeHit, OperationId, OperationOrder};
 use forebay_types::{Namespace, Receipt, Refusal, ShardId};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
@@ -15,13 +15,17 @@ use super::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended,
-        KeyQuestion, ListedShard, NackOf, Notice, OwnerQuestion, Settled, ShardSight, Status,
+        KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerQuestion, Settled,
+        ShardSight, Status,
     },
     index::ShardIndex,
 };
 
 /// The sender of a call's answer.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// What a look at operations counts as: it looks at those of all shards.
+const OPERATIONS_LOOKED_AT: usize = 128;
 
 /// One event.
 pub(crate) enum Event {
@@ -129,6 +133,26 @@ pub(crate) enum Event {
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
         reply: Reply<Option<LeasesSeen>>,
     },
+    /// Begin an operation, or change it.
+    Order {
+        /// What is asked for.
+        order: OperationOrder,
+        /// Only in this shard.
+        only: Option<ShardId>,
+        /// Receives what each shard of this node answers.
+        reply: Reply<Vec<Ordered>>,
+    },
+    /// Look at operations.
+    LookOperations {
+        /// Who asks.
+        caller: Namespace,
+        /// Those of this tenant. `None`: of all.
+        namespace: Option<Namespace>,
+        /// This one. `None`: all.
+        id: Option<OperationId>,
+        /// Receives the answer.
+        reply: Reply<OperationsSeen>,
+    },
     /// What the node is to do with shards from now on.
     Duties(BTreeMap<ShardId, Duty>),
     /// The shards that the node has to do with from now on.
@@ -180,7 +204,9 @@ impl Event {
             Self::LookTopics { slice, .. } => (&slice.caller, slice.most),
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),
-            Self::Duties(_)
+            Self::LookOperations { caller, .. } => (caller, OPERATIONS_LOOKED_AT),
+            Self::Order { .. }
+            | Self::Duties(_)
             | Self::Shards(_)
             | Self::Owns { .. }
             | Self::FindKeys { .. }

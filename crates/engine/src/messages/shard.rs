@@ -7,7 +7,10 @@ use forebay_store::{
 };
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
-use crate::{api::Tasks, shard::image::ShardImage};
+use crate::{
+    api::Tasks,
+    shard::{image::ShardImage, work::OperationItem},
+};
 
 /// A commit that takes longer is slow.
 pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
@@ -131,6 +134,13 @@ pub(crate) enum ShardEvent {
         read: u64,
         /// What it found.
         found: Result<ScanResult, StoreError>,
+    },
+    /// A page for an operation was read.
+    OperationRead {
+        /// Names the read.
+        read: u64,
+        /// What it found.
+        items: Result<Vec<OperationItem>, StoreError>,
     },
     /// Dedupe keys were looked up.
     DedupeHits {

@@ -5,7 +5,7 @@ use super::{
     fair_queue::FairQueue,
     in_flight::Planned,
     lost_topics::LostTopics,
-    work::{SettleRequest, ShardEnqueue, ShardLease, Work},
+    work::{OrderRequest, SettleRequest, ShardEnqueue, ShardLease, Work},
 };
 
 /// Something that waited for a shard that was lost.
@@ -18,6 +18,8 @@ pub(crate) enum LostWork {
     Lease(ShardLease),
     /// Items that waited for a batch, or for a key.
     Enqueue(ShardEnqueue),
+    /// An order that waited.
+    Order(OrderRequest),
 }
 
 impl LostWork {
@@ -49,6 +51,8 @@ impl OwnedShard {
         let enqueues = work_of(self.enqueues).chain(waiting).chain(looked_up);
         let work = in_flight.into_iter().map(LostWork::InFlight);
         let work = work.chain(settles.map(LostWork::Settle));
+        let orders = self.operations.take_orders().into_iter().map(LostWork::Order);
+        let work = work.chain(orders);
         let work = work.chain(leases.map(LostWork::Lease)).chain(enqueues.map(LostWork::Enqueue));
         let abandoned = Abandoned { epoch: self.tenure.epoch, work: Box::new(work) };
         (abandoned, LostTopics::new(self.topics, self.leases))

@@ -33,7 +33,8 @@ impl OwnedShard {
         self.leasing.check()?;
         self.restores.check()?;
         self.enqueues.check()?;
-        self.sweeps.check()
+        self.sweeps.check()?;
+        self.operations.check()
     }
 
     /// Panics where [`OwnedShard::check`] finds something, in debug builds. It looks at every topic, so a

@@ -3,7 +3,7 @@
 
 use std::vec;
 
-use forebay_store::{Checkpoint, LeaseRow, ShardSnapshot, TopicRow};
+use forebay_store::{Checkpoint, LeaseRow, OperationRow, ShardSnapshot, TopicRow};
 use forebay_types::{Monotonic, TopicId};
 use rustc_hash::FxHashSet;
 
@@ -27,6 +27,8 @@ pub(crate) struct ShardImage {
     pub(super) checkpoints: Vec<Checkpoint>,
     /// The generations of the dedupe table.
     pub(super) generations: Vec<u64>,
+    /// The shard's parts of operations.
+    pub(super) operations: Vec<OperationRow>,
 }
 
 /// An image under construction.
@@ -47,9 +49,9 @@ pub(crate) struct ImageBuilder {
 impl ImageBuilder {
     /// Of what was loaded. The shard is taken over at `at`.
     pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
-        let ShardSnapshot { topics, dormant_dead, unfolded, deltas_from, leases, checkpoints, generations } =
-            snapshot;
-        let mut image = ShardImage { checkpoints, generations, ..ShardImage::default() };
+        let ShardSnapshot { topics, dormant_dead, unfolded, deltas_from, leases, .. } = snapshot;
+        let ShardSnapshot { checkpoints, generations, operations, .. } = snapshot;
+        let mut image = ShardImage { checkpoints, generations, operations, ..ShardImage::default() };
         image.topics.deltas_from = deltas_from;
         image.topics.dormant_dead = dormant_dead;
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());

@@ -1,6 +1,9 @@
 //! The batch on its way to the store, and what it will change in memory once it is committed.
 
-use forebay_store::{Checkpoint, HighWaterMarks, LeaseEntry, ShardTopology, Sweep, TopicCounts, TopicRow};
+use forebay_store::{
+    Checkpoint, HighWaterMarks, LeaseEntry, OperationId, OperationKind, OperationProgress, OperationRow,
+    ShardTopology, Sweep, TopicCounts, TopicRow,
+};
 use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
 use rustc_hash::FxHashMap;
@@ -8,7 +11,10 @@ use rustc_hash::FxHashMap;
 use super::{
     disk_room::Need,
     ready::item::ReadyItem,
-    work::{ReservedItem, SettleKind, SettleRequest, ShardEnqueue, ShardLease, SweepPage},
+    work::{
+        OperationPage, OrderRequest, ReservedItem, SettleKind, SettleRequest, ShardEnqueue, ShardLease,
+        SweepPage,
+    },
 };
 
 /// The most repeated settlements that one batch answers.
@@ -51,6 +57,10 @@ pub(crate) struct InFlight {
     pub claims: Claims,
     /// The sweep's page in it.
     pub page: Option<PlannedPage>,
+    /// The operation's page in it.
+    pub operation: Option<PlannedOperation>,
+    /// Parts of operations that it forgets.
+    pub operation_deletes: Vec<OperationId>,
     /// Sweeps whose checkpoint moves back, because a row was added below it.
     pub lowered: Vec<Checkpoint>,
     /// What it adds to the sweeps' tables.
@@ -98,13 +108,14 @@ impl InFlight {
 
     /// It does upkeep and nothing else.
     pub fn is_upkeep(&self) -> bool {
-        self.page.is_none() && self.planned.iter().all(|planned| matches!(planned, Planned::MoveLease(_)))
+        let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
+        self.page.is_none() && self.operation.is_none() && self.planned.iter().all(moves)
     }
 
     /// What the batch does, if it is one thing and no sweep's page is with it. Who is handed its items does
     /// not count.
     pub fn only(&self) -> Option<&Planned> {
-        if self.page.is_some() {
+        if self.page.is_some() || self.operation.is_some() {
             return None;
         }
         let mut planned = self.planned.iter().filter(|planned| !matches!(planned, Planned::HandOff { .. }));
@@ -142,6 +153,8 @@ pub(crate) enum Planned {
     Restore(Box<ReservedItem>),
     /// An open delivery moves to this batch's lease row, because its old row is mostly closed.
     MoveLease(Seq),
+    /// The shard's part of an operation begins, or is wished otherwise.
+    Order(Box<PlannedOrder>),
 }
 
 impl Planned {
@@ -153,7 +166,8 @@ impl Planned {
             | Self::HandOff { .. }
             | Self::Settle(_)
             | Self::Restore(_)
-            | Self::MoveLease(_) => true,
+            | Self::MoveLease(_)
+            | Self::Order(_) => true,
         }
     }
 }
@@ -276,6 +290,42 @@ pub(crate) enum Leased {
     Consumed,
     /// It expired while it waited.
     Expired,
+}
+
+/// What the shard's part of an operation is asked for.
+#[derive(Debug)]
+pub(crate) struct PlannedOrder {
+    /// Who asked, and for what.
+    pub request: OrderRequest,
+    /// The part as it is then, or why it is not.
+    pub result: Result<OperationRow, Refusal>,
+}
+
+/// An operation's page, as it went into the batch.
+#[derive(Debug)]
+pub(crate) struct PlannedOperation {
+    /// The page.
+    pub page: OperationPage,
+    /// What the operation does.
+    pub kind: OperationKind,
+    /// How far it is then.
+    pub progress: OperationProgress,
+    /// How many items the batch changes.
+    pub changed: u64,
+    /// What it changes in memory, beside the ends of deliveries.
+    pub effects: Vec<OperationEffect>,
+}
+
+/// What an operation changes in memory.
+#[derive(Debug)]
+pub(crate) enum OperationEffect {
+    /// An item that waited is removed. While the batch is in flight it is in no window, so that nobody takes
+    /// it.
+    Purged(TopicId, Key, Option<ReadyItem>),
+    /// A dead letter is deleted.
+    DeadLetterGone(Seq),
+    /// A dead letter is an item again.
+    Redriven(TopicId, Key, ReadyItem),
 }
 
 /// A sweep's page, as it went into the batch.

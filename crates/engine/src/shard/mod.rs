@@ -24,6 +24,8 @@ mod locate;
 mod locates;
 mod lost_topics;
 mod next_wake;
+mod operate;
+mod operations;
 pub(crate) mod prefetch;
 mod prefetches;
 mod queues;
@@ -66,7 +68,8 @@ pub(crate) use self::{
 use self::{
     budget::Budget, dedupe_keys::DedupeKeys, disk_room::DiskRoom, fair_queue::FairQueue,
     generations::Generations, image::ShardImage, in_flight::InFlight, leases::Leases, locates::Locates,
-    prefetches::Prefetches, sweeper::Sweeps, tenants::Tenants, tenure::Tenure, topics::TopicTable,
+    operations::Operations, prefetches::Prefetches, sweeper::Sweeps, tenants::Tenants, tenure::Tenure,
+    topics::TopicTable,
 };
 use crate::{
     api::Settings,
@@ -117,6 +120,8 @@ pub(crate) struct OwnedShard {
     generations: Generations,
     /// The sweeps, and the page that waits.
     sweeps: Sweeps,
+    /// Its parts of operations, and the page that waits.
+    operations: Operations,
     /// Reads of windows.
     prefetches: Prefetches,
 
@@ -162,7 +167,7 @@ impl OwnedShard {
     /// A shard that was just taken over.
     pub fn new(id: ShardId, settings: Arc<Settings>, loaded: Loaded, at: Monotonic) -> Self {
         let Loaded { fence, image, batch_bytes, began, timeouts_after, next_record } = loaded;
-        let ShardImage { topics, leases, tenants, prefetches, checkpoints, generations } = image;
+        let ShardImage { topics, leases, tenants, prefetches, checkpoints, generations, operations } = image;
         let checkpoint = |sweep| {
             let stored = checkpoints.iter().find(|stored| stored.sweep == sweep);
             stored.map_or(Timestamp::MIN, |stored| stored.at)
@@ -189,6 +194,7 @@ impl OwnedShard {
             next_record,
             generations: Generations::new(generations),
             sweeps,
+            operations: Operations::load(operations),
             prefetches,
             in_flight: None,
             long_calls_owe: 0,
@@ -271,6 +277,7 @@ impl OwnedShard {
     /// An item changed: scans and reads under way may show its past.
     fn invalidate(&mut self, topic: TopicId, seq: Seq) {
         self.sweeps.invalidate(seq);
+        self.operations.invalidate(seq);
         self.topics.invalidate(topic, seq);
     }
 }

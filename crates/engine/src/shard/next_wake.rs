@@ -39,9 +39,10 @@ impl OwnedShard {
         if self.disk.is_barren(moment.at) {
             return None;
         }
-        let rows = self.waiting_rows() + self.restores.sum().rows;
+        let rows = self.waiting_rows() + self.restores.sum().rows + self.operations.orders();
         let due = self.record_due(moment.at).is_some()
             || self.sweeps.has_page()
+            || self.operations.has_page()
             || self.leases.next_deadline().is_some_and(|end| end <= moment.now)
                 && moment.at >= self.timeouts_after
             || self.topic_drop_due().is_some_and(|due| due <= moment.at);
@@ -59,12 +60,18 @@ impl OwnedShard {
             Some(_) => None,
             None if deferred => None,
             None if self.disk.is_barren(moment.at) => {
-                [self.disk.next_try(moment.at), self.sweeps.next_wake(moment)].into_iter().flatten().min()
+                let scans = self.next_scan(moment);
+                self.disk.next_try(moment.at).into_iter().chain(scans).min()
             }
-            None => [self.next_batch_due(moment), self.sweeps.next_wake(moment)].into_iter().flatten().min(),
+            None => self.next_batch_due(moment).into_iter().chain(self.next_scan(moment)).min(),
         };
         let generations = self.generations.next_wake(&self.settings, moment.now, moment.at);
         [batch, generations, self.busy_until(moment.at)].into_iter().flatten().min()
+    }
+
+    /// When a sweep or an operation has something to look for.
+    fn next_scan(&self, moment: Moment) -> Option<Monotonic> {
+        self.sweeps.next_wake(moment).into_iter().chain(self.operations.next_wake()).min()
     }
 
     /// When a batch has something to do that nobody asked for.

@@ -205,6 +205,7 @@ impl OwnedShard {
             && self.restores.is_empty()
             && self.keys.is_idle()
             && self.locates.is_idle()
+            && self.operations.orders() == 0
     }
 
     /// The leases of the batch in flight, for the planted bug that hands them out too early.

@@ -1,5 +1,7 @@
 //! What waits for a shard's next batch, and what a shard asks its connections to read.
 
+mod operation;
+
 use std::{collections::HashMap, time::Duration};
 
 use forebay_store::{DueRow, ShardTopology, Sweep};
@@ -7,6 +9,7 @@ use forebay_types::{
     Body, ItemAttributes, Key, Namespace, Receipt, Refusal, Timestamp, Topic, TopicId, TopicName,
 };
 
+pub(crate) use self::operation::{OperationItem, OperationPage, OperationRead, OrderRequest, Place, Walk};
 use super::ready::item::ReadyItem;
 use crate::api::NackAction;
 
@@ -246,7 +249,11 @@ impl Work for SettleRequest {
     fn cost(&self) -> Cost {
         let more = match &self.kind {
             SettleKind::Nack { metadata, reason, .. } => metadata.as_ref().map_or(0, Vec::len) + reason.len(),
-            SettleKind::Ack | SettleKind::Extend { .. } | SettleKind::LeaseTimeout => 0,
+            SettleKind::Ack
+            | SettleKind::Extend { .. }
+            | SettleKind::LeaseTimeout
+            | SettleKind::Purge
+            | SettleKind::Reset => 0,
         };
         Cost { rows: 1, bytes: SETTLE_BYTES + more }
     }
@@ -273,6 +280,22 @@ pub(crate) enum SettleKind {
     },
     /// The lease ended without an ack.
     LeaseTimeout,
+    /// An operation removes the item.
+    Purge,
+    /// An operation releases the lease.
+    Reset,
+}
+
+impl SettleKind {
+    /// What wants it finds it again by itself: nobody has to remember it.
+    pub const fn is_found_again(&self) -> bool {
+        matches!(self, Self::LeaseTimeout) || self.is_of_operation()
+    }
+
+    /// An operation wants it.
+    pub const fn is_of_operation(&self) -> bool {
+        matches!(self, Self::Purge | Self::Reset)
+    }
 }
 
 /// A page that a sweep read.

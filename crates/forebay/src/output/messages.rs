@@ -8,7 +8,7 @@ use forebay_proto::v1;
 use forebay_types::DeliveryPolicy;
 
 /// A time in protobuf.
-fn time(at: Timestamp) -> prost_types::Timestamp {
+pub(super) fn time(at: Timestamp) -> prost_types::Timestamp {
     let micros = at.as_micros();
     prost_types::Timestamp {
         seconds: micros.div_euclid(1_000_000),

@@ -4,6 +4,7 @@ mod flags;
 mod list;
 mod messages;
 mod one;
+mod operations;
 mod protobuf;
 mod table;
 mod text;
@@ -16,6 +17,7 @@ pub use messages::{
     active_topic, caller, delivery, enqueued, extended, item, node, settled, shard, topic, topic_report,
 };
 pub use one::{One, print_one};
+pub use operations::{kind_name, operation, started, state_name};
 pub use protobuf::to_json;
 pub use table::{Cell, Table, Tone};
 pub use text::{payload, visible};

@@ -2,6 +2,8 @@
 //! the answers together.
 
 mod items;
+mod operations;
+mod see_to_operations;
 mod topics;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -15,6 +17,7 @@ use tokio::sync::watch;
 use crate::peers::PeerLinks;
 
 pub use items::ItemScan;
+pub use operations::{OperationView, described};
 pub use topics::TopicScan;
 
 /// Bytes that the answers of all nodes may have for those who look through one node at one time. A tenant has

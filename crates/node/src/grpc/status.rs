@@ -79,7 +79,11 @@ fn retry_after(refusal: &Refusal) -> Option<prost_types::Duration> {
 pub const fn code(reason: Reason) -> Code {
     match reason {
         Reason::InvalidField | Reason::TooLarge | Reason::InvalidReceipt => Code::InvalidArgument,
-        Reason::LeaseLost | Reason::TopicPaused | Reason::ShardDraining => Code::FailedPrecondition,
+        Reason::LeaseLost
+        | Reason::TopicPaused
+        | Reason::ShardDraining
+        | Reason::OperationEnded
+        | Reason::ExpectationFailed => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
         Reason::QuotaExceeded
@@ -93,7 +97,8 @@ pub const fn code(reason: Reason) -> Code {
         }
         Reason::Unimplemented => Code::Unimplemented,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,
-        Reason::TopicNotFound | Reason::ItemNotFound => Code::NotFound,
+        Reason::TopicNotFound | Reason::ItemNotFound | Reason::OperationNotFound => Code::NotFound,
+        Reason::RequestIdReused => Code::AlreadyExists,
     }
 }
 

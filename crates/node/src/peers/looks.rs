@@ -56,7 +56,7 @@ impl PeerLinks {
 
     /// Asks a node over the connection for calls that are passed on: no question of the cluster waits behind
     /// a long list.
-    async fn look<T>(
+    pub(super) async fn look<T>(
         &self,
         address: &str,
         caller: &Namespace,
@@ -82,7 +82,7 @@ impl PeerLinks {
     }
 }
 
-fn limited<T>(message: T) -> Request<T> {
+pub(super) fn limited<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(LOOK_TIMEOUT);
     request
@@ -132,6 +132,6 @@ pub async fn get_item(
     Ok(items::item_response(found))
 }
 
-fn refused(refusal: Refusal) -> Status {
+pub(super) fn refused(refusal: Refusal) -> Status {
     Status::failed_precondition(refusal.to_string())
 }

@@ -14,6 +14,7 @@ mod health;
 mod keys;
 mod links;
 mod looks;
+mod operations;
 mod room;
 mod serve_forwarded;
 mod server;

@@ -4,10 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{Engine, OwnerQuestion};
 use forebay_proto::peer::{
-    AckRequest, CatalogChangedRequest, CatalogChangedResponse, EnqueueRequest, EnqueueResponse,
-    ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, GetItemRequest,
-    GetItemResponse, GetTopicRequest, GetTopicResponse, IsReadyForRequest, IsReadyForResponse,
-    ListItemsRequest, ListItemsResponse, ListTopicsRequest, ListTopicsResponse, NackRequest,
+    AckRequest, CatalogChangedRequest, CatalogChangedResponse, CountItemsRequest, CountItemsResponse,
+    EnqueueRequest, EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest,
+    FindKeysResponse, GetItemRequest, GetItemResponse, GetTopicRequest, GetTopicResponse, IsReadyForRequest,
+    IsReadyForResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse,
+    ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse,
     OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
@@ -21,7 +22,7 @@ use tonic::{Request, Response, Status, service::interceptor::InterceptedService,
 use super::{
     connection::Incoming,
     credentials::{CheckCredentials, Credentials},
-    keys, looks, serve_forwarded,
+    keys, looks, operations, serve_forwarded,
 };
 
 /// Calls of one peer at once.
@@ -127,6 +128,27 @@ impl PeerService for PeerCalls {
 
     async fn get_item(&self, request: Request<GetItemRequest>) -> Result<Response<GetItemResponse>, Status> {
         looks::get_item(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn list_operations(
+        &self,
+        request: Request<ListOperationsRequest>,
+    ) -> Result<Response<ListOperationsResponse>, Status> {
+        operations::list_operations(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn count_items(
+        &self,
+        request: Request<CountItemsRequest>,
+    ) -> Result<Response<CountItemsResponse>, Status> {
+        operations::count_items(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn order_operation(
+        &self,
+        request: Request<OrderOperationRequest>,
+    ) -> Result<Response<OrderOperationResponse>, Status> {
+        operations::order_operation(&self.engine, request.into_inner()).await.map(Response::new)
     }
 }
 

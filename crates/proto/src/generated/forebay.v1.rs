@@ -540,6 +540,246 @@ pub struct GetItemResponse {
     #[prost(message, optional, tag = "1")]
     pub item: ::core::option::Option<Item>,
 }
+/// A change of many items.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Operation {
+    /// Its id. A dry run has none.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// The tenant.
+    #[prost(string, tag = "2")]
+    pub namespace: ::prost::alloc::string::String,
+    /// What it does.
+    #[prost(enumeration = "OperationKind", tag = "3")]
+    pub kind: i32,
+    /// The topic.
+    #[prost(string, tag = "4")]
+    pub topic: ::prost::alloc::string::String,
+    /// Which items. Empty: all.
+    #[prost(string, tag = "5")]
+    pub filter: ::prost::alloc::string::String,
+    /// Leased items are purged too.
+    #[prost(bool, tag = "6")]
+    pub leased: bool,
+    /// Where dead letters return to. Empty: to their own topic.
+    #[prost(string, tag = "7")]
+    pub to_topic: ::prost::alloc::string::String,
+    /// So long after their return they expire. Absent: never.
+    #[prost(message, optional, tag = "8")]
+    pub ttl: ::core::option::Option<::prost_types::Duration>,
+    /// At most so many items a second, over all shards.
+    #[prost(uint32, tag = "9")]
+    pub rate_per_second: u32,
+    /// Who began it.
+    #[prost(string, tag = "10")]
+    pub started_by: ::prost::alloc::string::String,
+    /// Why. May be empty.
+    #[prost(string, tag = "11")]
+    pub reason: ::prost::alloc::string::String,
+    /// When it began.
+    #[prost(message, optional, tag = "12")]
+    pub started_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When its last shard ended. Absent: it has not ended.
+    #[prost(message, optional, tag = "13")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// How far it is.
+    #[prost(enumeration = "OperationState", tag = "14")]
+    pub state: i32,
+    /// The sums over its shards.
+    #[prost(message, optional, tag = "15")]
+    pub figures: ::core::option::Option<OperationFigures>,
+    /// Its shards. A list leaves them out.
+    #[prost(message, repeated, tag = "16")]
+    pub shards: ::prost::alloc::vec::Vec<OperationShard>,
+    /// Changes with each change of the operation.
+    #[prost(uint64, tag = "17")]
+    pub version: u64,
+}
+/// What an operation has counted. Counts are committed with what they count, so they are exact.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OperationFigures {
+    /// Items that were looked at.
+    #[prost(uint64, tag = "1")]
+    pub scanned: u64,
+    /// Those of them that passed the filter.
+    #[prost(uint64, tag = "2")]
+    pub matched: u64,
+    /// Those of them that were changed.
+    #[prost(uint64, tag = "3")]
+    pub changed: u64,
+    /// Those that did not fit any more: acked or leased meanwhile.
+    #[prost(uint64, tag = "4")]
+    pub skipped: u64,
+    /// Those that could not be changed, as the database refused it or a topic was not to be created.
+    #[prost(uint64, tag = "5")]
+    pub failed: u64,
+}
+/// A shard's part of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OperationShard {
+    /// The shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// What it has counted.
+    #[prost(message, optional, tag = "2")]
+    pub figures: ::core::option::Option<OperationFigures>,
+    /// It has done its part.
+    #[prost(bool, tag = "3")]
+    pub ended: bool,
+    /// It was asked, and has begun. If not, its owner is told again every second.
+    #[prost(bool, tag = "4")]
+    pub begun: bool,
+}
+/// Asks for an operation.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartOperationRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// What it does.
+    #[prost(enumeration = "OperationKind", tag = "2")]
+    pub kind: i32,
+    /// The topic.
+    #[prost(string, tag = "3")]
+    pub topic: ::prost::alloc::string::String,
+    /// Which items: terms joined by AND. Fields are `age`, `priority`, `attempt`, and `reason` of dead letters, as in
+    /// `age > 1h AND reason = "timeout*"`. Empty: all.
+    #[prost(string, tag = "4")]
+    pub filter: ::prost::alloc::string::String,
+    /// Purges leased items too.
+    #[prost(bool, tag = "5")]
+    pub leased: bool,
+    /// Where dead letters return to. Empty: to their own topic.
+    #[prost(string, tag = "6")]
+    pub to_topic: ::prost::alloc::string::String,
+    /// So long after their return dead letters expire. Absent: never.
+    #[prost(message, optional, tag = "7")]
+    pub ttl: ::core::option::Option<::prost_types::Duration>,
+    /// At most so many items are changed. 0: all.
+    #[prost(uint64, tag = "8")]
+    pub limit: u64,
+    /// If more items match, nothing is done (EXPECTATION_FAILED). Nor is it if not all can be counted.
+    #[prost(uint64, optional, tag = "9")]
+    pub expect_at_most: ::core::option::Option<u64>,
+    /// At most so many items a second, over all shards. 0: 5,000. At most 1,000,000.
+    #[prost(uint32, tag = "10")]
+    pub rate_per_second: u32,
+    /// Only counts: nothing is changed.
+    #[prost(bool, tag = "11")]
+    pub dry_run: bool,
+    /// Why; at most 1 KiB. It is kept with the operation.
+    #[prost(string, tag = "12")]
+    pub reason: ::prost::alloc::string::String,
+    /// A repeated call with the same id begins nothing, and answers the operation that the first one began. With
+    /// other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "13")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// The operation, or what it would do.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StartOperationResponse {
+    /// The operation. Of a dry run it has `matched` alone.
+    #[prost(message, optional, tag = "1")]
+    pub operation: ::core::option::Option<Operation>,
+    /// A dry run has counted all. If not, there are more, or a shard could not be asked.
+    #[prost(bool, tag = "2")]
+    pub exact: bool,
+    /// Ids of some items that a dry run has counted: 20 at most.
+    #[prost(string, repeated, tag = "3")]
+    pub sample_item_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Shards that could not be asked. They are told again every second; a dry run has not counted them.
+    #[prost(uint32, repeated, tag = "4")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// Asks for an operation.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetOperationRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its id.
+    #[prost(string, tag = "2")]
+    pub operation_id: ::prost::alloc::string::String,
+    /// So long the answer waits for another version, 20 s at most. Absent: not at all.
+    #[prost(message, optional, tag = "3")]
+    pub wait: ::core::option::Option<::prost_types::Duration>,
+    /// The version that the caller knows.
+    #[prost(uint64, tag = "4")]
+    pub version: u64,
+}
+/// An operation, as it is now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetOperationResponse {
+    /// The operation.
+    #[prost(message, optional, tag = "1")]
+    pub operation: ::core::option::Option<Operation>,
+    /// Shards that could not be asked. What they have done is missing in the figures.
+    #[prost(uint32, repeated, tag = "2")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// Asks for operations.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListOperationsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Operations of the page. 0: 100. At most 1,000; a larger number counts as that.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// The next_page_token of the page before. Empty: the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Operations.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListOperationsResponse {
+    /// The latest first, without their shards.
+    #[prost(message, repeated, tag = "1")]
+    pub operations: ::prost::alloc::vec::Vec<Operation>,
+    /// Asks for the next page. Empty on the last one.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// Shards that could not be asked. Operations that only they know are missing.
+    #[prost(uint32, repeated, tag = "3")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// Asks for the end of an operation.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelOperationRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its id.
+    #[prost(string, tag = "2")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// The operation, which ends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelOperationResponse {
+    /// The operation.
+    #[prost(message, optional, tag = "1")]
+    pub operation: ::core::option::Option<Operation>,
+}
+/// Asks for another rate.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetOperationRateRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The operation's id.
+    #[prost(string, tag = "2")]
+    pub operation_id: ::prost::alloc::string::String,
+    /// At most so many items a second, over all shards: 1 to 1,000,000.
+    #[prost(uint32, tag = "3")]
+    pub rate_per_second: u32,
+}
+/// The operation with its new rate.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SetOperationRateResponse {
+    /// The operation.
+    #[prost(message, optional, tag = "1")]
+    pub operation: ::core::option::Option<Operation>,
+}
 /// What the cluster thinks of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -725,6 +965,93 @@ impl ItemView {
             "ITEM_VIEW_UNSPECIFIED" => Some(Self::Unspecified),
             "ITEM_VIEW_BASIC" => Some(Self::Basic),
             "ITEM_VIEW_FULL" => Some(Self::Full),
+            _ => None,
+        }
+    }
+}
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OperationKind {
+    /// Not known.
+    Unspecified = 0,
+    /// Removes items that are ready or scheduled, and leased ones if `leased` is set: their receipts are over then.
+    Purge = 1,
+    /// Dead letters become items again: without failures, at the end of their priority, without their old expiry.
+    /// Dedupe keys are not looked at.
+    Redrive = 2,
+    /// Deletes dead letters.
+    DeleteDead = 3,
+    /// Releases leases: items keep their place, and no failure counts.
+    ResetLeases = 4,
+}
+impl OperationKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OPERATION_KIND_UNSPECIFIED",
+            Self::Purge => "OPERATION_KIND_PURGE",
+            Self::Redrive => "OPERATION_KIND_REDRIVE",
+            Self::DeleteDead => "OPERATION_KIND_DELETE_DEAD",
+            Self::ResetLeases => "OPERATION_KIND_RESET_LEASES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OPERATION_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "OPERATION_KIND_PURGE" => Some(Self::Purge),
+            "OPERATION_KIND_REDRIVE" => Some(Self::Redrive),
+            "OPERATION_KIND_DELETE_DEAD" => Some(Self::DeleteDead),
+            "OPERATION_KIND_RESET_LEASES" => Some(Self::ResetLeases),
+            _ => None,
+        }
+    }
+}
+/// How far an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OperationState {
+    /// Not known.
+    Unspecified = 0,
+    /// It waits for its turn: of one topic one runs at a time, of a namespace four.
+    Pending = 1,
+    /// It runs.
+    Running = 2,
+    /// It was cancelled, and some shard has not heard of it.
+    Cancelling = 3,
+    /// All shards have done their parts.
+    Succeeded = 4,
+    /// It was cancelled.
+    Cancelled = 5,
+}
+impl OperationState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OPERATION_STATE_UNSPECIFIED",
+            Self::Pending => "OPERATION_STATE_PENDING",
+            Self::Running => "OPERATION_STATE_RUNNING",
+            Self::Cancelling => "OPERATION_STATE_CANCELLING",
+            Self::Succeeded => "OPERATION_STATE_SUCCEEDED",
+            Self::Cancelled => "OPERATION_STATE_CANCELLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OPERATION_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "OPERATION_STATE_PENDING" => Some(Self::Pending),
+            "OPERATION_STATE_RUNNING" => Some(Self::Running),
+            "OPERATION_STATE_CANCELLING" => Some(Self::Cancelling),
+            "OPERATION_STATE_SUCCEEDED" => Some(Self::Succeeded),
+            "OPERATION_STATE_CANCELLED" => Some(Self::Cancelled),
             _ => None,
         }
     }
@@ -1097,6 +1424,132 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "GetItem"));
             self.inner.unary(req, path, codec).await
         }
+        /// Begins to change many items of a topic, or counts what would be changed. It goes on by itself, also over
+        /// changes of owners, until all shards have ended. Items that are stored later are not touched.
+        pub async fn start_operation(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StartOperationRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartOperationResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/StartOperation",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "StartOperation"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Tells how far an operation is.
+        pub async fn get_operation(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetOperationRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetOperationResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/GetOperation",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "GetOperation"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists operations, those that have ended included, the latest first.
+        pub async fn list_operations(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListOperationsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOperationsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ListOperations",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ListOperations"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends an operation. What it has done stays done.
+        pub async fn cancel_operation(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelOperationRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelOperationResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/CancelOperation",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "CancelOperation"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the rate of an operation.
+        pub async fn set_operation_rate(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetOperationRateRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetOperationRateResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/SetOperationRate",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "SetOperationRate"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Tells who makes the call, and what it may do.
         pub async fn who_am_i(
             &mut self,
@@ -1219,6 +1672,47 @@ pub mod admin_service_server {
             &self,
             request: tonic::Request<super::GetItemRequest>,
         ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
+        /// Begins to change many items of a topic, or counts what would be changed. It goes on by itself, also over
+        /// changes of owners, until all shards have ended. Items that are stored later are not touched.
+        async fn start_operation(
+            &self,
+            request: tonic::Request<super::StartOperationRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartOperationResponse>,
+            tonic::Status,
+        >;
+        /// Tells how far an operation is.
+        async fn get_operation(
+            &self,
+            request: tonic::Request<super::GetOperationRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetOperationResponse>,
+            tonic::Status,
+        >;
+        /// Lists operations, those that have ended included, the latest first.
+        async fn list_operations(
+            &self,
+            request: tonic::Request<super::ListOperationsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOperationsResponse>,
+            tonic::Status,
+        >;
+        /// Ends an operation. What it has done stays done.
+        async fn cancel_operation(
+            &self,
+            request: tonic::Request<super::CancelOperationRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelOperationResponse>,
+            tonic::Status,
+        >;
+        /// Changes the rate of an operation.
+        async fn set_operation_rate(
+            &self,
+            request: tonic::Request<super::SetOperationRateRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetOperationRateResponse>,
+            tonic::Status,
+        >;
         /// Tells who makes the call, and what it may do.
         async fn who_am_i(
             &self,
@@ -1783,6 +2277,232 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetItemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/StartOperation" => {
+                    #[allow(non_camel_case_types)]
+                    struct StartOperationSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::StartOperationRequest>
+                    for StartOperationSvc<T> {
+                        type Response = super::StartOperationResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StartOperationRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::start_operation(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StartOperationSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/GetOperation" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetOperationSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::GetOperationRequest>
+                    for GetOperationSvc<T> {
+                        type Response = super::GetOperationResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetOperationRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::get_operation(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetOperationSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ListOperations" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListOperationsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListOperationsRequest>
+                    for ListOperationsSvc<T> {
+                        type Response = super::ListOperationsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListOperationsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_operations(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListOperationsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/CancelOperation" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelOperationSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::CancelOperationRequest>
+                    for CancelOperationSvc<T> {
+                        type Response = super::CancelOperationResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelOperationRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::cancel_operation(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelOperationSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/SetOperationRate" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetOperationRateSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::SetOperationRateRequest>
+                    for SetOperationRateSvc<T> {
+                        type Response = super::SetOperationRateResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetOperationRateRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::set_operation_rate(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetOperationRateSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

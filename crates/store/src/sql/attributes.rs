@@ -61,6 +61,11 @@ impl PackedAttributes {
         }
     }
 
+    /// The column's value with another expiry.
+    pub(crate) fn repack(bytes: &[u8], expires_at: Option<Timestamp>) -> Result<Value, StoreError> {
+        pack::pack(&Versions::V1(Self { expires_at, ..Self::unpack(bytes)? }))
+    }
+
     /// The item's attributes. Its two counters have columns of their own.
     pub(crate) const fn with_counters(&self, deliveries: u32, failures: u32) -> ItemAttributes {
         ItemAttributes {

@@ -204,6 +204,7 @@ pub(super) fn entry(seq: u64, deadline: Timestamp) -> LeaseEntry {
         nonce: u64::MAX - seq,
         deadline,
         consumer: "worker".to_owned(),
+        began: 1,
     }
 }
 

@@ -12,6 +12,7 @@ pub mod fence;
 pub mod items;
 pub mod leases;
 pub mod looks;
+pub mod operations;
 pub mod retention;
 pub mod settle;
 pub mod take_over;
@@ -93,6 +94,8 @@ macro_rules! store_contract {
                 retention: dead_letters_are_found_by_their_end, dead_letters_are_deleted,
                     dead_letters_are_kept_for_longer, a_dormant_topic_goes_with_its_last_dead_letter,
                     a_topic_whose_items_are_not_folded_is_not_dormant;
+                operations: parts_are_kept, items_are_walked_over, dead_letters_are_walked_over,
+                    a_purge_deletes, a_dead_letter_comes_back;
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
                 looks: dormant_topics_are_found_by_name, the_first_due_items_of_topics_are_found,
                     keys_are_read_in_order, items_are_looked_at, dead_letters_are_read_from_the_latest;

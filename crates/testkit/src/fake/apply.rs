@@ -42,6 +42,7 @@ impl Tables {
         for seq in &batch.deletes {
             self.delete(*seq, &mut done);
         }
+        self.operate(batch, &mut done);
         for DueKey { at, seq } in &batch.schedule_deletes {
             if !self.schedule.remove(&(*at, *seq)) {
                 done.violation("CONSERVATION", format!("item {} has no schedule row to delete", seq.0));
@@ -65,6 +66,7 @@ impl Tables {
         for Checkpoint { sweep, at } in &batch.checkpoints {
             self.checkpoints.insert(*sweep, *at);
         }
+        self.write_operations(batch, &mut done);
         self.audit(&mut done);
         self.fence.batch = batch.number;
         if let Some(marks) = batch.marks {
@@ -220,7 +222,7 @@ impl Tables {
         self.retain_until(until, seq);
     }
 
-    fn retain_until(&mut self, until: Timestamp, seq: Seq) {
+    pub(super) fn retain_until(&mut self, until: Timestamp, seq: Seq) {
         if until < Timestamp::MAX {
             self.retention.insert((until, seq));
         }

@@ -26,6 +26,12 @@ pub enum Change {
     DeadLetterDeleted(DeadLetter),
     /// An item's row, with its last content, was deleted.
     Deleted(ItemRow),
+    /// An operation deleted an item.
+    Purged(ItemRow),
+    /// An operation deleted a dead letter.
+    DeadLetterPurged(Seq),
+    /// An operation made a dead letter an item again.
+    Redriven(ItemRow),
 }
 
 /// Something that a correct engine never does: the broken invariant and a sentence.
@@ -44,6 +50,8 @@ pub(super) struct Applied {
     pub topics: BTreeSet<TopicId>,
     /// Topics that lost the last of their dead letters, after memory had forgotten them.
     pub dormant_dropped: u64,
+    /// An operation released leases.
+    pub resets: bool,
     /// Deliveries in the batch's lease row.
     pub opened: Vec<LeaseEntry>,
     /// Deliveries that the batch closed in earlier lease rows.

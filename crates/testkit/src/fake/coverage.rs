@@ -37,6 +37,12 @@ pub struct StoreCoverage {
     pub dead_letters_kept: u64,
     /// Topics that went with their last dead letter, after memory had forgotten them.
     pub dormant_dropped: u64,
+    /// Items that operations purged.
+    pub purged: u64,
+    /// Dead letters that operations redrove.
+    pub redriven: u64,
+    /// Batches in which operations released leases.
+    pub resets: u64,
 }
 
 impl StoreCoverage {
@@ -59,5 +65,8 @@ impl StoreCoverage {
         self.dead_letters_deleted += other.dead_letters_deleted;
         self.dead_letters_kept += other.dead_letters_kept;
         self.dormant_dropped += other.dormant_dropped;
+        self.purged += other.purged;
+        self.redriven += other.redriven;
+        self.resets += other.resets;
     }
 }

@@ -51,6 +51,8 @@ pub struct Committed {
     pub time: Timestamp,
     /// Topics that it created.
     pub topics: Vec<TopicRow>,
+    /// An operation released leases in it.
+    pub resets: bool,
     /// What it changed, in order.
     pub changes: Vec<Change>,
 }
@@ -332,6 +334,9 @@ impl State {
         let fence = self.tables.fence;
         let applied = self.tables.apply(batch);
         self.coverage.dormant_dropped += applied.dormant_dropped;
+        self.coverage.purged += batch.purges.len() as u64;
+        self.coverage.redriven += batch.redrives.len() as u64;
+        self.coverage.resets += u64::from(applied.resets);
         self.coverage.dead_letters_deleted += batch.dead_letter_deletes.len() as u64;
         self.coverage.dead_letters_kept += batch.dead_letter_keeps.len() as u64;
         let (epoch, process) = (author.epoch, author.process);
@@ -356,6 +361,7 @@ impl State {
             number: batch.number,
             time: self.tables.fence.marks.time,
             topics: batch.new_topics.clone(),
+            resets: applied.resets,
             changes: applied.changes,
         });
     }
@@ -377,6 +383,9 @@ impl fmt::Display for Summary<'_> {
                 Change::DeadLettered(letter) => write!(f, "dead {} ", letter.seq.0)?,
                 Change::DeadLetterDeleted(letter) => write!(f, "-dead {} ", letter.seq.0)?,
                 Change::Deleted(row) => write!(f, "-{} ", row.key.seq.0)?,
+                Change::Purged(row) => write!(f, "purge {} ", row.key.seq.0)?,
+                Change::DeadLetterPurged(seq) => write!(f, "purge dead {} ", seq.0)?,
+                Change::Redriven(row) => write!(f, "redrive {} ", row.key.seq.0)?,
             }
         }
         Ok(())

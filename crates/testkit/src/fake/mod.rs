@@ -14,6 +14,7 @@ mod faults;
 mod heartbeat;
 mod journal;
 mod leases;
+mod operations;
 mod owners;
 mod process;
 mod reader;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use forebay_store::{
-    DedupeHit, DueRow, ErrorClass, ItemLocation, NameRange, Reader, ReadyRow, ShardSnapshot, StoreError,
-    StoredItem, Sweep, TopicRow,
+    DeadRow, DedupeHit, DueRow, ErrorClass, ItemLocation, NameRange, Reader, ReadyRow, ShardSnapshot,
+    StoreError, StoredItem, Sweep, TopicRow,
 };
-use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId};
+use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId, TopicName};
 
 use super::{db::Db, process::Process, store_bug::StoreBug, tables::Tables};
 
@@ -219,6 +219,27 @@ impl Reader for FakeReader {
     async fn items(&self, seqs: &[Seq], payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {
         let look = |tables: &Tables| seqs.iter().filter_map(|seq| tables.stored(*seq, payload_max)).collect();
         self.see("look at items", look).await
+    }
+
+    async fn walk_items(
+        &self,
+        topic: TopicId,
+        state: State,
+        after: Key,
+        as_of: Seq,
+        limit: usize,
+    ) -> Result<Vec<ReadyRow>, StoreError> {
+        self.see("walk over items", |tables| tables.walk_items(topic, state, after, as_of, limit)).await
+    }
+
+    async fn walk_dead(
+        &self,
+        name: &TopicName,
+        after: (TopicId, Timestamp, Seq),
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DeadRow>, StoreError> {
+        self.see("walk over dead letters", |tables| tables.walk_dead(name, after, until, limit)).await
     }
 }
 

@@ -6,8 +6,9 @@ use std::{
 };
 
 use forebay_store::{
-    Checkpoint, DeadLetter, Death, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow, NameRange,
-    ReadyRow, ShardSnapshot, ShardTopology, StoredItem, StoredState, Sweep, TopicCounts, TopicRow,
+    Checkpoint, DeadLetter, DeadRow, Death, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow,
+    NameRange, OperationId, OperationRow, ReadyRow, ShardSnapshot, ShardTopology, StoredItem, StoredState,
+    Sweep, TopicCounts, TopicRow,
 };
 use forebay_types::{Body, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -66,6 +67,8 @@ pub struct Tables {
     pub topology_history: ShardTopology,
     /// Where sweeps continue.
     pub checkpoints: BTreeMap<Sweep, Timestamp>,
+    /// The shard's parts of operations.
+    pub operations: BTreeMap<OperationId, OperationRow>,
 }
 
 impl Tables {
@@ -100,6 +103,7 @@ impl Tables {
             generations: BTreeMap::new(),
             topology_history: ShardTopology::default(),
             checkpoints: BTreeMap::new(),
+            operations: BTreeMap::new(),
         }
     }
 
@@ -197,6 +201,7 @@ impl Tables {
                 .map(|(sweep, at)| Checkpoint { sweep: *sweep, at: *at })
                 .collect(),
             generations: self.generations.keys().copied().collect(),
+            operations: self.operations.values().cloned().collect(),
         }
     }
 
@@ -214,6 +219,45 @@ impl Tables {
             ready_row(item, left.is_some())
         });
         rows.collect()
+    }
+
+    /// Items of a topic in a state after a key, with numbers up to `as_of`.
+    pub fn walk_items(
+        &self,
+        topic: TopicId,
+        state: State,
+        after: Key,
+        as_of: Seq,
+        limit: usize,
+    ) -> Vec<ReadyRow> {
+        let of_topic = self.items.range(..=as_of).map(|(_, item)| item);
+        let of_topic = of_topic.filter(|item| item.topic == topic && item.state == state && item.key > after);
+        let mut rows: Vec<ReadyRow> = of_topic.map(|item| ready_row(item, false)).collect();
+        rows.sort_unstable_by_key(|row| row.key);
+        rows.truncate(limit);
+        rows
+    }
+
+    /// Dead letters of all topics with a name, behind a position and up to a time.
+    pub fn walk_dead(
+        &self,
+        name: &TopicName,
+        after: (TopicId, Timestamp, Seq),
+        until: Timestamp,
+        limit: usize,
+    ) -> Vec<DeadRow> {
+        let named = |topic| self.topics.get(&topic).is_some_and(|entry| entry.name == *name);
+        let dead = self.dead.values().filter(|(item, letter)| named(item.topic) && letter.died_at <= until);
+        let position = |item: &ItemRow, letter: &DeadLetter| (item.topic, letter.died_at, item.key.seq);
+        let mut dead: Vec<_> = dead.filter(|(item, letter)| position(item, letter) > after).collect();
+        dead.sort_by_key(|(item, letter)| position(item, letter));
+        let row = |(item, letter): &(ItemRow, DeadLetter)| {
+            let mut row = ready_row(item, false);
+            row.key.rank = letter.died_at.as_micros();
+            let last_error = letter.last_error.clone();
+            DeadRow { topic: item.topic, died_at: letter.died_at, item: row, last_error, packed: Vec::new() }
+        };
+        dead.into_iter().take(limit).map(row).collect()
     }
 
     /// Rows of a sweep's table, with their items.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use forebay_engine::{
     ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, Schedule, ShardState,
 };
-use forebay_types::{DeliveryPolicy, Receipt, Topic};
+use forebay_store::{OperationId, OperationKind, OperationOrder, OperationSpec, OperationWish};
+use forebay_types::{DeliveryPolicy, Receipt, ShardId, Timestamp, Topic};
 
 use super::{
     history::Sent,
@@ -77,6 +78,7 @@ async fn step(port: &mut Port<'_>, node: &Node) {
         82..90 => nack(port, node).await,
         90..94 => extend(port, node).await,
         94..97 => settle_old(port, node).await,
+        97 => operate(port, node, tenant).await,
         _ => read_overview(port, node, tenant).await,
     }
 }
@@ -263,6 +265,49 @@ async fn settle_old(port: &mut Port<'_>, node: &Node) {
         _ => {
             port.ack(node, tenant, receipts).await;
         }
+    }
+}
+
+/// Purges a topic, redrives or deletes its dead letters, or releases its leases. Some of that is cancelled.
+async fn operate(port: &mut Port<'_>, node: &Node, tenant: usize) {
+    let topics = port.world.plan.topics;
+    let dice = &mut port.dice;
+    let kind = match dice.below(10) {
+        0..3 => OperationKind::Purge,
+        3 => OperationKind::DeleteDead,
+        4..8 => OperationKind::Redrive,
+        _ => OperationKind::ResetLeases,
+    };
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&dice.next().to_be_bytes());
+    let filter = match dice.below(3) {
+        0 => "priority > 0".to_owned(),
+        1 => "attempt < 3".to_owned(),
+        _ => String::new(),
+    };
+    let spec = OperationSpec {
+        id: OperationId(id),
+        kind,
+        namespace: namespace(tenant).to_string(),
+        topic: topic(dice, topics).to_string(),
+        filter,
+        leased: kind == OperationKind::Purge && dice.chance(500),
+        to_topic: String::new(),
+        ttl: (kind == OperationKind::Redrive && dice.chance(300)).then(|| dice.millis((300, 9_000))),
+        limits: None,
+        shards: node.shards.clone(),
+        home: node.shards.first().copied().unwrap_or(ShardId(1)),
+        who: String::new(),
+        reason: String::new(),
+        started_at: Timestamp::from_micros(0),
+        request: id,
+        wish: OperationWish { version: 1, rate: 1_000, active: 1, cancelled: false },
+    };
+    let cancels = dice.chance(150);
+    port.order(node, OperationOrder::Follow(Box::new(spec.clone()))).await;
+    if cancels {
+        let wish = OperationWish { version: 2, cancelled: true, ..spec.wish };
+        port.order(node, OperationOrder::Follow(Box::new(OperationSpec { wish, ..spec }))).await;
     }
 }
 

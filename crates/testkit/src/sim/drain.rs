@@ -13,7 +13,7 @@ use super::{
     process::Node,
     world::World,
 };
-use crate::fake::Dice;
+use crate::fake::{Db, Dice};
 
 /// How long the delivery of a new item may take when there is no other.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -75,8 +75,13 @@ async fn finish(world: &World, dice: Dice, node: &Node) {
         }
         // Calls of disconnected callers and the last sweeps take a moment.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        if left(world) == 0 {
+        if left(world) == 0 && operations(world) == 0 {
             break;
+        }
+        if world.journal.elapsed() > end {
+            let open = operations(world);
+            world.blame("EVENTUAL-REDELIVERY", format!("after {bound:?} {open} operations have not ended"));
+            return;
         }
     }
     audit(world, node).await;
@@ -96,6 +101,15 @@ async fn owns_all(world: &World, node: &Node) {
 
 fn left(world: &World) -> usize {
     world.dbs.iter().map(|db| db.lock().tables.items.len()).sum()
+}
+
+/// Parts of operations that have not ended.
+fn operations(world: &World) -> usize {
+    let open = |db: &Db| {
+        let tables = &db.lock().tables;
+        tables.operations.values().filter(|row| row.progress.ended_at.is_none()).count()
+    };
+    world.dbs.iter().map(open).sum()
 }
 
 fn rest(world: &World) -> String {

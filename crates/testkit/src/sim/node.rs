@@ -6,6 +6,7 @@ use forebay_engine::{
     ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction, NackOf, NewItem,
     Schedule,
 };
+use forebay_store::OperationOrder;
 use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq, ShardId};
 
 use super::{
@@ -149,6 +150,18 @@ impl Port<'_> {
             results.iter_mut().flatten().for_each(|end| *end = end.plus(Duration::from_secs(1)));
         }
         self.end(node, tenant, start, What::Extend { extensions, answer });
+    }
+
+    /// Asks a node's shards for something about an operation. What comes of it is in their rows.
+    pub async fn order(&mut self, node: &Node, order: OperationOrder) {
+        let start = self.begin(node, format_args!("order {order:?}"));
+        let answer = self.call(node, node.engine.order(order, None)).await;
+        let text = match answer {
+            Answer::Done(answers) => format!("{} shards answered", answers.len()),
+            Answer::Refused(refusal) => format!("refused: {refusal}"),
+            Answer::Lost => "lost".to_owned(),
+        };
+        self.world.journal.note(format_args!("<- call {}: {text}", start.event));
     }
 
     /// Reads a page of active topics.

@@ -39,6 +39,10 @@ pub(crate) struct Committed {
     pub expired: u64,
     /// Dead letters that were kept for long enough.
     pub dead_letters_deleted: u64,
+    /// Items that an operation removed.
+    pub purged: u64,
+    /// Dead letters that an operation made items again.
+    pub redriven: u64,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
     /// Items that waited for a key which the batch stored.
@@ -77,7 +81,9 @@ impl OwnedShard {
         let mut duplicates = Vec::new();
         done.iter().for_each(|planned| self.apply(planned, &mut duplicates));
         self.sweeps.apply(&batch);
+        batch.operation_deletes.iter().for_each(|id| self.operations.forget(*id));
         let expired = batch.page.take().map_or(0, |page| self.apply_page(page, at));
+        let (purged, redriven) = batch.operation.take().map_or((0, 0), |page| self.apply_operation(page, at));
         self.evict();
         let fetched = self.apply_prefetches();
         self.debug_check();
@@ -88,6 +94,8 @@ impl OwnedShard {
             done,
             expired,
             dead_letters_deleted: batch.dead_letter_deletes,
+            purged,
+            redriven,
             fetched,
             duplicates,
             topology,
@@ -149,6 +157,11 @@ impl OwnedShard {
             }
             // Handed off items were never in a window, and ends are applied before.
             Planned::HandOff { .. } | Planned::Settle(_) | Planned::MoveLease(_) => {}
+            Planned::Order(order) => {
+                if let Ok(row) = &order.result {
+                    self.operations.put(row.clone());
+                }
+            }
         }
     }
 
@@ -160,7 +173,8 @@ impl OwnedShard {
             Planned::Enqueue { .. }
             | Planned::Lease { .. }
             | Planned::HandOff { .. }
-            | Planned::Restore(_) => {}
+            | Planned::Restore(_)
+            | Planned::Order(_) => {}
         }
     }
 
@@ -215,7 +229,9 @@ impl OwnedShard {
                     }
                 }
                 // No window holds a dead letter.
-                (Sweep::Retention, _) | (_, DueItem::DeadLetter { .. }) => {}
+                (Sweep::Retention, _) | (_, DueItem::DeadLetter { .. }) => {
+                    self.operations.invalidate(row.seq)
+                }
             }
         }
         metrics::counter!(

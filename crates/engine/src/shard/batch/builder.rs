@@ -11,7 +11,7 @@ use crate::{
     shard::{
         OwnedShard,
         disk_room::Need,
-        in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedPage},
+        in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedOperation, PlannedPage},
         leases::LeasePosition,
         work::{SettleRequest, SweepPage},
     },
@@ -31,6 +31,8 @@ pub(super) struct BatchBuilder<'a> {
     pub planned: Vec<Planned>,
     /// The sweep's page in it.
     pub page: Option<PlannedPage>,
+    /// The operation's page in it.
+    pub operation: Option<PlannedOperation>,
     /// The most rows that it may have.
     pub rows_max: usize,
     /// The most room on the disk that it may need.
@@ -137,6 +139,7 @@ impl<'a> BatchBuilder<'a> {
             batch: Batch { number: shard.tenure.batch + 1, ..Batch::default() },
             planned: Vec::new(),
             page: None,
+            operation: None,
             rows_max: shard.rows_max.unwrap_or(shard.settings.batch_rows),
             allowed,
             rows: 0,
@@ -166,7 +169,7 @@ impl<'a> BatchBuilder<'a> {
     /// Whether it may do upkeep beside what waits: fold counts, rewrite a lease row, drop topics. While a bad
     /// row is searched, upkeep stands alone.
     pub fn may_do_upkeep(&self) -> bool {
-        let alone = self.rows == 0 && self.page.is_none();
+        let alone = self.rows == 0 && self.page.is_none() && self.operation.is_none();
         self.moment.at >= self.shard.upkeep_after && (alone || !self.is_bisecting())
     }
 
@@ -216,6 +219,12 @@ impl<'a> BatchBuilder<'a> {
     /// A dead letter is deleted. Its topic may be dormant: then nobody counts its dead letters in memory.
     pub fn delete_dead_letter(&mut self, topic: TopicId, seq: Seq) {
         self.batch.dead_letter_deletes.push(seq);
+        self.claims.insert(seq);
+        self.lose_dead_letter(topic);
+    }
+
+    /// A topic, which may be dormant, has one dead letter less.
+    pub fn lose_dead_letter(&mut self, topic: TopicId) {
         match self.shard.topics.get(topic) {
             Some(_) => self.count(topic, 0, 0, -1),
             None => *self.dormant_losses.entry(topic).or_default() += 1,
@@ -263,6 +272,8 @@ impl<'a> BatchBuilder<'a> {
             planned: self.planned,
             claims: self.claims,
             page: self.page,
+            operation: self.operation,
+            operation_deletes: self.batch.operation_deletes.clone(),
             lowered,
             added: self.added,
         };

@@ -18,7 +18,7 @@ use crate::{
 const ROW_BYTES: usize = 256;
 
 /// How many topics a namespace has on this node.
-type TopicsOf<'a> = &'a dyn Fn(&str) -> usize;
+pub(super) type TopicsOf<'a> = &'a dyn Fn(&str) -> usize;
 
 /// Adds enqueues that wait, until the batch has so many rows. A call without a request id is cut where it
 /// does not fit, or where its tenant's turn ends. `long_call`: beside them a call with a request id may be in
@@ -192,13 +192,19 @@ fn topic(
         return Ok(*id);
     }
     let name = TopicName { namespace: part.namespace.clone(), topic: item.topic.clone() };
-    let known = builder.shard.topics.id_of(&name).or_else(|| builder.new_topics.get(&name).copied());
-    let id = match known {
-        Some(id) => id,
-        None => new_topic(builder, &name, topics_of)?,
-    };
+    let id = topic_named(builder, &name, topics_of)?;
     builder.last_topic = Some((name, id));
     Ok(id)
+}
+
+/// The number of a topic. It is created where the shard has none of that name.
+pub(super) fn topic_named(
+    builder: &mut BatchBuilder<'_>,
+    name: &TopicName,
+    topics_of: TopicsOf<'_>,
+) -> Result<TopicId, Refusal> {
+    let known = builder.shard.topics.id_of(name).or_else(|| builder.new_topics.get(name).copied());
+    known.map_or_else(|| new_topic(builder, name, topics_of), Ok)
 }
 
 fn new_topic(

@@ -19,7 +19,7 @@ use crate::{
     invariant::broken,
     planted::{Bug, on},
     shard::{
-        in_flight::{Planned, SettleEffect},
+        in_flight::{OperationEffect, Planned, SettleEffect},
         work::{ReservedItem, WaitingPoll, WaitingPolls},
     },
 };
@@ -122,5 +122,9 @@ fn readies_other_items(builder: &BatchBuilder<'_>, topic: TopicId) -> bool {
             }
             Planned::Restore(reserved) => reserved.topic == topic,
             _ => false,
-        })
+        }) || builder.operation.as_ref().is_some_and(|planned| {
+        let readied =
+            |effect: &OperationEffect| matches!(effect, OperationEffect::Redriven(of, ..) if *of == topic);
+        planned.effects.iter().any(readied)
+    })
 }

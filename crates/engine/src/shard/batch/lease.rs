@@ -62,6 +62,7 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
         nonce,
         deadline,
         consumer: part.consumer.clone(),
+        began: builder.batch.number,
     });
     Leased::Lease { delivery, nonce, deadline }
 }

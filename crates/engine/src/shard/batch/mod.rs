@@ -8,6 +8,8 @@ mod builder;
 mod enqueue;
 mod handoff;
 mod lease;
+mod operation;
+mod order;
 mod remembered_answer;
 mod settle;
 mod shares;
@@ -61,6 +63,7 @@ impl OwnedShard {
         }
         let (before, shares) = (builder.rows, Shares::of(&mut builder));
         let rows = |class| before + shares.up_to(class);
+        order::add_orders(&mut builder);
         settle::add_requests(&mut builder, rows(Class::Settlement));
         settle::add_timeouts(&mut builder, rows(Class::Timeout));
         lease::add_restores(&mut builder, rows(Class::Restore));
@@ -69,6 +72,7 @@ impl OwnedShard {
         // What leases whose acks wait did not use.
         settle::add_requests(&mut builder, rows(Class::Enqueue));
         sweep::add_page(&mut builder);
+        operation::add_page(&mut builder, shares.operation(), topics_of);
         let handed_off = handoff::add_handoffs(&mut builder, waiting);
         lease::compact(&mut builder);
         sweep::drop_idle_topics(&mut builder);

@@ -84,8 +84,8 @@ impl OwnedShard {
     fn need_of(&self, request: &SettleRequest, now: Timestamp) -> Need {
         let Some(lease) = self.leases.get(request.receipt.item.seq) else { return Need::Nothing };
         match request.kind {
-            SettleKind::Ack => Need::Nothing,
-            SettleKind::Extend { .. } => Need::Rows,
+            SettleKind::Ack | SettleKind::Purge => Need::Nothing,
+            SettleKind::Extend { .. } | SettleKind::Reset => Need::Rows,
             SettleKind::Nack { action: NackAction::Release(_), .. } => Need::Rows,
             SettleKind::Nack { action: NackAction::DeadLetter, .. } => Need::Items,
             SettleKind::Nack { action: NackAction::Fail(_), .. } | SettleKind::LeaseTimeout => {
@@ -134,7 +134,8 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, rows: usize) {
     }
 }
 
-fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
+/// Adds one end or extension of a delivery, if that is still open.
+pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     let receipt = request.receipt;
     let leases = &builder.shard.leases;
     let lease = leases.get(receipt.item.seq).filter(|lease| {
@@ -155,6 +156,8 @@ fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
         }
         SettleKind::Extend { lease: span } => extend(builder, &lease, *span),
         SettleKind::LeaseTimeout => time_out(builder, &lease),
+        SettleKind::Purge => purge(builder, &lease),
+        SettleKind::Reset => nack(builder, &lease, NackAction::Release(Duration::ZERO), None, ""),
     };
     builder.planned.push(Planned::Settle(Box::new(PlannedSettle {
         request,
@@ -166,6 +169,16 @@ fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
 
 fn ack(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
     builder.delete(lease.topic, lease.seq, lease.attributes.expires_at);
+    SettleEffect::Deleted
+}
+
+/// As an ack, for an operation.
+fn purge(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
+    builder.batch.purges.push(lease.seq);
+    if let Some(at) = lease.attributes.expires_at {
+        builder.batch.expiry_deletes.push(DueKey { at, seq: lease.seq });
+    }
+    builder.count(lease.topic, -1, 0, 0);
     SettleEffect::Deleted
 }
 

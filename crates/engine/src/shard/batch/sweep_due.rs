@@ -9,14 +9,15 @@ use crate::shard::work::SweepPage;
 pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageShare {
     let mut share = PageShare::new(page);
     let mut room = builder.page_rows_max();
-    // Only sweeps touch a scheduled item, and they take turns: the page is right.
     for row in &page.rows {
         let seq = row.seq;
         if builder.shard.sweeps.due.is_parked(seq) {
             share.park(row.at);
             continue;
         }
-        if room == 0 {
+        // An operation may have removed the item since.
+        let changed = builder.shard.sweeps.due.is_invalidated(seq) || builder.claims.contains(seq);
+        if room == 0 || changed {
             share.leave(row.at);
             continue;
         }

@@ -20,8 +20,10 @@ pub(super) fn delete(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
         }
         let end = builder.shard.settings.dead_letter_end(namespace, *died_at);
         let is_over = end <= builder.moment.now;
+        // An operation may have made it an item again, or deleted it.
+        let changed = builder.shard.sweeps.retention.is_invalidated(row.seq);
         // To keep one is to change its row. Deletions free room on a full disk.
-        if room == 0 || !is_over && builder.allowed < Need::Rows {
+        if room == 0 || changed || !is_over && builder.allowed < Need::Rows {
             share.leave(row.at);
             continue;
         }
@@ -30,6 +32,7 @@ pub(super) fn delete(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
         if is_over {
             builder.delete_dead_letter(row.topic, row.seq);
         } else {
+            builder.claims.insert(row.seq);
             builder.batch.dead_letter_keeps.push((row.seq, end));
             builder.added.add(Sweep::Retention, end);
         }

@@ -9,8 +9,8 @@ use crate::{
     shard::{
         OwnedShard, budget,
         disk_room::Need,
-        in_flight::{InFlight, Planned, PlannedPage, PlannedSettle},
-        work::{SettleKind, ShardEnqueue},
+        in_flight::{InFlight, OperationEffect, Planned, PlannedOperation, PlannedPage, PlannedSettle},
+        work::ShardEnqueue,
     },
 };
 
@@ -73,6 +73,9 @@ impl OwnedShard {
         if let Some(page) = batch.page {
             self.park_row(&page, why, at);
         }
+        if let Some(operation) = batch.operation {
+            self.park_item(operation, &batch.planned, why);
+        }
         batch.planned.iter().for_each(|planned| self.leave_alone(planned, why));
         Some(self.undone(Vec::new(), batch.planned, refusal))
     }
@@ -103,6 +106,24 @@ impl OwnedShard {
         self.sweeps.park(sweep, bad, at);
     }
 
+    /// The only item of an operation's page that the batch changed can't be.
+    fn park_item(&mut self, operation: PlannedOperation, planned: &[Planned], why: &str) {
+        let waiting = operation.effects.first().map(|effect| match effect {
+            OperationEffect::Purged(_, key, _) | OperationEffect::Redriven(_, key, _) => key.seq,
+            OperationEffect::DeadLetterGone(seq) => *seq,
+        });
+        let leased = planned.iter().find_map(|planned| match planned {
+            Planned::Settle(settle) if settle.request.kind.is_of_operation() => Some(settle.lease.seq),
+            _ => None,
+        });
+        let changed = waiting.or(leased);
+        if let Some(seq) = changed {
+            self.log_left_alone(seq, why);
+        }
+        let page = self.undo_operation(operation);
+        self.operations.park(page.id, changed);
+    }
+
     /// Something that nobody waits for can't be stored.
     fn leave_alone(&mut self, planned: &Planned, why: &str) {
         match planned {
@@ -111,6 +132,8 @@ impl OwnedShard {
                 self.log_left_alone(reserved.key.seq, why);
                 self.end_restore(reserved.topic);
             }
+            // See `park_item`.
+            Planned::Settle(settle) if settle.request.kind.is_of_operation() => {}
             Planned::Settle(settle) if settle.request.slot.is_none() => {
                 self.log_left_alone(settle.lease.seq, why);
                 let deadline = settle.lease.deadline.plus(PARKED_LEASE);
@@ -178,7 +201,8 @@ impl OwnedShard {
                 Planned::HandOff { .. }
                 | Planned::Settle(_)
                 | Planned::Restore(_)
-                | Planned::MoveLease(_) => {}
+                | Planned::MoveLease(_)
+                | Planned::Order(_) => {}
             }
         }
         self.topics.void_reads();
@@ -195,8 +219,8 @@ impl OwnedShard {
             match planned {
                 Planned::Enqueue { part, .. } => self.enqueues.put_back(part),
                 Planned::Lease { part, .. } => self.leasing.put_back(part),
-                // Leases that timed out are found again by themselves.
-                Planned::Settle(settle) if matches!(settle.request.kind, SettleKind::LeaseTimeout) => {}
+                // Leases that timed out are found again by themselves, and so is what an operation does.
+                Planned::Settle(settle) if settle.request.kind.is_found_again() => {}
                 Planned::Settle(settle) => {
                     let PlannedSettle { request, repeats, .. } = *settle;
                     repeats.into_iter().rev().for_each(|request| self.settles.put_back(request));
@@ -205,9 +229,14 @@ impl OwnedShard {
                 Planned::Restore(reserved) => self.restores.put_back(self.restore_of(*reserved)),
                 Planned::HandOff { part, .. } => handoffs.push(part.poll),
                 Planned::MoveLease(_) => {}
+                Planned::Order(order) => self.operations.put_order_back(order.request),
             }
         }
         self.put_back_page(batch.page);
+        if let Some(operation) = batch.operation {
+            let page = self.undo_operation(operation);
+            self.operations.put_back(page);
+        }
         handoffs
     }
 

@@ -106,12 +106,12 @@ impl Window {
         }
     }
 
-    /// An item is ready no more, or was leased or removed by a committed batch.
-    pub fn remove(&mut self, key: Key) {
-        if let Some(item) = self.items.remove(key) {
-            self.cost -= item.cost();
-        }
+    /// An item is ready no more, or was leased or removed by a committed batch. Returns it, if it was known.
+    pub fn remove(&mut self, key: Key) -> Option<ReadyItem> {
+        let item = self.items.remove(key);
+        self.cost -= item.as_ref().map_or(0, ReadyItem::cost);
         self.invalidate(key.seq);
+        item
     }
 
     /// An item changed: the read under way, if any, may show its past.

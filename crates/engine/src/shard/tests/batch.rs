@@ -16,9 +16,11 @@ fn words(shard: &OwnedShard) -> Vec<&'static str> {
         Planned::HandOff { .. } => "hand off",
         Planned::Restore(_) => "restore",
         Planned::MoveLease(_) => "move",
+        Planned::Order(_) => "order",
         Planned::Settle(settle) => match settle.request.kind {
             SettleKind::Ack => "ack",
             SettleKind::LeaseTimeout => "timeout",
+            SettleKind::Purge | SettleKind::Reset => "operation",
             SettleKind::Nack { .. } | SettleKind::Extend { .. } => "settle",
         },
     };

@@ -223,6 +223,7 @@ fn leases_that_were_taken_over_count_for_their_tenant() {
         nonce: 1,
         deadline: time(1_000),
         consumer: String::new(),
+        began: 1,
     };
     let row = LeaseRow { id: 7, entries: vec![entry(1), entry(2)], open: vec![false, true] };
     let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: TopicCounts::default() }];

@@ -10,6 +10,7 @@ mod handoff;
 mod isolate;
 mod lease;
 mod next_wake;
+mod operations;
 mod prefetch;
 mod retention;
 mod settle;

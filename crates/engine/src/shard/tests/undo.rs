@@ -301,6 +301,7 @@ fn a_lost_shard_gives_back_everything_that_waited() {
             LostWork::Settle(request) => others.push(("settle", request.receipt.item.seq.0)),
             LostWork::Lease(part) => others.push(("lease", part.poll)),
             LostWork::Enqueue(part) => others.push(("enqueue", part.call)),
+            LostWork::Order(request) => others.push(("order", request.call)),
         }
     }
     assert_eq!(items_of(&in_flight), [(1, 0), (1, 1)]);

@@ -3,10 +3,14 @@
 mod flags;
 mod get;
 mod list;
+mod purge;
+mod reset_leases;
 
 use clap::{Args, Subcommand};
 
 use flags::{Get, List};
+use purge::Purge;
+use reset_leases::ResetLeases;
 
 use crate::failure::Failure;
 
@@ -17,7 +21,9 @@ Examples:
   forebay topic list
   forebay topic list --filter 'topic = \"mail*\" AND dead > 0' --output json
   forebay topic list --order -oldest --limit 20
-  forebay topic get mail")]
+  forebay topic get mail
+  forebay topic purge mail --filter 'age > 1h' --dry-run
+  forebay topic reset-leases mail --yes")]
 pub struct TopicCommand {
     /// What is done.
     #[command(subcommand)]
@@ -30,6 +36,10 @@ enum TopicVerb {
     List(List),
     /// Show one topic, with its priorities
     Get(Get),
+    /// Remove items of a topic
+    Purge(Purge),
+    /// Release the leases of a topic: items are delivered again, and no failure counts
+    ResetLeases(ResetLeases),
 }
 
 impl TopicCommand {
@@ -38,6 +48,8 @@ impl TopicCommand {
         match self.verb {
             TopicVerb::List(flags) => list::run(&flags).await,
             TopicVerb::Get(flags) => get::run(&flags).await,
+            TopicVerb::Purge(verb) => verb.run().await,
+            TopicVerb::ResetLeases(verb) => verb.run().await,
         }
     }
 }

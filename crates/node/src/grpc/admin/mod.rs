@@ -3,6 +3,8 @@
 
 mod context;
 mod items;
+mod operations;
+mod start_operation;
 mod topics;
 
 use std::sync::Arc;
@@ -152,6 +154,46 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::GetItemResponse>, Status> {
         let (call, caller) = (Call::of(&request)?, caller(&request)?);
         answer(items::get(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn start_operation(
+        &self,
+        request: Request<v1::StartOperationRequest>,
+    ) -> Result<Response<v1::StartOperationResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(start_operation::start(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn get_operation(
+        &self,
+        request: Request<v1::GetOperationRequest>,
+    ) -> Result<Response<v1::GetOperationResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(operations::get(self, &call, request.into_inner()).await)
+    }
+
+    async fn list_operations(
+        &self,
+        request: Request<v1::ListOperationsRequest>,
+    ) -> Result<Response<v1::ListOperationsResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(operations::list(self, &call, request.into_inner()).await)
+    }
+
+    async fn cancel_operation(
+        &self,
+        request: Request<v1::CancelOperationRequest>,
+    ) -> Result<Response<v1::CancelOperationResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(operations::cancel(self, &call, request.into_inner()).await)
+    }
+
+    async fn set_operation_rate(
+        &self,
+        request: Request<v1::SetOperationRateRequest>,
+    ) -> Result<Response<v1::SetOperationRateResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(operations::set_rate(self, &call, request.into_inner()).await)
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod enqueue;
 pub mod items;
-mod refusal;
+pub mod refusal;
 mod settle;
 pub mod topics;
 

@@ -8,7 +8,7 @@ use forebay_types::{Elsewhere, Fate, Reason, Refusal, ShardId};
 use super::micros;
 
 /// The message of a refusal.
-pub(super) fn message(refusal: Refusal) -> peer::Refusal {
+pub fn message(refusal: Refusal) -> peer::Refusal {
     // Rights are decided before a call is passed on.
     let Refusal { reason, message, field, retry_after, fate, elsewhere, scope: _ } = refusal;
     peer::Refusal {
@@ -23,7 +23,7 @@ pub(super) fn message(refusal: Refusal) -> peer::Refusal {
 
 /// The refusal of a message. Of a reason of a later release nobody here knows whether it excludes that
 /// something has happened.
-pub(super) fn refusal(message: peer::Refusal) -> Refusal {
+pub fn refusal(message: peer::Refusal) -> Refusal {
     let peer::Refusal { reason, message, field, retry_after, fate, elsewhere } = message;
     Refusal {
         reason: Reason::from_name(&reason).unwrap_or(Reason::OutcomeUnknown),

@@ -9,11 +9,12 @@ use forebay_types::{TopicId, TopicName};
 
 use crate::{
     error::StoreError,
+    operation::{OperationProgress, OperationRow, unpack_operation},
     rows::{Checkpoint, LeaseRow, ShardSnapshot, Sweep, TopicCounts, TopicRow},
     sql::{
         pack, row_counts,
         statement::{ReadConnection, Statement, scalar},
-        value::Row,
+        value::{Row, corrupt},
     },
 };
 
@@ -22,6 +23,7 @@ pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapsho
         leases: leases(connection).await?,
         checkpoints: checkpoints(connection).await?,
         generations: generations(connection).await?,
+        operations: operations(connection).await?,
         ..ShardSnapshot::default()
     };
     topics(connection, &mut snapshot).await?;
@@ -158,6 +160,32 @@ async fn checkpoints(connection: &dyn ReadConnection) -> Result<Vec<Checkpoint>,
     }
     checkpoints.sort_unstable();
     Ok(checkpoints)
+}
+
+/// There are few: an owner forgets those that ended long ago.
+async fn operations(connection: &dyn ReadConnection) -> Result<Vec<OperationRow>, StoreError> {
+    let sql = "SELECT spec, as_of, as_of_time, as_of_batch, position, scanned, matched, changed, skipped, \
+               failed, ended_at FROM operation ORDER BY id";
+    let rows = connection.fetch(Statement::new(sql, vec![])).await?;
+    let decode = |row: &Row| {
+        let unknown = || corrupt("an operation that this program cannot read");
+        Ok(OperationRow {
+            spec: unpack_operation(&row.bytes(0)?).ok_or_else(unknown)?,
+            progress: OperationProgress {
+                as_of: row.seq(1)?,
+                as_of_time: row.time(2)?,
+                as_of_batch: row.u64(3)?,
+                cursor: unpack_operation(&row.bytes(4)?).ok_or_else(unknown)?,
+                scanned: row.u64(5)?,
+                matched: row.u64(6)?,
+                changed: row.u64(7)?,
+                skipped: row.u64(8)?,
+                failed: row.u64(9)?,
+                ended_at: row.optional_time(10)?,
+            },
+        })
+    };
+    rows.iter().map(decode).collect()
 }
 
 async fn generations(connection: &dyn ReadConnection) -> Result<Vec<u64>, StoreError> {

@@ -7,19 +7,20 @@ mod item;
 mod keys;
 mod load;
 mod locate;
+mod operations;
 mod ready;
 pub(crate) mod remains;
 mod stored;
 mod topics;
 
 use async_trait::async_trait;
-use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId};
+use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId, TopicName};
 
 use crate::{
     error::StoreError,
     looked::StoredItem,
     names::NameRange,
-    rows::{DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow},
+    rows::{DeadRow, DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow},
     shard::{ItemLocation, Reader},
     sql::statement::ReadConnection,
 };
@@ -98,5 +99,26 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
 
     async fn items(&self, seqs: &[Seq], payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {
         stored::items(&self.0, seqs, payload_max).await
+    }
+
+    async fn walk_items(
+        &self,
+        topic: TopicId,
+        state: State,
+        after: Key,
+        as_of: Seq,
+        limit: usize,
+    ) -> Result<Vec<ReadyRow>, StoreError> {
+        operations::walk_items(&self.0, topic, state, after, as_of, limit).await
+    }
+
+    async fn walk_dead(
+        &self,
+        name: &TopicName,
+        after: (TopicId, Timestamp, Seq),
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DeadRow>, StoreError> {
+        operations::walk_dead(&self.0, name, after, until, limit).await
     }
 }

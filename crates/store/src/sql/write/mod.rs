@@ -4,6 +4,7 @@ mod counts;
 mod dedupe;
 mod insert;
 mod lease;
+mod operations;
 mod remove;
 mod requeue;
 mod times;
@@ -25,6 +26,7 @@ pub(crate) fn statements(
     all.extend(requeue::requeue(batch, dialect, statement_bytes));
     all.extend(remove::dead_letters(batch, dialect));
     all.extend(remove::delete(batch, dialect));
+    all.extend(operations::effects(batch, dialect, statement_bytes)?);
     all.extend(lease::end(batch, dialect, statement_bytes));
     all.extend(dedupe::keys(batch, statement_bytes)?);
     all.extend(counts::drop_topics(batch, dialect));
@@ -32,5 +34,6 @@ pub(crate) fn statements(
     all.extend(counts::count(batch, dialect)?);
     all.extend(dedupe::topology_history(batch)?);
     all.extend(counts::checkpoints(batch, statement_bytes));
+    all.extend(operations::parts(batch, dialect, statement_bytes)?);
     Ok(all)
 }

@@ -42,7 +42,10 @@ pub(super) fn check(items: &Items, found: &mut Vec<Finding>) {
 
 /// Whether the batch made an item ready that was there before.
 fn is_readied(item: &Item, phase: &Phase) -> bool {
-    let back = phase.changes.iter().any(|change| matches!(change, Change::Promoted(_) | Change::Requeued(_)));
+    let back = phase
+        .changes
+        .iter()
+        .any(|change| matches!(change, Change::Promoted(_) | Change::Requeued(_) | Change::Redriven(_)));
     let expired = item.expires_at.is_some_and(|end| end <= phase.done.at);
     back && phase.location == Location::Ready && phase.lease.is_none() && !expired
 }

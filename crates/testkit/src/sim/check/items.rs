@@ -44,6 +44,10 @@ pub struct Phase {
     pub key: Key,
     /// Its metadata.
     pub metadata: Bytes,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// An operation released leases in the batch.
+    pub resets: bool,
     /// The shard's time, as the batch recorded it.
     pub time: Timestamp,
     /// The epoch of the owner that wrote the batch.
@@ -180,6 +184,8 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
         lease: before.and_then(|phase| phase.lease.clone()),
         key: before.map_or(Key::MIN, |phase| phase.key),
         metadata: before.map(|phase| phase.metadata.clone()).unwrap_or_default(),
+        expires_at: before.and_then(|phase| phase.expires_at),
+        resets: batch.resets,
         time: batch.time,
         epoch: batch.epoch,
     };
@@ -188,7 +194,12 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
         match change {
             Change::Inserted(row) => {
                 (phase.location, phase.key) = (of(row.state), row.key);
+                phase.expires_at = row.attributes.expires_at;
                 phase.metadata.clone_from(&row.body.metadata);
+            }
+            Change::Redriven(row) => {
+                (phase.location, phase.key) = (of(row.state), row.key);
+                phase.expires_at = row.attributes.expires_at;
             }
             Change::Leased(entry) | Change::Moved(entry) => phase.lease = Some(entry.clone()),
             Change::Closed(_) => phase.lease = None,
@@ -201,7 +212,10 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
                 phase.location = Location::Dead;
                 replace(&mut phase.metadata, letter.metadata.as_deref());
             }
-            Change::Deleted(_) | Change::DeadLetterDeleted(_) => phase.location = Location::Absent,
+            Change::Deleted(_)
+            | Change::DeadLetterDeleted(_)
+            | Change::Purged(_)
+            | Change::DeadLetterPurged(_) => phase.location = Location::Absent,
         }
     }
     phase.changes = changes;
@@ -217,7 +231,10 @@ fn replace(metadata: &mut Bytes, new: Option<&[u8]>) {
 
 fn seq_of(change: &Change) -> forebay_types::Seq {
     match change {
-        Change::Inserted(row) | Change::Deleted(row) => row.key.seq,
+        Change::Inserted(row) | Change::Deleted(row) | Change::Purged(row) | Change::Redriven(row) => {
+            row.key.seq
+        }
+        Change::DeadLetterPurged(seq) => *seq,
         Change::Leased(entry) | Change::Moved(entry) | Change::Closed(entry) => entry.seq,
         Change::Promoted(seq) => *seq,
         Change::Requeued(requeue) => requeue.seq,

@@ -205,7 +205,7 @@ fn reason(
         requests.iter().any(|request| request.start < phase.done.event && fits(request.nack))
     };
     let passed = |at: Timestamp| at <= phase.time;
-    let expired = item.expires_at.is_some_and(passed);
+    let expired = phase.expires_at.is_some_and(passed);
     let ran_out = passed(deadline(item, lease, phase));
     for change in &phase.changes {
         match change {
@@ -224,7 +224,7 @@ fn reason(
                 let kept = requeue.failures == lease.entry.attributes.failures;
                 let by_nack = requested(&|nack| matches!(nack, Some(NackAction::Fail(_))));
                 let by_release = requested(&|nack| matches!(nack, Some(NackAction::Release(_))));
-                if !(failed && (by_nack || ran_out) || kept && (by_release || !handed)) {
+                if !(failed && (by_nack || ran_out) || kept && (by_release || !handed || phase.resets)) {
                     found.push(("LEASE-EXCLUSIVE", format!("{name} ended without a reason: {requeue:?}")));
                 }
                 if requeue.failures >= item.max_attempts {
@@ -260,7 +260,7 @@ fn removed(item: &Item, found: &mut Vec<Finding>) {
         if !phase.deleted() || leased || item.policy != AtLeastOnce {
             continue;
         }
-        let expired = item.expires_at.is_some_and(|end| end <= phase.time);
+        let expired = phase.expires_at.is_some_and(|end| end <= phase.time);
         if !expired {
             found.push(("NO-LOST-ENQUEUE", format!("{} was removed without having been delivered", item.id)));
         }

@@ -66,7 +66,7 @@ fn in_shard_time(item: &Item, retention: Duration, found: &mut Vec<Finding>) {
         last = time;
         for change in &phase.changes {
             match change {
-                Change::Leased(_) if item.expires_at.is_some_and(|end| end <= time) => {
+                Change::Leased(_) if phase.expires_at.is_some_and(|end| end <= time) => {
                     found.push(("TIME", format!("{id} was leased at {time:?}, after its end")));
                 }
                 Change::Promoted(_) if phase.key.rank > time.as_micros() => {

@@ -1,0 +1,57 @@
+//! Operations: what callers ask the owners of shards for, and what these answer.
+
+use forebay_store::{OperationKind, OperationPart, OperationRow};
+use forebay_types::{
+    ItemAttributes, Refusal, Seq, ShardId, Timestamp,
+    filter::{Field, Held, Kind},
+};
+
+/// What one shard answers to an order.
+pub type Ordered = (ShardId, Result<OperationRow, Refusal>);
+
+/// Parts of operations, in the shards of this node that were looked at.
+#[derive(Debug, Clone, Default)]
+pub struct OperationsSeen {
+    /// One of each shard and operation.
+    pub parts: Vec<OperationPart>,
+    /// The shards that were looked at.
+    pub shards: Vec<ShardId>,
+}
+
+/// How many items of a shard an operation would change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemCount {
+    /// The shard.
+    pub shard: ShardId,
+    /// How many were counted.
+    pub matched: u64,
+    /// Some of them.
+    pub samples: Vec<Seq>,
+    /// All were counted. If not, there was no time for it.
+    pub exact: bool,
+}
+
+/// Fields of the filter of an operation of a kind.
+pub fn filter_fields(kind: OperationKind) -> &'static [Field] {
+    const FIELDS: &[Field] =
+        &[("age", Kind::Span), ("priority", Kind::Number), ("attempt", Kind::Number), ("reason", Kind::Text)];
+    // Only dead letters have a reason.
+    if kind.is_of_dead() { FIELDS } else { &FIELDS[..3] }
+}
+
+/// What an item has in a field of a filter. `reason`: of a dead letter.
+pub(crate) fn held<'a>(
+    field: &str,
+    now: Timestamp,
+    attributes: &ItemAttributes,
+    priority: i32,
+    reason: Option<&'a str>,
+) -> Held<'a> {
+    match field {
+        "age" => Held::Number((now.as_micros() - attributes.enqueued_at.as_micros()).max(0)),
+        "priority" => Held::Number(priority.into()),
+        "attempt" => Held::Number(attributes.deliveries.into()),
+        "reason" => reason.map_or(Held::Nothing, Held::Text),
+        _ => Held::Nothing,
+    }
+}

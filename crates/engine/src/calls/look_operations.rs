@@ -1,0 +1,36 @@
+//! What operators look at: the parts of operations in the shards that this node owns for certain.
+
+use forebay_store::{OperationId, OperationPart, OperationRow};
+use forebay_types::Namespace;
+
+use crate::{api::OperationsSeen, core::Core, messages::event::Reply};
+
+/// The parts of one operation, or of all of a tenant. Without a tenant those whose home is here, so that
+/// somebody sees to the other shards.
+pub(crate) fn serve(
+    core: &Core,
+    namespace: Option<&Namespace>,
+    id: Option<OperationId>,
+    reply: Reply<OperationsSeen>,
+) {
+    let at = core.time.monotonic();
+    let mut seen = OperationsSeen::default();
+    for (_, slot) in core.slots.entries() {
+        let Some(shard) = slot.owned().filter(|shard| shard.is_trusted(at)) else { continue };
+        seen.shards.push(slot.id);
+        let rows: Vec<_> = match id {
+            Some(id) => shard.operation(id).into_iter().collect(),
+            None => shard.operations().collect(),
+        };
+        let rows = rows.into_iter().filter(|row| match namespace {
+            Some(own) => **own == *row.spec.namespace,
+            None => row.spec.home == slot.id,
+        });
+        seen.parts.extend(rows.map(|OperationRow { spec, progress }| {
+            let (wish, progress, shard) = (spec.wish, *progress, slot.id);
+            let said = id.is_some() || spec.home == shard;
+            OperationPart { shard, id: spec.id, wish, progress, spec: said.then(|| Box::new(spec.clone())) }
+        }));
+    }
+    let _ = reply.send(Ok(seen));
+}

@@ -1,0 +1,47 @@
+//! Orders to operations that have no answer yet. A call is answered when its last shard is.
+
+use std::collections::BTreeMap;
+
+use forebay_store::OperationRow;
+use forebay_types::{Refusal, ShardId};
+
+use crate::{api::Ordered, messages::event::Reply};
+
+/// A call that collects what its shards answer.
+#[derive(Debug)]
+struct PendingOrder {
+    /// The answers so far.
+    answers: Vec<Ordered>,
+    /// Shards without an answer.
+    left: usize,
+    /// Receives all answers.
+    reply: Reply<Vec<Ordered>>,
+}
+
+/// All calls that are under way. There are few: each is a call of an operator, or of another node.
+#[derive(Debug, Default)]
+pub(crate) struct Orders(BTreeMap<u64, PendingOrder>);
+
+impl Orders {
+    /// A call that so many shards answer. Some have done so already.
+    pub fn begin(&mut self, call: u64, left: usize, answers: Vec<Ordered>, reply: Reply<Vec<Ordered>>) {
+        if left == 0 {
+            // Without a listener nobody is interested.
+            let _ = reply.send(Ok(answers));
+        } else {
+            self.0.insert(call, PendingOrder { answers, left, reply });
+        }
+    }
+
+    /// A shard has answered.
+    pub fn done(&mut self, call: u64, shard: ShardId, result: Result<OperationRow, Refusal>) {
+        let Some(mut order) = self.0.remove(&call) else { return };
+        order.answers.push((shard, result));
+        order.left -= 1;
+        if order.left == 0 {
+            let _ = order.reply.send(Ok(order.answers));
+        } else {
+            self.0.insert(call, order);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Counts what an operation would change: the same walk, without effect.
+
+use std::{ops::Bound, time::Duration};
+
+use forebay_store::{DeadRow, OperationKind, OperationSpec, ReadyRow};
+use forebay_types::{Key, Refusal, Seq, State, Timestamp, TopicId, filter::Filter};
+use futures_util::{StreamExt as _, stream};
+use tokio::time::Instant;
+
+use super::read;
+use crate::{
+    api::{ItemCount, TopicScope, filter_fields, held},
+    engine::Engine,
+    messages::look::ShardLook,
+};
+
+/// Items of one read.
+const PAGE: usize = 1_000;
+/// Items of each shard that are named.
+const SAMPLES_MAX: usize = 20;
+/// Shards that are counted at a time.
+const SHARDS_AT_ONCE: usize = 16;
+
+/// A count of one shard.
+struct Counting<'a> {
+    /// What the operation would do.
+    spec: &'a OperationSpec,
+    /// The filter of that.
+    filter: &'a Filter,
+    /// The shard.
+    shard: &'a ShardLook,
+    /// It ends then.
+    until: Instant,
+    /// What was counted so far.
+    count: ItemCount,
+}
+
+impl Engine {
+    /// Counts what an operation would change in this node's shards, for so long. Shards that could not be
+    /// read are left out.
+    pub async fn count_items(&self, spec: &OperationSpec, time: Duration) -> Result<Vec<ItemCount>, Refusal> {
+        let until = Instant::now() + time;
+        let (name, filter) = (spec.name(), Filter::parse(&spec.filter, filter_fields(spec.kind))?);
+        let scope = TopicScope { namespace: Some(name.namespace.clone()), prefix: name.topic.to_string() };
+        let shards = self.look_shards(&scope).await?;
+        let seen = self.look_topics(&scope, Bound::Included(name.clone()), 1).await?;
+        let parts = seen.topics.into_iter().filter(|topic| topic.figures.name == name);
+        let parts: Vec<_> = parts.flat_map(|topic| topic.parts).collect();
+        let known = shards.iter().filter(|shard| !seen.doubtful.contains(&shard.id));
+        let counts = known.map(|shard| {
+            let topic = parts.iter().find(|part| part.shard == shard.id).map(|part| part.topic);
+            let count = ItemCount { shard: shard.id, matched: 0, samples: Vec::new(), exact: true };
+            let counting = Counting { spec, filter: &filter, shard, until, count };
+            counting.run(self, topic)
+        });
+        let counts: Vec<_> =
+            stream::iter(counts.collect::<Vec<_>>()).buffer_unordered(SHARDS_AT_ONCE).collect().await;
+        let mut found = Vec::new();
+        for count in counts {
+            found.extend(count?);
+        }
+        found.sort_by_key(|count| count.shard);
+        Ok(found)
+    }
+}
+
+impl Counting<'_> {
+    /// Counts. `None`: the shard could not be read, or was lost.
+    async fn run(mut self, engine: &Engine, topic: Option<TopicId>) -> Result<Option<ItemCount>, Refusal> {
+        let done = match (self.spec.kind, topic) {
+            (OperationKind::DeleteDead | OperationKind::Redrive, _) => self.dead().await,
+            (_, None) => Some(()),
+            (OperationKind::ResetLeases, Some(topic)) => self.items(engine, topic, State::Ready).await?,
+            (OperationKind::Purge, Some(topic)) => match self.items(engine, topic, State::Scheduled).await? {
+                Some(()) => self.items(engine, topic, State::Ready).await?,
+                None => None,
+            },
+        };
+        Ok(done.map(|()| self.count))
+    }
+
+    /// Notes items that pass. Returns whether there is time for more.
+    fn add(&mut self, passed: impl Iterator<Item = Seq>) -> bool {
+        for seq in passed {
+            self.count.matched += 1;
+            if self.count.samples.len() < SAMPLES_MAX {
+                self.count.samples.push(seq);
+            }
+        }
+        self.count.exact = Instant::now() < self.until;
+        self.count.exact
+    }
+
+    async fn items(&mut self, engine: &Engine, topic: TopicId, state: State) -> Result<Option<()>, Refusal> {
+        let mut after = Key::MIN;
+        while self.count.exact {
+            let last = Seq(i64::MAX as u64);
+            let rows =
+                read(self.shard, |it| async move { it.walk_items(topic, state, after, last, PAGE).await });
+            let Some(rows) = rows.await else { return Ok(None) };
+            let passed: Vec<Key> =
+                rows.iter().filter(|row| self.passes(row, None)).map(|row| row.key).collect();
+            let fitting = match (state, self.spec.kind) {
+                (State::Scheduled, _) => Some(passed),
+                (_, OperationKind::Purge) if self.spec.leased => Some(passed),
+                (_, kind) => {
+                    let free = engine.not_out(&self.spec.name().namespace, self.shard, &passed).await?;
+                    let is_reset = kind == OperationKind::ResetLeases;
+                    free.map(|free| {
+                        let fits = |key: &Key| free.contains(key) != is_reset;
+                        passed.into_iter().filter(fits).collect()
+                    })
+                }
+            };
+            let Some(fitting) = fitting else { return Ok(None) };
+            let goes_on = self.add(fitting.into_iter().map(|key| key.seq));
+            match rows.last().filter(|_| rows.len() == PAGE) {
+                Some(last) if goes_on => after = last.key,
+                Some(_) => {}
+                None => {
+                    self.count.exact = true;
+                    break;
+                }
+            }
+        }
+        Ok(Some(()))
+    }
+
+    async fn dead(&mut self) -> Option<()> {
+        let name = self.spec.name();
+        let mut after = (TopicId(0), Timestamp::MIN, Seq(0));
+        while self.count.exact {
+            let name = name.clone();
+            let rows =
+                read(self.shard, |it| async move { it.walk_dead(&name, after, Timestamp::MAX, PAGE).await });
+            let rows: Vec<DeadRow> = rows.await?;
+            let passed = rows.iter().filter(|row| self.passes(&row.item, Some(&row.last_error)));
+            let passed: Vec<Seq> = passed.map(|row| row.item.key.seq).collect();
+            let goes_on = self.add(passed.into_iter());
+            match rows.last().filter(|_| rows.len() == PAGE) {
+                Some(last) if goes_on => after = (last.topic, last.died_at, last.item.key.seq),
+                Some(_) => {}
+                None => {
+                    self.count.exact = true;
+                    break;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn passes(&self, row: &ReadyRow, reason: Option<&str>) -> bool {
+        let now = self.spec.started_at;
+        self.filter.holds(|field| held(field, now, &row.attributes, row.key.priority, reason))
+    }
+}

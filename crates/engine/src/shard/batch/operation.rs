@@ -1,0 +1,230 @@
+//! A page of an operation in the batch: what it does to each item, and how far the operation is then. Both
+//! are committed together, so its counts are exact whoever goes on with it.
+
+use forebay_store::{DueKey, OperationKind, OperationProgress, OperationSpec, Redrive};
+use forebay_types::{ItemAttributes, ItemId, Key, Receipt, Refusal, Timestamp, TopicId};
+
+use super::{builder::BatchBuilder, enqueue, settle};
+use crate::{
+    planted::{Bug, on},
+    shard::{
+        disk_room::Need,
+        in_flight::{OperationEffect, PlannedOperation},
+        ready::item::ReadyItem,
+        work::{OperationItem, OperationPage, Place, SettleKind, SettleRequest},
+    },
+};
+
+/// What becomes of one item.
+enum Done {
+    /// It was changed.
+    Changed,
+    /// It does not fit any more.
+    Skipped,
+    /// It can't be changed.
+    Failed,
+}
+
+/// Adds the page that waits, if any: so many rows of it.
+pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: enqueue::TopicsOf<'_>) {
+    if builder.is_bisecting() && builder.rows > 0 || rows == 0 {
+        return;
+    }
+    let Some(page) = builder.shard.operations.take_page() else { return };
+    if builder.batch.operations.iter().any(|row| row.spec.id == page.id) {
+        // It is wished otherwise by this batch.
+        return builder.shard.operations.put_back(page);
+    }
+    let Some(part) = builder.shard.operations.get(page.id).filter(|part| part.is_open()) else {
+        return builder.shard.operations.drop_page();
+    };
+    let (spec, before) = (part.row.spec.clone(), part.row.progress);
+    let need = match spec.kind {
+        OperationKind::Redrive => Need::Items,
+        OperationKind::ResetLeases => Need::Rows,
+        OperationKind::Purge | OperationKind::DeleteDead => Need::Nothing,
+    };
+    if builder.allowed < need {
+        return builder.shard.operations.put_back(page);
+    }
+    // No more at once than it may in a second.
+    let of_second = (spec.wish.rate / spec.wish.active.max(1)).max(1) as usize;
+    let rows = rows.min(of_second);
+    let limit = match &spec.limits {
+        Some(limits) => limits.get(&builder.shard.id).copied().unwrap_or(0),
+        None => u64::MAX,
+    };
+    let mut step = Step { spec: &spec, progress: before, effects: Vec::new(), limit, topics_of };
+    let taken = step.take(builder, &page, rows);
+    let Step { mut progress, effects, .. } = step;
+    let rest = page.items.len() > taken;
+    match (rest, page.next) {
+        _ if progress.changed >= limit => progress.ended_at = Some(builder.moment.now),
+        (true, _) => {
+            if let Some(last) = page.items[..taken].last() {
+                progress.cursor = last.cursor();
+            }
+        }
+        (false, Some(next)) => progress.cursor = next,
+        (false, None) => progress.ended_at = Some(builder.moment.now),
+    }
+    if on(Bug::OperationCountsLost) {
+        (progress.matched, progress.changed) = (before.matched, before.changed);
+    }
+    if on(Bug::OperationEffectLost) {
+        builder.batch.purges.clear();
+        builder.batch.redrives.clear();
+    }
+    builder.batch.operation_progress.push((page.id, progress));
+    let changed = progress.changed - before.changed;
+    builder.rows += usize::from(changed == 0);
+    builder.operation = Some(PlannedOperation { page, progress, changed, effects, kind: spec.kind });
+}
+
+/// One page of an operation.
+struct Step<'a> {
+    /// What is to be done.
+    spec: &'a OperationSpec,
+    /// How far it is.
+    progress: OperationProgress,
+    /// What it changes in memory.
+    effects: Vec<OperationEffect>,
+    /// At most so many items of the shard are changed.
+    limit: u64,
+    /// How many topics a namespace has on this node.
+    topics_of: enqueue::TopicsOf<'a>,
+}
+
+impl Step<'_> {
+    /// Takes items of the page, so many at most. Returns how many.
+    fn take(&mut self, builder: &mut BatchBuilder<'_>, page: &OperationPage, rows: usize) -> usize {
+        let now = builder.moment.now;
+        let mut changed = 0;
+        for (at, item) in page.items.iter().enumerate() {
+            if changed == rows || self.progress.changed >= self.limit {
+                return at;
+            }
+            self.progress.scanned += 1;
+            let Some(part) = builder.shard.operations.get(page.id) else { return at };
+            if !part.filter.holds(|field| item.held(field, now)) {
+                continue;
+            }
+            self.progress.matched += 1;
+            let done = match part.parked.contains(&item.key.seq) {
+                true => Done::Failed,
+                false => self.change(builder, item),
+            };
+            match done {
+                Done::Changed => {
+                    self.progress.changed += 1;
+                    changed += 1;
+                    builder.rows += 1;
+                }
+                Done::Skipped => self.progress.skipped += 1,
+                Done::Failed => self.progress.failed += 1,
+            }
+        }
+        page.items.len()
+    }
+
+    fn change(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem) -> Done {
+        let seq = item.key.seq;
+        let shard = &builder.shard;
+        if builder.claims.contains(seq)
+            || shard.operations.is_invalidated(seq)
+            || shard.reserved.contains(&seq)
+        {
+            return Done::Skipped;
+        }
+        match (self.spec.kind, &item.place) {
+            (OperationKind::Purge, Place::Scheduled) => {
+                builder
+                    .batch
+                    .schedule_deletes
+                    .push(DueKey { at: Timestamp::from_micros(item.key.rank), seq });
+                self.purge(builder, item, true)
+            }
+            (OperationKind::Purge, Place::Ready) => match shard.leases.get(seq) {
+                None => self.purge(builder, item, false),
+                Some(_) if !self.spec.leased => Done::Skipped,
+                Some(_) if on(Bug::PurgedLeaseLives) => self.purge(builder, item, false),
+                Some(lease) => {
+                    let delivery = lease.delivery();
+                    end_lease(builder, item, delivery, SettleKind::Purge)
+                }
+            },
+            (OperationKind::ResetLeases, Place::Leased { delivery, .. }) => {
+                end_lease(builder, item, *delivery, SettleKind::Reset)
+            }
+            (OperationKind::DeleteDead, Place::Dead { .. }) => {
+                builder.claims.insert(seq);
+                builder.batch.dead_letter_purges.push(seq);
+                builder.lose_dead_letter(item.topic);
+                self.effects.push(OperationEffect::DeadLetterGone(seq));
+                Done::Changed
+            }
+            (OperationKind::Redrive, Place::Dead { packed, .. }) => match self.redrive(builder, item, packed)
+            {
+                Ok(()) => Done::Changed,
+                Err(_) => Done::Failed,
+            },
+            _ => Done::Skipped,
+        }
+    }
+
+    /// An item that waits is removed.
+    fn purge(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem, is_scheduled: bool) -> Done {
+        let seq = item.key.seq;
+        builder.claims.insert(seq);
+        builder.batch.purges.push(seq);
+        if let Some(at) = item.attributes.expires_at {
+            builder.batch.expiry_deletes.push(DueKey { at, seq });
+        }
+        match is_scheduled {
+            true => builder.count(item.topic, 0, -1, 0),
+            false => builder.count(item.topic, -1, 0, 0),
+        }
+        let windowed = builder.shard.topics.with_window(item.topic, |window| window.remove(item.key));
+        self.effects.push(OperationEffect::Purged(item.topic, item.key, windowed.flatten()));
+        Done::Changed
+    }
+
+    /// A dead letter is an item again: at the end of its priority, without failures, and without its old
+    /// expiry.
+    fn redrive(
+        &mut self,
+        builder: &mut BatchBuilder<'_>,
+        item: &OperationItem,
+        packed: &[u8],
+    ) -> Result<(), Refusal> {
+        let topic: TopicId = enqueue::topic_named(builder, &self.spec.target(), self.topics_of)?;
+        let now = builder.moment.now;
+        let key = Key { rank: now.as_micros(), ..item.key };
+        let expires_at = self.spec.ttl.map(|ttl| now.plus(ttl));
+        let attributes = ItemAttributes { expires_at, failures: 0, ..item.attributes };
+        builder.claims.insert(key.seq);
+        builder.adds_expiry(expires_at);
+        builder.lose_dead_letter(item.topic);
+        builder.count(topic, 1, 0, 0);
+        builder.batch.redrives.push(Redrive { topic, key, attributes, packed: packed.to_vec() });
+        let item = ReadyItem { attributes, bytes: item.bytes, body: None };
+        self.effects.push(OperationEffect::Redriven(topic, key, item));
+        Ok(())
+    }
+}
+
+/// A delivery ends, if it is still the one that was seen.
+fn end_lease(builder: &mut BatchBuilder<'_>, item: &OperationItem, delivery: u32, kind: SettleKind) -> Done {
+    let seq = item.key.seq;
+    let Some(lease) = builder.shard.leases.get(seq).filter(|lease| lease.delivery() == delivery) else {
+        return Done::Skipped;
+    };
+    let (topic, nonce) = (lease.topic, lease.nonce);
+    let item = ItemId { shard: builder.shard.id, seq };
+    let namespace = builder.shard.namespace_of(topic);
+    let receipt = Receipt { item, delivery, nonce };
+    settle::add(builder, SettleRequest { namespace, receipt, kind, slot: None });
+    // It was counted there.
+    builder.rows -= 1;
+    Done::Changed
+}

@@ -1,0 +1,142 @@
+//! Orders to the shard's part of an operation: it begins, or is wished otherwise. What is answered is
+//! committed.
+
+use forebay_store::{
+    OperationChange, OperationCursor, OperationId, OperationOrder, OperationProgress, OperationRow,
+    OperationSpec, OperationWish,
+};
+use forebay_types::{Reason, Refusal};
+
+use super::builder::BatchBuilder;
+use crate::{
+    api::RETRY_AFTER,
+    shard::{
+        disk_room::Need,
+        in_flight::{Planned, PlannedOrder},
+        operations::{OPEN_MAX, OPEN_TENANT_MAX},
+    },
+};
+
+/// Adds the orders that wait. No two are for one operation.
+pub(super) fn add_orders(builder: &mut BatchBuilder<'_>) {
+    if builder.allowed < Need::Rows {
+        return;
+    }
+    let mut ids: Vec<OperationId> = Vec::new();
+    while let Some(request) = builder.shard.operations.next_order() {
+        let id = request.order.id();
+        if ids.contains(&id) || builder.is_bisecting() && builder.rows > 0 {
+            return builder.shard.operations.put_order_back(request);
+        }
+        ids.push(id);
+        let result = match &request.order {
+            OperationOrder::Begin(spec) => begin(builder, spec),
+            OperationOrder::Follow(spec) => follow(builder, spec),
+            OperationOrder::Change { id, namespace, change } => change_one(builder, *id, namespace, *change),
+        };
+        if let Ok(row) = &result {
+            write(builder, row.clone());
+        }
+        builder.rows += 1;
+        builder.planned.push(Planned::Order(Box::new(PlannedOrder { request, result })));
+    }
+}
+
+/// A part is stored, and others of its tenant that ended long ago are forgotten.
+fn write(builder: &mut BatchBuilder<'_>, row: OperationRow) {
+    let outdated = builder.shard.operations.outdated(&row.spec.namespace, builder.moment.now);
+    let deletes = &mut builder.batch.operation_deletes;
+    for id in outdated.into_iter().filter(|id| *id != row.spec.id) {
+        if !deletes.contains(&id) && !builder.batch.operations.iter().any(|other| other.spec.id == id) {
+            deletes.push(id);
+        }
+    }
+    deletes.retain(|id| *id != row.spec.id);
+    builder.batch.operations.push(row);
+}
+
+/// It begins in its home shard. Repeated, it is left as it is.
+fn begin(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<OperationRow, Refusal> {
+    if let Some(part) = builder.shard.operations.get(spec.id) {
+        let row = &part.row;
+        if row.spec.namespace != spec.namespace || row.spec.request != spec.request {
+            let message = "the request id was used for another operation";
+            return Err(Refusal::new(Reason::RequestIdReused, message));
+        }
+        return Ok(row.clone());
+    }
+    let (mine, all) = builder.shard.operations.open_of(&spec.namespace);
+    let new = builder.batch.operations.iter().filter(|row| row.spec.namespace == spec.namespace).count();
+    let what = match () {
+        () if mine + new >= OPEN_TENANT_MAX => format!("{OPEN_TENANT_MAX} operations of the namespace"),
+        () if all + builder.batch.operations.len() >= OPEN_MAX => format!("{OPEN_MAX} operations"),
+        () => return Ok(new_part(builder, spec)),
+    };
+    let message = format!("{what} have not ended, which is the limit");
+    Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER))
+}
+
+/// The shard does its part as the home shard wishes it. What is older than what it knows changes nothing.
+fn follow(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<OperationRow, Refusal> {
+    let Some(part) = builder.shard.operations.get(spec.id) else {
+        let (_, all) = builder.shard.operations.open_of(&spec.namespace);
+        if all + builder.batch.operations.len() >= 2 * OPEN_MAX {
+            let message = format!("{} operations have not ended in this shard", 2 * OPEN_MAX);
+            return Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
+        }
+        return Ok(new_part(builder, spec));
+    };
+    let row = part.row.clone();
+    if row.spec.namespace != spec.namespace || row.spec.wish.version >= spec.wish.version {
+        return Ok(row);
+    }
+    Ok(wished(builder, row, spec.wish))
+}
+
+/// The home shard wishes it otherwise.
+fn change_one(
+    builder: &BatchBuilder<'_>,
+    id: OperationId,
+    namespace: &str,
+    change: OperationChange,
+) -> Result<OperationRow, Refusal> {
+    let part = builder.shard.operations.get(id).filter(|part| part.row.spec.namespace == namespace);
+    let Some(part) = part.filter(|part| part.row.spec.home == builder.shard.id) else {
+        return Err(Refusal::new(Reason::OperationNotFound, format!("there is no operation {id}")));
+    };
+    let row = part.row.clone();
+    let wish = row.spec.wish;
+    let wish = match change {
+        OperationChange::Cancel if wish.cancelled => return Ok(row),
+        OperationChange::Cancel => OperationWish { cancelled: true, ..wish },
+        OperationChange::Rate(rate) => OperationWish { rate, ..wish },
+        OperationChange::Active(active) => OperationWish { active, ..wish },
+    };
+    Ok(wished(builder, row, OperationWish { version: wish.version + 1, ..wish }))
+}
+
+fn wished(builder: &BatchBuilder<'_>, mut row: OperationRow, wish: OperationWish) -> OperationRow {
+    row.spec.wish = wish;
+    if wish.cancelled && row.progress.ended_at.is_none() {
+        row.progress.ended_at = Some(builder.moment.now);
+    }
+    row
+}
+
+/// The shard's part begins now. What is stored later is none of its business.
+fn new_part(builder: &BatchBuilder<'_>, spec: &OperationSpec) -> OperationRow {
+    let now = builder.moment.now;
+    let progress = OperationProgress {
+        as_of: builder.shard.tenure.marks.seq,
+        as_of_time: now,
+        as_of_batch: builder.batch.number - 1,
+        cursor: OperationCursor::first(spec.kind),
+        scanned: 0,
+        matched: 0,
+        changed: 0,
+        skipped: 0,
+        failed: 0,
+        ended_at: spec.wish.cancelled.then_some(now),
+    };
+    OperationRow { spec: spec.clone(), progress }
+}

@@ -1,0 +1,85 @@
+//! The shard's parts of operations: what is asked of them, what they read, and what a batch did of them.
+
+use forebay_store::{OperationId, OperationKind, OperationRow};
+use forebay_types::{Monotonic, Reason, Refusal};
+
+use super::{
+    OwnedShard,
+    in_flight::{OperationEffect, PlannedOperation},
+    work::{OperationItem, OperationPage, OperationRead, OrderRequest},
+};
+use crate::{api::RETRY_AFTER, clock::Moment};
+
+impl OwnedShard {
+    /// An order waits for the next batch. The error says why the caller has to wait.
+    pub fn order(&mut self, request: OrderRequest) -> Result<(), Refusal> {
+        self.disk.set_fertile();
+        self.operations.order(request).map_err(|_| {
+            let message = format!("too many orders to operations wait in shard {}", self.id);
+            Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
+        })
+    }
+
+    /// The parts of operations.
+    pub fn operations(&self) -> impl Iterator<Item = &OperationRow> {
+        self.operations.rows()
+    }
+
+    /// The part of an operation.
+    pub fn operation(&self, id: OperationId) -> Option<&OperationRow> {
+        self.operations.get(id).map(|part| &part.row)
+    }
+
+    /// Begins the read for an operation that is due, if any. `read` names it.
+    pub fn begin_operation(&mut self, read: u64, node: Moment) -> Option<OperationRead> {
+        let at = self.time.moment(node).at;
+        let (limit, topics) = (self.operation_rows(), &self.topics);
+        self.operations.begin(read, at, limit, &self.leases, |name| topics.id_of(name))
+    }
+
+    /// A read for an operation ended; `None` if it failed.
+    pub fn operation_read(&mut self, read: u64, items: Option<Vec<OperationItem>>, at: Monotonic) {
+        self.disk.set_fertile();
+        let limit = self.operation_rows();
+        self.operations.found(read, limit, items, at);
+    }
+
+    /// Rows of one page: a quarter of a batch at most.
+    pub(super) fn operation_rows(&self) -> usize {
+        (self.settings.batch_rows / 4).clamp(1, self.settings.sweep_rows.max(1))
+    }
+
+    /// The batch with an operation's page did not happen. Returns the page.
+    pub(super) fn undo_operation(&mut self, planned: PlannedOperation) -> OperationPage {
+        for effect in planned.effects {
+            if let OperationEffect::Purged(topic, key, Some(item)) = effect {
+                self.topics.with_window(topic, |window| window.add(key, item));
+            }
+        }
+        planned.page
+    }
+
+    /// An operation's page was committed. Returns how many items were purged, and how many redriven.
+    pub(super) fn apply_operation(&mut self, planned: PlannedOperation, at: Monotonic) -> (u64, u64) {
+        let PlannedOperation { page, kind, progress, changed, effects } = planned;
+        for effect in effects {
+            match effect {
+                OperationEffect::Purged(topic, key, _) => {
+                    self.invalidate(topic, key.seq);
+                    self.topics.mark_changed(topic);
+                }
+                OperationEffect::DeadLetterGone(seq) => self.sweeps.invalidate(seq),
+                OperationEffect::Redriven(topic, key, item) => {
+                    self.invalidate(topic, key.seq);
+                    self.topics.with_window(topic, |window| window.add(key, item));
+                }
+            }
+        }
+        self.operations.advance(page.id, progress, changed, at);
+        match kind {
+            OperationKind::Purge => (changed, 0),
+            OperationKind::Redrive => (0, changed),
+            _ => (0, 0),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The shard's parts of operations: which of them run, what is to be read next, and what waits for a batch.
+//! `batch/operation.rs` says what is done with what was read, `batch/order.rs` how a part begins.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    time::Duration,
+};
+
+use forebay_store::{OperationCursor, OperationId, OperationProgress, OperationRow};
+use forebay_types::{Key, Monotonic, Seq, Timestamp, TopicId, TopicName, filter::Filter};
+use rustc_hash::FxHashSet;
+
+use super::{
+    leases::Leases,
+    work::{OperationItem, OperationPage, OperationRead, OrderRequest, Place, Walk},
+};
+use crate::api::filter_fields;
+
+/// Operations of one namespace that run at one time. Of one topic one runs.
+const RUNNING_MAX: usize = 4;
+/// Parts of one namespace that have not ended.
+pub(super) const OPEN_TENANT_MAX: usize = RUNNING_MAX + 100;
+/// The same of all namespaces.
+pub(super) const OPEN_MAX: usize = 512;
+/// Parts of one namespace that have ended and are remembered.
+const ENDED_TENANT_MAX: usize = 20;
+/// The same of all namespaces.
+const ENDED_MAX: usize = 256;
+/// So long they are remembered.
+const ENDED_KEPT: Duration = Duration::from_hours(30 * 24);
+/// Orders that wait for a batch.
+const ORDERS_MAX: usize = 64;
+/// Leases that one page looks at.
+const LEASES_MAX: usize = 2_000;
+/// The pause after a read that failed.
+const FAILED_PAUSE: Duration = Duration::from_millis(100);
+
+/// The shard's part of an operation, as it is stored.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// The row.
+    pub row: OperationRow,
+    /// The filter of the row.
+    pub filter: Filter,
+    /// Items that can't be changed, because the database refuses that.
+    pub parked: FxHashSet<Seq>,
+    /// Nothing is done before: so the rate is kept.
+    not_before: Monotonic,
+    /// When it had its last page, by a count of all pages.
+    turn: u64,
+}
+
+impl Part {
+    /// It has not ended.
+    pub fn is_open(&self) -> bool {
+        self.row.progress.ended_at.is_none()
+    }
+}
+
+/// A read for a page, or the page on its way to a batch.
+#[derive(Debug)]
+struct Scan {
+    /// Names the read.
+    read: u64,
+    /// The operation.
+    id: OperationId,
+    /// Where it looks.
+    cursor: OperationCursor,
+    /// Items that a commit changed since it began: the page may show their past.
+    invalidated: FxHashSet<Seq>,
+}
+
+/// The shard's parts of operations.
+#[derive(Debug, Default)]
+pub(super) struct Operations {
+    /// Those that are stored.
+    parts: BTreeMap<OperationId, Part>,
+    /// How many of them have not ended.
+    open: usize,
+    /// What waits for a batch.
+    orders: VecDeque<OrderRequest>,
+    /// The page on its way. One at a time.
+    scan: Option<Scan>,
+    /// It waits for a batch.
+    page: Option<OperationPage>,
+    /// How many pages there were.
+    turns: u64,
+}
+
+impl Operations {
+    /// What a take-over found.
+    pub fn load(rows: Vec<OperationRow>) -> Self {
+        let mut operations = Self::default();
+        rows.into_iter().for_each(|row| operations.put(row));
+        operations
+    }
+
+    pub fn get(&self, id: OperationId) -> Option<&Part> {
+        self.parts.get(&id)
+    }
+
+    /// All of them.
+    pub fn rows(&self) -> impl Iterator<Item = &OperationRow> {
+        self.parts.values().map(|part| &part.row)
+    }
+
+    /// A part was stored.
+    pub fn put(&mut self, row: OperationRow) {
+        let OperationRow { spec, progress } = &row;
+        // It was read once, before it was stored.
+        let filter = Filter::parse(&spec.filter, filter_fields(spec.kind)).unwrap_or_default();
+        let id = spec.id;
+        self.open += usize::from(progress.ended_at.is_none());
+        let before = self.parts.remove(&id);
+        let (parked, not_before, turn) = match before {
+            Some(part) => {
+                self.open -= usize::from(part.is_open());
+                (part.parked, part.not_before, part.turn)
+            }
+            None => (FxHashSet::default(), Monotonic::default(), 0),
+        };
+        self.parts.insert(id, Part { row, filter, parked, not_before, turn });
+    }
+
+    /// A part was forgotten.
+    pub fn forget(&mut self, id: OperationId) {
+        if let Some(part) = self.parts.remove(&id) {
+            self.open -= usize::from(part.is_open());
+        }
+    }
+
+    /// Parts that ended long ago, or are too many once one more of a tenant is there.
+    pub fn outdated(&self, namespace: &str, now: Timestamp) -> Vec<OperationId> {
+        let mut ended: Vec<(Timestamp, &Part)> =
+            self.parts.values().filter_map(|part| Some((part.row.progress.ended_at?, part))).collect();
+        ended.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        let (mut of_tenant, mut all) = (0, 0);
+        let mut outdated = Vec::new();
+        for (at, part) in ended {
+            let spec = &part.row.spec;
+            of_tenant += usize::from(spec.namespace == namespace);
+            all += 1;
+            let too_many = spec.namespace == namespace && of_tenant > ENDED_TENANT_MAX || all > ENDED_MAX;
+            if too_many || now.since(at) >= ENDED_KEPT {
+                outdated.push(spec.id);
+            }
+        }
+        outdated
+    }
+
+    /// How many parts of a namespace, and of all, have not ended.
+    pub fn open_of(&self, namespace: &str) -> (usize, usize) {
+        let mine = self.parts.values().filter(|part| part.is_open() && part.row.spec.namespace == namespace);
+        (mine.count(), self.open)
+    }
+
+    /// An order waits. Returned, if too many do.
+    pub fn order(&mut self, request: OrderRequest) -> Result<(), OrderRequest> {
+        if self.orders.len() >= ORDERS_MAX {
+            return Err(request);
+        }
+        self.orders.push_back(request);
+        Ok(())
+    }
+
+    /// Takes the next order.
+    pub fn next_order(&mut self) -> Option<OrderRequest> {
+        self.orders.pop_front()
+    }
+
+    /// The batch did not happen: an order waits for the next one.
+    pub fn put_order_back(&mut self, request: OrderRequest) {
+        self.orders.push_front(request);
+    }
+
+    /// Orders that wait.
+    pub fn orders(&self) -> usize {
+        self.orders.len()
+    }
+
+    /// Takes all orders that wait.
+    pub fn take_orders(&mut self) -> VecDeque<OrderRequest> {
+        std::mem::take(&mut self.orders)
+    }
+
+    /// Those that run: the first of each topic, and the first ones of each namespace.
+    fn running(&self) -> impl Iterator<Item = &Part> {
+        let mut open: Vec<&Part> = self.parts.values().filter(|part| part.is_open()).collect();
+        open.sort_by_key(|part| (part.row.spec.started_at, part.row.spec.id));
+        let mut topics: HashSet<(&str, &str)> = HashSet::new();
+        let mut of_namespace: HashMap<&str, usize> = HashMap::new();
+        open.retain(|part| {
+            let spec = &part.row.spec;
+            let count = of_namespace.entry(&spec.namespace).or_default();
+            let runs = *count < RUNNING_MAX && topics.insert((&spec.namespace, &spec.topic));
+            *count += usize::from(runs);
+            runs
+        });
+        open.into_iter()
+    }
+
+    /// Begins the next page, if it is time for one. Those that run take turns. `None` also where the page
+    /// needs no read: it waits for a batch then.
+    pub fn begin(
+        &mut self,
+        read: u64,
+        at: Monotonic,
+        limit: usize,
+        leases: &Leases,
+        topic_of: impl Fn(&TopicName) -> Option<TopicId>,
+    ) -> Option<OperationRead> {
+        if self.open == 0 || self.scan.is_some() {
+            return None;
+        }
+        let next = self.running().filter(|part| part.not_before <= at).min_by_key(|part| part.turn)?;
+        let (progress, spec) = (next.row.progress, &next.row.spec);
+        let (id, cursor, name) = (spec.id, progress.cursor, spec.name());
+        let walk = match cursor {
+            OperationCursor::Scheduled(after) | OperationCursor::Ready(after) => {
+                topic_of(&name).map(|topic| Walk::Items {
+                    topic,
+                    is_scheduled: matches!(cursor, OperationCursor::Scheduled(_)),
+                    after,
+                    as_of: progress.as_of,
+                })
+            }
+            OperationCursor::Dead(topic, died_at, seq) => {
+                Some(Walk::Dead { name, after: (topic, died_at, seq), until: progress.as_of_time })
+            }
+            OperationCursor::Leases(deadline, seq) => {
+                let topic = topic_of(&name);
+                let page = leased(leases, topic, (deadline, seq), progress.as_of_batch, limit);
+                self.page = Some(OperationPage { id, ..page });
+                None
+            }
+        };
+        self.scan = Some(Scan { read, id, cursor, invalidated: FxHashSet::default() });
+        if walk.is_none() && self.page.is_none() {
+            // The topic has no items here.
+            self.page = Some(OperationPage { id, items: Vec::new(), next: None });
+        }
+        walk.map(|walk| OperationRead { walk, limit })
+    }
+
+    /// A read ended; `None` if it failed.
+    pub fn found(&mut self, read: u64, limit: usize, items: Option<Vec<OperationItem>>, at: Monotonic) {
+        let Some(scan) = self.scan.take_if(|scan| scan.read == read && self.page.is_none()) else { return };
+        let id = scan.id;
+        let Some(items) = items else {
+            if let Some(part) = self.parts.get_mut(&id) {
+                part.not_before = at.plus(FAILED_PAUSE);
+            }
+            return;
+        };
+        let next = match scan.cursor {
+            _ if items.len() >= limit => items.last().map(OperationItem::cursor),
+            // Ready items come after the scheduled ones.
+            OperationCursor::Scheduled(_) => Some(OperationCursor::Ready(Key::MIN)),
+            _ => None,
+        };
+        self.page = Some(OperationPage { id, items, next });
+        self.scan = Some(scan);
+    }
+
+    /// An item's row was removed or changed by a commit.
+    pub fn invalidate(&mut self, seq: Seq) {
+        if let Some(scan) = &mut self.scan {
+            scan.invalidated.insert(seq);
+        }
+    }
+
+    /// The page may show the past of this item.
+    pub fn is_invalidated(&self, seq: Seq) -> bool {
+        self.scan.as_ref().is_some_and(|scan| scan.invalidated.contains(&seq))
+    }
+
+    /// Whether a page waits for a batch.
+    pub fn has_page(&self) -> bool {
+        self.page.is_some()
+    }
+
+    /// Rows of the page that waits, at least one for the row of the operation.
+    pub fn page_rows(&self) -> usize {
+        self.page.as_ref().map_or(0, |page| page.items.len().max(1))
+    }
+
+    /// Takes the page that waits for a batch.
+    pub fn take_page(&mut self) -> Option<OperationPage> {
+        self.page.take()
+    }
+
+    /// The page waits for the next batch.
+    pub fn put_back(&mut self, page: OperationPage) {
+        self.page = Some(page);
+    }
+
+    /// Nothing comes of the page: the operation has ended meanwhile, or a row of it can't be stored.
+    pub fn drop_page(&mut self) {
+        self.page = None;
+        self.scan = None;
+    }
+
+    /// An item can't be changed. Its page is read again without it.
+    pub fn park(&mut self, id: OperationId, seq: Option<Seq>) {
+        self.drop_page();
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.parked.extend(seq);
+        }
+    }
+
+    /// A page was committed, with so many changes.
+    pub fn advance(&mut self, id: OperationId, progress: OperationProgress, changed: u64, at: Monotonic) {
+        self.drop_page();
+        self.turns += 1;
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        self.open -= usize::from(part.is_open());
+        part.row.progress = progress;
+        self.open += usize::from(part.is_open());
+        part.turn = self.turns;
+        let wish = part.row.spec.wish;
+        // What one shard may change in a second.
+        let micros = changed.saturating_mul(1_000_000 * u64::from(wish.active.max(1)));
+        part.not_before = at.plus(Duration::from_micros(micros / u64::from(wish.rate.max(1))));
+    }
+
+    /// When [`Operations::begin`] has something to do.
+    pub fn next_wake(&self) -> Option<Monotonic> {
+        if self.open == 0 || self.scan.is_some() {
+            return None;
+        }
+        self.running().map(|part| part.not_before).min()
+    }
+
+    /// Whether a page has its scan, and the parts that have not ended are counted. Checked in tests.
+    pub fn check(&self) -> Result<(), String> {
+        let open = self.parts.values().filter(|part| part.is_open()).count();
+        match () {
+            () if self.page.is_some() && self.scan.is_none() => {
+                Err("an operation's page waits without its scan".to_owned())
+            }
+            () if open != self.open => Err(format!("{open} operations are open, {} are counted", self.open)),
+            () => Ok(()),
+        }
+    }
+}
+
+/// A page of the leases of a topic that had begun by a batch.
+fn leased(
+    leases: &Leases,
+    topic: Option<TopicId>,
+    after: (Timestamp, Seq),
+    as_of_batch: u64,
+    limit: usize,
+) -> OperationPage {
+    let mut items = Vec::new();
+    let (mut looked_at, mut last) = (0, None);
+    for lease in leases.behind(after) {
+        if looked_at == LEASES_MAX || items.len() == limit {
+            let next = last.map(|(deadline, seq)| OperationCursor::Leases(deadline, seq));
+            return OperationPage { id: OperationId::default(), items, next };
+        }
+        looked_at += 1;
+        last = Some((lease.deadline, lease.seq));
+        if Some(lease.topic) == topic && lease.began <= as_of_batch {
+            items.push(OperationItem {
+                topic: lease.topic,
+                key: Key { priority: lease.priority, rank: lease.rank, seq: lease.seq },
+                attributes: lease.attributes,
+                bytes: lease.bytes,
+                place: Place::Leased { delivery: lease.delivery(), deadline: lease.deadline },
+            });
+        }
+    }
+    OperationPage { id: OperationId::default(), items, next: None }
+}

@@ -1,0 +1,132 @@
+//! What waits for an operation, and what it asks the shard's connections to read.
+
+use forebay_store::{DeadRow, OperationCursor, OperationId, OperationOrder, ReadyRow};
+use forebay_types::{ItemAttributes, Key, Seq, Timestamp, TopicId, TopicName, filter::Held};
+
+use crate::api::held;
+
+/// What a caller asks the shard's part of an operation for.
+#[derive(Debug, Clone)]
+pub(crate) struct OrderRequest {
+    /// The call.
+    pub call: u64,
+    /// What is asked for.
+    pub order: OperationOrder,
+}
+
+/// What an operation is to read.
+pub(crate) struct OperationRead {
+    /// Where.
+    pub walk: Walk,
+    /// At most so many items.
+    pub limit: usize,
+}
+
+/// Where an operation looks.
+pub(crate) enum Walk {
+    /// Among the items of a topic.
+    Items {
+        /// The topic.
+        topic: TopicId,
+        /// Scheduled ones. Otherwise ready ones.
+        is_scheduled: bool,
+        /// Behind this key.
+        after: Key,
+        /// Numbers up to this one.
+        as_of: Seq,
+    },
+    /// Among the dead letters of a topic.
+    Dead {
+        /// The topic.
+        name: TopicName,
+        /// Behind this topic, death and item.
+        after: (TopicId, Timestamp, Seq),
+        /// Deaths up to this time.
+        until: Timestamp,
+    },
+}
+
+/// A page that an operation read.
+#[derive(Debug)]
+pub(crate) struct OperationPage {
+    /// The operation.
+    pub id: OperationId,
+    /// What was read.
+    pub items: Vec<OperationItem>,
+    /// Where it continues. `None`: nothing is behind the page.
+    pub next: Option<OperationCursor>,
+}
+
+/// An item as an operation read it.
+#[derive(Debug)]
+pub(crate) struct OperationItem {
+    /// Its topic.
+    pub topic: TopicId,
+    /// Its place in the delivery order.
+    pub key: Key,
+    /// What is known of it beside its place and its body.
+    pub attributes: ItemAttributes,
+    /// Bytes of its body.
+    pub bytes: u32,
+    /// Where it was.
+    pub place: Place,
+}
+
+/// Where an item was when an operation read it.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// It waited for its time.
+    Scheduled,
+    /// It was ready, or leased.
+    Ready,
+    /// It was leased.
+    Leased {
+        /// The number of the delivery.
+        delivery: u32,
+        /// When the lease ends.
+        deadline: Timestamp,
+    },
+    /// It was a dead letter.
+    Dead {
+        /// When it died.
+        died_at: Timestamp,
+        /// The text of the last nack.
+        last_error: String,
+        /// What is stored of its attributes.
+        packed: Vec<u8>,
+    },
+}
+
+impl OperationItem {
+    /// An item in the delivery order.
+    pub fn of_row(topic: TopicId, row: ReadyRow, is_scheduled: bool) -> Self {
+        let place = if is_scheduled { Place::Scheduled } else { Place::Ready };
+        Self { topic, key: row.key, attributes: row.attributes, bytes: row.bytes, place }
+    }
+
+    /// A dead letter.
+    pub fn of_dead(row: DeadRow) -> Self {
+        let DeadRow { topic, died_at, item, last_error, packed } = row;
+        let place = Place::Dead { died_at, last_error, packed };
+        Self { topic, key: item.key, attributes: item.attributes, bytes: item.bytes, place }
+    }
+
+    /// Where an operation continues behind it.
+    pub fn cursor(&self) -> OperationCursor {
+        match self.place {
+            Place::Scheduled => OperationCursor::Scheduled(self.key),
+            Place::Ready => OperationCursor::Ready(self.key),
+            Place::Leased { deadline, .. } => OperationCursor::Leases(deadline, self.key.seq),
+            Place::Dead { died_at, .. } => OperationCursor::Dead(self.topic, died_at, self.key.seq),
+        }
+    }
+
+    /// What it has in a field of a filter.
+    pub fn held(&self, field: &str, now: Timestamp) -> Held<'_> {
+        let reason = match &self.place {
+            Place::Dead { last_error, .. } => Some(last_error.as_str()),
+            _ => None,
+        };
+        held(field, now, &self.attributes, self.key.priority, reason)
+    }
+}

@@ -1,0 +1,27 @@
+//! `forebay dead-letter delete`
+
+use clap::Args;
+use forebay_client::{OperationKind, OperationQuery};
+
+use crate::{failure::Failure, verbs::bulk::Bulk};
+
+/// The flags.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay dead-letter delete mail --dry-run
+  forebay dead-letter delete mail --filter 'age > 240h' --yes")]
+pub struct Delete {
+    /// The topic whose dead letters are deleted
+    topic: String,
+    /// What all such verbs share.
+    #[command(flatten)]
+    bulk: Bulk,
+}
+
+impl Delete {
+    /// Deletes dead letters.
+    pub async fn run(self) -> Result<(), Failure> {
+        self.bulk.run(OperationQuery::new(OperationKind::DeleteDead, self.topic), "deleted").await
+    }
+}

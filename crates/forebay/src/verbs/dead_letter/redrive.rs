@@ -1,0 +1,38 @@
+//! `forebay dead-letter redrive`
+
+use std::time::Duration;
+
+use clap::Args;
+use forebay_client::{OperationKind, OperationQuery};
+
+use crate::{failure::Failure, verbs::bulk::Bulk};
+
+/// The flags.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay dead-letter redrive mail --dry-run
+  forebay dead-letter redrive mail --filter 'reason = \"timeout*\"' --rate 100
+  forebay dead-letter redrive mail --to-topic mail-slow --ttl 1h --yes --detach")]
+pub struct Redrive {
+    /// The topic whose dead letters return
+    topic: String,
+    /// The topic to which they return [default: their own]
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "TOPIC")]
+    to_topic: String,
+    /// So long after their return they expire, as in 1h [default: never]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    ttl: Option<Duration>,
+    /// What all such verbs share.
+    #[command(flatten)]
+    bulk: Bulk,
+}
+
+impl Redrive {
+    /// Returns dead letters.
+    pub async fn run(self) -> Result<(), Failure> {
+        let query = OperationQuery::new(OperationKind::Redrive, self.topic);
+        let query = OperationQuery { to_topic: self.to_topic, ttl: self.ttl, ..query };
+        self.bulk.run(query, "redriven").await
+    }
+}

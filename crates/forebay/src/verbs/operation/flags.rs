@@ -1,0 +1,59 @@
+//! The flags of `forebay operation`.
+
+use clap::Args;
+
+use crate::{output::Format, verbs::connection::Connection};
+
+/// The flags of `forebay operation list`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay operation list
+  forebay operation list -o json")]
+pub struct List {
+    /// Server and namespace.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    pub format: Format,
+    /// The most operations to list
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+}
+
+/// The flags of the verbs for one operation.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay operation get 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5
+  forebay operation watch 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5
+  forebay operation cancel 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5 -o json")]
+pub struct One {
+    /// Server and namespace.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    pub format: Format,
+    /// The operation's id
+    pub operation: String,
+}
+
+/// The flags of `forebay operation rate`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay operation rate 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5 100")]
+pub struct Rate {
+    /// Server and namespace.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    pub format: Format,
+    /// The operation's id
+    pub operation: String,
+    /// The most items a second, over all shards
+    pub rate: u32,
+}

@@ -1,0 +1,60 @@
+//! `forebay operation list`
+
+use forebay_client::Operation;
+use serde_json::Value;
+
+use super::flags;
+use crate::{
+    failure::Failure,
+    output::{self, Cell, Column, List, Row},
+};
+
+/// Operations of one page.
+const PAGE_MAX: u32 = 1_000;
+
+/// Lists operations.
+pub async fn run(flags: &flags::List) -> Result<(), Failure> {
+    let client = flags.connection.client().await?;
+    let mut operations: Vec<Operation> = Vec::new();
+    let mut incomplete: Vec<u32> = Vec::new();
+    let mut token = Some(String::new());
+    loop {
+        let left = flags.limit.saturating_sub(u32::try_from(operations.len()).unwrap_or(u32::MAX));
+        let Some(page_token) = token.take_if(|_| left > 0) else { break };
+        let page = client.operations(left.min(PAGE_MAX), page_token).await?;
+        incomplete.extend(page.incomplete_shards);
+        operations.extend(page.operations);
+        token = page.next;
+    }
+    incomplete.sort_unstable();
+    incomplete.dedup();
+    output::note_incomplete(&flags.format.look, &incomplete);
+    let rest =
+        vec![("nextPageToken", token.unwrap_or_default().into()), ("incompleteShards", incomplete.into())];
+    List { field: "operations", rows: &operations, rest }.print(flags.format.output, &flags.format.look)
+}
+
+impl Row for Operation {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("OPERATION", |it, _| Cell::from(&it.id)),
+        Column::new("KIND", |it, _| output::kind_name(it.kind).into()),
+        Column::new("TOPIC", |it, _| Cell::from(&it.topic)),
+        Column::new("STATE", |it, _| output::state_name(it.state).into()),
+        Column::new("MATCHED", |it, _| it.counts.matched.into()),
+        Column::new("CHANGED", |it, _| it.counts.changed.into()),
+        Column::wide("SKIPPED", |it, _| it.counts.skipped.into()),
+        Column::wide("FAILED", |it, _| it.counts.failed.into()),
+        Column::new("STARTED", |it, style| style.optional_time(it.started_at).into()),
+        Column::wide("BY", |it, _| Cell::from(&it.started_by)),
+        Column::wide("FILTER", |it, _| Cell::from(&it.filter)),
+        Column::wide("REASON", |it, _| Cell::from(&it.reason)),
+    ];
+
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        output::to_json("Operation", &output::operation(self))
+    }
+}

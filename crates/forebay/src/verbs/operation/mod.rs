@@ -1,0 +1,64 @@
+//! `forebay operation`
+
+mod flags;
+mod list;
+pub(super) mod show;
+
+use clap::{Args, Subcommand};
+
+use flags::{List, One, Rate};
+
+use super::bulk;
+use crate::failure::Failure;
+
+/// The flags.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay operation list
+  forebay operation watch 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5")]
+pub struct OperationCommand {
+    /// What is done.
+    #[command(subcommand)]
+    verb: OperationVerb,
+}
+
+#[derive(Subcommand)]
+enum OperationVerb {
+    /// List operations, the latest first
+    List(List),
+    /// Show one operation, with its shards
+    Get(One),
+    /// Follow an operation to its end
+    Watch(One),
+    /// End an operation; what it has done stays done
+    Cancel(One),
+    /// Change how many items an operation changes in a second
+    Rate(Rate),
+}
+
+impl OperationCommand {
+    /// Does it.
+    pub async fn run(self) -> Result<(), Failure> {
+        match self.verb {
+            OperationVerb::List(flags) => list::run(&flags).await,
+            OperationVerb::Get(flags) => {
+                let operation = flags.connection.client().await?.operation(&flags.operation, None).await?;
+                show::print(&operation, &flags.format)
+            }
+            OperationVerb::Watch(flags) => {
+                let client = flags.connection.client().await?;
+                let operation = client.operation(&flags.operation, None).await?;
+                show::print(&bulk::watch(&client, operation, &flags.format).await?, &flags.format)
+            }
+            OperationVerb::Cancel(flags) => {
+                let client = flags.connection.client().await?;
+                show::print(&client.cancel_operation(&flags.operation).await?, &flags.format)
+            }
+            OperationVerb::Rate(flags) => {
+                let client = flags.connection.client().await?;
+                show::print(&client.set_operation_rate(&flags.operation, flags.rate).await?, &flags.format)
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Operations: one change of many items of a topic, made by the owners of all shards. Each shard keeps its
+//! part in a row of its own.
+
+use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
+
+use forebay_types::{ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// An operation, in all shards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct OperationId(pub [u8; 16]);
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The string is not an operation's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an operation's id: it has 32 hexadecimal digits")]
+pub struct OperationIdError;
+
+impl FromStr for OperationId {
+    type Err = OperationIdError;
+
+    fn from_str(text: &str) -> Result<Self, OperationIdError> {
+        let is_hex = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 32 && is_hex);
+        number.map(|number| Self(number.to_be_bytes())).ok_or(OperationIdError)
+    }
+}
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum OperationKind {
+    /// Removes items that wait, and leased ones if it is asked to.
+    Purge,
+    /// Deletes dead letters.
+    DeleteDead,
+    /// Dead letters become items again.
+    Redrive,
+    /// Releases leases.
+    ResetLeases,
+}
+
+impl OperationKind {
+    /// It deals with dead letters.
+    pub const fn is_of_dead(self) -> bool {
+        matches!(self, Self::DeleteDead | Self::Redrive)
+    }
+}
+
+/// What is to be done, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationSpec {
+    /// Its id.
+    pub id: OperationId,
+    /// What it does.
+    pub kind: OperationKind,
+    /// The tenant.
+    pub namespace: String,
+    /// The topic.
+    pub topic: String,
+    /// Which items: terms joined by AND. Empty: all.
+    pub filter: String,
+    /// Leased items are purged too.
+    pub leased: bool,
+    /// The topic to which dead letters return. Empty: their own.
+    pub to_topic: String,
+    /// So long after their return they expire. `None`: never.
+    pub ttl: Option<Duration>,
+    /// At most so many items of each shard are changed, and none of a shard that is missing. `None`: there is
+    /// no limit.
+    pub limits: Option<BTreeMap<ShardId, u64>>,
+    /// The shards that have a part in it.
+    pub shards: Vec<ShardId>,
+    /// The shard whose owner sees to the others.
+    pub home: ShardId,
+    /// Who began it.
+    pub who: String,
+    /// Why. May be empty.
+    pub reason: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// A hash of the request that began it.
+    pub request: [u8; 16],
+    /// What may change while it runs.
+    pub wish: OperationWish,
+}
+
+/// What may change of an operation. The home shard's is the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationWish {
+    /// Incremented by each change.
+    pub version: u64,
+    /// At most so many items a second are changed, over all shards.
+    pub rate: u32,
+    /// Among so many shards the rate is split: those that have not ended.
+    pub active: u32,
+    /// It is to end.
+    pub cancelled: bool,
+}
+
+impl OperationSpec {
+    /// The topic's name.
+    pub fn name(&self) -> TopicName {
+        TopicName::new(self.namespace.as_str(), self.topic.as_str())
+    }
+
+    /// The topic to which dead letters return.
+    pub fn target(&self) -> TopicName {
+        let topic = if self.to_topic.is_empty() { &self.topic } else { &self.to_topic };
+        TopicName::new(self.namespace.as_str(), topic.as_str())
+    }
+}
+
+/// Where a shard's part of an operation continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OperationCursor {
+    /// Behind this scheduled item. Ready ones come after them.
+    Scheduled(Key),
+    /// Behind this ready item.
+    Ready(Key),
+    /// Behind this dead letter.
+    Dead(TopicId, Timestamp, Seq),
+    /// Behind the lease with this end.
+    Leases(Timestamp, Seq),
+}
+
+impl OperationCursor {
+    /// Where an operation of a kind begins.
+    pub const fn first(kind: OperationKind) -> Self {
+        match kind {
+            OperationKind::Purge => Self::Scheduled(Key::MIN),
+            OperationKind::DeleteDead | OperationKind::Redrive => {
+                Self::Dead(TopicId(0), Timestamp::MIN, Seq(0))
+            }
+            OperationKind::ResetLeases => Self::Leases(Timestamp::MIN, Seq(0)),
+        }
+    }
+}
+
+/// How far a shard's part of an operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationProgress {
+    /// No item with a higher number is touched.
+    pub as_of: Seq,
+    /// No item that died later is touched.
+    pub as_of_time: Timestamp,
+    /// No delivery that a later batch began is touched.
+    pub as_of_batch: u64,
+    /// Where it continues.
+    pub cursor: OperationCursor,
+    /// Items that were looked at.
+    pub scanned: u64,
+    /// Those of them that passed the filter.
+    pub matched: u64,
+    /// Those of them that were changed.
+    pub changed: u64,
+    /// Those that did not fit any more: acked or leased meanwhile.
+    pub skipped: u64,
+    /// Those that could not be changed.
+    pub failed: u64,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A shard's part of an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationRow {
+    /// What is to be done.
+    pub spec: OperationSpec,
+    /// How far it is.
+    pub progress: OperationProgress,
+}
+
+/// A shard's part of an operation, as those see it who look.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationPart {
+    /// The shard.
+    pub shard: ShardId,
+    /// The operation.
+    pub id: OperationId,
+    /// What the shard knows to be wished.
+    pub wish: OperationWish,
+    /// How far it is.
+    pub progress: OperationProgress,
+    /// What is to be done. Of a list only the home shard says so.
+    pub spec: Option<Box<OperationSpec>>,
+}
+
+/// What the owners of shards are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OperationOrder {
+    /// Begin it in its home shard.
+    Begin(Box<OperationSpec>),
+    /// Do a shard's part of it, or do it as it is wished now.
+    Follow(Box<OperationSpec>),
+    /// Change it in its home shard.
+    Change {
+        /// Which one.
+        id: OperationId,
+        /// Whose it is.
+        namespace: String,
+        /// How.
+        change: OperationChange,
+    },
+}
+
+/// A change of an operation that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OperationChange {
+    /// It is to end.
+    Cancel,
+    /// At most so many items a second from now on.
+    Rate(u32),
+    /// So many shards have not ended.
+    Active(u32),
+}
+
+impl OperationOrder {
+    /// The operation.
+    pub fn id(&self) -> OperationId {
+        match self {
+            Self::Begin(spec) | Self::Follow(spec) => spec.id,
+            Self::Change { id, .. } => *id,
+        }
+    }
+
+    /// The tenant.
+    pub fn namespace(&self) -> Namespace {
+        match self {
+            Self::Begin(spec) | Self::Follow(spec) => spec.namespace.as_str().into(),
+            Self::Change { namespace, .. } => namespace.as_str().into(),
+        }
+    }
+}
+
+/// Packs what nodes and shards keep of an operation. Parts only grow.
+pub fn pack_operation<T: Serialize>(what: &T) -> Vec<u8> {
+    // Writing plain values into a vector can't fail.
+    postcard::to_stdvec(what).unwrap_or_default()
+}
+
+/// Unpacks what [`pack_operation`] packed. `None`: it was not written by this program.
+pub fn unpack_operation<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    postcard::from_bytes(bytes).ok()
+}
+
+/// A dead letter that becomes an item again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redrive {
+    /// Its topic from now on.
+    pub topic: TopicId,
+    /// Its place in the delivery order.
+    pub key: Key,
+    /// Its attributes from now on.
+    pub attributes: ItemAttributes,
+    /// What was stored of them.
+    pub packed: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_spelling() {
+        let id = OperationId([7; 16]);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for wrong in ["", "07", &id.to_string().replace("07", "0A"), &format!("+{}", &id.to_string()[1..])] {
+            assert_eq!(wrong.parse::<OperationId>(), Err(OperationIdError), "{wrong:?}");
+        }
+    }
+}

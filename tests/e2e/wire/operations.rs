@@ -1,0 +1,218 @@
+//! StartOperation and its like: changes of many items of a topic.
+
+use std::time::Duration;
+
+use forebay_proto::v1::{
+    CancelOperationRequest, EnqueueItem, GetOperationRequest, ListOperationsRequest, Nack, Operation,
+    OperationKind, OperationState, SetOperationRateRequest, StartOperationRequest, StartOperationResponse,
+    admin_service_client::AdminServiceClient, enqueue_item::Schedule,
+};
+use tokio::time::Instant;
+use tonic::{Code, Status, transport::Channel};
+
+use super::{NAMESPACE, Refused, Wire, item, seconds};
+
+/// An operation has ended within this time, on a machine that does much else.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+
+fn admin(wire: &Wire) -> AdminServiceClient<Channel> {
+    AdminServiceClient::new(wire.node.channel())
+}
+
+fn request(kind: OperationKind, topic: &str) -> StartOperationRequest {
+    let (namespace, topic) = (NAMESPACE.to_owned(), topic.to_owned());
+    StartOperationRequest { namespace, kind: kind.into(), topic, ..Default::default() }
+}
+
+async fn start(wire: &Wire, request: StartOperationRequest) -> Result<StartOperationResponse, Status> {
+    admin(wire).start_operation(request).await.map(tonic::Response::into_inner)
+}
+
+async fn get(wire: &Wire, id: &str, version: Option<u64>) -> Result<Operation, Status> {
+    let request = GetOperationRequest {
+        namespace: NAMESPACE.to_owned(),
+        operation_id: id.to_owned(),
+        wait: version.map(|_| seconds(5)),
+        version: version.unwrap_or(0),
+    };
+    Ok(admin(wire).get_operation(request).await?.into_inner().operation.unwrap())
+}
+
+/// Starts an operation, and waits for its end. Returns matched, changed, skipped, failed.
+async fn run(wire: &Wire, request: StartOperationRequest) -> [u64; 4] {
+    let started = start(wire, request).await.unwrap();
+    assert_eq!(started.incomplete_shards, [] as [u32; 0]);
+    let ended = ended(wire, started.operation.unwrap()).await;
+    assert_eq!(ended.state(), OperationState::Succeeded);
+    assert!(ended.ended_at.is_some() && ended.shards.iter().all(|shard| shard.begun && shard.ended));
+    figures(&ended)
+}
+
+async fn ended(wire: &Wire, mut operation: Operation) -> Operation {
+    let begun = Instant::now();
+    while !matches!(operation.state(), OperationState::Succeeded | OperationState::Cancelled) {
+        assert!(begun.elapsed() < END_TIMEOUT, "{operation:?}");
+        operation = get(wire, &operation.id, Some(operation.version)).await.unwrap();
+    }
+    operation
+}
+
+fn figures(operation: &Operation) -> [u64; 4] {
+    let figures = operation.figures.unwrap();
+    [figures.matched, figures.changed, figures.skipped, figures.failed]
+}
+
+/// An item that expires in an hour, and is a dead letter now.
+async fn dead(wire: &Wire, topic: &str, count: usize, reason: &str) {
+    let items = vec![EnqueueItem { ttl: Some(seconds(3_600)), max_attempts: 1, ..item(topic) }; count];
+    wire.stored(items).await;
+    let mut left = count;
+    while left > 0 {
+        for taken in wire.take(topic, 100).await {
+            let nack = Nack { receipt: taken.receipt, reason: reason.to_owned(), ..Default::default() };
+            assert_eq!(wire.nack(nack).await, None);
+            left -= 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_wrong_value_is_named() {
+    let wire = Wire::start().await;
+    let purge = || request(OperationKind::Purge, "t");
+    let refused = async |request| Refused::call(start(&wire, request).await);
+    refused(StartOperationRequest { namespace: String::new(), ..purge() }).await.invalid("namespace");
+    refused(StartOperationRequest { kind: 0, ..purge() }).await.invalid("kind");
+    refused(StartOperationRequest { topic: "a b".into(), ..purge() }).await.invalid("topic");
+    refused(StartOperationRequest { filter: "size > 1".into(), ..purge() }).await.invalid("filter");
+    refused(StartOperationRequest { filter: "reason = x".into(), ..purge() }).await.invalid("filter");
+    refused(StartOperationRequest { to_topic: "t".into(), ..purge() }).await.invalid("to_topic");
+    refused(StartOperationRequest { ttl: Some(seconds(1)), ..purge() }).await.invalid("ttl");
+    let redrive = || request(OperationKind::Redrive, "t");
+    refused(StartOperationRequest { leased: true, ..redrive() }).await.invalid("leased");
+    refused(StartOperationRequest { ttl: Some(seconds(0)), ..redrive() }).await.invalid("ttl");
+    refused(StartOperationRequest { to_topic: "a b".into(), ..redrive() }).await.invalid("to_topic");
+    refused(StartOperationRequest { rate_per_second: 1_000_001, ..purge() }).await.invalid("rate_per_second");
+    refused(StartOperationRequest { reason: "r".repeat(1_025), ..purge() }).await.too_large("reason");
+    refused(StartOperationRequest { request_id: "i".repeat(201), ..purge() }).await.too_large("request_id");
+    Refused::call(get(&wire, "x", None).await).invalid("operation_id");
+    let unknown = "0".repeat(32);
+    Refused::call(get(&wire, &unknown, None).await).is(Code::NotFound, "OPERATION_NOT_FOUND", None);
+}
+
+#[tokio::test]
+async fn a_purge_removes_what_its_filter_names() {
+    let wire = Wire::start().await;
+    let delay = Some(Schedule::Delay(seconds(3_600)));
+    wire.stored(vec![EnqueueItem { priority: -5, ..item("mail") }; 30]).await;
+    wire.stored(vec![EnqueueItem { priority: 5, ..item("mail") }; 40]).await;
+    wire.stored(vec![EnqueueItem { priority: 5, schedule: delay, ..item("mail") }; 10]).await;
+    wire.stored(vec![item("other"); 5]).await;
+    let filter = "priority >= 0 AND age < 1h AND attempt = 0".to_owned();
+    let purge = StartOperationRequest { filter, ..request(OperationKind::Purge, "mail") };
+
+    let dry = StartOperationRequest { dry_run: true, ..purge.clone() };
+    let counted = start(&wire, dry).await.unwrap();
+    assert_eq!((counted.exact, counted.operation.unwrap().figures.unwrap().matched), (true, 50));
+    assert_eq!(counted.sample_item_ids.len(), 20);
+    let few = StartOperationRequest { expect_at_most: Some(49), ..purge.clone() };
+    Refused::call(start(&wire, few).await).is(Code::FailedPrecondition, "EXPECTATION_FAILED", None);
+
+    let some = StartOperationRequest { limit: 8, expect_at_most: Some(50), ..purge.clone() };
+    assert_eq!(run(&wire, some).await[1], 8);
+    assert_eq!(run(&wire, purge).await, [42, 42, 0, 0]);
+    assert_eq!(wire.metric("forebay_purged_total").await, 50.0);
+    let rest = wire.take("mail", 100).await;
+    assert!(rest.len() == 30 && rest.iter().all(|item| item.priority == -5));
+    assert_eq!(wire.take("other", 100).await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_leased_item_is_purged_only_if_that_is_asked_for() {
+    let wire = Wire::start().await;
+    wire.stored(vec![item("mail"); 10]).await;
+    let leased = wire.take("mail", 4).await;
+    let purge = request(OperationKind::Purge, "mail");
+    assert_eq!(run(&wire, purge.clone()).await, [10, 6, 4, 0]);
+    assert_eq!(wire.ack(&leased[0].receipt).await, None);
+    assert_eq!(run(&wire, StartOperationRequest { leased: true, ..purge }).await, [3, 3, 0, 0]);
+    Refused::member(&wire.ack(&leased[1].receipt).await).lost("gone");
+}
+
+#[tokio::test]
+async fn dead_letters_return_or_are_deleted() {
+    let wire = Wire::start().await;
+    dead(&wire, "mail", 6, "timeout after 5 s").await;
+    dead(&wire, "mail", 3, "rejected").await;
+    let filter = "reason = \"timeout*\"".to_owned();
+    let redrive = StartOperationRequest { filter, ..request(OperationKind::Redrive, "mail") };
+    let elsewhere = StartOperationRequest { to_topic: "slow".into(), limit: 2, ..redrive.clone() };
+    assert_eq!(run(&wire, elsewhere).await[1], 2);
+    assert_eq!(run(&wire, StartOperationRequest { ttl: Some(seconds(60)), ..redrive }).await, [4, 4, 0, 0]);
+    assert_eq!(run(&wire, request(OperationKind::DeleteDead, "mail")).await, [3, 3, 0, 0]);
+    assert_eq!(wire.metric("forebay_redriven_total").await, 6.0);
+    let back = wire.take("mail", 100).await;
+    assert!(back.len() == 4 && back.iter().all(|item| (item.attempt, item.failures) == (2, 0)));
+    assert!(back.iter().all(|item| item.expires_at.is_some() && item.payload == "payload"));
+    let slow = wire.take("slow", 100).await;
+    assert!(slow.len() == 2 && slow.iter().all(|item| item.expires_at.is_none()));
+    assert_eq!(run(&wire, request(OperationKind::DeleteDead, "mail")).await, [0; 4]);
+}
+
+#[tokio::test]
+async fn leases_are_released() {
+    let wire = Wire::start().await;
+    wire.stored(vec![item("mail"); 5]).await;
+    let leased = wire.take("mail", 3).await;
+    assert_eq!(run(&wire, request(OperationKind::ResetLeases, "mail")).await, [3, 3, 0, 0]);
+    Refused::member(&wire.ack(&leased[0].receipt).await).lost("waiting");
+    let again = wire.take("mail", 100).await;
+    assert_eq!(again.len(), 5);
+    assert_eq!(again.iter().filter(|item| (item.attempt, item.failures) == (2, 0)).count(), 3);
+}
+
+#[tokio::test]
+async fn an_operation_is_begun_once_slowed_down_and_cancelled() {
+    let wire = Wire::start().await;
+    wire.stored(vec![item("mail"); 1_000]).await;
+    let request_id = "purge-1".to_owned();
+    let purge =
+        StartOperationRequest { request_id, rate_per_second: 1, ..request(OperationKind::Purge, "mail") };
+    let first = start(&wire, purge.clone()).await.unwrap().operation.unwrap();
+    let again = start(&wire, purge.clone()).await.unwrap().operation.unwrap();
+    assert_eq!((&first.id, first.rate_per_second), (&again.id, 1));
+    let other = StartOperationRequest { topic: "other".into(), ..purge.clone() };
+    let refused = Refused::call(start(&wire, other).await);
+    refused.is(Code::AlreadyExists, "REQUEST_ID_REUSED", Some("request_id"));
+
+    // The next one of the topic waits.
+    let waiting = start(&wire, request(OperationKind::Purge, "mail")).await.unwrap().operation.unwrap();
+    let (namespace, operation_id) = (NAMESPACE.to_owned(), first.id.clone());
+    let rate = SetOperationRateRequest { namespace, operation_id, rate_per_second: 2 };
+    let slow = admin(&wire).set_operation_rate(rate).await.unwrap().into_inner().operation.unwrap();
+    assert_eq!(slow.rate_per_second, 2);
+    let pending = get(&wire, &waiting.id, None).await.unwrap();
+    assert!(pending.figures.unwrap().scanned == 0 && pending.shards.iter().any(|shard| !shard.ended));
+
+    let cancel = |id: &str| CancelOperationRequest { namespace: NAMESPACE.into(), operation_id: id.into() };
+    admin(&wire).cancel_operation(cancel(&first.id)).await.unwrap();
+    let done = ended(&wire, first.clone()).await;
+    let changed = done.figures.unwrap().changed;
+    assert!(done.state() == OperationState::Cancelled && changed < 1_000, "{done:?}");
+    let late = admin(&wire).cancel_operation(cancel(&first.id)).await;
+    Refused::call(late).is(Code::FailedPrecondition, "OPERATION_ENDED", None);
+    assert_eq!(figures(&ended(&wire, waiting).await)[1], 1_000 - changed);
+
+    let list = ListOperationsRequest { namespace: NAMESPACE.into(), page_size: 1, ..Default::default() };
+    let page = admin(&wire).list_operations(list.clone()).await.unwrap().into_inner();
+    let page_token = page.next_page_token.clone();
+    let rest = ListOperationsRequest { page_token, ..list };
+    let rest = admin(&wire).list_operations(rest).await.unwrap().into_inner();
+    assert_eq!((page.operations.len(), &rest.operations[0].id), (1, &first.id));
+    assert!(rest.next_page_token.is_empty() && page.operations[0].shards.is_empty());
+    let foreign = ListOperationsRequest { namespace: "other".into(), ..Default::default() };
+    assert!(admin(&wire).list_operations(foreign).await.unwrap().into_inner().operations.is_empty());
+    let foreign =
+        GetOperationRequest { namespace: "other".into(), operation_id: first.id, ..Default::default() };
+    Refused::call(admin(&wire).get_operation(foreign).await).is(Code::NotFound, "OPERATION_NOT_FOUND", None);
+}
