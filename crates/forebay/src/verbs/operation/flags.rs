@@ -22,13 +22,8 @@ pub struct List {
     pub limit: u32,
 }
 
-/// The flags of the verbs for one operation.
+/// What the verbs for one operation share.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  forebay operation get 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5
-  forebay operation watch 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5
-  forebay operation cancel 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5 -o json")]
 pub struct One {
     /// Server and namespace.
     #[command(flatten)]
@@ -38,6 +33,41 @@ pub struct One {
     pub format: Format,
     /// The operation's id
     pub operation: String,
+}
+
+/// The flags of `forebay operation get`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay operation get 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5
+  forebay operation get 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5 -o wide")]
+pub struct Get {
+    /// Which one.
+    #[command(flatten)]
+    pub one: One,
+}
+
+/// The flags of `forebay operation watch`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay operation watch 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5")]
+pub struct Watch {
+    /// Which one.
+    #[command(flatten)]
+    pub one: One,
+}
+
+/// The flags of `forebay operation cancel`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay operation cancel 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5
+  forebay operation cancel 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5 -o json")]
+pub struct Cancel {
+    /// Which one.
+    #[command(flatten)]
+    pub one: One,
 }
 
 /// The flags of `forebay operation rate`.

@@ -6,7 +6,7 @@ pub(super) mod show;
 
 use clap::{Args, Subcommand};
 
-use flags::{List, One, Rate};
+use flags::{Cancel, Get, List, Rate, Watch};
 
 use super::bulk;
 use crate::failure::Failure;
@@ -28,11 +28,11 @@ enum OperationVerb {
     /// List operations, the latest first
     List(List),
     /// Show one operation, with its shards
-    Get(One),
+    Get(Get),
     /// Follow an operation to its end
-    Watch(One),
+    Watch(Watch),
     /// End an operation; what it has done stays done
-    Cancel(One),
+    Cancel(Cancel),
     /// Change how many items an operation changes in a second
     Rate(Rate),
 }
@@ -42,16 +42,16 @@ impl OperationCommand {
     pub async fn run(self) -> Result<(), Failure> {
         match self.verb {
             OperationVerb::List(flags) => list::run(&flags).await,
-            OperationVerb::Get(flags) => {
+            OperationVerb::Get(Get { one: flags }) => {
                 let operation = flags.connection.client().await?.operation(&flags.operation, None).await?;
                 show::print(&operation, &flags.format)
             }
-            OperationVerb::Watch(flags) => {
+            OperationVerb::Watch(Watch { one: flags }) => {
                 let client = flags.connection.client().await?;
                 let operation = client.operation(&flags.operation, None).await?;
                 show::print(&bulk::watch(&client, operation, &flags.format).await?, &flags.format)
             }
-            OperationVerb::Cancel(flags) => {
+            OperationVerb::Cancel(Cancel { one: flags }) => {
                 let client = flags.connection.client().await?;
                 show::print(&client.cancel_operation(&flags.operation).await?, &flags.format)
             }
