@@ -215,7 +215,8 @@ impl Engine {
     /// Asks the shards of this node, or one of them, for something about an operation. Returns what each of
     /// them answered; shards that this node does not own are not among them.
     pub async fn order(&self, order: OperationOrder, only: Option<ShardId>) -> Result<Vec<Ordered>, Refusal> {
-        self.ask(|reply| Event::Order { order, only, reply }).await
+        let caller = order.namespace();
+        self.ask(|reply| Event::Order { caller, order, only, reply }).await
     }
 
     /// Looks at operations of a tenant in this node's shards. Without a tenant: at those whose home they are.

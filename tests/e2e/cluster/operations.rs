@@ -179,6 +179,31 @@ async fn counts_are_exact(kind: Kind) {
     assert_eq!(counts(&nodes, "back").await, (all, 0, 0));
 }
 
+/// A node is killed before an operation begins. Its shards begin their parts once they have another owner.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shards_that_are_not_reached_begin_later() {
+    let cluster = Nodes::new(Kind::MariaDb, 2, 3).await;
+    let mut nodes = cluster.start_all().await;
+    fill(&nodes[0], "purged").await;
+    let started = Instant::now();
+    while owned_by(&nodes[1]).await.is_empty() {
+        assert!(started.elapsed() < END_TIMEOUT, "the second node gets no shard that could be missing");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    nodes.remove(1).kill9().await;
+    let request = StartOperationRequest {
+        namespace: NAMESPACE.into(),
+        kind: OperationKind::Purge.into(),
+        topic: "purged".into(),
+        ..Default::default()
+    };
+    let begun = admin(&nodes[0]).start_operation(request).await.unwrap().into_inner();
+    assert!(!begun.incomplete_shards.is_empty(), "{begun:?}");
+    let id = begun.operation.unwrap().id;
+    let all = 3 * ITEMS as u64;
+    assert_eq!(exact(&nodes[0], &id).await, [all, all, 0, 0]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operations_on_killed_nodes_are_counted_exactly_on_mysql() {
     counts_are_exact(Kind::MySql).await;

@@ -121,7 +121,7 @@ fn handle(core: &mut Core, event: Event) {
         Event::LookTopics { slice, reply } => look_topics::topics(core, slice, reply),
         Event::LookOut { question, reply } => look_topics::out(core, &question, reply),
         Event::LookLeases { question, reply } => look_leases::serve(core, &question, reply),
-        Event::Order { order, only, reply } => order_operation::serve(core, order, only, reply),
+        Event::Order { order, only, reply, .. } => order_operation::serve(core, order, only, reply),
         Event::LookOperations { namespace, id, reply, .. } => {
             look_operations::serve(core, namespace.as_ref(), id, reply);
         }

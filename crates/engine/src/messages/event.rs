@@ -24,8 +24,8 @@ use crate::{
 /// The sender of a call's answer.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
-/// What a look at operations counts as: it looks at those of all shards.
-const OPERATIONS_LOOKED_AT: usize = 128;
+/// What an order, or a look at operations, counts as: it is for all shards.
+const OPERATIONS_COST: usize = 128;
 
 /// One event.
 pub(crate) enum Event {
@@ -135,6 +135,8 @@ pub(crate) enum Event {
     },
     /// Begin an operation, or change it.
     Order {
+        /// Whose operation it is.
+        caller: Namespace,
         /// What is asked for.
         order: OperationOrder,
         /// Only in this shard.
@@ -204,9 +206,8 @@ impl Event {
             Self::LookTopics { slice, .. } => (&slice.caller, slice.most),
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),
-            Self::LookOperations { caller, .. } => (caller, OPERATIONS_LOOKED_AT),
-            Self::Order { .. }
-            | Self::Duties(_)
+            Self::Order { caller, .. } | Self::LookOperations { caller, .. } => (caller, OPERATIONS_COST),
+            Self::Duties(_)
             | Self::Shards(_)
             | Self::Owns { .. }
             | Self::FindKeys { .. }

@@ -21,11 +21,11 @@ const RUNNING_MAX: usize = 4;
 /// Parts of one namespace that have not ended.
 pub(super) const OPEN_TENANT_MAX: usize = RUNNING_MAX + 100;
 /// The same of all namespaces.
-pub(super) const OPEN_MAX: usize = 512;
+pub(super) const OPEN_MAX: usize = 256;
 /// Parts of one namespace that have ended and are remembered.
 const ENDED_TENANT_MAX: usize = 20;
 /// The same of all namespaces.
-const ENDED_MAX: usize = 256;
+const ENDED_MAX: usize = 128;
 /// So long they are remembered.
 const ENDED_KEPT: Duration = Duration::from_hours(30 * 24);
 /// Orders that wait for a batch.

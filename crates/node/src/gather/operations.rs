@@ -225,3 +225,90 @@ fn time(at: Timestamp) -> prost_types::Timestamp {
     let nanos = i32::try_from(micros.rem_euclid(1_000_000) * 1_000).unwrap_or(0);
     prost_types::Timestamp { seconds: micros.div_euclid(1_000_000), nanos }
 }
+
+#[cfg(test)]
+mod tests {
+    use forebay_store::OperationCursor;
+    use forebay_types::Seq;
+
+    use super::*;
+
+    const ALL: [ShardId; 3] = [ShardId(1), ShardId(2), ShardId(3)];
+
+    fn wish(version: u64) -> OperationWish {
+        OperationWish { version, rate: 10, active: 3, cancelled: version == 9 }
+    }
+
+    fn spec(version: u64) -> OperationSpec {
+        OperationSpec {
+            id: OperationId([1; 16]),
+            kind: OperationKind::Purge,
+            namespace: "ns".to_owned(),
+            topic: "t".to_owned(),
+            filter: String::new(),
+            leased: false,
+            to_topic: String::new(),
+            ttl: None,
+            limits: None,
+            shards: ALL.to_vec(),
+            home: ShardId(1),
+            who: String::new(),
+            reason: String::new(),
+            started_at: Timestamp::from_micros(7),
+            request: [0; 16],
+            wish: wish(version),
+        }
+    }
+
+    /// A shard's part: the version that it knows, and how many it has looked at. All of them: it has ended.
+    fn part(shard: u32, version: u64, scanned: u64) -> OperationPart {
+        let progress = OperationProgress {
+            as_of: Seq(9),
+            as_of_time: Timestamp::from_micros(7),
+            as_of_batch: 1,
+            cursor: OperationCursor::first(OperationKind::Purge),
+            scanned,
+            matched: scanned,
+            changed: scanned,
+            skipped: 0,
+            failed: 0,
+            ended_at: (scanned == 5).then(|| Timestamp::from_micros(8)),
+        };
+        let spec = (shard == 1).then(|| Box::new(spec(version)));
+        OperationPart { shard: ShardId(shard), id: OperationId([1; 16]), wish: wish(version), progress, spec }
+    }
+
+    fn view(parts: &[OperationPart]) -> OperationView {
+        views(parts.to_vec()).pop().unwrap()
+    }
+
+    #[test]
+    fn parts_are_put_together_once_the_home_shard_has_answered() {
+        assert!(views(vec![part(2, 1, 0)]).is_empty());
+        let message = view(&[part(1, 1, 3), part(2, 1, 5)]).message(&ALL, true);
+        assert_eq!((message.figures.unwrap().changed, message.shards.len()), (8, 3));
+        assert!(!message.shards[2].begun && message.shards[1].ended && message.ended_at.is_none());
+    }
+
+    #[test]
+    fn the_state_follows_from_the_parts() {
+        let state = |parts: &[OperationPart], all: &[ShardId]| view(parts).state(all);
+        let idle = [part(1, 1, 0), part(2, 1, 0)];
+        assert_eq!(state(&idle, &ALL), OperationState::Pending);
+        assert_eq!(state(&[part(1, 1, 5), part(2, 1, 0)], &ALL), OperationState::Running);
+        let two = [part(1, 1, 5), part(2, 1, 5)];
+        assert_eq!(state(&two, &ALL), OperationState::Running, "one has not begun");
+        assert_eq!(state(&two, &ALL[..2]), OperationState::Succeeded, "that one was removed");
+        assert_eq!(state(&[part(1, 9, 5), part(2, 9, 3)], &ALL), OperationState::Cancelling);
+        assert_eq!(state(&[part(1, 9, 5), part(2, 9, 5)], &ALL[..2]), OperationState::Cancelled);
+    }
+
+    #[test]
+    fn shards_that_do_not_know_the_newest_wish_are_told_unless_they_have_ended() {
+        let one = view(&[part(1, 2, 3), part(2, 1, 3)]);
+        assert_eq!(one.behind(&ALL).collect::<Vec<_>>(), [ShardId(2), ShardId(3)]);
+        let other = view(&[part(1, 2, 3), part(2, 1, 5), part(3, 2, 0)]);
+        assert_eq!(other.behind(&ALL).count(), 0);
+        assert_eq!(other.open(&ALL).collect::<Vec<_>>(), [ShardId(1), ShardId(3)]);
+    }
+}

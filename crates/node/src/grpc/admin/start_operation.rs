@@ -26,7 +26,7 @@ const RATE_DEFAULT: u32 = 5_000;
 /// How long a dry run counts.
 const COUNT_TIME: Duration = Duration::from_secs(2);
 /// How long it is counted before a change is made.
-const CHECK_TIME: Duration = Duration::from_secs(8);
+const CHECK_TIME: Duration = Duration::from_secs(5);
 /// Items that a dry run names.
 const SAMPLES_MAX: usize = 20;
 /// Bytes of a reason.
