@@ -74,7 +74,7 @@ impl Bulk {
         let started = client.start_operation(query).await?;
         output::note_incomplete(&self.format.look, &started.incomplete_shards);
         match self.detach {
-            true => self.print(&started.operation),
+            true => output::print_one(&started.operation, &self.format),
             false => self.follow(&client, started.operation, done).await,
         }
     }
@@ -127,7 +127,7 @@ impl Bulk {
             }
         };
         self.format.look.note(&format!("{} items {done}", ended.counts.changed));
-        self.print(&ended)?;
+        output::print_one(&ended, &self.format)?;
         match ended.state {
             OperationState::Cancelled => {
                 Err(Failure::new("the operation was cancelled").with(Status::Partly))
@@ -138,10 +138,6 @@ impl Bulk {
             }
             _ => Ok(()),
         }
-    }
-
-    fn print(&self, operation: &Operation) -> Result<(), Failure> {
-        super::operation::show::print(operation, &self.format)
     }
 }
 

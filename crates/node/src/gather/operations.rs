@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,9 +13,9 @@ use forebay_store::{
     OperationWish,
 };
 use forebay_types::{Namespace, Reason, Refusal, ShardId, Timestamp};
-use futures_util::future::join_all;
 
 use super::Gather;
+use crate::peers::PeerLinks;
 
 /// How long shards may take to commit an order. Those that take longer are told again.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -34,15 +35,12 @@ impl Gather {
     pub async fn order(&self, order: &OperationOrder, only: Option<ShardId>) -> Vec<Ordered> {
         let own = async { self.engine.order(order.clone(), only).await.unwrap_or_default() };
         let own = async { tokio::time::timeout(ORDER_TIMEOUT, own).await.unwrap_or_default() };
-        let others = self.others();
-        let links = self.links.clone();
-        let asked = others.iter().filter_map(|address| Some((links.as_ref()?, address)));
-        let asked = asked.map(async |(links, address)| {
-            let answer = links.order_operation(address, order, only);
+        let asked = self.ask_others(|links, address| async move {
+            let answer = links.order_operation(&address, order, only);
             tokio::time::timeout(ORDER_TIMEOUT, answer).await.ok().flatten()
         });
-        let (mut answers, others) = tokio::join!(own, join_all(asked));
-        answers.extend(others.into_iter().flatten().flatten());
+        let (mut answers, others) = tokio::join!(own, asked);
+        answers.extend(others.into_iter().flatten());
         answers
     }
 
@@ -52,15 +50,14 @@ impl Gather {
         namespace: &Namespace,
         id: Option<OperationId>,
     ) -> Result<(Vec<OperationView>, BTreeSet<u32>), Refusal> {
-        let others = self.others();
-        let links = self.links.clone();
-        let asked = others.iter().filter_map(|address| Some((links.as_ref()?, address)));
-        let asked = asked.map(async |(links, address)| links.list_operations(address, namespace, id).await);
+        let ask = |links: Arc<PeerLinks>, address: String| async move {
+            links.list_operations(&address, namespace, id).await
+        };
         let own = self.engine.operations(Some(namespace.clone()), id);
-        let (own, others) = tokio::join!(own, join_all(asked));
+        let (own, others) = tokio::join!(own, self.ask_others(ask));
         let mut shards = BTreeSet::new();
         let mut parts = Vec::new();
-        for seen in std::iter::once(own?).chain(others.into_iter().flatten()) {
+        for seen in std::iter::once(own?).chain(others) {
             let OperationsSeen { parts: some, shards: looked_at } = seen;
             shards.extend(looked_at.iter().map(|id| id.0));
             parts.extend(some);
@@ -70,12 +67,11 @@ impl Gather {
 
     /// Counts what an operation would change, by shard.
     pub async fn count_items(&self, spec: &OperationSpec, time: Duration) -> Result<Vec<ItemCount>, Refusal> {
-        let others = self.others();
-        let links = self.links.clone();
-        let asked = others.iter().filter_map(|address| Some((links.as_ref()?, address)));
-        let asked = asked.map(async |(links, address)| links.count_items(address, spec, time).await);
-        let (own, others) = tokio::join!(self.engine.count_items(spec, time), join_all(asked));
-        let all = own?.into_iter().chain(others.into_iter().flatten().flatten());
+        let ask = |links: Arc<PeerLinks>, address: String| async move {
+            links.count_items(&address, spec, time).await
+        };
+        let (own, others) = tokio::join!(self.engine.count_items(spec, time), self.ask_others(ask));
+        let all = own?.into_iter().chain(others.into_iter().flatten());
         // A shard that moves may be counted twice.
         let by_shard: BTreeMap<ShardId, ItemCount> = all.map(|count| (count.shard, count)).collect();
         Ok(by_shard.into_values().collect())

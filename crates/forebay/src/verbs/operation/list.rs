@@ -7,30 +7,23 @@ use super::flags;
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, List, Row},
+    verbs::pages,
 };
-
-/// Operations of one page.
-const PAGE_MAX: u32 = 1_000;
 
 /// Lists operations.
 pub async fn run(flags: &flags::List) -> Result<(), Failure> {
     let client = flags.connection.client().await?;
-    let mut operations: Vec<Operation> = Vec::new();
     let mut incomplete: Vec<u32> = Vec::new();
-    let mut token = Some(String::new());
-    loop {
-        let left = flags.limit.saturating_sub(u32::try_from(operations.len()).unwrap_or(u32::MAX));
-        let Some(page_token) = token.take_if(|_| left > 0) else { break };
-        let page = client.operations(left.min(PAGE_MAX), page_token).await?;
+    let pages = pages::collect(flags.limit, async |page_size, page_token| {
+        let page = client.operations(page_size, page_token).await?;
         incomplete.extend(page.incomplete_shards);
-        operations.extend(page.operations);
-        token = page.next;
-    }
+        Ok((page.operations, page.next))
+    });
+    let (operations, next) = pages.await?;
     incomplete.sort_unstable();
     incomplete.dedup();
     output::note_incomplete(&flags.format.look, &incomplete);
-    let rest =
-        vec![("nextPageToken", token.unwrap_or_default().into()), ("incompleteShards", incomplete.into())];
+    let rest = vec![("nextPageToken", next.into()), ("incompleteShards", incomplete.into())];
     List { field: "operations", rows: &operations, rest }.print(flags.format.output, &flags.format.look)
 }
 

@@ -2,14 +2,14 @@
 
 mod flags;
 mod list;
-pub(super) mod show;
+mod show;
 
 use clap::{Args, Subcommand};
 
 use flags::{Cancel, Get, List, Rate, Watch};
 
 use super::bulk;
-use crate::failure::Failure;
+use crate::{failure::Failure, output::print_one};
 
 /// The flags.
 #[derive(Args)]
@@ -44,20 +44,20 @@ impl OperationCommand {
             OperationVerb::List(flags) => list::run(&flags).await,
             OperationVerb::Get(Get { one: flags }) => {
                 let operation = flags.connection.client().await?.operation(&flags.operation, None).await?;
-                show::print(&operation, &flags.format)
+                print_one(&operation, &flags.format)
             }
             OperationVerb::Watch(Watch { one: flags }) => {
                 let client = flags.connection.client().await?;
                 let operation = client.operation(&flags.operation, None).await?;
-                show::print(&bulk::watch(&client, operation, &flags.format).await?, &flags.format)
+                print_one(&bulk::watch(&client, operation, &flags.format).await?, &flags.format)
             }
             OperationVerb::Cancel(Cancel { one: flags }) => {
                 let client = flags.connection.client().await?;
-                show::print(&client.cancel_operation(&flags.operation).await?, &flags.format)
+                print_one(&client.cancel_operation(&flags.operation).await?, &flags.format)
             }
             OperationVerb::Rate(flags) => {
                 let client = flags.connection.client().await?;
-                show::print(&client.set_operation_rate(&flags.operation, flags.rate).await?, &flags.format)
+                print_one(&client.set_operation_rate(&flags.operation, flags.rate).await?, &flags.format)
             }
         }
     }

@@ -1,53 +1,50 @@
-//! Prints one operation.
+//! Prints one operation, with its shards.
 
-use std::io::Write as _;
+use forebay_client::{Operation, OperationShard};
+use serde_json::Value;
 
-use forebay_client::Operation;
+use crate::output::{self, Cell, One, Style, Table};
 
-use crate::{
-    failure::Failure,
-    output::{self, Cell, Format, Output, Table},
-};
+impl One for Operation {
+    fn name(&self) -> String {
+        self.id.clone()
+    }
 
-/// Prints it, with its shards.
-pub fn print(operation: &Operation, format: &Format) -> Result<(), Failure> {
-    let line = match format.output {
-        Output::Json => format!("{:#}", output::to_json("Operation", &output::operation(operation))?),
-        Output::Jsonl => output::to_json("Operation", &output::operation(operation))?.to_string(),
-        Output::Name => output::visible(&operation.id),
-        Output::Table | Output::Wide => {
-            let style = format.look.style();
-            let mut table = Table::new(["OPERATION", ""]);
-            let mut row = |name: String, value: Cell| table.row([name.into(), value]);
-            let counts = operation.counts;
-            row("id".to_owned(), Cell::from(&operation.id));
-            row("kind".to_owned(), output::kind_name(operation.kind).into());
-            row("topic".to_owned(), Cell::from(&operation.topic));
-            row("filter".to_owned(), Cell::from(&operation.filter));
-            row("state".to_owned(), output::state_name(operation.state).into());
-            row("matched".to_owned(), counts.matched.into());
-            row("changed".to_owned(), counts.changed.into());
-            row("skipped".to_owned(), counts.skipped.into());
-            row("failed".to_owned(), counts.failed.into());
-            row("rate".to_owned(), operation.rate.into());
-            row("started".to_owned(), style.optional_time(operation.started_at).into());
-            row("ended".to_owned(), style.optional_time(operation.ended_at).into());
-            row("by".to_owned(), Cell::from(&operation.started_by));
-            row("reason".to_owned(), Cell::from(&operation.reason));
-            if format.output == Output::Wide {
-                for shard in &operation.shards {
-                    let state = match (shard.begun, shard.ended) {
-                        (_, true) => "ended",
-                        (true, false) => "under way",
-                        (false, false) => "not begun",
-                    };
-                    let counts = shard.counts;
-                    let text = format!("{state}, {} changed of {}", counts.changed, counts.matched);
-                    row(format!("shard {}", shard.shard), text.into());
-                }
-            }
-            return Ok(table.print(&style)?);
+    fn json(&self) -> anyhow::Result<Value> {
+        output::to_json("Operation", &output::operation(self))
+    }
+
+    fn table(&self, style: &Style) -> Table {
+        let mut table = Table::new(["OPERATION", ""]);
+        let mut row = |name: String, value: Cell| table.row([name.into(), value]);
+        let counts = self.counts;
+        row("id".to_owned(), Cell::from(&self.id));
+        row("kind".to_owned(), output::kind_name(self.kind).into());
+        row("topic".to_owned(), Cell::from(&self.topic));
+        row("filter".to_owned(), Cell::from(&self.filter));
+        row("state".to_owned(), output::state_name(self.state).into());
+        row("matched".to_owned(), counts.matched.into());
+        row("changed".to_owned(), counts.changed.into());
+        row("skipped".to_owned(), counts.skipped.into());
+        row("failed".to_owned(), counts.failed.into());
+        row("rate".to_owned(), self.rate.into());
+        row("started".to_owned(), style.optional_time(self.started_at).into());
+        row("ended".to_owned(), style.optional_time(self.ended_at).into());
+        row("by".to_owned(), Cell::from(&self.started_by));
+        row("reason".to_owned(), Cell::from(&self.reason));
+        // Those that have nothing of the topic are of no interest.
+        for shard in self.shards.iter().filter(|shard| shard.counts.matched > 0 || !shard.ended) {
+            row(format!("shard {}", shard.shard), of_shard(shard).into());
         }
+        table
+    }
+}
+
+fn of_shard(shard: &OperationShard) -> String {
+    let state = match (shard.begun, shard.ended) {
+        (_, true) => "ended",
+        (true, false) => "under way",
+        (false, false) => "not begun",
     };
-    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
+    format!("{state}, {} changed of {}", shard.counts.changed, shard.counts.matched)
 }
