@@ -175,8 +175,10 @@ fn a_batch_that_did_not_happen_counts_nothing_and_is_built_again() {
     run(&mut shard, 2);
     read(&mut shard, 3, ready(&keys));
     build(&mut shard, 3).batch.unwrap();
+    assert_eq!(window_len(&shard, T), 0, "nobody takes them while the batch is in flight");
     shard.disk_full(at(3)).unwrap();
     assert_eq!((figures(&shard, 1), counts(&shard, T)), ([0; 5], (3, 0, 0)));
+    assert_eq!(window_len(&shard, T), 3);
     run(&mut shard, 5_000);
     assert_eq!((figures(&shard, 1), counts(&shard, T)), ([3, 3, 3, 0, 0], (0, 0, 0)));
 }
