@@ -279,6 +279,11 @@ impl Operations {
         self.page.is_some()
     }
 
+    /// The operation whose page waits.
+    pub fn page_of(&self) -> Option<OperationId> {
+        self.page.as_ref().map(|page| page.id)
+    }
+
     /// Rows of the page that waits, at least one for the row of the operation.
     pub fn page_rows(&self) -> usize {
         self.page.as_ref().map_or(0, |page| page.items.len().max(1))

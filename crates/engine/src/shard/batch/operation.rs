@@ -25,8 +25,34 @@ enum Done {
     Failed,
 }
 
+/// How much room on the disk an operation needs.
+fn need(kind: OperationKind) -> Need {
+    match kind {
+        OperationKind::Redrive => Need::Items,
+        OperationKind::ResetLeases => Need::Rows,
+        OperationKind::Purge | OperationKind::DeleteDead => Need::Nothing,
+    }
+}
+
+/// How many rows of the batch the page that waits wants: a quarter at most. None, if there is no room for it
+/// on the disk. The page of an operation that has ended is dropped: no row shall be kept for it.
+pub(super) fn wanted(builder: &mut BatchBuilder<'_>) -> usize {
+    let operations = &mut builder.shard.operations;
+    let Some(id) = operations.page_of() else { return 0 };
+    let Some(part) = operations.get(id).filter(|part| part.is_open()) else {
+        operations.drop_page();
+        return 0;
+    };
+    match builder.allowed < need(part.row.spec.kind) {
+        true => 0,
+        false => operations.page_rows().min((builder.rows_max / 4).max(1)),
+    }
+}
+
 /// Adds the page that waits, if any: so many rows of it.
 pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: enqueue::TopicsOf<'_>) {
+    // What had the rows may not have used them: then the batch is the operation's.
+    let rows = if builder.rows == 0 { rows.max(1) } else { rows };
     if builder.is_bisecting() && builder.rows > 0 || rows == 0 {
         return;
     }
@@ -39,12 +65,7 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: e
         return builder.shard.operations.drop_page();
     };
     let (spec, before) = (part.row.spec.clone(), part.row.progress);
-    let need = match spec.kind {
-        OperationKind::Redrive => Need::Items,
-        OperationKind::ResetLeases => Need::Rows,
-        OperationKind::Purge | OperationKind::DeleteDead => Need::Nothing,
-    };
-    if builder.allowed < need {
+    if builder.allowed < need(spec.kind) {
         return builder.shard.operations.put_back(page);
     }
     // No more at once than it may in a second.

@@ -4,7 +4,7 @@
 //! A call with a request id is not cut, so it may be longer than the share of the enqueues. Then it has the
 //! batch nearly to itself, and the next such call waits until the enqueues' shares have paid for it.
 
-use super::{builder::BatchBuilder, settle};
+use super::{builder::BatchBuilder, operation, settle};
 use crate::shard::OwnedShard;
 
 /// A class of work, in the order in which they are added to a batch. A sweep's page and an operation's are
@@ -43,6 +43,7 @@ pub(super) struct Shares {
 impl Shares {
     /// By what waits of each class.
     pub fn of(builder: &mut BatchBuilder<'_>) -> Self {
+        let operation = operation::wanted(builder);
         let shard = &builder.shard;
         let wanted = [
             shard.settles.sum().rows,
@@ -51,8 +52,7 @@ impl Shares {
             shard.leasing.sum().rows,
             shard.enqueues.sum().rows,
             shard.sweeps.page_rows(),
-            // However little else there is, an operation has a quarter at most.
-            shard.operations.page_rows().min((builder.rows_max / 4).max(1)),
+            operation,
         ];
         // Where not every class has a row, they take turns from batch to batch.
         let first = (builder.batch.number % CLASSES as u64) as usize;
