@@ -44,7 +44,6 @@ CREATE TABLE topic (
     dead INTEGER NOT NULL,
     counted_at INTEGER NOT NULL
 );
-CREATE INDEX by_name ON topic (namespace, name);
 
 CREATE TABLE count_delta (
     batch INTEGER PRIMARY KEY,
@@ -103,22 +102,6 @@ CREATE TABLE dead_letter (
     payload BLOB NOT NULL
 );
 CREATE INDEX retention ON dead_letter (expires_at, seq);
-CREATE INDEX deaths ON dead_letter (topic, died_at, seq);
-
-CREATE TABLE operation (
-    id BLOB NOT NULL PRIMARY KEY,
-    spec BLOB NOT NULL,
-    as_of INTEGER NOT NULL,
-    as_of_time INTEGER NOT NULL,
-    as_of_batch INTEGER NOT NULL,
-    position BLOB NOT NULL,
-    scanned INTEGER NOT NULL,
-    matched INTEGER NOT NULL,
-    changed INTEGER NOT NULL,
-    skipped INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    ended_at INTEGER
-) WITHOUT ROWID;
 
 CREATE TABLE checkpoint (
     sweep BLOB NOT NULL PRIMARY KEY,

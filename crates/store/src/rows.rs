@@ -170,7 +170,9 @@ pub struct LeaseEntry {
     pub deadline: Timestamp,
     /// The consumer's name, for operators. May be empty.
     pub consumer: String,
-    /// The number of the batch that began it. It stays when the delivery is extended or moves.
+    /// The number of the batch that began it. It stays when the delivery is extended or moves. 0: an older
+    /// program stored the entry.
+    #[serde(skip)]
     pub began: u64,
 }
 

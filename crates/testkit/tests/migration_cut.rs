@@ -67,13 +67,34 @@ async fn a_cut_migration_goes_on(kind: Kind) {
     shard.check().await.expect_err("the schema is not whole yet");
     holder.execute(sqlx::raw_sql("UNLOCK TABLES")).await.unwrap();
 
-    assert_eq!(migrating.await.unwrap().unwrap(), [1]);
+    assert_eq!(migrating.await.unwrap().unwrap(), [1, 2, 3]);
     shard.check().await.unwrap();
     let url = server.fresh_url().await;
     let uncut = MySqlShard::new(ShardId(1), &url, &MySqlOptions::default()).unwrap();
     uncut.migrate(ClusterId::default()).await.unwrap();
     let mut fresh = MySqlConnection::connect(&url).await.unwrap();
     assert_eq!(tables(&mut other).await, tables(&mut fresh).await);
+}
+
+/// A migration that was cut before it recorded itself runs all its statements again.
+async fn a_migration_repeats_what_it_did(kind: Kind) {
+    let url = shared(kind).await.fresh_url().await;
+    let shard = MySqlShard::new(ShardId(1), &url, &MySqlOptions::default()).unwrap();
+    let all = shard.migrate(ClusterId::default()).await.unwrap();
+    let mut other = MySqlConnection::connect(&url).await.unwrap();
+    other.execute("DELETE FROM schema_version WHERE version > 1").await.unwrap();
+    assert_eq!(shard.migrate(ClusterId::default()).await.unwrap(), all[1..]);
+    shard.check().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_migration_of_mariadb_repeats_what_it_did() {
+    a_migration_repeats_what_it_did(Kind::MariaDb).await;
+}
+
+#[tokio::test]
+async fn a_migration_of_mysql_repeats_what_it_did() {
+    a_migration_repeats_what_it_did(Kind::MySql).await;
 }
 
 #[tokio::test]

@@ -35,6 +35,16 @@ pub(super) fn is_other_server(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Configuration(source) if source.is::<OtherServer>())
 }
 
+/// The numbers of MySQL's `ER_DUP_FIELDNAME` and `ER_DUP_KEYNAME`.
+const DUPLICATE_COLUMN: u16 = 1060;
+const DUPLICATE_INDEX: u16 = 1061;
+
+/// Whether a statement failed because the column or the index that it adds is there.
+pub(super) fn is_there_already(error: &sqlx::Error) -> bool {
+    let database = error.as_database_error().and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
+    database.is_some_and(|error| matches!(error.number(), DUPLICATE_COLUMN | DUPLICATE_INDEX))
+}
+
 /// Converts a driver's error.
 pub(super) fn classify(error: sqlx::Error) -> StoreError {
     let class = match &error {

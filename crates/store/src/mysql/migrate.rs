@@ -18,11 +18,23 @@ use crate::{
 };
 
 /// A shard.
-pub(super) const SHARD: Schema = Schema::shard(&[Migration {
-    version: 1,
-    oldest_program: 1,
-    sql: include_str!("../../../../migrations/mysql/0001_first.sql"),
-}]);
+pub(super) const SHARD: Schema = Schema::shard(&[
+    Migration {
+        version: 1,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/mysql/0001_first.sql"),
+    },
+    Migration {
+        version: 2,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/mysql/0002_looks.sql"),
+    },
+    Migration {
+        version: 3,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/mysql/0003_operations.sql"),
+    },
+]);
 
 /// How long to wait for another migration of the same schema, in seconds.
 const WAIT_SECONDS: i64 = 60;
@@ -101,8 +113,16 @@ async fn apply(session: &mut MySqlSession, schema: &Schema) -> Result<Vec<u32>, 
 #[async_trait]
 impl Migrating for MySqlSession {
     async fn run_all(&mut self, sql: &'static str) -> Result<(), StoreError> {
-        self.run(sql).await
+        for statement in sql.split_inclusive(";\n").filter(|text| has_statement(text)) {
+            self.run_once(statement).await?;
+        }
+        Ok(())
     }
+}
+
+/// Whether there is more than comments in a part of a file.
+fn has_statement(text: &str) -> bool {
+    text.lines().any(|line| !line.trim().is_empty() && !line.starts_with("--"))
 }
 
 /// Creates the schema itself. The account may lack the privilege.

@@ -9,7 +9,7 @@ use sqlx::{
     mysql::{MySql, MySqlArguments, MySqlConnection, MySqlRow},
 };
 
-use super::error::classify;
+use super::error::{classify, is_there_already};
 use crate::{
     error::{CommitError, ErrorClass, StoreError},
     sql::{Row, Session, Statement, Value, corrupt},
@@ -87,6 +87,17 @@ impl MySqlSession {
     pub(super) async fn run(&mut self, sql: impl Into<Cow<'static, str>>) -> Result<(), StoreError> {
         let sql = AssertSqlSafe(sql.into());
         self.with_timeout(async |connection| connection.execute(sqlx::raw_sql(sql)).await).await.map(drop)
+    }
+
+    /// Runs one statement of a migration. It may have run before: a column or an index that is there was
+    /// added by a migration that stopped half way. MySQL has no `IF NOT EXISTS` for them.
+    pub(super) async fn run_once(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        let run = async |connection: &mut MySqlConnection| match connection.execute(sqlx::raw_sql(sql)).await
+        {
+            Err(error) if is_there_already(&error) => Ok(()),
+            done => done.map(drop),
+        };
+        self.with_timeout(run).await
     }
 
     /// Runs statements in one round trip, up to the first that fails. For each one before it, adds to

@@ -8,14 +8,23 @@ use crate::{
     rows::{LeaseEntry, ShardTopology, TopicCounts},
 };
 
-/// Packs the deliveries of a lease row.
+/// Packs the deliveries of a lease row. The batches that began them follow at the end: programs that do not
+/// know them read no further.
 pub(crate) fn entries(entries: &[LeaseEntry]) -> Result<Value, StoreError> {
-    pack(entries)
+    let began: Vec<u64> = entries.iter().map(|entry| entry.began).collect();
+    pack(&(entries, began))
 }
 
-/// Unpacks what [`entries`] packed.
+/// Unpacks what [`entries`] packed. An older program's rows do not say which batch began a delivery: it
+/// counts as begun before all others.
 pub(crate) fn unpack_entries(bytes: &[u8]) -> Result<Vec<LeaseEntry>, StoreError> {
-    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("lease entries: {error}")))
+    let wrong = |error| corrupt(format!("lease entries: {error}"));
+    let (mut entries, rest): (Vec<LeaseEntry>, _) = postcard::take_from_bytes(bytes).map_err(wrong)?;
+    if !rest.is_empty() {
+        let began: Vec<u64> = postcard::from_bytes(rest).map_err(wrong)?;
+        entries.iter_mut().zip(began).for_each(|(entry, began)| entry.began = began);
+    }
+    Ok(entries)
 }
 
 /// Packs a batch's changes of counts.
@@ -63,7 +72,42 @@ pub(crate) fn pack<T: serde::Serialize + ?Sized>(what: &T) -> Result<Value, Stor
 
 #[cfg(test)]
 mod tests {
+    use forebay_types::{DeliveryPolicy, ItemAttributes, Seq, Timestamp};
+
     use super::*;
+
+    #[test]
+    fn deliveries_are_read_as_they_were_written_by_this_program_and_the_one_before() {
+        let attributes = ItemAttributes {
+            enqueued_at: Timestamp::from_micros(1),
+            expires_at: None,
+            lease_ms: 30_000,
+            max_attempts: 16,
+            policy: DeliveryPolicy::AtLeastOnce,
+            deliveries: 2,
+            failures: 1,
+        };
+        let entry = |seq| LeaseEntry {
+            seq: Seq(seq),
+            topic: TopicId(1),
+            priority: -3,
+            rank: 9,
+            attributes,
+            bytes: 5,
+            nonce: seq * 7,
+            deadline: Timestamp::from_micros(11),
+            consumer: "c".to_owned(),
+            began: seq + 100,
+        };
+        let written = [entry(1), entry(2)];
+        let Value::Bytes(bytes) = entries(&written).unwrap() else { panic!("not bytes") };
+        assert_eq!(unpack_entries(&bytes).unwrap(), written);
+        // The one before wrote the list alone, and reads it alone.
+        let Value::Bytes(older) = pack(written.as_slice()).unwrap() else { panic!("not bytes") };
+        assert!(bytes.starts_with(&older));
+        let read = unpack_entries(&older).unwrap();
+        assert_eq!(read, written.map(|entry| LeaseEntry { began: 0, ..entry }));
+    }
 
     #[test]
     fn a_bitmap_is_read_as_it_was_written() {

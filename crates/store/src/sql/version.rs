@@ -110,9 +110,12 @@ pub(crate) async fn check(session: &mut dyn Session, schema: &Schema) -> Result<
         Err(error) if error.class == ErrorClass::Schema => None,
         Err(error) => return Err(error),
     };
+    if found.is_some() {
+        check_kind(session, schema).await?;
+    }
     let message = match found {
         Some(found) if found >= known => match admit(session, schema, found).await {
-            Ok(()) => return check_kind(session, schema).await,
+            Ok(()) => return Ok(()),
             Err(MigrateError::Store(error)) => return Err(error),
             Err(too_new) => too_new.to_string(),
         },

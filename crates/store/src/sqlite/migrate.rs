@@ -19,11 +19,23 @@ use crate::{
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 /// A shard.
-pub(super) const SHARD: Schema = Schema::shard(&[Migration {
-    version: 1,
-    oldest_program: 1,
-    sql: include_str!("../../../../migrations/sqlite/0001_first.sql"),
-}]);
+pub(super) const SHARD: Schema = Schema::shard(&[
+    Migration {
+        version: 1,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/sqlite/0001_first.sql"),
+    },
+    Migration {
+        version: 2,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/sqlite/0002_looks.sql"),
+    },
+    Migration {
+        version: 3,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/sqlite/0003_operations.sql"),
+    },
+]);
 
 /// A catalog.
 pub(super) const CATALOG: Schema = Schema::catalog(&[Migration {
