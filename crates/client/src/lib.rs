@@ -86,9 +86,10 @@ mod token;
 pub use calls::{
     active_topics::{ActiveTopic, TopicPage, TopicQuery},
     cluster::{Node, Shard},
+    dead_groups::{DeadGroup, DeadGroups},
     dequeue::{Demand, DequeueCall, Dequeued},
     enqueue::Enqueued,
-    items::{Death, ItemList, ItemListQuery, ItemState, StoredItem},
+    items::{Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
     nack::{Nack, NackAction},
     operations::{
         Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,

@@ -68,6 +68,8 @@ pub enum Bug {
     MaxBytesIgnored,
     /// A dead letter does not say why.
     ReasonForgotten,
+    /// A failure is not among the last ones of its item.
+    FailureForgotten,
     /// A page of active topics has wrong times.
     OldestReadyAtWrong,
     /// A page of active topics has topics of every prefix.

@@ -77,7 +77,7 @@ enum Verb {
     Topic(topic::TopicCommand),
     /// List items of a topic, or show one, without leasing them
     Item(item::ItemCommand),
-    /// Return dead letters to their topic, or delete them
+    /// List dead letters, group them by why they died, return them to their topic, or delete them
     DeadLetter(dead_letter::DeadLetterCommand),
     /// List operations over many items, follow one, or end it
     Operation(operation::OperationCommand),

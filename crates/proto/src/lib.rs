@@ -59,7 +59,9 @@ mod tests {
         let set = prost_types::FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
         for method in set.file.iter().flat_map(|file| &file.service).flat_map(|service| &service.method) {
             let level = method.options.clone().unwrap_or_default().idempotency_level();
-            let reads = ["List", "Get", "WhoAmI"].iter().any(|verb| method.name().starts_with(verb));
+            let reads = ["List", "Get", "Group", "Explain", "WhoAmI"]
+                .iter()
+                .any(|verb| method.name().starts_with(verb));
             assert_eq!(level == NoSideEffects, reads, "{}", method.name());
             // The style of buf: one request and one response message for each call.
             let own = |kind| format!(".forebay.v1.{}{kind}", method.name());

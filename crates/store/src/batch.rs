@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_types::{Body, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
+use forebay_types::{Body, Failure, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
 
 use crate::operation::{OperationId, OperationProgress, OperationRow, Redrive};
 use crate::rows::{
@@ -117,6 +117,8 @@ pub struct Requeue {
     pub failures: u32,
     /// New metadata, if a nack sent some.
     pub metadata: Option<Vec<u8>>,
+    /// How the delivery failed, if it did.
+    pub failure: Option<Failure>,
 }
 
 /// An item that becomes a dead letter.
@@ -138,6 +140,8 @@ pub struct DeadLetter {
     pub expires_at: Timestamp,
     /// New metadata, if the nack sent some.
     pub metadata: Option<Vec<u8>>,
+    /// How the last delivery failed.
+    pub failure: Failure,
 }
 
 /// A dedupe key or request id, with the answer to repeat.

@@ -24,7 +24,7 @@ pub use catalog::{
     CatalogView, Home, Joined, NodeReport, Sighting, Versions, check_shard_url,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
-pub use looked::{Death, StoredItem, StoredState};
+pub use looked::{Death, DeathRow, StoredItem, StoredState};
 pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Tls};
 pub use names::NameRange;
 pub use operation::{

@@ -1,7 +1,7 @@
 //! What those who look at an item see of it.
 
 use bytes::Bytes;
-use forebay_types::{Headers, ItemAttributes, Key, Timestamp, TopicName};
+use forebay_types::{Failure, Headers, ItemAttributes, Key, Seq, Timestamp, TopicName};
 
 /// An item with all that is stored of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct StoredItem {
     pub payload_size: u32,
     /// Where it is stored.
     pub state: StoredState,
+    /// Its last failed deliveries, the latest first, at most [`Failure::KEPT`].
+    pub last_failures: Vec<Failure>,
 }
 
 /// Where an item is stored.
@@ -33,6 +35,19 @@ pub enum StoredState {
     Scheduled,
     /// Among the dead letters.
     Dead(Death),
+}
+
+/// A dead letter, as those see it who group many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeathRow {
+    /// When it died.
+    pub died_at: Timestamp,
+    /// The former item.
+    pub seq: Seq,
+    /// `nacked`, `lease ended` or `dead-lettered`.
+    pub cause: String,
+    /// The beginning of the text of the last nack. May be empty.
+    pub last_error: String,
 }
 
 /// How an item became a dead letter.

@@ -174,6 +174,9 @@ pub struct LeaseEntry {
     /// program stored the entry.
     #[serde(skip)]
     pub began: u64,
+    /// When the delivery began.
+    #[serde(skip)]
+    pub leased_at: Timestamp,
 }
 
 impl LeaseEntry {

@@ -8,7 +8,7 @@ use forebay_types::{Body, ClusterId, Incarnation, Key, Seq, State, Timestamp, To
 use crate::{
     batch::Batch,
     error::{CommitError, ErrorClass, MigrateError, StoreError},
-    looked::StoredItem,
+    looked::{DeathRow, StoredItem},
     names::NameRange,
     rows::{
         DeadRow, DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot,
@@ -234,6 +234,18 @@ pub trait Reader: Send + Sync + 'static {
         _before: (Timestamp, Seq),
         _limit: usize,
     ) -> Result<Vec<(Timestamp, Seq)>, StoreError> {
+        not_looked_into()
+    }
+
+    /// Reads why the first `limit` dead letters of a topic died, of those that died before a time and item,
+    /// the latest first. Texts are cut to `error_max` bytes.
+    async fn deaths(
+        &self,
+        _topic: TopicId,
+        _before: (Timestamp, Seq),
+        _limit: usize,
+        _error_max: usize,
+    ) -> Result<Vec<DeathRow>, StoreError> {
         not_looked_into()
     }
 

@@ -2,6 +2,7 @@
 
 mod clock;
 mod error;
+mod failure;
 pub mod filter;
 mod id;
 mod item;
@@ -14,6 +15,7 @@ mod time;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Elsewhere, Fate, Reason, Refusal};
+pub use failure::{Failure, FailureCause};
 pub use id::{ClusterId, Incarnation, ItemId, Seq, ShardId, TopicId};
 pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes};
 pub use key::{Horizon, Key};

@@ -48,6 +48,20 @@ async fn items_are_listed_in_each_state_and_stay_where_they_are() {
     assert_eq!((&death["cause"], &death["reason"]), (&json!("dead-lettered"), &json!("no such user")));
     assert_eq!(dead["items"][0]["headers"], json!({ "lang": "de" }));
 
+    // A failed delivery is remembered, the latest first.
+    let other = server.run(&take).await.json();
+    assert_eq!(other["items"][0]["itemId"], json!(late));
+    let receipt = other["items"][0]["receipt"].as_str().unwrap();
+    server.run(&["nack", receipt, "--reason", "try later"]).await.done();
+    let shown = server.run(&["item", "get", &late, "--output", "json"]).await.json();
+    let failures = &shown["item"]["lastFailures"];
+    assert_eq!((&failures[0]["cause"], &failures[0]["reason"]), (&json!("nacked"), &json!("try later")));
+    assert_eq!((&failures[0]["consumer"], failures.as_array().unwrap().len()), (&json!("worker-7"), 1));
+    let table = server.run(&["item", "get", &late]).await.done();
+    assert!(table.contains("failed 1") && table.contains("by worker-7: try later"), "{table}");
+    let shown = server.run(&["item", "get", &second, "--output", "json"]).await.json();
+    assert_eq!(shown["item"]["lastFailures"][0]["cause"], json!("dead-lettered"));
+
     // One item is shown wherever it is.
     for (id, state) in [
         (&late, "ITEM_STATE_READY"),

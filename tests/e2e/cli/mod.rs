@@ -3,6 +3,7 @@
 mod address;
 mod check_config;
 mod context;
+mod dead_letters;
 mod dequeue;
 mod enqueue;
 mod formats;

@@ -86,6 +86,7 @@ impl NullShard {
             attributes: attributes(),
             bytes: 0,
             nonce: seq,
+            leased_at: Timestamp::from_micros(1),
             deadline: Timestamp::from_micros(i64::MAX / 2),
             consumer: String::new(),
             began: 1,

@@ -84,10 +84,40 @@ pub struct StoredItem {
     pub metadata: Bytes,
     /// Its headers.
     pub headers: BTreeMap<String, String>,
-    /// Who has it, and until when.
-    pub lease: Option<(String, Option<Timestamp>)>,
+    /// Its lease.
+    pub lease: Option<Lease>,
     /// How it died.
     pub death: Option<Death>,
+    /// Its last failed deliveries, the latest first, at most five. In lists only if they are `full`.
+    pub last_failures: Vec<FailedDelivery>,
+}
+
+/// A delivery in progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Who has the item. May be empty.
+    pub consumer: String,
+    /// When the delivery began.
+    pub leased_at: Option<Timestamp>,
+    /// When the lease ends.
+    pub ends_at: Option<Timestamp>,
+}
+
+/// A delivery that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedDelivery {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// Who had the item. May be empty.
+    pub consumer: String,
+    /// When it began.
+    pub leased_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// `nacked`, `lease ended` or `dead-lettered`.
+    pub cause: String,
+    /// What the nack said, at most 256 B of it. May be empty.
+    pub reason: String,
 }
 
 /// The end of an item that became a dead letter.
@@ -170,6 +200,19 @@ fn item(item: v1::Item) -> StoredItem {
         died_at: death.died_at.map(time_from_proto),
         kept_until: death.kept_until.map(time_from_proto),
     };
+    let lease = |lease: v1::ItemLease| Lease {
+        consumer: lease.consumer,
+        leased_at: lease.leased_at.map(time_from_proto),
+        ends_at: lease.ends_at.map(time_from_proto),
+    };
+    let failure = |failure: v1::ItemFailure| FailedDelivery {
+        attempt: failure.attempt,
+        consumer: failure.consumer,
+        leased_at: failure.leased_at.map(time_from_proto),
+        ended_at: failure.ended_at.map(time_from_proto),
+        cause: failure.cause,
+        reason: failure.reason,
+    };
     StoredItem {
         id: item.item_id,
         namespace: item.namespace,
@@ -187,7 +230,8 @@ fn item(item: v1::Item) -> StoredItem {
         payload_size: item.payload_size,
         metadata: item.metadata,
         headers: item.headers.into_iter().collect(),
-        lease: item.lease.map(|lease| (lease.consumer, lease.ends_at.map(time_from_proto))),
+        lease: item.lease.map(lease),
         death: item.death.map(death),
+        last_failures: item.last_failures.into_iter().map(failure).collect(),
     }
 }

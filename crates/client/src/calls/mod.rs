@@ -4,6 +4,7 @@ pub(crate) mod ack;
 pub(crate) mod active_topics;
 mod by_origin;
 pub(crate) mod cluster;
+pub(crate) mod dead_groups;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;
 pub(crate) mod extend_lease;

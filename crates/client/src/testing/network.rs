@@ -163,6 +163,7 @@ unimplemented_calls!(
     get_topic: GetTopicRequest -> GetTopicResponse,
     list_items: ListItemsRequest -> ListItemsResponse,
     get_item: GetItemRequest -> GetItemResponse,
+    group_dead_letters: GroupDeadLettersRequest -> GroupDeadLettersResponse,
     start_operation: StartOperationRequest -> StartOperationResponse,
     get_operation: GetOperationRequest -> GetOperationResponse,
     list_operations: ListOperationsRequest -> ListOperationsResponse,

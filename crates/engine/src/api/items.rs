@@ -76,6 +76,8 @@ pub struct ItemSeen {
 pub struct LeaseSeen {
     /// Who has the item. May be empty.
     pub consumer: String,
+    /// When the delivery began.
+    pub leased_at: Timestamp,
     /// When the lease ends.
     pub ends_at: Timestamp,
     /// The number of the delivery, from 1.

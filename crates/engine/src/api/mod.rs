@@ -1,6 +1,7 @@
 //! The engine's input and output: checked values, no protobuf. One file a verb.
 
 mod active_topics;
+mod dead_groups;
 mod dequeue;
 mod duty;
 mod enqueue;
@@ -19,6 +20,7 @@ mod tasks;
 mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
+pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
 pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};

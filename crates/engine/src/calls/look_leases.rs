@@ -45,6 +45,8 @@ fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
 }
 
 fn seen(entry: &LeaseEntry) -> (Seq, LeaseSeen) {
-    let (consumer, ends_at, delivery) = (entry.consumer.clone(), entry.deadline, entry.delivery());
-    (entry.seq, LeaseSeen { consumer, ends_at, delivery })
+    let LeaseEntry { leased_at, deadline: ends_at, .. } = *entry;
+    let lease =
+        LeaseSeen { consumer: entry.consumer.clone(), leased_at, ends_at, delivery: entry.delivery() };
+    (entry.seq, lease)
 }

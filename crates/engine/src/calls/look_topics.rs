@@ -64,9 +64,9 @@ fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeS
         let head = head(&mut core.slots, part, moment).map(|head| head.rank);
         oldest = oldest.into_iter().chain(head).min();
         sum += totals;
-        let TopicTotals { ready, leased, scheduled, .. } = totals;
+        let TopicTotals { ready, leased, scheduled, dead } = totals;
         let shard = core.slots[part.shard].id;
-        parts.push(PartSeen { shard, topic: part.topic, scheduled, ready: ready + leased });
+        parts.push(PartSeen { shard, topic: part.topic, scheduled, ready: ready + leased, dead });
     }
     let TopicTotals { ready, leased, scheduled, dead } = sum;
     let oldest_ready_at = oldest.map(Timestamp::from_micros);

@@ -359,7 +359,8 @@ impl ItemState {
 
 /// Bytes of an item in an answer.
 fn size(item: &ItemSeen) -> usize {
-    let StoredItem { payload, metadata, headers, .. } = &item.stored;
+    let StoredItem { payload, metadata, headers, last_failures, .. } = &item.stored;
     let headers: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    payload.len() + metadata.len() + headers + 256
+    let failures: usize = last_failures.iter().map(|it| it.consumer.len() + it.reason.len() + 64).sum();
+    payload.len() + metadata.len() + headers + failures + 256
 }

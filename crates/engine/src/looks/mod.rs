@@ -2,8 +2,10 @@
 //! holds, and from reads of the store. It changes nothing, and nobody waits for it but its caller.
 
 mod count_items;
+mod dead_groups;
 mod items;
 mod priorities;
+mod reason;
 mod topics;
 
 use std::{

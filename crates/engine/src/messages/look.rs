@@ -90,6 +90,8 @@ pub(crate) struct PartSeen {
     pub scheduled: u64,
     /// Items that could be leased or are.
     pub ready: u64,
+    /// Dead letters.
+    pub dead: u64,
 }
 
 /// Which of these items are out is asked for: leased, or on their way to a lease.

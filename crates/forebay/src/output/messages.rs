@@ -1,7 +1,7 @@
 //! What the client returns, as the messages that it came in.
 
 use forebay_client::{
-    ActiveTopic, Caller, Dequeued, Enqueued, Error, ItemState, Node, Shard, StoredItem, Timestamp,
+    ActiveTopic, Caller, DeadGroup, Dequeued, Enqueued, Error, ItemState, Node, Shard, StoredItem, Timestamp,
     TopicFigures, TopicReport,
 };
 use forebay_proto::v1;
@@ -190,6 +190,20 @@ pub fn topic_report(report: &TopicReport) -> v1::GetTopicResponse {
     }
 }
 
+/// A group of dead letters.
+pub fn dead_group(group: &DeadGroup) -> v1::DeadLetterGroup {
+    v1::DeadLetterGroup {
+        fingerprint: group.fingerprint.clone(),
+        reason: group.reason.clone(),
+        count: group.count,
+        topics: group.topics.clone(),
+        topics_cut: group.topics_cut,
+        first_died_at: group.first_died_at.map(time),
+        last_died_at: group.last_died_at.map(time),
+        sample_item_ids: group.sample_item_ids.clone(),
+    }
+}
+
 /// An item.
 pub fn item(item: &StoredItem) -> v1::Item {
     let state = match item.state {
@@ -199,10 +213,19 @@ pub fn item(item: &StoredItem) -> v1::Item {
         Some(ItemState::Dead) => v1::ItemState::Dead,
         None => v1::ItemState::Unspecified,
     };
-    let lease = item
-        .lease
-        .as_ref()
-        .map(|(consumer, ends_at)| v1::ItemLease { consumer: consumer.clone(), ends_at: ends_at.map(time) });
+    let lease = item.lease.as_ref().map(|lease| v1::ItemLease {
+        consumer: lease.consumer.clone(),
+        ends_at: lease.ends_at.map(time),
+        leased_at: lease.leased_at.map(time),
+    });
+    let failures = item.last_failures.iter().map(|failure| v1::ItemFailure {
+        attempt: failure.attempt,
+        consumer: failure.consumer.clone(),
+        leased_at: failure.leased_at.map(time),
+        ended_at: failure.ended_at.map(time),
+        cause: failure.cause.clone(),
+        reason: failure.reason.clone(),
+    });
     let death = item.death.as_ref().map(|death| v1::ItemDeath {
         cause: death.cause.clone(),
         reason: death.reason.clone(),
@@ -229,5 +252,6 @@ pub fn item(item: &StoredItem) -> v1::Item {
         headers: item.headers.clone().into_iter().collect(),
         lease,
         death,
+        last_failures: failures.collect(),
     }
 }

@@ -14,11 +14,12 @@ pub use flags::note_incomplete;
 pub use flags::{Format, Look, Output, PayloadForm};
 pub use list::{Column, List, Row, print_json};
 pub use messages::{
-    active_topic, caller, delivery, enqueued, extended, item, node, settled, shard, topic, topic_report,
+    active_topic, caller, dead_group, delivery, enqueued, extended, item, node, settled, shard, topic,
+    topic_report,
 };
 pub use one::{One, print_one};
 pub use operations::{kind_name, operation, started, state_name};
 pub use protobuf::to_json;
 pub use table::{Cell, Table, Tone};
 pub use text::{payload, visible};
-pub use time::Style;
+pub use time::{Style, span};

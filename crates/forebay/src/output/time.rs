@@ -57,6 +57,14 @@ impl Style {
     }
 }
 
+/// A span.
+pub fn span(span: Duration) -> String {
+    match span.as_secs() {
+        0 => format!("{}ms", span.as_millis()),
+        _ => two_units(span),
+    }
+}
+
 fn relative(at: Timestamp, now: Timestamp) -> String {
     let micros = at.as_micros().saturating_sub(now.as_micros());
     let span = two_units(Duration::from_micros(micros.unsigned_abs()));
@@ -88,5 +96,6 @@ mod tests {
         assert_eq!(show(TimeForm::Relative, after(-192_500_000)), "3m 12s ago");
         assert_eq!(show(TimeForm::Relative, after(3_605_000_000)), "in 1h 5s");
         assert_eq!(show(TimeForm::Relative, after(90_061_000_000)), "in 1day 1h");
+        assert_eq!([0, 999, 61_500].map(|ms| span(Duration::from_millis(ms))), ["0ms", "999ms", "1m 1s"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{Engine, ItemsCall, TopicsCall};
+use forebay_engine::{DeadGroups, DeadGroupsCall, Engine, ItemsCall, TopicsCall};
 use forebay_proto::peer;
 use forebay_types::{ItemId, Namespace, Refusal, Seq, ShardId, TopicName};
 use tonic::{Code, Request, Response, Status};
@@ -11,7 +11,7 @@ use super::{
     channels::Client,
     links::PeerLinks,
     room::Load,
-    wire::{items, topics},
+    wire::{dead_groups, items, topics},
 };
 
 /// How long another node may take. It gives each of its shards 5 s.
@@ -22,6 +22,8 @@ const TOPICS_MAX: u32 = 1_000;
 const ITEMS_MAX: u32 = 1_000;
 /// The most bytes of each payload.
 const PAYLOAD_BYTES_MAX: u32 = 256 << 10;
+/// The most dead letters of each shard.
+const DEAD_LETTERS_MAX: u32 = 10_000;
 
 impl PeerLinks {
     /// Lists topics of another node. `None`: no answer came.
@@ -52,6 +54,13 @@ impl PeerLinks {
         request: peer::GetItemRequest,
     ) -> Option<peer::GetItemResponse> {
         self.look(address, namespace, async |mut client| client.get_item(limited(request)).await).await
+    }
+
+    /// Groups dead letters of another node's shards. `None`: no answer came.
+    pub async fn group_dead_letters(&self, address: &str, call: &DeadGroupsCall) -> Option<DeadGroups> {
+        let request = dead_groups::request(call);
+        let ask = async |mut client: Client| client.group_dead_letters(limited(request)).await;
+        self.look(address, &call.namespace, ask).await.map(dead_groups::found)
     }
 
     /// Asks a node over the connection for calls that are passed on: no question of the cluster waits behind
@@ -130,6 +139,16 @@ pub async fn get_item(
     let payload_max = payload_max.min(PAYLOAD_BYTES_MAX) as usize;
     let found = engine.item(&namespace.into(), id, payload_max).await.map_err(refused)?;
     Ok(items::item_response(found))
+}
+
+/// Groups dead letters for another node.
+pub async fn group_dead_letters(
+    engine: &Engine,
+    mut request: peer::GroupDeadLettersRequest,
+) -> Result<peer::GroupDeadLettersResponse, Status> {
+    request.window = request.window.clamp(1, DEAD_LETTERS_MAX);
+    let found = engine.dead_groups(dead_groups::call(request)).await.map_err(refused)?;
+    Ok(dead_groups::response(found))
 }
 
 pub(super) fn refused(refusal: Refusal) -> Status {

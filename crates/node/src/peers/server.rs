@@ -6,10 +6,11 @@ use forebay_engine::{Engine, OwnerQuestion};
 use forebay_proto::peer::{
     AckRequest, CatalogChangedRequest, CatalogChangedResponse, CountItemsRequest, CountItemsResponse,
     EnqueueRequest, EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest,
-    FindKeysResponse, GetItemRequest, GetItemResponse, GetTopicRequest, GetTopicResponse, IsReadyForRequest,
-    IsReadyForResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse,
-    ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse,
-    OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
+    FindKeysResponse, GetItemRequest, GetItemResponse, GetTopicRequest, GetTopicResponse,
+    GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse,
+    ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse, ListTopicsRequest,
+    ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest,
+    OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -128,6 +129,13 @@ impl PeerService for PeerCalls {
 
     async fn get_item(&self, request: Request<GetItemRequest>) -> Result<Response<GetItemResponse>, Status> {
         looks::get_item(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn group_dead_letters(
+        &self,
+        request: Request<GroupDeadLettersRequest>,
+    ) -> Result<Response<GroupDeadLettersResponse>, Status> {
+        looks::group_dead_letters(&self.engine, request.into_inner()).await.map(Response::new)
     }
 
     async fn list_operations(

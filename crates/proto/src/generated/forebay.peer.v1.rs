@@ -450,6 +450,67 @@ pub struct GetItemResponse {
     pub item: ::core::option::Option<crate::v1::Item>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupDeadLettersRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. Absent: all of them.
+    #[prost(string, optional, tag = "2")]
+    pub topic: ::core::option::Option<::prost::alloc::string::String>,
+    /// So many dead letters of each shard at most.
+    #[prost(uint32, tag = "3")]
+    pub window: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupDeadLettersResponse {
+    /// In no order.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<DeadLetterGroup>,
+    /// How many dead letters were looked at.
+    #[prost(uint64, tag = "2")]
+    pub looked_at: u64,
+    /// How many of those are in no group.
+    #[prost(uint64, tag = "3")]
+    pub ungrouped: u64,
+    /// How many there are.
+    #[prost(uint64, tag = "4")]
+    pub total: u64,
+    /// There are more topics than were looked at.
+    #[prost(bool, tag = "5")]
+    pub topics_cut: bool,
+    /// The shards that were looked at.
+    #[prost(uint32, repeated, tag = "6")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// Dead letters that died for one reason.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeadLetterGroup {
+    /// A hash of the reason.
+    #[prost(string, tag = "1")]
+    pub fingerprint: ::prost::alloc::string::String,
+    /// What they have in common.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// How many there are.
+    #[prost(uint64, tag = "3")]
+    pub count: u64,
+    /// Some of their topics.
+    #[prost(string, repeated, tag = "4")]
+    pub topics: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// They have more.
+    #[prost(bool, tag = "5")]
+    pub topics_cut: bool,
+    /// When the first of them died, in microseconds from 1970.
+    #[prost(sint64, tag = "6")]
+    pub first_micros: i64,
+    /// When the last of them died.
+    #[prost(sint64, tag = "7")]
+    pub last_micros: i64,
+    /// The ids of some of them.
+    #[prost(string, repeated, tag = "8")]
+    pub samples: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListOperationsRequest {
     /// The tenant.
     #[prost(string, tag = "1")]
@@ -934,6 +995,33 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetItem"));
             self.inner.unary(req, path, codec).await
         }
+        /// Groups dead letters.
+        pub async fn group_dead_letters(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GroupDeadLettersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GroupDeadLettersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GroupDeadLetters",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("forebay.peer.v1.PeerService", "GroupDeadLetters"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Looks at parts of operations.
         pub async fn list_operations(
             &mut self,
@@ -1117,6 +1205,14 @@ pub mod peer_service_server {
             &self,
             request: tonic::Request<super::GetItemRequest>,
         ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
+        /// Groups dead letters.
+        async fn group_dead_letters(
+            &self,
+            request: tonic::Request<super::GroupDeadLettersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GroupDeadLettersResponse>,
+            tonic::Status,
+        >;
         /// Looks at parts of operations.
         async fn list_operations(
             &self,
@@ -1783,6 +1879,52 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetItemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/GroupDeadLetters" => {
+                    #[allow(non_camel_case_types)]
+                    struct GroupDeadLettersSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GroupDeadLettersRequest>
+                    for GroupDeadLettersSvc<T> {
+                        type Response = super::GroupDeadLettersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GroupDeadLettersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::group_dead_letters(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GroupDeadLettersSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -447,6 +447,9 @@ pub struct Item {
     /// How it died. Absent: it is no dead letter.
     #[prost(message, optional, tag = "19")]
     pub death: ::core::option::Option<ItemDeath>,
+    /// Its last failed deliveries, the latest first, at most five. Lists have them in the full view alone.
+    #[prost(message, repeated, tag = "20")]
+    pub last_failures: ::prost::alloc::vec::Vec<ItemFailure>,
 }
 /// A delivery in progress.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -457,6 +460,31 @@ pub struct ItemLease {
     /// When the lease ends.
     #[prost(message, optional, tag = "2")]
     pub ends_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When the delivery began.
+    #[prost(message, optional, tag = "3")]
+    pub leased_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// A failed delivery.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ItemFailure {
+    /// The number of the delivery, from 1.
+    #[prost(uint32, tag = "1")]
+    pub attempt: u32,
+    /// Who had the item, as that one named itself. May be empty.
+    #[prost(string, tag = "2")]
+    pub consumer: ::prost::alloc::string::String,
+    /// When the delivery began.
+    #[prost(message, optional, tag = "3")]
+    pub leased_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it ended.
+    #[prost(message, optional, tag = "4")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// `nacked`, `lease ended` or `dead-lettered`.
+    #[prost(string, tag = "5")]
+    pub cause: ::prost::alloc::string::String,
+    /// The reason that the nack gave, at most 256 B of it. May be empty.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// The end of an item that became a dead letter.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -539,6 +567,71 @@ pub struct GetItemResponse {
     /// The item.
     #[prost(message, optional, tag = "1")]
     pub item: ::core::option::Option<Item>,
+}
+/// Asks for groups of dead letters.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupDeadLettersRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. Empty: all topics of the tenant.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// How many dead letters of each shard are looked at: the latest; of several topics, an even share of each.
+    /// 0: 10,000. At most 10,000; a larger number counts as that.
+    #[prost(uint32, tag = "3")]
+    pub window: u32,
+}
+/// Groups of dead letters.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupDeadLettersResponse {
+    /// Those with the most dead letters first, at most 200.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<DeadLetterGroup>,
+    /// How many dead letters were looked at.
+    #[prost(uint64, tag = "2")]
+    pub looked_at: u64,
+    /// How many there are.
+    #[prost(uint64, tag = "3")]
+    pub total: u64,
+    /// How many of those that were looked at are in none of the groups.
+    #[prost(uint64, tag = "4")]
+    pub ungrouped: u64,
+    /// There are more topics than were looked at, so total is too small.
+    #[prost(bool, tag = "5")]
+    pub topics_cut: bool,
+    /// Shards that could not be asked. Dead letters in them are missing.
+    #[prost(uint32, repeated, tag = "6")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// Dead letters that died for one reason.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeadLetterGroup {
+    /// Names the group: a hash of its reason.
+    #[prost(string, tag = "1")]
+    pub fingerprint: ::prost::alloc::string::String,
+    /// What they have in common of their reasons: numbers, UUIDs and quoted texts are replaced. If they have no
+    /// reason: how they died.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// How many there are.
+    #[prost(uint64, tag = "3")]
+    pub count: u64,
+    /// Some of their topics, at most 10.
+    #[prost(string, repeated, tag = "4")]
+    pub topics: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// They have more topics.
+    #[prost(bool, tag = "5")]
+    pub topics_cut: bool,
+    /// When the first of them died.
+    #[prost(message, optional, tag = "6")]
+    pub first_died_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When the last of them died.
+    #[prost(message, optional, tag = "7")]
+    pub last_died_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Some of them, at most 5.
+    #[prost(string, repeated, tag = "8")]
+    pub sample_item_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A change of many items.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1424,6 +1517,31 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "GetItem"));
             self.inner.unary(req, path, codec).await
         }
+        /// Groups the latest dead letters by why they died.
+        pub async fn group_dead_letters(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GroupDeadLettersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GroupDeadLettersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/GroupDeadLetters",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "GroupDeadLetters"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Begins to change many items of a topic, or counts what would be changed. It goes on by itself, also over
         /// changes of owners, until all shards have ended. Items that are stored later are not touched.
         pub async fn start_operation(
@@ -1672,6 +1790,14 @@ pub mod admin_service_server {
             &self,
             request: tonic::Request<super::GetItemRequest>,
         ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
+        /// Groups the latest dead letters by why they died.
+        async fn group_dead_letters(
+            &self,
+            request: tonic::Request<super::GroupDeadLettersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GroupDeadLettersResponse>,
+            tonic::Status,
+        >;
         /// Begins to change many items of a topic, or counts what would be changed. It goes on by itself, also over
         /// changes of owners, until all shards have ended. Items that are stored later are not touched.
         async fn start_operation(
@@ -2277,6 +2403,52 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetItemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/GroupDeadLetters" => {
+                    #[allow(non_camel_case_types)]
+                    struct GroupDeadLettersSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::GroupDeadLettersRequest>
+                    for GroupDeadLettersSvc<T> {
+                        type Response = super::GroupDeadLettersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GroupDeadLettersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::group_dead_letters(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GroupDeadLettersSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -34,6 +34,11 @@ pub(super) const SHARD: Schema = Schema::shard(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/mysql/0003_operations.sql"),
     },
+    Migration {
+        version: 4,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/mysql/0004_failures.sql"),
+    },
 ]);
 
 /// How long to wait for another migration of the same schema, in seconds.

@@ -51,6 +51,15 @@ impl Dialect {
         }
     }
 
+    /// Bytes behind bytes.
+    pub(crate) fn concat_bytes(self, first: &str, second: &str) -> String {
+        match self {
+            Self::MySql => format!("CONCAT({first}, {second})"),
+            // The operator makes text of them.
+            Self::Sqlite => format!("CAST({first} || {second} AS BLOB)"),
+        }
+    }
+
     /// A join that reads the left table first.
     pub(crate) const fn join_in_order(self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 mod attributes;
 pub(crate) mod commit;
 mod dialect;
+mod failures;
 pub(crate) mod fence;
 pub(crate) mod identity;
 mod pack;

@@ -8,21 +8,23 @@ use crate::{
     rows::{LeaseEntry, ShardTopology, TopicCounts},
 };
 
-/// Packs the deliveries of a lease row. The batches that began them follow at the end: programs that do not
-/// know them read no further.
+/// Packs the deliveries of a lease row. When they began, and in which batch, follows at the end: programs
+/// that do not know that read no further.
 pub(crate) fn entries(entries: &[LeaseEntry]) -> Result<Value, StoreError> {
-    let began: Vec<u64> = entries.iter().map(|entry| entry.began).collect();
+    let began: Vec<_> = entries.iter().map(|entry| (entry.began, entry.leased_at)).collect();
     pack(&(entries, began))
 }
 
-/// Unpacks what [`entries`] packed. An older program's rows do not say which batch began a delivery: it
-/// counts as begun before all others.
+/// Unpacks what [`entries`] packed. An older program's rows do not say when a delivery began: it counts as
+/// not extended, and as begun before all batches.
 pub(crate) fn unpack_entries(bytes: &[u8]) -> Result<Vec<LeaseEntry>, StoreError> {
     let wrong = |error| corrupt(format!("lease entries: {error}"));
     let (mut entries, rest): (Vec<LeaseEntry>, _) = postcard::take_from_bytes(bytes).map_err(wrong)?;
-    if !rest.is_empty() {
-        let began: Vec<u64> = postcard::from_bytes(rest).map_err(wrong)?;
-        entries.iter_mut().zip(began).for_each(|(entry, began)| entry.began = began);
+    if rest.is_empty() {
+        entries.iter_mut().for_each(|entry| entry.leased_at = entry.deadline.minus(entry.attributes.lease()));
+    } else {
+        let began: Vec<_> = postcard::from_bytes(rest).map_err(wrong)?;
+        entries.iter_mut().zip(began).for_each(|(entry, it)| (entry.began, entry.leased_at) = it);
     }
     Ok(entries)
 }
@@ -95,9 +97,10 @@ mod tests {
             attributes,
             bytes: 5,
             nonce: seq * 7,
-            deadline: Timestamp::from_micros(11),
+            deadline: Timestamp::from_micros(40_000_000),
             consumer: "c".to_owned(),
             began: seq + 100,
+            leased_at: Timestamp::from_micros(11),
         };
         let written = [entry(1), entry(2)];
         let Value::Bytes(bytes) = entries(&written).unwrap() else { panic!("not bytes") };
@@ -106,7 +109,8 @@ mod tests {
         let Value::Bytes(older) = pack(written.as_slice()).unwrap() else { panic!("not bytes") };
         assert!(bytes.starts_with(&older));
         let read = unpack_entries(&older).unwrap();
-        assert_eq!(read, written.map(|entry| LeaseEntry { began: 0, ..entry }));
+        let leased_at = Timestamp::from_micros(10_000_000);
+        assert_eq!(read, written.map(|entry| LeaseEntry { began: 0, leased_at, ..entry }));
     }
 
     #[test]

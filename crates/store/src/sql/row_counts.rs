@@ -101,27 +101,28 @@ where
     key_lists(keys).into_iter().map(statement).collect()
 }
 
-/// `UPDATE table SET column = CASE key WHEN … END, …`: each row has values of its own.
+/// `UPDATE table SET column = CASE key WHEN … END, …`: each row has values of its own. In an assignment of
+/// `sets`, `{}` stands for the value.
 pub(crate) fn update_each(
     dialect: Dialect,
     table: &str,
     key: &str,
-    columns: &[&str],
+    sets: &[&str],
     mut rows: Vec<(i64, Vec<Value>)>,
 ) -> Vec<Statement> {
     rows.sort_unstable_by_key(|(key, _)| *key);
     let statement = |rows: Vec<(i64, Vec<Value>)>| {
         let whens = vec!["WHEN ? THEN ?"; rows.len()].join(" ");
-        let sets: Vec<_> =
-            columns.iter().map(|column| format!("{column} = CASE {key} {whens} END")).collect();
+        let value = format!("CASE {key} {whens} END");
+        let assigned: Vec<_> = sets.iter().map(|set| set.replace("{}", &value)).collect();
         let bound = dialect.bound(key, rows.len());
         let sql = format!(
             "UPDATE {table} SET {} WHERE {key} IN ({}){bound}",
-            sets.join(", "),
+            assigned.join(", "),
             placeholders(rows.len())
         );
-        let mut values = Vec::with_capacity(rows.len() * (2 * columns.len() + 1));
-        for column in 0..columns.len() {
+        let mut values = Vec::with_capacity(rows.len() * (2 * sets.len() + 1));
+        for column in 0..sets.len() {
             for (key, row) in &rows {
                 values.extend([Value::Int(*key), row[column].clone()]);
             }

@@ -35,6 +35,11 @@ pub(super) const SHARD: Schema = Schema::shard(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/sqlite/0003_operations.sql"),
     },
+    Migration {
+        version: 4,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/sqlite/0004_failures.sql"),
+    },
 ]);
 
 /// A catalog.

@@ -13,8 +13,8 @@ use forebay_store::{
     ReadyRow, Shard, ShardConnections, ShardSnapshot, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{
-    Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId,
-    TopicName,
+    Body, ClusterId, DeliveryPolicy, Failure, FailureCause, Incarnation, ItemAttributes, Key, Seq, State,
+    Timestamp, TopicId, TopicName,
 };
 
 use super::Subject;
@@ -202,9 +202,22 @@ pub(super) fn entry(seq: u64, deadline: Timestamp) -> LeaseEntry {
         attributes: attributes(Some(at(1_000_000)), 1),
         bytes: 9,
         nonce: u64::MAX - seq,
+        leased_at: at(3),
         deadline,
         consumer: "worker".to_owned(),
         began: 1,
+    }
+}
+
+/// A failed delivery.
+pub(super) fn failure(attempt: u32, reason: &str) -> Failure {
+    Failure {
+        attempt,
+        consumer: "worker".to_owned(),
+        leased_at: at(1),
+        ended_at: at(2),
+        cause: FailureCause::Nacked,
+        reason: reason.to_owned(),
     }
 }
 

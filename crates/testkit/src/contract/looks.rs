@@ -7,7 +7,7 @@ use forebay_types::{Key, Seq, State, Timestamp, TopicId, TopicName};
 
 use super::{
     Subject,
-    bench::{Bench, NOW, TOPIC, at, item, scheduled, topic},
+    bench::{Bench, NOW, TOPIC, at, failure, item, scheduled, topic},
 };
 
 /// By namespace and name, in any range, and no more than the limit. A topic that has items is left out.
@@ -128,7 +128,8 @@ pub async fn dead_letters_are_read_from_the_latest(subject: Subject) {
     let mut items: Vec<ItemRow> = (1..=5).map(item).collect();
     items[4].topic = TopicId(77);
     bench.owner.commit(|batch| batch.inserts.clone_from(&items)).await;
-    let letters = [letter(1, 30), letter(2, 10), letter(3, 20), letter(4, 20), letter(5, 15)];
+    let odd = DeadLetter { last_error: "größe".to_owned(), ..letter(1, 30) };
+    let letters = [odd, letter(2, 10), letter(3, 20), letter(4, 20), letter(5, 15)];
     bench.owner.commit(|batch| batch.dead_letters.extend(letters)).await;
     let seqs = async |before, limit| {
         let found = bench.owner.reader.dead_letters(TOPIC, before, limit).await.expect("reads");
@@ -139,6 +140,15 @@ pub async fn dead_letters_are_read_from_the_latest(subject: Subject) {
     assert_eq!(seqs(last, 2).await, [(30, 1), (20, 4)]);
     assert_eq!(seqs((at(20), Seq(4)), 9).await, [(20, 3), (10, 2)]);
     assert_eq!(seqs((at(10), Seq(2)), 9).await.len(), 0);
+    let whys = async |before, limit, error_max| {
+        let found = bench.owner.reader.deaths(TOPIC, before, limit, error_max).await.expect("reads");
+        assert!(found.iter().all(|death| death.cause == "nacked" && death.died_at > at(0)));
+        found.into_iter().map(|death| (death.seq.0, death.last_error)).collect::<Vec<_>>()
+    };
+    let why = |seq, text: &str| (seq, text.to_owned());
+    assert_eq!(whys(last, 2, 9).await, [why(1, "größe"), why(4, "no")]);
+    assert_eq!(whys((at(20), Seq(4)), 9, 9).await, [why(3, "no"), why(2, "no")]);
+    assert_eq!(whys(last, 1, 3).await, [why(1, "gr")], "cut between two characters");
 }
 
 fn letter(seq: u64, died_at: i64) -> DeadLetter {
@@ -151,5 +161,6 @@ fn letter(seq: u64, died_at: i64) -> DeadLetter {
         died_at: at(died_at),
         expires_at: at(1_000_000_000),
         metadata: None,
+        failure: failure(1, "no"),
     }
 }

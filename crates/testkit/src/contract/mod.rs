@@ -87,8 +87,8 @@ macro_rules! store_contract {
                     payloads_of_the_largest_size, items_are_removed, extremes_are_kept,
                     a_poisoned_row_has_its_error_class;
                 settle: an_item_is_requeued, an_item_is_requeued_for_later, new_metadata_replaces_the_old,
-                    many_are_requeued_at_once, an_item_becomes_a_dead_letter,
-                    an_item_returns_after_its_removal;
+                    many_are_requeued_at_once, the_last_failures_are_remembered,
+                    an_item_becomes_a_dead_letter, an_item_returns_after_its_removal;
                 due: what_is_due_is_found, a_promotion_makes_ready, a_removed_item_is_no_longer_due,
                     expiries_are_found, the_next_time_is_read, checkpoints_are_kept;
                 retention: dead_letters_are_found_by_their_end, dead_letters_are_deleted,

@@ -10,7 +10,7 @@ use forebay_types::{ItemAttributes, Key, Seq, ShardId, State, Timestamp, TopicId
 
 use super::{
     Subject,
-    bench::{Bench, Owner, TOPIC, at, due_key, expiring, item, scheduled, topic},
+    bench::{Bench, Owner, TOPIC, at, due_key, expiring, failure, item, scheduled, topic},
 };
 
 fn row(number: u8) -> OperationRow {
@@ -113,6 +113,7 @@ fn dead(seq: u64, died_at: i64) -> DeadLetter {
         died_at: at(died_at),
         expires_at: at(1_000_000),
         metadata: None,
+        failure: failure(3, "no"),
     }
 }
 

@@ -5,7 +5,7 @@ use forebay_types::{Seq, Timestamp, TopicId};
 
 use super::{
     Subject,
-    bench::{Bench, Owner, TOPIC, at, item, topic},
+    bench::{Bench, Owner, TOPIC, at, failure, item, topic},
 };
 
 fn dead(seq: u64, expires_at: Timestamp) -> DeadLetter {
@@ -18,6 +18,7 @@ fn dead(seq: u64, expires_at: Timestamp) -> DeadLetter {
         died_at: at(seq as i64),
         expires_at,
         metadata: None,
+        failure: failure(1, "no"),
     }
 }
 

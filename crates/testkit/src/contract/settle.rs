@@ -2,15 +2,23 @@
 
 use bytes::Bytes;
 use forebay_store::{DeadLetter, DueItem, ItemLocation, ItemRow, Requeue, Sweep};
-use forebay_types::{Body, Seq, State};
+use forebay_types::{Body, Failure, Seq, State};
 
 use super::{
     Subject,
-    bench::{Bench, NOW, TOPIC, as_ready, at, due_key, expiring, item},
+    bench::{Bench, NOW, TOPIC, as_ready, at, due_key, expiring, failure, item, topic},
 };
 
 fn requeue(seq: u64, rank: i64) -> Requeue {
-    Requeue { seq: Seq(seq), state: State::Ready, rank, deliveries: 2, failures: 1, metadata: None }
+    Requeue {
+        seq: Seq(seq),
+        state: State::Ready,
+        rank,
+        deliveries: 2,
+        failures: 1,
+        metadata: None,
+        failure: None,
+    }
 }
 
 /// With a new rank and new counters.
@@ -60,6 +68,56 @@ pub async fn new_metadata_replaces_the_old(subject: Subject) {
     }
 }
 
+/// The last five, with the one that the item died of. A release is none. Long ones go in statements that are
+/// prepared, and their bytes are no text.
+pub async fn the_last_failures_are_remembered(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.push(topic(TOPIC.0));
+            batch.inserts.extend((1..=40).map(item));
+        })
+        .await;
+    let text = |seq: u64| "ü".repeat(if seq == 1 { 1 } else { 100 });
+    for attempt in 1..=7 {
+        let back = |seq: u64| Requeue {
+            failures: attempt,
+            failure: Some(failure(attempt, &text(seq))),
+            metadata: (seq == 3).then(|| vec![7]),
+            ..requeue(seq, NOW)
+        };
+        bench.owner.commit(|batch| batch.requeues.extend((1..=39).map(back))).await;
+        let released = |seq: u64| Requeue { failures: attempt, ..requeue(seq, NOW) };
+        bench.owner.commit(|batch| batch.requeues.extend([released(1), released(2)])).await;
+    }
+    let letter = DeadLetter {
+        seq: Seq(2),
+        deliveries: 8,
+        failures: 8,
+        reason: "lease ended".to_owned(),
+        last_error: String::new(),
+        died_at: at(4),
+        expires_at: at(9),
+        metadata: None,
+        failure: failure(8, ""),
+    };
+    bench.owner.commit(|batch| batch.dead_letters.push(letter)).await;
+    let seqs: Vec<Seq> = (1..=40).map(Seq).collect();
+    let found = bench.owner.reader.items(&seqs, 0).await.expect("reads");
+    assert_eq!(found.len(), 40);
+    for item in found {
+        let seq = item.key.seq.0;
+        let live = |last: u32| (last - 4..=last).rev().map(|attempt| failure(attempt, &text(seq)));
+        let expected: Vec<Failure> = match seq {
+            2 => [failure(8, "")].into_iter().chain(live(7).take(4)).collect(),
+            40 => Vec::new(),
+            _ => live(7).collect(),
+        };
+        assert_eq!(item.last_failures, expected, "item {seq}");
+    }
+}
+
 /// Each has its own counters.
 pub async fn many_are_requeued_at_once(subject: Subject) {
     let mut bench = Bench::new(subject).await;
@@ -92,6 +150,7 @@ pub async fn an_item_becomes_a_dead_letter(subject: Subject) {
         died_at: at(4),
         expires_at: at(9),
         metadata,
+        failure: failure(16, ""),
     };
     bench
         .owner

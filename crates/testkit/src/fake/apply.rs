@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use forebay_store::{Batch, Checkpoint, DeadLetter, DedupeEntry, DueKey, Requeue, TopicCounts, TopicRow};
-use forebay_types::{DeliveryPolicy, Seq, State, Timestamp, TopicId};
+use forebay_types::{DeliveryPolicy, Failure, Seq, State, Timestamp, TopicId};
 
 use super::{
     change::{Applied, Change},
@@ -163,6 +163,11 @@ impl Tables {
         if row.state != State::Ready {
             done.violation("CONSERVATION", format!("item {} was requeued without a delivery", seq.0));
         }
+        let failed = requeue.failures - row.attributes.failures;
+        if failed != u32::from(requeue.failure.is_some()) {
+            done.violation("AS-ASKED", format!("{failed} failures of item {}: {:?}", seq.0, requeue.failure));
+        }
+        self.remember_failure(seq, requeue.failure.as_ref());
         row.state = requeue.state;
         row.key.rank = requeue.rank;
         row.attributes.deliveries = requeue.deliveries;
@@ -181,6 +186,7 @@ impl Tables {
         let Some(mut row) = self.take(seq) else {
             return done.violation("CONSERVATION", format!("dead letter {} was no item", seq.0));
         };
+        self.remember_failure(seq, Some(&letter.failure));
         row.attributes.deliveries = letter.deliveries;
         row.attributes.failures = letter.failures;
         if let Some(metadata) = &letter.metadata {
@@ -195,11 +201,21 @@ impl Tables {
         done.changes.push(Change::DeadLettered(letter.clone()));
     }
 
+    /// The last ones count.
+    fn remember_failure(&mut self, seq: Seq, failure: Option<&Failure>) {
+        if let Some(failure) = failure {
+            let failures = self.failures.entry(seq).or_default();
+            failures.insert(0, failure.clone());
+            failures.truncate(Failure::KEPT);
+        }
+    }
+
     fn delete_dead_letter(&mut self, seq: Seq, batch: &Batch, done: &mut Applied) {
         let Some((row, letter)) = self.dead.remove(&seq) else {
             let what = format!("dead letter {} was deleted and is missing", seq.0);
             return done.violation("CONSERVATION", what);
         };
+        self.failures.remove(&seq);
         self.retention.remove(&(letter.expires_at, seq));
         if batch.marks.is_some_and(|marks| marks.time < letter.expires_at) {
             let what = format!("dead letter {} was deleted before {:?}", seq.0, letter.expires_at);
@@ -230,7 +246,10 @@ impl Tables {
 
     fn delete(&mut self, seq: Seq, done: &mut Applied) {
         match self.take(seq) {
-            Some(row) => done.changes.push(Change::Deleted(row)),
+            Some(row) => {
+                self.failures.remove(&seq);
+                done.changes.push(Change::Deleted(row));
+            }
             None => done.violation("CONSERVATION", format!("item {} was deleted and is missing", seq.0)),
         }
         done.items.insert(seq);

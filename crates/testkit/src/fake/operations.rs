@@ -16,6 +16,7 @@ impl Tables {
             done.items.insert(*seq);
             match self.take(*seq) {
                 Some(row) => {
+                    self.failures.remove(seq);
                     done.topics.insert(row.topic);
                     done.changes.push(Change::Purged(row));
                 }
@@ -56,6 +57,7 @@ impl Tables {
             done.violation("CONSERVATION", format!("dead letter {} was taken and is missing", seq.0));
             return None;
         };
+        self.failures.remove(&seq);
         self.retention.remove(&(letter.expires_at, seq));
         if let Some(entry) = self.topics.get_mut(&row.topic) {
             entry.actual.dead -= 1;

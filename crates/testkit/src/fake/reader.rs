@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use forebay_store::{
-    DeadRow, DedupeHit, DueRow, ErrorClass, ItemLocation, NameRange, Reader, ReadyRow, ShardSnapshot,
-    StoreError, StoredItem, Sweep, TopicRow,
+    DeadLetter, DeadRow, DeathRow, DedupeHit, DueRow, ErrorClass, ItemLocation, NameRange, Reader, ReadyRow,
+    ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow,
 };
 use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -214,6 +214,33 @@ impl Reader for FakeReader {
             deaths
         };
         self.see("look at dead letters", look).await
+    }
+
+    async fn deaths(
+        &self,
+        topic: TopicId,
+        before: (Timestamp, Seq),
+        limit: usize,
+        error_max: usize,
+    ) -> Result<Vec<DeathRow>, StoreError> {
+        let look = |tables: &Tables| {
+            let of_topic = tables.dead.values().filter(|(item, _)| item.topic == topic);
+            let mut deaths: Vec<&DeadLetter> = of_topic.map(|(_, letter)| letter).collect();
+            deaths.retain(|letter| (letter.died_at, letter.seq) < before);
+            deaths.sort_unstable_by_key(|letter| std::cmp::Reverse((letter.died_at, letter.seq)));
+            let row = |letter: &DeadLetter| {
+                let end = letter.last_error.floor_char_boundary(error_max);
+                let last_error = letter.last_error[..end].to_owned();
+                DeathRow {
+                    died_at: letter.died_at,
+                    seq: letter.seq,
+                    cause: letter.reason.clone(),
+                    last_error,
+                }
+            };
+            deaths.into_iter().take(limit).map(row).collect()
+        };
+        self.see("look at deaths", look).await
     }
 
     async fn items(&self, seqs: &[Seq], payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {

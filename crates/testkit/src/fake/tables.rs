@@ -10,7 +10,9 @@ use forebay_store::{
     NameRange, OperationId, OperationRow, ReadyRow, ShardSnapshot, ShardTopology, StoredItem, StoredState,
     Sweep, TopicCounts, TopicRow,
 };
-use forebay_types::{Body, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName};
+use forebay_types::{
+    Body, Failure, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName,
+};
 
 /// One generation of dedupe keys, with the time and the answer of each.
 pub type Keys = BTreeMap<[u8; 16], (Timestamp, Vec<u8>)>;
@@ -61,6 +63,8 @@ pub struct Tables {
     pub retention: BTreeSet<(Timestamp, Seq)>,
     /// Dead letters, with their former items.
     pub dead: BTreeMap<Seq, (ItemRow, DeadLetter)>,
+    /// The last failures of items and dead letters, the latest first.
+    pub failures: BTreeMap<Seq, Vec<Failure>>,
     /// Dedupe keys by generation.
     pub generations: BTreeMap<u64, Keys>,
     /// Past and present sets of shards.
@@ -100,6 +104,7 @@ impl Tables {
             leases: BTreeMap::new(),
             retention: BTreeSet::new(),
             dead: BTreeMap::new(),
+            failures: BTreeMap::new(),
             generations: BTreeMap::new(),
             topology_history: ShardTopology::default(),
             checkpoints: BTreeMap::new(),
@@ -172,6 +177,7 @@ impl Tables {
             payload_size: u32::try_from(payload.len()).unwrap_or(u32::MAX),
             payload: payload.slice(..payload.len().min(payload_max)),
             state,
+            last_failures: self.failures.get(&seq).cloned().unwrap_or_default(),
         })
     }
 

@@ -60,6 +60,7 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
         attributes: ItemAttributes { deliveries: delivery, ..*attributes },
         bytes: item.bytes,
         nonce,
+        leased_at: now,
         deadline,
         consumer: part.consumer.clone(),
         began: builder.batch.number,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue, Sweep};
 use forebay_types::{
-    Ending, ItemId, Key, Receipt, Seq, State, Timestamp, after_failure, after_rejection, after_release,
+    Ending, Failure, FailureCause, ItemAttributes, ItemId, Key, Receipt, Seq, State, Timestamp,
+    after_failure, after_rejection, after_release,
 };
 use rustc_hash::FxHashSet;
 
@@ -190,48 +191,48 @@ fn nack(
     reason: &str,
 ) -> SettleEffect {
     let now = builder.moment.now;
-    let (ending, failures, why) = match action {
+    let ItemAttributes { failures, max_attempts, expires_at, .. } = lease.attributes;
+    let (ending, cause) = match action {
         NackAction::Fail(_) => {
-            let failures = lease.attributes.failures + 1;
-            (
-                after_failure(failures, lease.attributes.max_attempts, lease.attributes.expires_at, now),
-                failures,
-                "nacked",
-            )
+            (after_failure(failures + 1, max_attempts, expires_at, now), Some(FailureCause::Nacked))
         }
-        NackAction::Release(_) => {
-            (after_release(lease.attributes.expires_at, now), lease.attributes.failures, "")
-        }
-        NackAction::DeadLetter => (
-            after_rejection(lease.attributes.expires_at, now),
-            lease.attributes.failures + 1,
-            "dead-lettered",
-        ),
+        NackAction::Release(_) => (after_release(expires_at, now), None),
+        NackAction::DeadLetter => (after_rejection(expires_at, now), Some(FailureCause::DeadLettered)),
     };
+    let failure = cause.map(|cause| failure_of(lease, now, cause, reason));
     let rank = match action {
         // Without a delay it keeps its old place.
         NackAction::Release(delay) if delay.is_zero() && !on(Bug::ReleaseLosesPlace) => lease.rank,
         NackAction::Release(delay) | NackAction::Fail(delay) => now.plus(delay).as_micros(),
         NackAction::DeadLetter => lease.rank,
     };
-    match ending {
-        Ending::Again => requeue(builder, lease, failures, rank, metadata),
-        Ending::Dead => dead_letter(builder, lease, failures, why, reason, metadata),
-        Ending::Expired => ack(builder, lease),
+    match (ending, failure) {
+        (Ending::Expired, _) => ack(builder, lease),
+        (Ending::Dead, Some(failure)) => dead_letter(builder, lease, reason, metadata, failure),
+        // Nothing dies of a release.
+        (Ending::Dead | Ending::Again, failure) => requeue(builder, lease, rank, metadata, failure),
     }
 }
 
 fn time_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
-    let failures = lease.attributes.failures + 1;
-    match after_failure(
-        failures,
-        lease.attributes.max_attempts,
-        lease.attributes.expires_at,
-        builder.moment.now,
-    ) {
-        Ending::Again => requeue(builder, lease, failures, lease.deadline.as_micros(), None),
-        Ending::Dead => dead_letter(builder, lease, failures, "lease ended", "", None),
+    let ItemAttributes { failures, max_attempts, expires_at, .. } = lease.attributes;
+    let failure = failure_of(lease, lease.deadline, FailureCause::LeaseEnded, "");
+    match after_failure(failures + 1, max_attempts, expires_at, builder.moment.now) {
+        Ending::Again => requeue(builder, lease, lease.deadline.as_micros(), None, Some(failure)),
+        Ending::Dead => dead_letter(builder, lease, "", None, failure),
         Ending::Expired => ack(builder, lease),
+    }
+}
+
+/// How a delivery failed, as the item remembers it.
+fn failure_of(lease: &LeaseEntry, ended_at: Timestamp, cause: FailureCause, reason: &str) -> Failure {
+    Failure {
+        attempt: lease.delivery(),
+        consumer: lease.consumer.clone(),
+        leased_at: lease.leased_at,
+        ended_at,
+        cause,
+        reason: Failure::cut(reason).to_owned(),
     }
 }
 
@@ -247,10 +248,11 @@ fn extend(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry, span: Option<Durat
 fn requeue(
     builder: &mut BatchBuilder<'_>,
     lease: &LeaseEntry,
-    failures: u32,
     rank: i64,
     metadata: Option<&[u8]>,
+    failure: Option<Failure>,
 ) -> SettleEffect {
+    let failures = lease.attributes.failures + u32::from(failure.is_some());
     let waits = Timestamp::from_micros(rank) > builder.moment.now && rank != lease.rank;
     let state = if waits { State::Scheduled } else { State::Ready };
     let uncounted = u32::from(on(Bug::DeliveryNotCounted));
@@ -261,6 +263,7 @@ fn requeue(
         deliveries: lease.delivery() - uncounted,
         failures,
         metadata: metadata.map(<[u8]>::to_vec),
+        failure: failure.filter(|_| !on(Bug::FailureForgotten)),
     });
     if waits {
         builder.count(lease.topic, -1, 1, 0);
@@ -277,22 +280,23 @@ fn requeue(
 fn dead_letter(
     builder: &mut BatchBuilder<'_>,
     lease: &LeaseEntry,
-    failures: u32,
-    why: &str,
     last_error: &str,
     metadata: Option<&[u8]>,
+    failure: Failure,
 ) -> SettleEffect {
+    let why = failure.cause.as_str();
     let shard = &builder.shard;
     let expires_at = shard.settings.dead_letter_end(&shard.namespace_of(lease.topic), builder.moment.now);
     builder.batch.dead_letters.push(DeadLetter {
         seq: lease.seq,
         deliveries: lease.delivery(),
-        failures,
+        failures: lease.attributes.failures + 1,
         reason: if on(Bug::ReasonForgotten) { String::new() } else { why.to_owned() },
         last_error: last_error.to_owned(),
         died_at: builder.moment.now,
         expires_at,
         metadata: metadata.map(<[u8]>::to_vec),
+        failure,
     });
     builder.added.add(Sweep::Retention, expires_at);
     if let Some(at) = lease.attributes.expires_at {

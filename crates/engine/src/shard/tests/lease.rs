@@ -221,6 +221,7 @@ fn leases_that_were_taken_over_count_for_their_tenant() {
         attributes: attributes(),
         bytes: 0,
         nonce: 1,
+        leased_at: time(0),
         deadline: time(1_000),
         consumer: String::new(),
         began: 1,

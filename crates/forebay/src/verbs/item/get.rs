@@ -50,6 +50,9 @@ impl One for Shown {
         for (name, value) in &item.headers {
             row(&format!("header {name}"), Cell::from(value));
         }
+        for failure in &item.last_failures {
+            row(&format!("failed {}", failure.attempt), show::failure(failure, style).into());
+        }
         row("bytes", item.payload_size.into());
         if self.payload != PayloadForm::None {
             row("payload", show::payload(item, self.payload).into());

@@ -6,7 +6,9 @@ mod list;
 mod show;
 
 use clap::{Args, Subcommand};
-use flags::{Get, List};
+pub use flags::{Get, List, State};
+pub use get::run as get;
+pub use list::run as list;
 
 use crate::failure::Failure;
 
@@ -36,8 +38,8 @@ impl ItemCommand {
     /// Does it.
     pub async fn run(self) -> Result<(), Failure> {
         match self.verb {
-            ItemVerb::List(flags) => list::run(&flags).await,
-            ItemVerb::Get(flags) => get::run(&flags).await,
+            ItemVerb::List(flags) => list(&flags).await,
+            ItemVerb::Get(flags) => get(&flags).await,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use forebay_client::{Death, ItemState, StoredItem};
+use forebay_client::{Death, FailedDelivery, ItemState, Lease, StoredItem};
 
 use crate::output::{self, PayloadForm, Style};
 
@@ -31,8 +31,10 @@ pub const fn state(state: Option<ItemState>) -> &'static str {
 pub fn detail(item: &StoredItem, style: &Style) -> String {
     let time = |at| style.optional_time(at);
     match (item.state, &item.lease, &item.death) {
-        (_, Some((consumer, ends_at)), _) if consumer.is_empty() => format!("ends {}", time(*ends_at)),
-        (_, Some((consumer, ends_at)), _) => format!("by {consumer}, ends {}", time(*ends_at)),
+        (_, Some(Lease { consumer, ends_at, .. }), _) if consumer.is_empty() => {
+            format!("ends {}", time(*ends_at))
+        }
+        (_, Some(Lease { consumer, ends_at, .. }), _) => format!("by {consumer}, ends {}", time(*ends_at)),
         (_, _, Some(Death { cause, reason, died_at, .. })) if reason.is_empty() => {
             format!("{cause} {}", time(*died_at))
         }
@@ -40,6 +42,22 @@ pub fn detail(item: &StoredItem, style: &Style) -> String {
         (Some(ItemState::Scheduled), ..) => format!("due {}", time(item.ready_at)),
         _ => format!("since {}", time(item.ready_at)),
     }
+}
+
+/// A failed delivery: how, when, at whom, and what that one said.
+pub fn failure(failure: &FailedDelivery, style: &Style) -> String {
+    let mut text = format!("{} {}", failure.cause, style.optional_time(failure.ended_at));
+    if let (Some(from), Some(to)) = (failure.leased_at, failure.ended_at) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " after {}", output::span(to.since(from)));
+    }
+    if !failure.consumer.is_empty() {
+        let _ = write!(text, " by {}", failure.consumer);
+    }
+    if !failure.reason.is_empty() {
+        let _ = write!(text, ": {}", failure.reason);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -64,8 +82,9 @@ mod tests {
             payload_size: size,
             metadata: Vec::new().into(),
             headers: Default::default(),
-            lease: Some(("worker".into(), None)),
+            lease: Some(Lease { consumer: "worker".into(), leased_at: None, ends_at: None }),
             death: None,
+            last_failures: Vec::new(),
         }
     }
 
@@ -76,6 +95,25 @@ mod tests {
         assert_eq!(payload(&item, PayloadForm::Hex), "611b5b324a… (5 of 9 B)");
         assert_eq!(payload(&item, PayloadForm::None), "");
         assert_eq!(payload(&super::tests::item(b"\xff", 1), PayloadForm::Text), "base64:/w==");
+    }
+
+    #[test]
+    fn a_failure_says_when_after_how_long_by_whom_and_why() {
+        let at = |seconds: i64| Some(forebay_client::Timestamp::from_micros(seconds * 1_000_000));
+        let nacked = FailedDelivery {
+            attempt: 2,
+            consumer: "worker-7".into(),
+            leased_at: at(0),
+            ended_at: at(31),
+            cause: "nacked".into(),
+            reason: "no such user".into(),
+        };
+        let style = Style::iso();
+        let text = failure(&nacked, &style);
+        assert_eq!(text, "nacked 1970-01-01T00:00:31.000000Z after 31s by worker-7: no such user");
+        let (consumer, reason) = Default::default();
+        let text = failure(&FailedDelivery { consumer, reason, leased_at: None, ..nacked }, &style);
+        assert_eq!(text, "nacked 1970-01-01T00:00:31.000000Z");
     }
 
     #[test]

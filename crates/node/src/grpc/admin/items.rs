@@ -46,7 +46,8 @@ pub async fn list(
     let wanted = v1::ItemState::try_from(request.state).ok().and_then(state);
     let state = wanted
         .ok_or_else(|| Refusal::field("state", "must be ITEM_STATE_READY, _LEASED, _SCHEDULED or _DEAD"))?;
-    let shown = shown(request.view, request.max_payload_bytes)?.to(caller, &namespace);
+    let asked_for = shown(request.view, request.max_payload_bytes)?;
+    let shown = asked_for.to(caller, &namespace);
     let (default, most) = PAGE_ROWS;
     let limit = match request.page_size as usize {
         0 => default,
@@ -60,6 +61,9 @@ pub async fn list(
     let asked = ItemsCall { name, state, after, limit, payload_max: shown.payload_max };
     let ItemScan { mut items, through, shards, scanned } = admin.gather.items(&asked).await?;
     items.iter_mut().for_each(|item| shown.cut(item));
+    if !asked_for.all {
+        items.iter_mut().for_each(|item| item.last_failures.clear());
+    }
     call.reserve_answer(items.iter().map(v1::Item::encoded_len).sum())?;
     Ok(v1::ListItemsResponse {
         items,

@@ -2,6 +2,7 @@
 //! on the catalog.
 
 mod context;
+mod dead_letters;
 mod items;
 mod operations;
 mod start_operation;
@@ -154,6 +155,14 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::GetItemResponse>, Status> {
         let (call, caller) = (Call::of(&request)?, caller(&request)?);
         answer(items::get(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn group_dead_letters(
+        &self,
+        request: Request<v1::GroupDeadLettersRequest>,
+    ) -> Result<Response<v1::GroupDeadLettersResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(dead_letters::group(self, &call, request.into_inner()).await)
     }
 
     async fn start_operation(

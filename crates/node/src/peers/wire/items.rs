@@ -3,7 +3,7 @@
 use forebay_engine::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen};
 use forebay_proto::{peer, v1};
 use forebay_store::{Death, StoredItem, StoredState};
-use forebay_types::{DeliveryPolicy, ShardId, Timestamp, TopicName};
+use forebay_types::{DeliveryPolicy, Failure, ShardId, Timestamp, TopicName};
 
 use super::topics::topic_name;
 use crate::grpc::to_timestamp;
@@ -86,7 +86,8 @@ pub fn from_wire(position: peer::ItemPosition) -> ItemPosition {
 /// An item as callers see it.
 fn item(seen: ItemSeen) -> v1::Item {
     let ItemSeen { id, stored, lease, .. } = seen;
-    let StoredItem { topic, key, attributes, headers, metadata, payload, payload_size, state } = stored;
+    let StoredItem { topic, key, attributes, state, last_failures, .. } = stored;
+    let StoredItem { headers, metadata, payload, payload_size, .. } = stored;
     let (state, ready_at, death) = match state {
         StoredState::Ready if lease.is_some() => (v1::ItemState::Leased, Some(key.rank), None),
         StoredState::Ready => (v1::ItemState::Ready, Some(key.rank), None),
@@ -114,11 +115,28 @@ fn item(seen: ItemSeen) -> v1::Item {
         headers: headers.into_iter().collect(),
         lease: lease.map(lease_of),
         death,
+        last_failures: last_failures.into_iter().map(failure_of).collect(),
     }
 }
 
 fn lease_of(lease: LeaseSeen) -> v1::ItemLease {
-    v1::ItemLease { consumer: lease.consumer, ends_at: Some(to_timestamp(lease.ends_at)) }
+    v1::ItemLease {
+        consumer: lease.consumer,
+        ends_at: Some(to_timestamp(lease.ends_at)),
+        leased_at: Some(to_timestamp(lease.leased_at)),
+    }
+}
+
+fn failure_of(failure: Failure) -> v1::ItemFailure {
+    let Failure { attempt, consumer, leased_at, ended_at, cause, reason } = failure;
+    v1::ItemFailure {
+        attempt,
+        consumer,
+        leased_at: Some(to_timestamp(leased_at)),
+        ended_at: Some(to_timestamp(ended_at)),
+        cause: cause.as_str().to_owned(),
+        reason,
+    }
 }
 
 fn death_of(death: Death) -> v1::ItemDeath {

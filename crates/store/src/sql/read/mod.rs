@@ -18,7 +18,7 @@ use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId, TopicName};
 
 use crate::{
     error::StoreError,
-    looked::StoredItem,
+    looked::{DeathRow, StoredItem},
     names::NameRange,
     rows::{DeadRow, DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow},
     shard::{ItemLocation, Reader},
@@ -95,6 +95,16 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
         limit: usize,
     ) -> Result<Vec<(Timestamp, Seq)>, StoreError> {
         stored::dead_letters(&self.0, topic, before, limit).await
+    }
+
+    async fn deaths(
+        &self,
+        topic: TopicId,
+        before: (Timestamp, Seq),
+        limit: usize,
+        error_max: usize,
+    ) -> Result<Vec<DeathRow>, StoreError> {
+        stored::deaths(&self.0, topic, before, limit, error_max).await
     }
 
     async fn items(&self, seqs: &[Seq], payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {

@@ -4,10 +4,10 @@ use forebay_types::{Key, Seq, Timestamp, TopicId, TopicName};
 
 use crate::{
     error::StoreError,
-    looked::{Death, StoredItem, StoredState},
+    looked::{Death, DeathRow, StoredItem, StoredState},
     sql::{
         attributes::PackedAttributes,
-        row_counts,
+        failures, row_counts,
         statement::{ReadConnection, Statement},
         value::{Row, Value, corrupt},
     },
@@ -15,7 +15,8 @@ use crate::{
 
 /// What `item` and `dead_letter` have in common.
 const COMMON: &str = "i.seq, i.topic, t.namespace, t.name, i.priority, i.deliveries, i.failures, \
-                      i.attributes, i.metadata, SUBSTR(i.payload, 1, ?), LENGTH(i.payload)";
+                      i.attributes, i.metadata, SUBSTR(i.payload, 1, ?), LENGTH(i.payload), \
+                      i.last_failures";
 
 /// Reads items and dead letters. Payloads are cut.
 pub(super) async fn items(
@@ -34,21 +35,21 @@ pub(super) async fn items(
              WHERE i.seq IN ({placeholders})"
         );
         for row in connection.fetch(Statement::new(waiting, values())).await? {
-            let state = match row.int(11)? {
+            let state = match row.int(12)? {
                 0 => StoredState::Ready,
                 1 => StoredState::Scheduled,
                 other => return Err(corrupt(format!("unknown item state {other}"))),
             };
-            found.push(decode(&row, state, row.int(12)?)?);
+            found.push(decode(&row, state, row.int(13)?)?);
         }
         let dead = format!(
             "SELECT {COMMON}, i.reason, i.last_error, i.died_at, i.expires_at \
              FROM dead_letter i JOIN topic t ON t.id = i.topic WHERE i.seq IN ({placeholders})"
         );
         for row in connection.fetch(Statement::new(dead, values())).await? {
-            let last_error = String::from_utf8_lossy(&row.bytes(12)?).into_owned();
-            let (died_at, kept_until) = (row.time(13)?, row.time(14)?);
-            let death = Death { reason: row.text(11)?, last_error, died_at, kept_until };
+            let last_error = String::from_utf8_lossy(&row.bytes(13)?).into_owned();
+            let (died_at, kept_until) = (row.time(14)?, row.time(15)?);
+            let death = Death { reason: row.text(12)?, last_error, died_at, kept_until };
             found.push(decode(&row, StoredState::Dead(death), died_at.as_micros())?);
         }
     }
@@ -66,6 +67,7 @@ fn decode(row: &Row, state: StoredState, rank: i64) -> Result<StoredItem, StoreE
         payload: row.bytes(9)?,
         payload_size: row.u32(10)?,
         state,
+        last_failures: failures::unpack(row.optional_bytes(11)?.as_deref())?,
     })
 }
 
@@ -76,6 +78,46 @@ pub(super) async fn dead_letters(
     before: (Timestamp, Seq),
     limit: usize,
 ) -> Result<Vec<(Timestamp, Seq)>, StoreError> {
+    let rows = from_the_latest(connection, topic, before, limit, ("", &[])).await?;
+    rows.iter().map(|row| Ok((row.time(0)?, row.seq(1)?))).collect()
+}
+
+/// Reads why the dead letters of a topic died, in the same order.
+pub(super) async fn deaths(
+    connection: &dyn ReadConnection,
+    topic: TopicId,
+    before: (Timestamp, Seq),
+    limit: usize,
+    error_max: usize,
+) -> Result<Vec<DeathRow>, StoreError> {
+    let why = (", d.reason, SUBSTR(d.last_error, 1, ?)", &[(error_max as u64).into()][..]);
+    let rows = from_the_latest(connection, topic, before, limit, why).await?;
+    let death = |row: &Row| {
+        let (died_at, seq, cause) = (row.time(0)?, row.seq(1)?, row.text(2)?);
+        Ok(DeathRow { died_at, seq, cause, last_error: text_of(&row.bytes(3)?) })
+    };
+    rows.iter().map(death).collect()
+}
+
+/// A text that may have been cut inside its last character.
+fn text_of(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => {
+            String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned()
+        }
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+/// Reads time and number of a topic's dead letters before a position, and further columns, which begin with a
+/// comma and may have values.
+async fn from_the_latest(
+    connection: &dyn ReadConnection,
+    topic: TopicId,
+    before: (Timestamp, Seq),
+    limit: usize,
+    (columns, of_columns): (&str, &[Value]),
+) -> Result<Vec<Row>, StoreError> {
     let table = connection.dialect().dead_letters_by_death();
     let (died_at, seq) = before;
     let ranges: [(&str, Vec<Value>, &str); 2] = [
@@ -88,14 +130,26 @@ pub(super) async fn dead_letters(
             break;
         }
         let sql = format!(
-            "SELECT d.died_at, d.seq FROM {table} WHERE d.topic = ? AND {range} ORDER BY {order} LIMIT ?"
+            "SELECT d.died_at, d.seq{columns} FROM {table} \
+             WHERE d.topic = ? AND {range} ORDER BY {order} LIMIT ?"
         );
-        let mut values = vec![topic.into()];
+        let mut values = of_columns.to_vec();
+        values.push(topic.into());
         values.extend(bounds);
         values.push(((limit - found.len()) as u64).into());
-        for row in connection.fetch(Statement::new(sql, values)).await? {
-            found.push((row.time(0)?, row.seq(1)?));
-        }
+        found.extend(connection.fetch(Statement::new(sql, values)).await?);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_that_was_cut_is_left_out() {
+        assert_eq!(text_of("größe".as_bytes()), "größe");
+        assert_eq!(text_of(&"größe".as_bytes()[..3]), "gr");
+        assert_eq!(text_of(b"a\xffb"), "a\u{fffd}b");
+    }
 }

@@ -60,9 +60,9 @@ pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, S
         let TopicCounts { ready, scheduled, dead } = *counts;
         (i64::from(topic.0), vec![ready.into(), scheduled.into(), dead.into(), batch.number.into()])
     };
-    let columns = ["ready", "scheduled", "dead", "counted_at"];
+    let sets = ["ready = {}", "scheduled = {}", "dead = {}", "counted_at = {}"];
     let folds = batch.count_folds.iter().map(fold).collect();
-    statements.extend(row_counts::update_each(dialect, "topic", "id", &columns, folds));
+    statements.extend(row_counts::update_each(dialect, "topic", "id", &sets, folds));
     if let Some(Range { start, end }) = batch.drop_deltas.clone() {
         let sql = "DELETE FROM count_delta WHERE batch >= ? AND batch < ?";
         statements.push(Statement::new(sql, vec![start.into(), end.into()]));

@@ -23,8 +23,8 @@ pub(crate) fn statements(
     all.extend(insert::items(&batch.inserts, statement_bytes)?);
     all.extend(lease::begin(batch)?);
     all.extend(remove::promote(batch, dialect));
-    all.extend(requeue::requeue(batch, dialect, statement_bytes));
-    all.extend(remove::dead_letters(batch, dialect));
+    all.extend(requeue::requeue(batch, dialect, statement_bytes)?);
+    all.extend(remove::dead_letters(batch, dialect)?);
     all.extend(remove::delete(batch, dialect));
     all.extend(operations::effects(batch, dialect, statement_bytes)?);
     all.extend(lease::end(batch, dialect, statement_bytes));

@@ -5,7 +5,8 @@ use forebay_types::{Seq, Timestamp};
 use super::times;
 use crate::{
     batch::Batch,
-    sql::{dialect::Dialect, row_counts, statement::Statement},
+    error::StoreError,
+    sql::{dialect::Dialect, failures, row_counts, statement::Statement},
 };
 
 /// Changes the state from scheduled to ready.
@@ -17,8 +18,9 @@ pub(super) fn promote(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
 }
 
 /// Copies items to the dead letters, then deletes them. Deletes dead letters, and keeps others for longer.
-pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
+pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, StoreError> {
     let mut statements = Vec::new();
+    let last_failures = failures::with(dialect, "?");
     for dead in &batch.dead_letters {
         let mut values = vec![
             dead.deliveries.into(),
@@ -36,11 +38,11 @@ pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
             }
             None => "metadata",
         };
-        values.push(dead.seq.into());
+        values.extend([failures::packed(&dead.failure)?, dead.seq.into()]);
         let sql = format!(
             "INSERT INTO dead_letter (seq, topic, priority, deliveries, failures, reason, last_error, \
-             died_at, expires_at, attributes, metadata, payload) \
-             SELECT seq, topic, priority, ?, ?, ?, ?, ?, ?, attributes, {metadata}, payload \
+             died_at, expires_at, attributes, metadata, payload, last_failures) \
+             SELECT seq, topic, priority, ?, ?, ?, ?, ?, ?, attributes, {metadata}, payload, {last_failures} \
              FROM item WHERE seq = ?"
         );
         statements.push(Statement::new(sql, values));
@@ -51,8 +53,8 @@ pub(super) fn dead_letters(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     statements.extend(row_counts::by_keys(dialect, "DELETE FROM dead_letter", "seq", deletes));
     let keep = |(seq, until): &(Seq, Timestamp)| (seq.0.cast_signed(), vec![(*until).into()]);
     let keeps = batch.dead_letter_keeps.iter().map(keep).collect();
-    statements.extend(row_counts::update_each(dialect, "dead_letter", "seq", &["expires_at"], keeps));
-    statements
+    statements.extend(row_counts::update_each(dialect, "dead_letter", "seq", &["expires_at = {}"], keeps));
+    Ok(statements)
 }
 
 /// Deletes items and their rows in `schedule` and `expiry`.
