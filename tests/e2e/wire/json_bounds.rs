@@ -32,11 +32,11 @@ async fn a_request_that_is_too_large_is_told_so() {
 async fn a_gzip_bomb_is_stopped_while_it_is_unpacked() {
     let wire = Wire::start().await;
     let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
-    for _ in 0..2_048 {
+    for _ in 0..512 {
         bomb.write_all(&[b' '; 1 << 20]).unwrap();
     }
     let bomb = bomb.finish().unwrap();
-    assert!(bomb.len() < 4 << 20, "2 GiB in {} bytes", bomb.len());
+    assert!(bomb.len() < 4 << 20, "512 MiB in {} bytes", bomb.len());
     let before = wire.node.peak_bytes();
     let request = Request::post("Enqueue", "application/json", bomb).with("Content-Encoding", "gzip");
     let document = wire.http(request).await.failure(400, "invalid_argument");
