@@ -40,8 +40,9 @@ const FAILED_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Part {
     /// The row.
     pub row: OperationRow,
-    /// The filter of the row.
-    pub filter: Filter,
+    /// The filter of the row. `None`: this program does not understand it. The part then waits for an owner
+    /// that does: without its filter it would change all items.
+    pub filter: Option<Filter>,
     /// Items that can't be changed, because the database refuses that.
     pub parked: FxHashSet<Seq>,
     /// Nothing is done before: so the rate is kept.
@@ -107,9 +108,12 @@ impl Operations {
     /// A part was stored.
     pub fn put(&mut self, row: OperationRow) {
         let OperationRow { spec, progress } = &row;
-        // It was read once, before it was stored.
-        let filter = Filter::parse(&spec.filter, filter_fields(spec.kind)).unwrap_or_default();
         let id = spec.id;
+        // It was understood before it was stored, perhaps by a later program.
+        let filter = Filter::parse(&spec.filter, filter_fields(spec.kind));
+        if let Err(refusal) = &filter {
+            tracing::warn!("operation {id} waits for a program that understands its filter: {refusal}");
+        }
         self.open += usize::from(progress.ended_at.is_none());
         let before = self.parts.remove(&id);
         let (parked, not_before, turn) = match before {
@@ -119,7 +123,7 @@ impl Operations {
             }
             None => (FxHashSet::default(), Monotonic::default(), 0),
         };
-        self.parts.insert(id, Part { row, filter, parked, not_before, turn });
+        self.parts.insert(id, Part { row, filter: filter.ok(), parked, not_before, turn });
     }
 
     /// A part was forgotten.
@@ -185,7 +189,8 @@ impl Operations {
 
     /// Those that run: the first of each topic, and the first ones of each namespace.
     fn running(&self) -> impl Iterator<Item = &Part> {
-        let mut open: Vec<&Part> = self.parts.values().filter(|part| part.is_open()).collect();
+        let can_run = |part: &&Part| part.is_open() && part.filter.is_some();
+        let mut open: Vec<&Part> = self.parts.values().filter(can_run).collect();
         open.sort_by_key(|part| (part.row.spec.started_at, part.row.spec.id));
         let mut topics: HashSet<(&str, &str)> = HashSet::new();
         let mut of_namespace: HashMap<&str, usize> = HashMap::new();

@@ -125,9 +125,10 @@ impl Step<'_> {
             if changed == rows || self.progress.changed >= self.limit {
                 return at;
             }
-            self.progress.scanned += 1;
             let Some(part) = builder.shard.operations.get(page.id) else { return at };
-            if !part.filter.holds(|field| item.held(field, now)) {
+            let Some(filter) = &part.filter else { return at };
+            self.progress.scanned += 1;
+            if !filter.holds(|field| item.held(field, now)) {
                 continue;
             }
             self.progress.matched += 1;

@@ -311,3 +311,20 @@ fn so_many_operations_of_a_namespace_wait_and_of_those_that_ended_some_are_kept(
     let ended = shard.operations().filter(|row| row.progress.ended_at.is_some()).count();
     assert!((20..=21).contains(&ended), "{ended}");
 }
+
+#[test]
+fn an_operation_whose_filter_is_not_understood_waits_and_can_be_cancelled() {
+    let mut shard = shard();
+    store(&mut shard, 0, items(2));
+    // As a later program stored it. Without a filter all items would match.
+    let later = OperationSpec { filter: "colour = 1".to_owned(), ..spec(1, OperationKind::Purge) };
+    begin(&mut shard, 1, later);
+    assert!(shard.begin_operation(1, moment(2)).is_none());
+    assert_eq!((progress(&shard, 1).ended_at, counts(&shard, T)), (None, (2, 0, 0)));
+    // It is in nobody's way.
+    begin(&mut shard, 3, spec(2, OperationKind::Purge));
+    assert!(shard.begin_operation(2, moment(4)).is_some());
+    let cancel = OperationChange::Cancel;
+    let change = OperationOrder::Change { id: id(1), namespace: "ns".to_owned(), change: cancel };
+    assert!(order(&mut shard, 5, change).unwrap().ended_at.is_some());
+}
