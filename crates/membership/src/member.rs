@@ -80,15 +80,33 @@ pub struct Membership {
 /// The running task.
 pub struct ClusterTask {
     /// Asks the task to leave the cluster.
-    leave: oneshot::Sender<Duration>,
+    leave: oneshot::Sender<Leaving>,
     /// Closed once the node has left.
     left: oneshot::Receiver<()>,
+}
+
+/// How a node leaves the cluster.
+enum Leaving {
+    /// Others get its shards, as far as that takes no longer.
+    HandingOver(Duration),
+    /// Its shards stay its own for the next start.
+    WithAll,
 }
 
 impl ClusterTask {
     /// Leaves the cluster: others have the shards then, or the time is over.
     pub async fn leave(self, limit: Duration) {
-        let _ = self.leave.send(limit.min(LEAVE_TIMEOUT));
+        self.leave_so(Leaving::HandingOver(limit.min(LEAVE_TIMEOUT))).await;
+    }
+
+    /// Leaves the cluster as all of its nodes do. The shards stay assigned to this node: if the last one to leave had
+    /// all of them, the others would be without any for half a minute after the next start.
+    pub async fn leave_with_all(self) {
+        self.leave_so(Leaving::WithAll).await;
+    }
+
+    async fn leave_so(self, how: Leaving) {
+        let _ = self.leave.send(how);
         let _ = self.left.await;
     }
 }
@@ -167,30 +185,44 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    async fn run(mut self, mut asked_to_leave: oneshot::Receiver<Duration>) {
+    async fn run(mut self, mut asked_to_leave: oneshot::Receiver<Leaving>) {
         let mut served = self.setup.engine.served();
         let changed = self.setup.catalog_changed.clone();
-        let limit = loop {
+        let how = loop {
             // A shard that falls silent during the turn is one more.
             let silent = served.borrow_and_update().silent;
             tokio::select! {
                 biased;
-                limit = &mut asked_to_leave => break limit,
+                how = &mut asked_to_leave => break how,
                 () = self.turn() => {}
             }
             let pause = if self.hurries { HURRIED_TURN_EVERY } else { TURN_EVERY };
             let more_are_silent = served.wait_for(|served: &Served| served.silent > silent);
             tokio::select! {
                 biased;
-                limit = &mut asked_to_leave => break limit,
+                how = &mut asked_to_leave => break how,
                 () = changed.notified() => {}
                 _ = more_are_silent => {}
                 () = tokio::time::sleep(pause) => {}
             }
         };
-        let limit = limit.unwrap_or(LEAVE_TIMEOUT);
-        if tokio::time::timeout(limit, self.leave()).await.is_err() {
-            tracing::warn!("not every shard has been handed over in {limit:?}; the rest is released");
+        match how.unwrap_or(Leaving::HandingOver(LEAVE_TIMEOUT)) {
+            Leaving::HandingOver(limit) => {
+                let hand_over = async {
+                    if self.leave().await {
+                        self.give_all().await;
+                        tracing::info!("left the cluster");
+                    }
+                };
+                if tokio::time::timeout(limit, hand_over).await.is_err() {
+                    tracing::warn!("not every shard has been handed over in {limit:?}; the rest is released");
+                }
+            }
+            Leaving::WithAll => {
+                if tokio::time::timeout(ANSWER_TIMEOUT, self.leave()).await.is_ok_and(|left| left) {
+                    tracing::info!("left the cluster with all other nodes");
+                }
+            }
         }
     }
 
@@ -345,13 +377,18 @@ impl Member {
         self.setup.engine.set_duties(duties);
     }
 
-    /// Leaves the cluster: gives the shards away, then waits until others have them.
-    async fn leave(&mut self) {
+    /// Leaves the cluster, whatever shards it has. Returns whether it could.
+    async fn leave(&self) -> bool {
         let Membership { catalog, node, .. } = &self.setup;
-        if let Err(error) = catalog.leave(&node.name, node.incarnation).await {
+        let left = catalog.leave(&node.name, node.incarnation).await;
+        if let Err(error) = &left {
             tracing::warn!(%error, "cannot leave the cluster; others will see that this node is gone");
-            return;
         }
+        left.is_ok()
+    }
+
+    /// Gives the shards away, and waits until others have them.
+    async fn give_all(&mut self) {
         loop {
             let Some(sights) = self.sights().await else { return };
             if sights.iter().all(|sight| !sight.owned) {
@@ -368,6 +405,5 @@ impl Member {
             self.take_up_duties(&sights).await;
             tokio::time::sleep(HURRIED_TURN_EVERY / 2).await;
         }
-        tracing::info!("left the cluster");
     }
 }

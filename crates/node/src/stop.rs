@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use forebay_membership::ClusterTask;
+use futures_util::future::join_all;
+
 use crate::node::Node;
 
 /// Limit of the drain pause and the engine's stop together.
@@ -12,6 +15,15 @@ const GRPC_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const PEER_CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 /// The same for pages.
 const HTTP_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Stops all nodes of a cluster. None hands its shards over to another one that is about to stop as well.
+pub async fn stop_all(mut nodes: Vec<Node>) -> Result<(), String> {
+    if nodes.len() > 1 {
+        let members = nodes.iter_mut().filter_map(|node| node.member.as_mut()?.cluster.take());
+        join_all(members.map(ClusterTask::leave_with_all)).await;
+    }
+    join_all(nodes.into_iter().map(stop)).await.into_iter().collect()
+}
 
 /// Stops a node. What it accepted is committed and answered. Fails if a task of the engine has panicked, with
 /// what it said.
@@ -30,7 +42,7 @@ pub async fn stop(node: Node) -> Result<(), String> {
     let timeout = ENGINE_STOP_TIMEOUT.saturating_sub(node.drain);
     let (cluster, peers) = node.member.map(|member| (member.cluster, member.peers)).unzip();
     let stopped = async {
-        if let Some(cluster) = cluster {
+        if let Some(cluster) = cluster.flatten() {
             // The engine needs the rest to commit and answer.
             cluster.leave(timeout / 3).await;
         }

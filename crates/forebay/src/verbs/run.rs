@@ -70,11 +70,7 @@ pub async fn run(
             panic = any_failed(&nodes) => return Err(panicked(&panic)),
         }
     }
-    // One after the other: each hands its shards over to those that are left.
-    for node in nodes {
-        stop::stop(node).await.map_err(|panic| panicked(&panic))?;
-    }
-    Ok(())
+    stop::stop_all(nodes).await.map_err(|panic| panicked(&panic))
 }
 
 /// Waits until a task of a node panics, and returns what it said.

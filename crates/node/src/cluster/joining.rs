@@ -37,8 +37,8 @@ pub enum JoiningError {
 
 /// A node's part in its cluster.
 pub(crate) struct Member {
-    /// Learns which shards the node is to own.
-    pub cluster: ClusterTask,
+    /// Learns which shards the node is to own. `None`: the node has left.
+    pub cluster: Option<ClusterTask>,
     /// Serves other nodes.
     pub peers: PeerServing,
 }
@@ -113,6 +113,6 @@ impl Joining {
         let tasks = Arc::new(());
         let membership =
             Membership { catalog, node, engine, links, clock, tasks, catalog_changed, state, followed };
-        Ok(Member { cluster: membership.start(copy).await?, peers })
+        Ok(Member { cluster: Some(membership.start(copy).await?), peers })
     }
 }
