@@ -19,9 +19,9 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf,
-        Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerQuestion, Peers,
-        RETRY_AFTER, Reach, Served, Settings, Settled, Setup, ShardSight, Status, Supervised, TaskName,
-        Tasks,
+        Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerAnswer,
+        OwnerQuestion, Peers, RETRY_AFTER, Reach, Served, Settings, Settled, Setup, ShardSight, Status,
+        Supervised, TaskName, Tasks,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
@@ -240,13 +240,14 @@ impl Engine {
         let _ = self.events.send(Event::Shards(shards));
     }
 
-    /// Whether this node owns a shard, for a candidate that saw no sign of life of its claim. "No" is a
-    /// resignation: from then on this engine answers nobody for the shard in that epoch. The answer comes
+    /// Whether this node owns a shard, for a candidate that saw no sign of life of its claim. "Resigned" is
+    /// final: from then on this engine answers nobody for the shard in that epoch. The answer comes
     /// from the event loop; where that stands still, none comes.
-    pub async fn owns(&self, question: OwnerQuestion) -> bool {
+    pub async fn owns(&self, question: OwnerQuestion) -> OwnerAnswer {
         let (reply, answer) = oneshot::channel();
         // An engine that has ended owns nothing.
-        self.events.send(Event::Owns { question, reply }).is_ok() && answer.await.unwrap_or(false)
+        let _ = self.events.send(Event::Owns { question, reply });
+        answer.await.unwrap_or(OwnerAnswer::Resigned)
     }
 
     /// What a shard remembers of keys, for the owner of their present homes. `None`: this node can't say, for

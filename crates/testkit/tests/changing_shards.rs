@@ -36,8 +36,7 @@ impl Others {
 impl Peers for Others {
     async fn ask(&self, address: &str, question: OwnerQuestion) -> OwnerAnswer {
         match self.at(address) {
-            Some(engine) if engine.owns(question).await => OwnerAnswer::Owns,
-            Some(_) => OwnerAnswer::Resigned,
+            Some(engine) => engine.owns(question).await,
             None => OwnerAnswer::Silent,
         }
     }

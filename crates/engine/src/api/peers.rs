@@ -13,6 +13,8 @@ pub struct OwnerQuestion {
     pub epoch: u64,
     /// The owner's random name that it saw.
     pub incarnation: Incarnation,
+    /// The shard's server has been slow for the candidate a short time ago.
+    pub server_slow: bool,
 }
 
 /// What the owner said.
@@ -22,6 +24,9 @@ pub enum OwnerAnswer {
     Owns,
     /// It does not own the shard, or has just given it up: it will answer nobody for it in that epoch.
     Resigned,
+    /// It has the shard and can't be sure of its claim, but the server is slow for the candidate too: it keeps the
+    /// shard, and answers nobody for it until it is sure again.
+    Unsure,
     /// A process answers there, but it was not asked: it has no way to say more than that it lives.
     Alive,
     /// Nobody answers.

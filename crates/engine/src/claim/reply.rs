@@ -9,6 +9,9 @@ use crate::planted::{Bug, on};
 pub enum Reply {
     /// It says yes: it owns the shard in that tenure, and trusts its claim.
     Owns,
+    /// It keeps the shard without being sure of its claim: where the server is slow, so are renewals, and no other node
+    /// would do better.
+    Unsure,
     /// It drops the shard's memory, and then says no.
     StepDown,
     /// It says no, and will serve nobody in that tenure: see [`Denied`].
@@ -16,11 +19,12 @@ pub enum Reply {
 }
 
 /// What to do about a question. `tenure`: whether the node owns the shard in the tenure that the candidate
-/// names, and if so, whether it trusts its claim.
-pub fn reply(tenure: Option<bool>) -> Reply {
+/// names, and if so, whether it trusts its claim. `server_slow`: so it is for the candidate.
+pub fn reply(tenure: Option<bool>, server_slow: bool) -> Reply {
     match tenure {
         Some(true) => Reply::Owns,
         Some(false) if on(Bug::DeniesAndStays) => Reply::Deny,
+        Some(false) if server_slow => Reply::Unsure,
         Some(false) => Reply::StepDown,
         None => Reply::Deny,
     }
@@ -51,7 +55,9 @@ mod tests {
 
     #[test]
     fn who_is_not_sure_steps_down_and_who_does_not_own_denies() {
-        assert_eq!([Some(true), Some(false), None].map(reply), [Reply::Owns, Reply::StepDown, Reply::Deny]);
+        let replies = |slow| [Some(true), Some(false), None].map(|tenure| reply(tenure, slow));
+        assert_eq!(replies(false), [Reply::Owns, Reply::StepDown, Reply::Deny]);
+        assert_eq!(replies(true), [Reply::Owns, Reply::Unsure, Reply::Deny], "nobody would do better");
     }
 
     #[test]

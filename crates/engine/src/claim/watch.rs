@@ -12,7 +12,7 @@ use crate::{
     planted::{Bug, on},
 };
 
-/// A shard of whose owner nothing is known but that its process lives is taken if nothing moved for so long.
+/// A shard of whose owner is known only that its process lives, or that it isn't sure of its claim, is taken if nothing moved for so long.
 const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
 /// So long nobody but the named successor takes a shard that was handed over.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);
@@ -41,6 +41,8 @@ pub struct CandidateNode<'a> {
     pub wanted: bool,
     /// The epoch in which it served the shard last, unless it has released it.
     pub served_last: Option<u64>,
+    /// The shard's server has been slow for it a short time ago.
+    pub server_slow: bool,
 }
 
 /// Whether a shard's owner has shown no sign of life for long enough, or denies to own it.
@@ -125,9 +127,11 @@ impl Watch {
         let own = (self.seen.address == node.address).then_some(OwnerAnswer::Silent);
         Lapse::Known(match self.answer.or(own) {
             None | Some(OwnerAnswer::Owns) => return Lapse::Ask { epoch, incarnation },
+            // It was asked while the server was slow.
+            Some(OwnerAnswer::Unsure) if !node.server_slow => return Lapse::Ask { epoch, incarnation },
             Some(OwnerAnswer::Resigned) => true,
             Some(OwnerAnswer::Silent) => unchanged >= lease,
-            Some(OwnerAnswer::Alive) => unchanged >= TAKE_OVER_AFTER_MAX,
+            Some(OwnerAnswer::Alive | OwnerAnswer::Unsure) => unchanged >= TAKE_OVER_AFTER_MAX,
         })
     }
 
@@ -166,8 +170,14 @@ mod tests {
     use super::*;
 
     const LEASE: Duration = Duration::from_millis(1_500);
-    const NODE: CandidateNode<'_> =
-        CandidateNode { address: "b:1", lease: Duration::from_millis(500), wanted: true, served_last: None };
+    const NODE: CandidateNode<'_> = CandidateNode { server_slow: false, ..SLOW };
+    const SLOW: CandidateNode<'_> = CandidateNode {
+        address: "b:1",
+        lease: Duration::from_millis(500),
+        wanted: true,
+        served_last: None,
+        server_slow: true,
+    };
 
     fn at(millis: u64) -> Monotonic {
         Monotonic::from_start(Duration::from_millis(millis))
@@ -207,6 +217,16 @@ mod tests {
             }
             assert_eq!(watch.lapse(&NODE, at(until)), Lapse::Known(true), "{answer:?}");
         }
+    }
+
+    #[test]
+    fn who_was_not_sure_while_the_server_was_slow_is_asked_again_once_it_is_not() {
+        let mut watch = watched(owned());
+        watch.probed();
+        watch.answered(OwnerAnswer::Unsure, at(1_000));
+        assert_eq!(watch.lapse(&SLOW, at(9_999)), Lapse::Known(false));
+        assert!(matches!(watch.lapse(&NODE, at(2_000)), Lapse::Ask { .. }));
+        assert_eq!(watch.lapse(&SLOW, at(10_000)), Lapse::Known(true), "nothing has moved for too long");
     }
 
     #[test]

@@ -43,14 +43,17 @@
 //! - this node's own task was the last owner: it gave the shard up, and its connections of then are gone;
 //! - nothing has moved for two thirds of the owner's lease, and the owner denies to own it;
 //! - nothing has moved for the whole lease, and the owner does not answer;
-//! - nothing has moved for 10 s, and all that is known of the owner is that its process lives.
+//! - nothing has moved for 10 s, and all that is known of the owner is that its process lives, or that it isn't sure of
+//!   its claim beside a slow server.
 //!
 //! A node that is not to own the shard looks at it too, and asks its owner in time, so that the question is
 //! answered when the shard is given to it.
 //!
 //! In the last three cases a candidate first commits a row of its own at the shard's server, within half a
 //! second, and only then asks: where a server is slow, so are the owner's renewals. It would step down for
-//! nothing, and no other node would do better.
+//! nothing, and no other node would do better. Some of what one does at a slow server is fast, so that this is not
+//! enough: the question says whether the server was slow within the last 3 s, and if so, an owner that is not sure of
+//! its claim keeps the shard. It then counts as one of whom is known only that it lives.
 
 use std::time::Duration;
 
@@ -74,8 +77,13 @@ const OBSERVE_SOON_EVERY: Duration = Duration::from_millis(20);
 const SOON: Duration = Duration::from_secs(3);
 /// How often a node looks at a shard that others are to own.
 const OBSERVE_IDLE_EVERY: Duration = Duration::from_millis(250);
-/// A server that takes longer to commit a row is slow.
+/// A server that takes longer to commit a row is too slow for a take-over.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A server that takes longer to let itself be looked at is slow.
+const SLOW: Duration = Duration::from_millis(250);
+/// A server that was slow counts as that for so long: most of what one does that is slow for a while, not all of it, is.
+const SLOW_FOR: Duration = Duration::from_secs(3);
 
 /// What one term's candidate knows.
 #[derive(Default)]
@@ -88,8 +96,27 @@ struct Candidate {
     unwanted: bool,
     /// Until then it is looked at more often, because it is about to be handed over.
     soon_until: Monotonic,
+    /// How fast the server was.
+    speed: Speed,
     /// What was logged last.
     logged: String,
+}
+
+/// When the server was slow last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Speed(Option<Monotonic>);
+
+impl Speed {
+    /// What the server was asked at `began` has ended.
+    fn note(&mut self, began: Monotonic, now: Monotonic) {
+        if now.since(began) >= SLOW {
+            self.0 = Some(now);
+        }
+    }
+
+    fn is_slow(self, now: Monotonic) -> bool {
+        self.0.is_some_and(|at| now.since(at) < SLOW_FOR)
+    }
 }
 
 /// How an attempt ended.
@@ -156,15 +183,18 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
         watched(&task.events, task.shard.check()).await?;
         candidate.checked = true;
     }
+    let began = task.clock.monotonic();
     let seen = watched(&task.events, task.shard.observe()).await?;
     task.events.send(ShardEvent::Answered);
     task.events.send(ShardEvent::Observed { topology: seen.topology_history.clone() });
     let now = task.clock.monotonic();
+    candidate.speed.note(began, now);
     let owner = seen.address.clone();
-    let watch = Watch::look(&mut candidate.watch, seen, now);
+    Watch::look(&mut candidate.watch, seen, now);
     // Whoever may have to take it over soon asks in time.
-    let lapsed = has_lapsed(task, watch, now, &mut candidate.logged).await;
-    let outage = match watch.decide(&node(task), lapsed, now) {
+    let lapsed = has_lapsed(task, candidate, now).await;
+    let Some(watch) = &candidate.watch else { return Ok(Attempt::Waits { owner, silent: false }) };
+    let outage = match watch.decide(&node(task, candidate.speed), lapsed, now) {
         Decision::TakeOver { outage } => outage,
         Decision::Wait { silent } => return Ok(Attempt::Waits { owner, silent }),
     };
@@ -239,24 +269,35 @@ async fn take_over(
 }
 
 /// This node, as it looks at the shard.
-fn node(task: &ShardTask) -> CandidateNode<'_> {
+fn node(task: &ShardTask, speed: Speed) -> CandidateNode<'_> {
     CandidateNode {
         address: &task.address,
         lease: task.shard_lease,
         wanted: task.duty.borrow().is_own(),
         served_last: task.served_last,
+        server_slow: speed.is_slow(task.clock.monotonic()),
     }
 }
 
 /// Whether the owner has shown no sign of life for long enough, or denies to own the shard.
-async fn has_lapsed(task: &ShardTask, watch: &mut Watch, now: Monotonic, logged: &mut String) -> bool {
+async fn has_lapsed(task: &ShardTask, candidate: &mut Candidate, now: Monotonic) -> bool {
+    let Candidate { watch: Some(watch), speed, logged, .. } = candidate else { return false };
     loop {
-        match watch.lapse(&node(task), now) {
+        let node = node(task, *speed);
+        match watch.lapse(&node, now) {
             Lapse::Known(lapsed) => return lapsed,
-            Lapse::Probe if commits(task, logged).await => watch.probed(),
-            Lapse::Probe => return false,
+            Lapse::Probe => {
+                let began = task.clock.monotonic();
+                let commits = commits(task, logged).await;
+                speed.note(began, task.clock.monotonic());
+                if !commits {
+                    return false;
+                }
+                watch.probed();
+            }
             Lapse::Ask { epoch, incarnation } => {
-                let question = OwnerQuestion { shard: task.id, epoch, incarnation };
+                let server_slow = node.server_slow;
+                let question = OwnerQuestion { shard: task.id, epoch, incarnation, server_slow };
                 let answer = task.peers.ask(&watch.seen().address, question).await;
                 watch.answered(answer, now);
             }

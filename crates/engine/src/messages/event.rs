@@ -15,8 +15,8 @@ use super::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended,
-        KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerQuestion, Settled,
-        ShardSight, Status,
+        KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerAnswer, OwnerQuestion,
+        Settled, ShardSight, Status,
     },
     index::ShardIndex,
 };
@@ -164,7 +164,7 @@ pub(crate) enum Event {
         /// What it saw.
         question: OwnerQuestion,
         /// Receives the answer.
-        reply: oneshot::Sender<bool>,
+        reply: oneshot::Sender<OwnerAnswer>,
     },
     /// The owner of keys' homes asks for what an earlier home remembers of them.
     FindKeys {

@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        api::{OwnerQuestion, ShardState},
+        api::{OwnerAnswer, OwnerQuestion, ShardState},
         ownership::owns,
     };
 
@@ -112,18 +112,24 @@ mod tests {
     #[test]
     fn an_owner_that_is_not_sure_any_more_steps_down_before_it_says_no() {
         let (mut core, mut orders) = Core::for_test_with_shard();
-        let question = OwnerQuestion { shard: SHARD, epoch: 3, incarnation: Incarnation([0; 16]) };
-        assert!(owns(&mut core, question));
+        let incarnation = Incarnation([0; 16]);
+        let question = OwnerQuestion { shard: SHARD, epoch: 3, incarnation, server_slow: false };
+        assert_eq!(owns(&mut core, question), OwnerAnswer::Owns);
         let others = [
             OwnerQuestion { epoch: 4, ..question },
             OwnerQuestion { incarnation: Incarnation([1; 16]), ..question },
             OwnerQuestion { shard: ShardId(2), ..question },
         ];
         assert!(
-            others.into_iter().all(|other| !owns(&mut core, other)) && core.slots[INDEX].holding.is_some()
+            others.into_iter().all(|other| owns(&mut core, other) == OwnerAnswer::Resigned)
+                && core.slots[INDEX].holding.is_some()
         );
         core.slots.owned_mut(INDEX).unwrap().resign();
-        assert!(!owns(&mut core, question) && core.slots[INDEX].holding.is_none());
+        let beside_a_slow_server = OwnerQuestion { server_slow: true, ..question };
+        assert_eq!(owns(&mut core, beside_a_slow_server), OwnerAnswer::Unsure);
+        assert!(core.slots[INDEX].holding.is_some(), "nobody would do better");
+        assert_eq!(owns(&mut core, question), OwnerAnswer::Resigned);
+        assert!(core.slots[INDEX].holding.is_none());
         assert_eq!(core.slots[INDEX].state, ShardState::Waiting);
         assert!(matches!(orders.try_recv(), Ok(ShardOrder::TakeAnew { .. })), "its connections end");
     }

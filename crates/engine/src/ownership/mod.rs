@@ -9,7 +9,7 @@ use forebay_store::{ErrorClass, Fence, StoreError};
 use forebay_types::ShardId;
 
 use crate::{
-    api::{Duty, OwnerQuestion, ShardSight, ShardState},
+    api::{Duty, OwnerAnswer, OwnerQuestion, ShardSight, ShardState},
     calls::dedupe,
     claim::{Reply, reply},
     commit::answers,
@@ -171,17 +171,18 @@ pub(crate) fn on_stopped(core: &mut Core, index: ShardIndex) {
 ///
 /// "No" is a resignation: an owner that can't trust its claim any more drops the shard before it says so. So
 /// it answers nobody for the shard after the candidate has taken it.
-pub(crate) fn owns(core: &mut Core, question: OwnerQuestion) -> bool {
-    let OwnerQuestion { shard: id, epoch, incarnation } = question;
+pub(crate) fn owns(core: &mut Core, question: OwnerQuestion) -> OwnerAnswer {
+    let OwnerQuestion { shard: id, epoch, incarnation, server_slow } = question;
     let at = core.time.monotonic();
-    let Some(index) = core.slots.index_of(id) else { return false };
+    let Some(index) = core.slots.index_of(id) else { return OwnerAnswer::Resigned };
     let slot = &mut core.slots[index];
     let tenure = slot.owned().filter(|shard| shard.is_tenure_of(epoch, incarnation));
-    match reply(tenure.map(|shard| shard.is_trusted(at))) {
-        Reply::Owns => return true,
+    match reply(tenure.map(|shard| shard.is_trusted(at)), server_slow) {
+        Reply::Owns => return OwnerAnswer::Owns,
+        Reply::Unsure => return OwnerAnswer::Unsure,
         Reply::Deny => {
             slot.denied.note(epoch, incarnation);
-            return false;
+            return OwnerAnswer::Resigned;
         }
         Reply::StepDown => {}
     }
@@ -189,7 +190,7 @@ pub(crate) fn owns(core: &mut Core, question: OwnerQuestion) -> bool {
     let _ = slot.tasks.send(ShardOrder::TakeAnew { term: slot.term });
     // Whether COMMIT of the batch in flight was sent is known to its task alone.
     lost(core, index, true);
-    false
+    OwnerAnswer::Resigned
 }
 
 /// A batch failed again and again: the shard's task takes it over anew. `sent`: COMMIT of the batch was sent,

@@ -45,6 +45,7 @@ impl Step<'_> {
             lease: self.scenario.lease(node),
             wanted: !self.scenario.assigned || looking.home == node,
             served_last: looking.served_last,
+            server_slow: false,
         };
         looking.role = Role::Looks;
         let Some(watch) = &mut looking.watch else { return };

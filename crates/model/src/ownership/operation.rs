@@ -128,8 +128,10 @@ impl Step<'_> {
         let (Tenure { epoch, incarnation }, now) = (tenure, at(self.state.now));
         let node = &mut self.state.nodes[to];
         let owner = node.owner().filter(|owner| owner.tenure == tenure);
-        match reply(owner.map(|owner| owner.trust.holds(now))) {
+        // Candidates look fast here, even while commits are slow.
+        match reply(owner.map(|owner| owner.trust.holds(now)), false) {
             Reply::Owns => return OwnerAnswer::Owns,
+            Reply::Unsure => return OwnerAnswer::Unsure,
             Reply::Deny => node.denied.note(epoch, incarnation),
             // Whether COMMIT of the batch in flight was sent is known to its task alone.
             Reply::StepDown => self.lost(to, true),

@@ -113,11 +113,13 @@ impl Peers for PeerLinks {
         if address == self.own || address.is_empty() {
             return OwnerAnswer::Silent;
         }
-        let OwnerQuestion { shard, epoch, incarnation } = question;
-        let request = OwnsShardRequest { shard: shard.0, epoch, incarnation: incarnation.0.to_vec().into() };
+        let OwnerQuestion { shard, epoch, incarnation, server_slow } = question;
+        let incarnation = incarnation.0.to_vec().into();
+        let request = OwnsShardRequest { shard: shard.0, epoch, incarnation, server_slow };
         let ask = async |mut client: Client| client.owns_shard(request).await;
         match self.question(address, ASK_TIMEOUT, ask).await {
             Some(Ok(answer)) if answer.owns => OwnerAnswer::Owns,
+            Some(Ok(answer)) if answer.unsure => OwnerAnswer::Unsure,
             Some(Ok(_)) => OwnerAnswer::Resigned,
             // An error is no answer: it may come from anybody.
             Some(Err(_)) | None => OwnerAnswer::Silent,

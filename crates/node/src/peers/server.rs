@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{Engine, OwnerQuestion};
+use forebay_engine::{Engine, OwnerAnswer, OwnerQuestion};
 use forebay_proto::peer::{
     AckRequest, CatalogChangedRequest, CatalogChangedResponse, CountItemsRequest, CountItemsResponse,
     EnqueueRequest, EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest,
@@ -50,11 +50,14 @@ impl PeerService for PeerCalls {
         &self,
         request: Request<OwnsShardRequest>,
     ) -> Result<Response<OwnsShardResponse>, Status> {
-        let OwnsShardRequest { shard, epoch, incarnation } = request.into_inner();
+        let OwnsShardRequest { shard, epoch, incarnation, server_slow } = request.into_inner();
         let incarnation = <[u8; 16]>::try_from(incarnation.as_ref())
             .map_err(|_| Status::invalid_argument("incarnation must have 16 bytes"))?;
-        let question = OwnerQuestion { shard: ShardId(shard), epoch, incarnation: Incarnation(incarnation) };
-        Ok(Response::new(OwnsShardResponse { owns: self.engine.owns(question).await }))
+        let incarnation = Incarnation(incarnation);
+        let question = OwnerQuestion { shard: ShardId(shard), epoch, incarnation, server_slow };
+        let answer = self.engine.owns(question).await;
+        let (owns, unsure) = (answer == OwnerAnswer::Owns, answer == OwnerAnswer::Unsure);
+        Ok(Response::new(OwnsShardResponse { owns, unsure }))
     }
 
     async fn is_ready_for(

@@ -10,12 +10,19 @@ pub struct OwnsShardRequest {
     /// The owner's random name that it saw, 16 bytes.
     #[prost(bytes = "bytes", tag = "3")]
     pub incarnation: ::prost::bytes::Bytes,
+    /// The shard's server has been slow for the candidate a short time ago. An owner that is not sure of its claim then
+    /// keeps the shard.
+    #[prost(bool, tag = "4")]
+    pub server_slow: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OwnsShardResponse {
-    /// False is a resignation: the node answers nobody for the shard in that epoch any more.
+    /// False is a resignation, unless `unsure` is set: the node answers nobody for the shard in that epoch any more.
     #[prost(bool, tag = "1")]
     pub owns: bool,
+    /// The node has the shard, and is not sure of its claim. Only an answer to a candidate that said `server_slow`.
+    #[prost(bool, tag = "2")]
+    pub unsure: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct IsReadyForRequest {

@@ -311,10 +311,7 @@ impl Peers for SimPeers {
         let asked = self.at(address, question.epoch.is_multiple_of(2));
         let answer = async {
             match asked {
-                Some(node) => match node.tasks.serve(node.engine.owns(question)).await {
-                    true => OwnerAnswer::Owns,
-                    false => OwnerAnswer::Resigned,
-                },
+                Some(node) => node.tasks.serve(node.engine.owns(question)).await,
                 None => std::future::pending().await,
             }
         };

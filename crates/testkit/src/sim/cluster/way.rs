@@ -108,11 +108,7 @@ impl ClusterLinks for ClusterWay {
 impl Peers for ClusterWay {
     async fn ask(&self, address: &str, question: OwnerQuestion) -> OwnerAnswer {
         let ask = |node: Node| async move { node.engine.owns(question).await };
-        match self.question(address, ASK_TIMEOUT, ask).await {
-            Some(true) => OwnerAnswer::Owns,
-            Some(false) => OwnerAnswer::Resigned,
-            None => OwnerAnswer::Silent,
-        }
+        self.question(address, ASK_TIMEOUT, ask).await.unwrap_or(OwnerAnswer::Silent)
     }
 
     async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
