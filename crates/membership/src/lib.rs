@@ -11,10 +11,12 @@
 
 mod assign;
 mod begin;
+mod cluster_task;
 mod duties;
 mod follow;
 mod followed;
 mod join;
+mod leave;
 mod links;
 mod member;
 mod opening;
@@ -32,10 +34,11 @@ mod unowned;
 mod until_answered;
 
 pub use begin::{BeginError, Begun, begin};
+pub use cluster_task::ClusterTask;
 pub use followed::Followed;
 pub use join::JoinError;
 pub use links::ClusterLinks;
-pub use member::{ClusterTask, Membership};
+pub use member::Membership;
 pub use opening::OpenShards;
 pub use ready::is_ready_for;
 pub use shared::{ClusterState, NodeState, Presence, ShardHome};

@@ -28,6 +28,7 @@ use futures_util::future::join_all;
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::{
+    cluster_task::{ClusterTask, Leaving},
     duties,
     followed::Followed,
     join::{JoinError, join},
@@ -41,7 +42,7 @@ use crate::{
 /// How often a node says that it lives, and looks at the catalog.
 const TURN_EVERY: Duration = Duration::from_secs(1);
 /// The same while a shard waits for its next owner.
-const HURRIED_TURN_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const HURRIED_TURN_EVERY: Duration = Duration::from_millis(100);
 /// A node is dead once its counter has stood still for so long.
 const DEAD_AFTER: Duration = Duration::from_secs(4);
 /// A process that has been seen for so long has claimed the shards that are in its name.
@@ -49,11 +50,9 @@ pub(crate) const SETTLED_AFTER: Duration = Duration::from_secs(3);
 /// A node whose shards were silent lives once its counter has moved so often.
 pub(crate) const LIVES_AFTER: u64 = 2;
 /// How long the catalog, or the engine, may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// While the catalog does not answer, each next node waits so much longer before it takes a shard over.
 pub(crate) const TURN_STEP: Duration = Duration::from_millis(200);
-/// How long a node that leaves waits until others have its shards.
-const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the task works with.
 pub struct Membership {
@@ -75,40 +74,6 @@ pub struct Membership {
     pub state: watch::Sender<Arc<ClusterState>>,
     /// The shards that the engine has.
     pub followed: Followed,
-}
-
-/// The running task.
-pub struct ClusterTask {
-    /// Asks the task to leave the cluster.
-    leave: oneshot::Sender<Leaving>,
-    /// Closed once the node has left.
-    left: oneshot::Receiver<()>,
-}
-
-/// How a node leaves the cluster.
-enum Leaving {
-    /// Others get its shards, as far as that takes no longer.
-    HandingOver(Duration),
-    /// Its shards stay its own for the next start.
-    WithAll,
-}
-
-impl ClusterTask {
-    /// Leaves the cluster: others have the shards then, or the time is over.
-    pub async fn leave(self, limit: Duration) {
-        self.leave_so(Leaving::HandingOver(limit.min(LEAVE_TIMEOUT))).await;
-    }
-
-    /// Leaves the cluster as all of its nodes do. The shards stay assigned to this node: if the last one to leave had
-    /// all of them, the others would be without any for half a minute after the next start.
-    pub async fn leave_with_all(self) {
-        self.leave_so(Leaving::WithAll).await;
-    }
-
-    async fn leave_so(self, how: Leaving) {
-        let _ = self.leave.send(how);
-        let _ = self.left.await;
-    }
 }
 
 impl Membership {
@@ -206,24 +171,7 @@ impl Member {
                 () = tokio::time::sleep(pause) => {}
             }
         };
-        match how.unwrap_or(Leaving::HandingOver(LEAVE_TIMEOUT)) {
-            Leaving::HandingOver(limit) => {
-                let hand_over = async {
-                    if self.leave().await {
-                        self.give_all().await;
-                        tracing::info!("left the cluster");
-                    }
-                };
-                if tokio::time::timeout(limit, hand_over).await.is_err() {
-                    tracing::warn!("not every shard has been handed over in {limit:?}; the rest is released");
-                }
-            }
-            Leaving::WithAll => {
-                if tokio::time::timeout(ANSWER_TIMEOUT, self.leave()).await.is_ok_and(|left| left) {
-                    tracing::info!("left the cluster with all other nodes");
-                }
-            }
-        }
+        self.leave(how.ok()).await;
     }
 
     pub(crate) fn now(&self) -> Monotonic {
@@ -231,7 +179,7 @@ impl Member {
     }
 
     /// What the engine sees. `None`: it does not answer.
-    async fn sights(&self) -> Option<Vec<ShardSight>> {
+    pub(crate) async fn sights(&self) -> Option<Vec<ShardSight>> {
         tokio::time::timeout(ANSWER_TIMEOUT, self.setup.engine.sights()).await.ok().flatten()
     }
 
@@ -353,7 +301,7 @@ impl Member {
     }
 
     /// Tells the engine its duties. A shard that it owns stays its own until its next owner is ready.
-    async fn take_up_duties(&mut self, sights: &[ShardSight]) {
+    pub(crate) async fn take_up_duties(&mut self, sights: &[ShardSight]) {
         // What was taken over meanwhile must not be given away unasked.
         let sights = &self.sights().await.unwrap_or_else(|| sights.to_vec());
         let Some(view) = self.copy.view() else { return };
@@ -375,35 +323,5 @@ impl Member {
             }
         }
         self.setup.engine.set_duties(duties);
-    }
-
-    /// Leaves the cluster, whatever shards it has. Returns whether it could.
-    async fn leave(&self) -> bool {
-        let Membership { catalog, node, .. } = &self.setup;
-        let left = catalog.leave(&node.name, node.incarnation).await;
-        if let Err(error) = &left {
-            tracing::warn!(%error, "cannot leave the cluster; others will see that this node is gone");
-        }
-        left.is_ok()
-    }
-
-    /// Gives the shards away, and waits until others have them.
-    async fn give_all(&mut self) {
-        loop {
-            let Some(sights) = self.sights().await else { return };
-            if sights.iter().all(|sight| !sight.owned) {
-                break;
-            }
-            if self.read().await.is_err() {
-                return;
-            }
-            let live = |node: &CatalogNode| self.observer.liveness.is_live(&node.name);
-            if !self.copy.view().is_some_and(|view| view.nodes.iter().any(live)) {
-                break;
-            }
-            self.assign(&sights).await;
-            self.take_up_duties(&sights).await;
-            tokio::time::sleep(HURRIED_TURN_EVERY / 2).await;
-        }
     }
 }

@@ -24,8 +24,8 @@ pub enum OwnerAnswer {
     Owns,
     /// It does not own the shard, or has just given it up: it will answer nobody for it in that epoch.
     Resigned,
-    /// It has the shard and can't be sure of its claim, but the server is slow for the candidate too: it keeps the
-    /// shard, and answers nobody for it until it is sure again.
+    /// It has the shard and can't be sure of its claim, but the server is slow for the candidate too: it
+    /// keeps the shard, and answers nobody for it until it is sure again.
     Unsure,
     /// A process answers there, but it was not asked: it has no way to say more than that it lives.
     Alive,

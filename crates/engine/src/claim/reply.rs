@@ -9,8 +9,8 @@ use crate::planted::{Bug, on};
 pub enum Reply {
     /// It says yes: it owns the shard in that tenure, and trusts its claim.
     Owns,
-    /// It keeps the shard without being sure of its claim: where the server is slow, so are renewals, and no other node
-    /// would do better.
+    /// It keeps the shard without being sure of its claim: where the server is slow, so are renewals, and no
+    /// other node would do better.
     Unsure,
     /// It drops the shard's memory, and then says no.
     StepDown,

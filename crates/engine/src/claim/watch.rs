@@ -12,7 +12,8 @@ use crate::{
     planted::{Bug, on},
 };
 
-/// A shard of whose owner is known only that its process lives, or that it isn't sure of its claim, is taken if nothing moved for so long.
+/// A shard is taken if nothing moved for so long, and all that is known of its owner is that its process
+/// lives, or that it isn't sure of its claim.
 const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
 /// So long nobody but the named successor takes a shard that was handed over.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);

@@ -43,17 +43,17 @@
 //! - this node's own task was the last owner: it gave the shard up, and its connections of then are gone;
 //! - nothing has moved for two thirds of the owner's lease, and the owner denies to own it;
 //! - nothing has moved for the whole lease, and the owner does not answer;
-//! - nothing has moved for 10 s, and all that is known of the owner is that its process lives, or that it isn't sure of
-//!   its claim beside a slow server.
+//! - nothing has moved for 10 s, and all that is known of the owner is that its process lives, or that it
+//!   isn't sure of its claim beside a slow server.
 //!
 //! A node that is not to own the shard looks at it too, and asks its owner in time, so that the question is
 //! answered when the shard is given to it.
 //!
 //! In the last three cases a candidate first commits a row of its own at the shard's server, within half a
 //! second, and only then asks: where a server is slow, so are the owner's renewals. It would step down for
-//! nothing, and no other node would do better. Some of what one does at a slow server is fast, so that this is not
-//! enough: the question says whether the server was slow within the last 3 s, and if so, an owner that is not sure of
-//! its claim keeps the shard. It then counts as one of whom is known only that it lives.
+//! nothing, and no other node would do better. Some of what one does at a slow server is fast, so that
+//! this is not enough: the question says whether the server was slow within the last 3 s, and if so, an owner
+//! that is not sure of its claim keeps the shard. It then counts as one that is known only to live.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ pub(super) const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A server that takes longer to let itself be looked at is slow.
 const SLOW: Duration = Duration::from_millis(250);
-/// A server that was slow counts as that for so long: most of what one does that is slow for a while, not all of it, is.
+/// A server that was slow counts as that for so long: not all of what one does there is slow.
 const SLOW_FOR: Duration = Duration::from_secs(3);
 
 /// What one term's candidate knows.
