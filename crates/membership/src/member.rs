@@ -216,11 +216,11 @@ impl Member {
         self.hurries = false;
         let report = self.report(&sights);
         let was_away = !self.said.catalog.is_empty();
-        if was_away {
-            // A catalog that hangs takes long to say so.
-            self.take_unowned(&sights);
-        }
-        let in_time = tokio::time::timeout(ANSWER_TIMEOUT, self.look(&report)).await;
+        // A catalog that hangs takes long to say so. Meanwhile all nodes would miss their turns, and then
+        // have them at once.
+        let next = if was_away { self.take_unowned(&sights) } else { None };
+        let limit = next.map_or(ANSWER_TIMEOUT, |next| next.min(ANSWER_TIMEOUT));
+        let in_time = tokio::time::timeout(limit, self.look(&report)).await;
         match in_time.unwrap_or_else(|_| Err(no_answer())) {
             Ok(()) if self.rival.is_some() => {
                 self.catalog_answers();
