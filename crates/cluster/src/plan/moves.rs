@@ -14,7 +14,7 @@ pub const MOVED_STAYS: Duration = Duration::from_secs(30);
 /// A new home is left alone for so long, even if it seems to fail. Nodes that take each other for dead, or do
 /// not see the same servers answer, would otherwise take each shard from each other as fast as the catalog
 /// answers.
-pub const NEW_HOME_STAYS: Duration = Duration::from_secs(3);
+pub const NEW_HOME_STAYS: Duration = Duration::from_millis(1_500);
 /// A node takes part in so many moves from a living node at once, in either role.
 pub const MOVES_MAX: usize = 2;
 /// A node hands over once most of the others have not reached it for so long.
