@@ -20,11 +20,11 @@ async fn dead_letters_are_listed_shown_and_grouped_by_reason() {
     assert_eq!((&groups[0]["topics"], &all["total"]), (&json!(["mail"]), &json!("3")), "{all}");
     let common = groups[0]["reason"].as_str().unwrap();
     assert!(common.starts_with("user ") && common.ends_with(" is gone"), "{all}");
-    let one = ["dead-letter", "groups", "--topic", "sms", "--output", "json"];
+    let one = ["dead-letter", "groups", "sms", "--output", "json"];
     let one = server.run(&one).await.json();
     assert_eq!(one["groups"][0]["reason"], json!("no such number"), "{one}");
 
-    let list = server.run(&["dead-letter", "list", "--topic", "sms", "--output", "json"]).await.json();
+    let list = server.run(&["dead-letter", "list", "sms", "--output", "json"]).await.json();
     let id = list["items"][0]["itemId"].as_str().unwrap();
     assert_eq!(one["groups"][0]["sampleItemIds"], json!([id]));
     let shown = server.run(&["dead-letter", "get", id]).await.done();

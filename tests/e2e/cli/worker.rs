@@ -1,7 +1,7 @@
 //! `forebay worker`, with real commands: one test for each thing that it promises.
 
 use std::{
-    io::{BufRead as _, BufReader, Lines},
+    io::{BufRead as _, BufReader, Lines, Read as _},
     process::{Child, ChildStderr, ChildStdout, Stdio},
     time::Duration,
 };
@@ -70,6 +70,12 @@ impl Working {
     /// The next line that a command prints.
     fn line(&mut self) -> String {
         self.stdout.next().expect("the worker goes on").unwrap()
+    }
+
+    /// The next line that the worker says itself, read without what comes after it.
+    fn said(&mut self) -> String {
+        let bytes = self.stderr.as_mut().unwrap().bytes().map(Result::unwrap);
+        String::from_utf8(bytes.take_while(|byte| *byte != b'\n').collect()).unwrap()
     }
 
     /// The number that a command prints of a process.
@@ -302,12 +308,15 @@ async fn a_stop_waits_for_the_command() {
     let mut worker = Working::start(&server, &[], &line);
     assert_eq!(worker.line(), "begun");
     worker.signal(Signal::TERM);
+    assert!(worker.said().contains("stopping"));
     std::fs::write(go, "").unwrap();
     assert_eq!(worker.line(), "ended");
     let (status, stderr) = worker.end().await;
-    assert!(status == Some(0), "{stderr}");
-    let counts = server.counts().await;
-    assert!(counts == [1, 0, 0, 0] || counts == [0, 0, 0, 0], "{counts:?}");
+    assert!(status == Some(0) && stderr.contains("1 done"), "{stderr}");
+    assert!(!stderr.contains("released"), "{stderr}");
+    // The other one was never leased.
+    assert_eq!(server.counts().await, [1, 0, 0, 0]);
+    assert_eq!(server.next().await["attempt"], 1);
 }
 
 #[tokio::test]
@@ -362,6 +371,22 @@ async fn no_more_items_are_taken_than_wanted() {
     server.settles_at([2, 0, 0, 0]).await;
     server.work(&["--once", "--concurrency", "9"], "true").await.done();
     server.settles_at([1, 0, 0, 0]).await;
+}
+
+#[tokio::test]
+async fn one_item_is_one_lease_whatever_the_topics() {
+    let server = Server::start().await;
+    for topic in ["t", "u", "v"] {
+        server.run(&["enqueue", "--topic", topic, "--count", "2", "x"]).await.done();
+    }
+    let ran = server.work(&["--once", "--topic", "u", "--topic", "v"], "echo $FOREBAY_TOPIC").await;
+    assert_eq!((ran.stderr.as_str(), ran.stdout.lines().count()), ("forebay: items: 1 done\n", 1));
+    let mut attempts = Vec::new();
+    for topic in ["t", "u", "v"] {
+        let taken = server.run(&["dequeue", "--topic", topic, "--max", "2", "-o", "json"]).await.json();
+        attempts.extend(taken["items"].as_array().unwrap().iter().map(|item| item["attempt"].clone()));
+    }
+    assert_eq!(attempts, [1; 5], "none was leased and released");
 }
 
 #[tokio::test]

@@ -11,6 +11,9 @@ pub struct ConsumerConfig {
     /// leases it extends too: up to n - 1 with one server, none with several if this is at least n · m, and
     /// otherwise up to m · (n - 1).
     pub concurrency: usize,
+    /// So many items are taken in all, and never more are leased. Then the consumer waits to be stopped. It
+    /// asks for one topic at a time while there are fewer to take than topics. `None`: no limit.
+    pub max_items: Option<usize>,
     /// How long a poll waits for items; at most 20 s.
     pub wait: Duration,
     /// The lease of every delivery; it replaces the items' own. It is extended after a third of it, for as
@@ -29,6 +32,7 @@ impl ConsumerConfig {
         Self {
             topics: topics.into_iter().map(Into::into).collect(),
             concurrency: 16,
+            max_items: None,
             wait: Duration::from_secs(20),
             lease: Duration::from_secs(30),
             name: String::new(),
@@ -39,6 +43,11 @@ impl ConsumerConfig {
     /// The same with another number of handlers at a time.
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
+    }
+
+    /// The same, taking so many items in all.
+    pub fn max_items(self, max_items: usize) -> Self {
+        Self { max_items: Some(max_items), ..self }
     }
 
     /// The same with another lease.

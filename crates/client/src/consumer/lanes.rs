@@ -23,6 +23,8 @@ pub(super) struct Lanes {
     capacity: usize,
     /// A poll asks each topic for one item at least.
     topics: usize,
+    /// Never more items are asked for than there are slots, even if that leaves topics out.
+    exact: bool,
     /// Counts when lanes fell idle: the one that waits for longest is served first.
     turns: u64,
     /// The topics that were asked for by polls for some of them, so that all have their turns.
@@ -81,7 +83,12 @@ pub(super) struct Topics {
 impl Lanes {
     /// For so many slots and topics. There are no servers yet.
     pub(super) fn new(capacity: usize, topics: usize) -> Self {
-        Self { lanes: Vec::new(), capacity, topics, turns: 0, skip: 0 }
+        Self { lanes: Vec::new(), capacity, topics, exact: false, turns: 0, skip: 0 }
+    }
+
+    /// The same, asking for no more items than there are slots.
+    pub(super) fn exact(self, exact: bool) -> Self {
+        Self { exact, ..self }
     }
 
     /// These servers are to be asked.
@@ -146,9 +153,9 @@ impl Lanes {
     /// A poll with so many slots, if `waiting` are enough for a long wait.
     fn poll(&mut self, id: u32, slots: usize, waiting: usize, wait: Duration) -> Share {
         let alone = self.lanes.len() == 1;
-        let partial = !alone && slots < waiting;
+        let partial = (!alone && slots < waiting) || (self.exact && slots < self.topics);
         let wait = match () {
-            () if alone => wait,
+            () if alone && !partial => wait,
             () if partial || self.capacity < self.lanes.len() => wait.min(TURN_WAIT),
             () if slots > waiting => wait.min(GREEDY_WAIT),
             () => wait,
@@ -291,6 +298,21 @@ mod tests {
             asked.push((share.topics.skip % 5, share.topics.count));
         }
         assert_eq!(asked, [(0, 2), (2, 2), (4, 2)]);
+    }
+
+    #[test]
+    fn an_exact_number_of_items_leaves_topics_out() {
+        let mut lanes = lanes(1, 1, 3).exact(true);
+        let mut asked = Vec::new();
+        for _ in 0..4 {
+            let share = lanes.share_out(1, Instant::now(), WAIT)[0];
+            assert_eq!((share.slots, share.topics.count, share.wait), (1, 1, TURN_WAIT));
+            asked.push(share.topics.skip % 3);
+            lanes.answered(1, 0);
+        }
+        assert_eq!(asked, [0, 1, 2, 0]);
+        let share = lanes.share_out(3, Instant::now(), WAIT)[0];
+        assert_eq!((share.slots, share.topics.count, share.wait), (3, 3, WAIT));
     }
 
     #[test]

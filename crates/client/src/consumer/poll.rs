@@ -54,7 +54,7 @@ pub(super) async fn run<H: Handler>(
 
     let slots = Arc::new(Semaphore::new(config.concurrency));
     let mut handlers = Handlers::new(handler, slots.clone(), settlements, counters.clone(), stop.clone());
-    let lanes = Lanes::new(config.concurrency, config.topics.len());
+    let lanes = Lanes::new(config.concurrency, config.topics.len()).exact(config.max_items.is_some());
     let polls = JoinSet::new();
     let mut poller = Poller {
         client: &client,
@@ -62,6 +62,7 @@ pub(super) async fn run<H: Handler>(
         slots,
         deliveries: &deliveries,
         handlers: &mut handlers,
+        left: config.max_items.unwrap_or(usize::MAX),
         lanes,
         polls,
     };
@@ -91,6 +92,8 @@ struct Poller<'a, H> {
     deliveries: &'a OpenDeliveries,
     /// Get the items.
     handlers: &'a mut Handlers<H>,
+    /// Items that may still be asked for. Those that polls in flight ask for are off already.
+    left: usize,
     /// Whom to ask.
     lanes: Lanes,
     /// The dequeues in flight.
@@ -117,7 +120,7 @@ impl<H: Handler> Poller<'_, H> {
             let in_use = endpoints.borrow_and_update().clone();
             self.lanes.set(&in_use.iter().map(|endpoint| endpoint.id()).collect::<Vec<_>>());
             let now = Instant::now();
-            let (wake, most) = (self.lanes.next_wake(now), POLL_ITEMS_MAX * in_use.len());
+            let (wake, most) = (self.lanes.next_wake(now), self.left.min(POLL_ITEMS_MAX * in_use.len()));
             tokio::select! {
                 biased;
                 () = stopping(stop.clone()) => break,
@@ -125,7 +128,7 @@ impl<H: Handler> Poller<'_, H> {
                 // The sender lives as long as the client.
                 Ok(()) = endpoints.changed() => {}
                 () = tokio::time::sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
-                free = acquire_slots(&self.slots, most), if self.lanes.is_due(now) => {
+                free = acquire_slots(&self.slots, most), if self.left > 0 && self.lanes.is_due(now) => {
                     self.share_out(free, &in_use);
                 }
             }
@@ -142,7 +145,8 @@ impl<H: Handler> Poller<'_, H> {
             let asked = in_use.iter().find(|endpoint| endpoint.id() == share.id);
             let Some(endpoint) = asked.cloned() else { continue };
             let slots = free.split_off(free.len().saturating_sub(share.slots));
-            let call = call(self.config, &share, in_use.len() == 1);
+            self.left = self.left.saturating_sub(slots.len());
+            let call = call(self.config, &share, in_use.len() == 1 && self.config.max_items.is_none());
             let (client, began) = (self.client.clone(), Instant::now());
             self.polls.spawn(async move {
                 let items = client.dequeue_from(endpoint.clone(), call).await;
@@ -154,8 +158,10 @@ impl<H: Handler> Poller<'_, H> {
     /// Takes the answer of one server. Fails if that is a refusal.
     fn take(&mut self, answer: Answer) -> Result<(), Error> {
         let Answer { endpoint, began, slots, items } = answer;
+        self.left = self.left.saturating_add(slots.len());
         match items {
             Ok(items) => {
+                self.left = self.left.saturating_sub(items.len());
                 self.lanes.answered(endpoint.id(), items.len());
                 // The lease began after the call did. The answer arrives within a sixth of the lease.
                 let now = Instant::now();
@@ -217,11 +223,12 @@ async fn acquire_slots(slots: &Arc<Semaphore>, max: usize) -> Vec<OwnedSemaphore
     free
 }
 
-/// Asks each topic of a share for its part of the slots, and for one item at least.
-fn call(config: &ConsumerConfig, share: &Share, alone: bool) -> DequeueCall {
+/// Asks each topic of a share for its part of the slots, and for one item at least. `full`: all slots are
+/// used, even if that is for more items than there are slots.
+fn call(config: &ConsumerConfig, share: &Share, full: bool) -> DequeueCall {
     let (topics, slots) = (share.topics.count.max(1), share.slots.min(POLL_ITEMS_MAX));
     // What is too much adds up over several servers.
-    let part = if alone { slots.div_ceil(topics) } else { slots / topics };
+    let part = if full { slots.div_ceil(topics) } else { slots / topics };
     let part = part.min(POLL_ITEMS_MAX / topics).max(1);
     // At most 1,000, so it fits.
     let max_items = u32::try_from(part).unwrap_or(1);

@@ -6,7 +6,7 @@ use forebay_proto::v1;
 use tokio::{sync::Notify, time::Instant};
 
 use super::*;
-use crate::testing::{Fake, item, lease_lost};
+use crate::testing::{Fake, Stock, item, lease_lost};
 
 fn items(numbers: std::ops::Range<usize>) -> v1::DequeueResponse {
     v1::DequeueResponse { items: numbers.map(item).collect() }
@@ -55,6 +55,24 @@ async fn no_more_handlers_run_than_allowed() {
     assert_eq!(consumer.stop().await.unwrap(), ConsumerReport { acked: 10, ..Default::default() });
     let asked: Vec<_> = fake.dequeue.calls().iter().map(|call| call.demands[0].max_items).collect();
     assert!(asked.iter().all(|&items| items <= 2), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_items_are_taken_than_wanted() {
+    let (fake, client) = Fake::start().await;
+    *fake.stock.lock().unwrap() = Some(Stock { numbers: 0..10, held: Default::default() });
+    let config = ConsumerConfig::new(["a", "b"]).concurrency(2).max_items(3);
+    let consumer = Consumer::start(client, config, |_: Delivery| async { Outcome::Ack });
+    while fake.ack.calls().iter().map(|call| call.acks.len()).sum::<usize>() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Long after any poll would have begun.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(fake.stock.lock().unwrap().as_ref().unwrap().numbers, 3..10);
+    assert_eq!(consumer.stop().await.unwrap().acked, 3);
+    let asked = |call: &v1::DequeueRequest| call.demands.iter().map(|it| it.max_items).sum::<u32>();
+    let asked: Vec<_> = fake.dequeue.calls().iter().map(asked).collect();
+    assert!(asked.iter().all(|items| *items <= 2), "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]

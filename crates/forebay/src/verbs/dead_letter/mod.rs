@@ -18,8 +18,8 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Examples:
   forebay dead-letter groups
-  forebay dead-letter groups --topic mail
-  forebay dead-letter list --topic mail --limit 20
+  forebay dead-letter groups mail
+  forebay dead-letter list mail --limit 20
   forebay dead-letter get 3-1041
   forebay dead-letter redrive mail --filter 'reason = \"timeout*\"' --yes
   forebay dead-letter delete mail --filter 'age > 240h' --dry-run")]

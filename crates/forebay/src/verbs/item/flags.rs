@@ -16,12 +16,6 @@ Examples:
   forebay item list --topic mail --state dead --payload text --limit 20
   forebay item list --topic mail --state leased -o json")]
 pub struct List {
-    /// Server and namespace.
-    #[command(flatten)]
-    pub connection: Connection,
-    /// Output format.
-    #[command(flatten)]
-    pub format: Format,
     /// The topic
     #[arg(long, value_name = "NAME")]
     pub topic: String,
@@ -29,6 +23,20 @@ pub struct List {
     /// ones by priority and time, dead letters with the latest first
     #[arg(long, value_enum, default_value = "ready")]
     pub state: State,
+    /// How many, and how they are printed.
+    #[command(flatten)]
+    pub listing: Listing,
+}
+
+/// What the lists of items and of dead letters share.
+#[derive(Args)]
+pub struct Listing {
+    /// Server and namespace.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    pub format: Format,
     /// The most items to list
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,

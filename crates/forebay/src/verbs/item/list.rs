@@ -22,27 +22,28 @@ struct Listed {
 
 /// Lists items.
 pub async fn run(flags: &flags::List) -> Result<(), Failure> {
-    let client = flags.connection.client().await?;
+    let listing = &flags.listing;
+    let client = listing.connection.client().await?;
     let mut incomplete = BTreeSet::new();
-    let pages = pages::collect(flags.limit, async |page_size, page_token| {
+    let pages = pages::collect(listing.limit, async |page_size, page_token| {
         let query = ItemListQuery {
             topic: flags.topic.clone(),
             state: flags.state.into(),
-            full: flags.payload != PayloadForm::None,
-            max_payload_bytes: flags.max_payload_bytes,
+            full: listing.payload != PayloadForm::None,
+            max_payload_bytes: listing.max_payload_bytes,
             page_size,
             page_token,
         };
         let page = client.list_items(query).await?;
         incomplete.extend(page.incomplete_shards);
-        let listed = |item| Listed { item, payload: flags.payload };
+        let listed = |item| Listed { item, payload: listing.payload };
         Ok((page.items.into_iter().map(listed).collect(), page.next))
     });
     let (items, next) = pages.await?;
     let incomplete: Vec<u32> = incomplete.into_iter().collect();
-    output::note_incomplete(&flags.format.look, &incomplete);
+    output::note_incomplete(&listing.format.look, &incomplete);
     let rest = vec![("nextPageToken", next.into()), ("incompleteShards", incomplete.into())];
-    List { field: "items", rows: &items, rest }.print(flags.format.output, &flags.format.look)
+    List { field: "items", rows: &items, rest }.print(listing.format.output, &listing.format.look)
 }
 
 impl Row for Listed {

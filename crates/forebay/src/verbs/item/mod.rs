@@ -6,7 +6,7 @@ mod list;
 mod show;
 
 use clap::{Args, Subcommand};
-pub use flags::{Get, List, State};
+pub use flags::{Get, List, Listing, State};
 pub use get::run as get;
 pub use list::run as list;
 

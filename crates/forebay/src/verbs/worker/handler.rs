@@ -87,13 +87,8 @@ impl Jobs {
     /// Runs the command on an item.
     pub async fn handle(self: Arc<Self>, mut delivery: Delivery) -> Outcome {
         let number = self.taken.fetch_add(1, Relaxed) + 1;
-        let most = self.max_items.unwrap_or(u64::MAX);
-        if number >= most {
-            self.stopping.advance(Stage::Draining);
-        }
-        // Too many came at once. An item without a receipt would be lost, so it is worked on in any case.
-        if number > most && !delivery.item.receipt.is_empty() {
-            return Outcome::Release;
+        if self.max_items.is_some_and(|most| number >= most) {
+            self.stopping.advance(Stage::Enough);
         }
         let _running = Running::begin(&self.running);
         let path = self.folder.path().join(format!("{number}.json"));
@@ -158,7 +153,7 @@ impl Jobs {
         if self.cannot_run.fetch_add(1, Relaxed) + 1 >= CANNOT_RUN_MAX {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert_with(|| format!("{CANNOT_RUN_MAX} times in a row: {}", verdict.why));
-            self.stopping.advance(Stage::Draining);
+            self.stopping.advance(Stage::Enough);
         }
     }
 }

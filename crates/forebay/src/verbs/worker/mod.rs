@@ -9,7 +9,7 @@ mod stderr_tail;
 mod stopping;
 mod verdict;
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use forebay_client::{ClientConfig, Consumer, ConsumerConfig, ConsumerReport};
 
@@ -27,14 +27,13 @@ impl Worker {
         let config = ClientConfig { learn_nodes: true, ..self.servers.config()? };
         let client = checked(self.servers.client(config)?).await?;
         let max_items = if self.once { Some(1) } else { self.max_items };
-        // So that no more items are leased than are worked on.
-        let concurrency = max_items.map_or(self.concurrency, |most| most.min(self.concurrency.into()) as u32);
         let config = ConsumerConfig {
             lease: self.lease,
             name: self.consumer_name(),
             // Children have their own grace.
             stop_grace: std::time::Duration::MAX,
-            ..ConsumerConfig::new(&self.topics).concurrency(concurrency as usize)
+            max_items: max_items.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+            ..ConsumerConfig::new(&self.topics).concurrency(self.concurrency as usize)
         };
         let jobs = Arc::new(Jobs::new(&self, command, client.namespace(), max_items, stopping.clone())?);
         let consumer = Consumer::start(client.clone(), config, {
@@ -44,14 +43,17 @@ impl Worker {
                 async move { jobs.handle(delivery).await }
             }
         });
-        let report = consumer
-            .run_until(async {
-                tokio::select! {
-                    () = stopping.reached(Stage::Draining) => {}
-                    () = jobs.idle(self.idle_exit, &client) => {}
-                }
-            })
-            .await?;
+        let stop = async {
+            tokio::select! {
+                () = stopping.reached(Stage::Enough) => {}
+                () = jobs.idle(self.idle_exit, &client) => {}
+            }
+        };
+        let report = tokio::select! {
+            biased;
+            report = consumer.run_until(stop) => report?,
+            never = self.confirm_stop(&stopping) => match never {},
+        };
         if !self.quiet {
             eprintln!("forebay: {}", summary(&report));
         }
@@ -69,6 +71,17 @@ impl Worker {
             ))
             .with(Status::Partly)),
         }
+    }
+
+    /// Says that no more items are taken, once that is so because of a signal.
+    async fn confirm_stop(&self, stopping: &Stopping) -> Infallible {
+        stopping.reached(Stage::Draining).await;
+        // The consumer is told before.
+        tokio::task::yield_now().await;
+        if !self.quiet {
+            eprintln!("forebay: stopping; a second signal kills commands that still run");
+        }
+        std::future::pending().await
     }
 }
 

@@ -15,7 +15,9 @@ use crate::failure::Failure;
 pub enum Stage {
     /// Not stopping.
     Running,
-    /// No more items are taken. Commands go on.
+    /// No more items are wanted. Commands go on.
+    Enough,
+    /// Told to stop: no more items are taken. Commands go on.
     Draining,
     /// The grace is over: commands are told to stop, then killed.
     Terminate,
