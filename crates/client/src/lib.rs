@@ -78,6 +78,7 @@ mod item;
 mod producer;
 mod retry;
 mod rng;
+mod seen_certificate;
 #[cfg(test)]
 mod testing;
 mod tls;

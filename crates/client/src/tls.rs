@@ -23,7 +23,7 @@ use tokio_rustls::{
 };
 use tonic::Code;
 
-use crate::error::Error;
+use crate::{error::Error, seen_certificate::Seen};
 
 /// Files that were read within this time are not read again.
 const READ_EVERY: Duration = Duration::from_secs(10);
@@ -171,13 +171,7 @@ impl Tls {
         host: &str,
         protocol: &str,
     ) -> io::Result<impl AsyncRead + AsyncWrite + Send + Unpin + use<>> {
-        let name = match &self.server_name {
-            Some(name) => name.clone(),
-            // An IPv6 address has brackets.
-            None => {
-                ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(io::Error::other)?
-            }
-        };
+        let name = self.name_of(host)?;
         if self.config.has_files() && self.in_use().read_at.elapsed() >= READ_EVERY {
             let tls = self.clone();
             // Reading a file may take long. Nobody waits for more than that.
@@ -186,6 +180,38 @@ impl Tls {
         let mut settings = (*self.in_use().settings).clone();
         settings.alpn_protocols = vec![protocol.as_bytes().to_vec()];
         TlsConnector::from(Arc::new(settings)).connect(name, stream).await
+    }
+
+    /// What the certificate of a host is to be for.
+    fn name_of(&self, host: &str) -> io::Result<ServerName<'static>> {
+        match &self.server_name {
+            Some(name) => Ok(name.clone()),
+            // An IPv6 address has brackets.
+            None => ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(io::Error::other),
+        }
+    }
+
+    /// Begins TLS only to see which certificate the server of `host` shows. Returns it in DER, also if it is
+    /// not accepted, and whether the connection would be of use.
+    pub async fn shown_certificate(
+        &self,
+        stream: TcpStream,
+        host: &str,
+    ) -> (Option<Vec<u8>>, io::Result<()>) {
+        let (mut settings, ca) = {
+            let in_use = self.in_use();
+            ((*in_use.settings).clone(), in_use.contents.ca.clone())
+        };
+        let seen = match roots(ca.as_deref()).map_err(io::Error::other).and_then(Seen::new) {
+            Ok(seen) => Arc::new(seen),
+            Err(error) => return (None, Err(error)),
+        };
+        settings.dangerous().set_certificate_verifier(seen.clone());
+        let end = match self.name_of(host) {
+            Ok(name) => TlsConnector::from(Arc::new(settings)).connect(name, stream).await.map(drop),
+            Err(error) => Err(error),
+        };
+        (seen.take(), end)
     }
 
     /// Takes what the files hold into use, if it is something else and can be used.

@@ -32,24 +32,29 @@ pub struct Failure {
     /// For stderr.
     lines: Vec<String>,
     /// For the process that started this one.
-    status: Status,
+    status: u8,
 }
 
 impl Failure {
     /// One message.
     pub fn new(line: impl Into<String>) -> Self {
-        Self { lines: vec![line.into()], status: Status::Failed }
+        Self { lines: vec![line.into()], status: Status::Failed as u8 }
+    }
+
+    /// An exit status alone: all that is to be said was printed.
+    pub fn only_status(status: u8) -> Self {
+        Self { lines: Vec::new(), status }
     }
 
     /// An argument that is wrong.
     pub fn usage(line: impl Into<String>) -> Self {
-        Self { status: Status::Usage, ..Self::new(line) }
+        Self::new(line).with(Status::Usage)
     }
 
     /// Several messages, one line each.
     pub fn from_all(wrong: impl IntoIterator<Item = impl Display>) -> Self {
         let lines = wrong.into_iter().map(|line| line.to_string()).collect();
-        Self { lines, status: Status::Failed }
+        Self { lines, status: Status::Failed as u8 }
     }
 
     /// An error's own text, which may have several lines.
@@ -59,7 +64,22 @@ impl Failure {
 
     /// The same with another exit status.
     pub fn with(self, status: Status) -> Self {
+        Self { status: status as u8, ..self }
+    }
+
+    /// The same with an exit status that means something else at this verb.
+    pub fn with_code(self, status: u8) -> Self {
         Self { status, ..self }
+    }
+
+    /// Whether the server is out of reach or refuses for now.
+    pub fn is_unavailable(&self) -> bool {
+        self.status == Status::Unavailable as u8
+    }
+
+    /// The messages in one line.
+    pub fn text(&self) -> String {
+        self.lines.join("; ")
     }
 
     /// The same with more before its first line.
@@ -90,7 +110,7 @@ impl Failure {
             // Servers and databases have their say in it.
             eprintln!("forebay: {}", visible(&line));
         }
-        ExitCode::from(self.status as u8)
+        ExitCode::from(self.status)
     }
 }
 
@@ -115,7 +135,7 @@ impl From<Error> for Failure {
             Code::Unauthenticated | Code::PermissionDenied => Status::NotAllowed,
             _ => Status::Failed,
         };
-        let failure = Self { status, ..Self::new(error.to_string().replace('\n', "; ")) };
+        let failure = Self::new(error.to_string().replace('\n', "; ")).with(status);
         // Forebay itself always gives a reason.
         match (error.code(), error.reason()) {
             (Code::Unauthenticated, _) => failure.hint("; show a token with --token-file or FOREBAY_TOKEN"),

@@ -14,9 +14,11 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use failure::Failure;
+use verbs::severity::Severity;
 use verbs::{
-    ack, check_config, completions, context, dead_letter, dequeue, dev, enqueue, error, extend, health, item,
-    man, migrate, nack, node, operation, serve, shard, token, topic, topics, whoami, worker,
+    ack, check, check_config, completions, context, dead_letter, dequeue, dev, enqueue, error, extend,
+    health, item, man, migrate, nack, node, operation, serve, shard, status, token, topic, topics, whoami,
+    worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -89,6 +91,10 @@ enum Verb {
     Token(token::TokenCommand),
     /// Tell as whom a node knows the caller, and what the caller may do
     Whoami(whoami::WhoAmI),
+    /// Say what is wrong, most severe first, and what to look at
+    Status(status::Status),
+    /// Compare a topic, the cluster or a certificate with thresholds, for monitoring
+    Check(check::Check),
     /// Ask a node whether it is ready, for probes
     Health(health::Health),
     /// Keep the addresses and the credentials of servers under names
@@ -102,8 +108,17 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    // Wrong usage exits here, with status 2.
-    let verb = Arguments::parse().verb;
+    let verb = match Arguments::try_parse() {
+        Ok(arguments) => arguments.verb,
+        // To monitoring 2 is critical. Wrong usage is unknown.
+        Err(error) if error.use_stderr() && std::env::args_os().nth(1).is_some_and(|it| it == "check") => {
+            // Nobody reads it if this fails.
+            let _ = error.print();
+            return ExitCode::from(Severity::Unknown.code());
+        }
+        // Wrong usage exits here, with status 2.
+        Err(error) => error.exit(),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::from(anyhow::Error::from(error)).print(),
@@ -129,6 +144,8 @@ fn main() -> ExitCode {
             Verb::Shard(verb) => verb.run().await,
             Verb::Token(verb) => verb.run().await,
             Verb::Whoami(verb) => verb.run().await,
+            Verb::Status(verb) => verb.run().await,
+            Verb::Check(verb) => verb.run().await,
             Verb::Health(verb) => verb.run().await,
             Verb::Context(verb) => verb.run().await,
             Verb::Error(verb) => verb.run(),

@@ -1,6 +1,7 @@
 //! The command line, as processes: what they print, and their exit status.
 
 mod address;
+mod check;
 mod check_config;
 mod context;
 mod dead_letters;
@@ -12,6 +13,7 @@ mod items;
 mod operations;
 mod process;
 mod settle;
+mod status;
 mod topics;
 mod worker;
 

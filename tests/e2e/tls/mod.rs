@@ -1,6 +1,7 @@
 //! TLS on the ports for clients and operators.
 
 mod clients;
+mod expiry;
 mod renewal;
 mod rights;
 mod start;

@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod ack;
+pub mod check;
 pub mod check_config;
 pub mod completions;
 pub mod context;
@@ -21,6 +22,7 @@ pub mod node;
 pub mod operation;
 pub mod serve;
 pub mod shard;
+pub mod status;
 pub mod token;
 pub mod topic;
 pub mod topics;
@@ -35,5 +37,6 @@ mod pages;
 mod run;
 mod servers;
 mod settled;
+pub mod severity;
 mod tls_flags;
 mod token_flags;

@@ -81,7 +81,7 @@ impl Servers {
     }
 
     /// The addresses of the servers.
-    fn addrs(&self) -> Result<Vec<String>, Failure> {
+    pub fn addrs(&self) -> Result<Vec<String>, Failure> {
         let addrs = match self.addr.as_slice() {
             [] => self.context()?.addr,
             given => given.to_vec(),

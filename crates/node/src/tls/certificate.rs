@@ -28,6 +28,11 @@ pub fn validity(certificate: &CertificateDer<'_>) -> Option<Validity> {
     Some(Validity { begins: time(validity.not_before)?, ends: time(validity.not_after)? })
 }
 
+/// When a certificate in DER ends. `None`: it can't be read.
+pub fn end_of(der: &[u8]) -> Option<Timestamp> {
+    validity(&CertificateDer::from(der)).map(|validity| validity.ends)
+}
+
 /// The name of whoever has a certificate: its first URI, or else its first DNS name. A common name is none:
 /// authorities do not check it.
 pub fn name(certificate: &CertificateDer<'_>) -> Option<String> {

@@ -19,6 +19,7 @@ mod stream;
 #[cfg(test)]
 mod testing;
 
+pub use certificate::end_of as end_of_certificate;
 pub use files::TlsError;
 pub use listener::{Accepted, ConfigSource, Listener};
 pub use live::Live;
