@@ -16,9 +16,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use failure::Failure;
 use verbs::severity::Severity;
 use verbs::{
-    ack, check, check_config, completions, context, dead_letter, dequeue, dev, enqueue, error, extend,
-    health, item, man, migrate, nack, node, operation, serve, shard, status, token, topic, topics, whoami,
-    worker,
+    ack, bench, check, check_config, complete, completions, context, dead_letter, dequeue, dev, enqueue,
+    error, extend, health, item, man, migrate, nack, node, operation, serve, shard, status, token, top,
+    topic, topics, whoami, worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -93,6 +93,10 @@ enum Verb {
     Whoami(whoami::WhoAmI),
     /// Say what is wrong, most severe first, and what to look at
     Status(status::Status),
+    /// Show the topics on one screen, again and again
+    Top(top::Top),
+    /// Put a short load on a queue that runs, and check that it loses nothing
+    Bench(bench::Bench),
     /// Compare a topic, the cluster or a certificate with thresholds, for monitoring
     Check(check::Check),
     /// Ask a node whether it is ready, for probes
@@ -103,6 +107,9 @@ enum Verb {
     Error(error::ExplainError),
     /// Print a script that completes this command line in a shell
     Completions(completions::Completions),
+    /// Print the names that begin as a word does, for the scripts of completions
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::Complete),
     /// Write the manual pages
     Man(man::Man),
 }
@@ -145,11 +152,14 @@ fn main() -> ExitCode {
             Verb::Token(verb) => verb.run().await,
             Verb::Whoami(verb) => verb.run().await,
             Verb::Status(verb) => verb.run().await,
+            Verb::Top(verb) => verb.run().await,
+            Verb::Bench(verb) => verb.run().await,
             Verb::Check(verb) => verb.run().await,
             Verb::Health(verb) => verb.run().await,
             Verb::Context(verb) => verb.run().await,
             Verb::Error(verb) => verb.run(),
             Verb::Completions(verb) => verb.run(Arguments::command()),
+            Verb::Complete(verb) => verb.run(&Arguments::command()).await,
             Verb::Man(verb) => verb.run(Arguments::command()),
         }
     });

@@ -1,8 +1,10 @@
 //! The command line, as processes: what they print, and their exit status.
 
 mod address;
+mod bench;
 mod check;
 mod check_config;
+mod complete;
 mod context;
 mod dead_letters;
 mod dequeue;
@@ -14,6 +16,7 @@ mod operations;
 mod process;
 mod settle;
 mod status;
+mod top;
 mod topics;
 mod worker;
 

@@ -14,7 +14,7 @@ use rustix::{
 use super::{Server, forebay, run};
 
 /// Both ends of a terminal of its own.
-fn terminal() -> (File, File) {
+pub fn terminal() -> (File, File) {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();

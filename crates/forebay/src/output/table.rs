@@ -79,7 +79,8 @@ impl Table {
         out.flush()
     }
 
-    fn render(&self, color: bool) -> String {
+    /// Its lines.
+    pub fn render(&self, color: bool) -> String {
         let mut widths: Vec<_> = self.heads.iter().map(|head| head.len()).collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {

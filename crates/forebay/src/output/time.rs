@@ -34,6 +34,12 @@ impl Style {
         Self { form, now: SystemClock::default().wall(), color }
     }
 
+    /// Relative to a time, or to now, without colours.
+    pub fn relative_to(now: Option<Timestamp>) -> Self {
+        let style = Self::new(TimeForm::Relative, false);
+        Self { now: now.unwrap_or(style.now), ..style }
+    }
+
     /// As machines read times.
     pub fn iso() -> Self {
         Self::new(TimeForm::Iso, false)

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
+use super::complete::script_of_names;
 use crate::failure::Failure;
 
 /// The flags.
@@ -25,6 +26,7 @@ impl Completions {
     pub fn run(self, mut program: Command) -> Result<(), Failure> {
         let mut script = Vec::new();
         generate(self.shell, &mut program, "forebay", &mut script);
+        script.extend(script_of_names(self.shell).as_bytes());
         Ok(io::stdout().lock().write_all(&script)?)
     }
 }

@@ -1,8 +1,10 @@
 //! One file a verb.
 
 pub mod ack;
+pub mod bench;
 pub mod check;
 pub mod check_config;
+pub mod complete;
 pub mod completions;
 pub mod context;
 pub mod dead_letter;
@@ -24,6 +26,7 @@ pub mod serve;
 pub mod shard;
 pub mod status;
 pub mod token;
+pub mod top;
 pub mod topic;
 pub mod topics;
 pub mod whoami;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::flags;
 use crate::{
     failure::Failure,
-    output::{self, Column, List, Row},
+    output::{self, Column, Format, List, Row},
     verbs::pages,
 };
 
@@ -24,7 +24,6 @@ struct Listed {
 pub async fn run(flags: &flags::List) -> Result<(), Failure> {
     let client = flags.connection.client().await?;
     let mut incomplete = BTreeSet::new();
-    let with_namespace = flags.all_namespaces;
     let pages = pages::collect(flags.limit, async |page_size, page_token| {
         let query = TopicListQuery {
             all_namespaces: flags.all_namespaces,
@@ -35,14 +34,24 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
         };
         let page = client.list_topics(query).await?;
         incomplete.extend(page.incomplete_shards);
-        let listed = |figures| Listed { figures, with_namespace };
-        Ok((page.topics.into_iter().map(listed).collect(), page.next))
+        Ok((page.topics, page.next))
     });
     let (topics, next) = pages.await?;
-    let incomplete: Vec<u32> = incomplete.into_iter().collect();
-    output::note_incomplete(&flags.format.look, &incomplete);
+    print(topics, next, incomplete.into_iter().collect(), flags.all_namespaces, &flags.format)
+}
+
+/// Prints a list of topics.
+pub fn print(
+    topics: Vec<TopicFigures>,
+    next: String,
+    incomplete: Vec<u32>,
+    with_namespace: bool,
+    format: &Format,
+) -> Result<(), Failure> {
+    let topics: Vec<_> = topics.into_iter().map(|figures| Listed { figures, with_namespace }).collect();
+    output::note_incomplete(&format.look, &incomplete);
     let rest = vec![("nextPageToken", next.into()), ("incompleteShards", incomplete.into())];
-    List { field: "topics", rows: &topics, rest }.print(flags.format.output, &flags.format.look)
+    List { field: "topics", rows: &topics, rest }.print(format.output, &format.look)
 }
 
 impl Row for Listed {

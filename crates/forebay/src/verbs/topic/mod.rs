@@ -9,6 +9,7 @@ mod reset_leases;
 use clap::{Args, Subcommand};
 
 use flags::{Get, List};
+pub use list::print as print_topics;
 use purge::Purge;
 use reset_leases::ResetLeases;
 

@@ -1,0 +1,122 @@
+//! `forebay bench`: a short load on a queue that runs, and a check that it loses nothing.
+
+mod ledger;
+mod load;
+mod report;
+
+use std::{sync::Arc, time::Duration};
+
+use clap::Args;
+use forebay_client::{Client, ClientConfig, Code, Error, OperationKind, OperationQuery};
+use forebay_node::random::random;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::connection::Connection;
+use crate::{
+    failure::Failure,
+    output::{Format, print_one},
+};
+use load::Load;
+
+/// How long a client may take to find the other nodes.
+const LEARN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the purge at the end may take.
+const PURGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The flags.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay bench
+  forebay bench --producers 8 --consumers 8 --size 1024 --batch 100 --duration 30s
+  forebay bench --namespace bench -o json
+
+Stores items in a topic of its own, takes and acks them, and purges the topic. It fails if an item was lost,
+or was delivered after its ack. The load is a real one: others wait for what it takes.")]
+pub struct Bench {
+    /// Which servers are loaded.
+    #[command(flatten)]
+    connection: Connection,
+    /// How the result is printed.
+    #[command(flatten)]
+    format: Format,
+    /// Calls that enqueue at a time
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    producers: u32,
+    /// Calls that dequeue at a time; each node has one at least
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    consumers: u32,
+    /// Items of a call
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    batch: u32,
+    /// Bytes of a payload
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(16..=262_144))]
+    size: u32,
+    /// How long items are stored; those that are left are awaited after that
+    #[arg(long, value_parser = humantime::parse_duration, default_value = "10s", value_name = "TIME")]
+    duration: Duration,
+}
+
+impl Bench {
+    /// Loads the servers, and says what came of it.
+    pub async fn run(self) -> Result<(), Failure> {
+        let client = self.connection.client().await?;
+        let config = ClientConfig { learn_nodes: true, ..self.connection.servers.config()? };
+        let all = self.connection.servers.client(config.clone())?;
+        let tls = config.endpoints.iter().any(|addr| addr.starts_with("https://"));
+        let nodes = learn(&all, tls).await?;
+        // An id that nobody else has: a topic with foreign items would lose them.
+        let topic = format!("forebay-bench/{:016x}", random().map_err(Failure::from_display)?);
+        self.format.look.note(&format!("storing items in topic {topic} for {:?}", self.duration));
+        let load = Arc::new(Load::new(topic.clone(), self.size as usize, self.batch));
+        let mut consumers = Vec::new();
+        for index in 0..(self.consumers as usize).max(nodes.len()) {
+            let config = ClientConfig {
+                endpoints: vec![nodes[index % nodes.len()].clone()],
+                learn_nodes: false,
+                ..config.clone()
+            };
+            consumers.push(self.connection.servers.client(config)?);
+        }
+        let result = load.run(all, self.producers, consumers, self.duration).await;
+        let purged = timeout(PURGE_TIMEOUT, purge(&client, &topic)).await;
+        let result = result?;
+        match purged {
+            Ok(Ok(())) => {}
+            // Nothing is left there, so that it was not allowed does not matter.
+            Ok(Err(error)) if error.code() == Code::PermissionDenied && result.is_clean() => {}
+            Ok(Err(error)) => self.format.look.note(&format!("topic {topic} could not be purged: {error}")),
+            Err(_) => self.format.look.note(&format!("the purge of topic {topic} goes on")),
+        }
+        print_one(&result, &self.format)?;
+        result.judge()
+    }
+}
+
+/// The addresses of all nodes. A consumer asks one node, since each hands out items of its own shards.
+async fn learn(client: &Client, tls: bool) -> Result<Vec<String>, Failure> {
+    let (count, begun) = (client.nodes().await?.len(), Instant::now());
+    while client.servers().len() < count && begun.elapsed() < LEARN_TIMEOUT {
+        sleep(Duration::from_millis(20)).await;
+    }
+    // Those that were learnt have no scheme.
+    let with_scheme = |addr: String| match tls && !addr.contains("://") {
+        true => format!("https://{addr}"),
+        false => addr,
+    };
+    Ok(client.servers().into_iter().map(with_scheme).collect())
+}
+
+/// Removes what is left.
+async fn purge(client: &Client, topic: &str) -> Result<(), Error> {
+    let query = OperationQuery {
+        leased: true,
+        reason: "the end of forebay bench".to_owned(),
+        ..OperationQuery::new(OperationKind::Purge, topic)
+    };
+    let mut operation = client.start_operation(query).await?.operation;
+    while !operation.state.has_ended() {
+        operation = client.operation(&operation.id, Some(operation.version)).await?;
+    }
+    Ok(())
+}
