@@ -2,7 +2,8 @@
 //!
 //! `token.rs` is the text that a caller shows. `grant.rs` and `scope.rs` are rights. `table.rs` holds all
 //! credentials that are valid, and finds who shows one. `needs.rs` lists what each call and page needs.
-//! `decide.rs` puts the two together. `tokens_file.rs` is the file that operators keep.
+//! `decide.rs` puts the two together. `tokens_file.rs` is the file that operators keep, and
+//! `rotate.rs` gives a token in it another secret.
 
 mod base62;
 mod credential;
@@ -10,6 +11,7 @@ mod decide;
 mod grant;
 mod identity;
 mod needs;
+mod rotate;
 mod scope;
 mod secret_hash;
 mod table;
@@ -21,8 +23,9 @@ pub use decide::{Denied, decide};
 pub use grant::{Grant, GrantError, Namespaces};
 pub use identity::{Identity, Kind};
 pub use needs::{CALLS, Needs, PAGES, of_call, of_page};
+pub use rotate::rotate;
 pub use scope::{Scope, Scopes};
 pub use secret_hash::SecretHash;
 pub use table::{Failed, Record, Table};
-pub use token::{RANDOM_BYTES, Token, TokenId};
+pub use token::{RANDOM_BYTES, SECRET_BYTES, Token, TokenId};
 pub use tokens_file::{TokensFileError, append, parse, revoke};

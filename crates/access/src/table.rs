@@ -20,12 +20,14 @@ pub struct Record {
     pub id: TokenId,
     /// For people.
     pub name: String,
-    /// Of its secrets: one, or two while one replaces the other.
+    /// Of its secrets: one, or two while one replaces the other. The newest is the last one.
     pub hashes: Vec<SecretHash>,
     /// What its holder may do.
     pub grants: Vec<Grant>,
     /// From when on it is of no use. `None`: never.
     pub ends: Option<Timestamp>,
+    /// From when on only its newest secret is of use. `None`: all of them are as long as it is.
+    pub overlap_ends: Option<Timestamp>,
     /// It is of no use any more.
     pub revoked: bool,
 }
@@ -62,6 +64,23 @@ struct Entry {
     record: Record,
     /// Its holder.
     identity: Arc<Identity>,
+    /// The same, by a secret that is replaced: those rights end with the overlap.
+    replaced: Arc<Identity>,
+}
+
+impl Entry {
+    /// Whose a secret is, and when it ends. All of them are compared, so that the time tells nothing.
+    fn holder(&self, hash: &SecretHash) -> Option<&Arc<Identity>> {
+        let same = |known: &SecretHash| known.matches(hash);
+        let (newest, older) = self.record.hashes.split_last()?;
+        let (newest, older) =
+            (same(newest), older.iter().map(same).fold(Choice::from(0), |any, one| any | one));
+        match (bool::from(newest), bool::from(older)) {
+            (true, _) => Some(&self.identity),
+            (false, true) => Some(&self.replaced),
+            (false, false) => None,
+        }
+    }
 }
 
 /// All credentials that a node accepts.
@@ -87,7 +106,9 @@ impl Table {
                 grants: record.grants.clone(),
                 ends: record.ends,
             };
-            (record.id.clone(), Entry { record, identity: Arc::new(identity) })
+            let ends = [record.ends, record.overlap_ends].into_iter().flatten().min();
+            let replaced = Arc::new(Identity { ends, ..identity.clone() });
+            (record.id.clone(), Entry { record, identity: Arc::new(identity), replaced })
         };
         let holder = |(san, grants): (String, Vec<Grant>)| {
             let (id, name) = (san.clone(), String::new());
@@ -104,16 +125,16 @@ impl Table {
         match credential {
             Credential::Certificate(name) => self.certificates.get(name).cloned().ok_or(Failed::Unknown),
             Credential::Token { id, hash } => {
-                let entry = self.tokens.get(id);
-                let none = [SecretHash::NONE];
-                let hashes = entry.map_or(&none[..], |entry| &entry.record.hashes);
-                let same = hashes.iter().fold(Choice::from(0), |same, known| same | known.matches(hash));
-                let entry = entry.ok_or(Failed::Unknown)?;
-                match (bool::from(same), entry.record.revoked, entry.record.ends) {
-                    (false, ..) => Err(Failed::Wrong),
-                    (_, true, _) => Err(Failed::Revoked),
-                    (_, _, Some(ends)) if ends <= now => Err(Failed::Ended),
-                    _ => Ok(entry.identity.clone()),
+                let Some(entry) = self.tokens.get(id) else {
+                    // As much work as for one that is known.
+                    let _ = bool::from(SecretHash::NONE.matches(hash));
+                    return Err(Failed::Unknown);
+                };
+                let holder = entry.holder(hash).ok_or(Failed::Wrong)?;
+                match (entry.record.revoked, holder.ends) {
+                    (true, _) => Err(Failed::Revoked),
+                    (_, Some(ends)) if ends <= now => Err(Failed::Ended),
+                    _ => Ok(holder.clone()),
                 }
             }
         }
@@ -141,7 +162,8 @@ mod tests {
     fn record(token: &Token) -> Record {
         let grants = vec!["a:produce".parse().unwrap()];
         let (id, hashes) = (token.id().clone(), vec![token.hash()]);
-        Record { id, name: "n".to_owned(), hashes, grants, ends: None, revoked: false }
+        let (ends, overlap_ends) = (None, None);
+        Record { id, name: "n".to_owned(), hashes, grants, ends, overlap_ends, revoked: false }
     }
 
     fn shown(token: &Token) -> Credential {

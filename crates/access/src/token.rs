@@ -19,7 +19,9 @@ const SECRET_DIGITS: usize = 43;
 /// Digits of the checksum: 32 bits.
 const CHECKSUM_DIGITS: usize = 6;
 /// Random bytes that a token is made of: those of its id, then those of its secret.
-pub const RANDOM_BYTES: usize = 16 + 32;
+pub const RANDOM_BYTES: usize = 16 + SECRET_BYTES;
+/// Random bytes that a secret is made of.
+pub const SECRET_BYTES: usize = 32;
 
 /// Names a token. It is no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,8 +57,13 @@ pub struct Token {
 impl Token {
     /// Of random bytes, which must be the operating system's.
     pub fn of_random(bytes: &[u8; RANDOM_BYTES]) -> Self {
-        let (id, secret) = bytes.split_at(RANDOM_BYTES - 32);
+        let (id, secret) = bytes.split_at(RANDOM_BYTES - SECRET_BYTES);
         Self { id: TokenId(encode(id, ID_DIGITS)), secret: encode(secret, SECRET_DIGITS) }
+    }
+
+    /// Another secret under an id that is there, of random bytes as above.
+    pub fn with_secret(id: TokenId, bytes: &[u8; SECRET_BYTES]) -> Self {
+        Self { id, secret: encode(bytes, SECRET_DIGITS) }
     }
 
     /// Reads a token's text; `None` if it has another form, or its checksum is wrong.

@@ -42,6 +42,8 @@ struct Entry {
     grants: Vec<String>,
     /// When it ends.
     ends: Option<Time>,
+    /// Until when the older one of two secrets holds.
+    overlap_ends: Option<Time>,
     /// It is of no use any more.
     #[serde(default)]
     revoked: bool,
@@ -98,17 +100,18 @@ fn record(entry: Entry) -> Result<Record, String> {
     let hashes = hashes.iter().map(hash).collect::<Result<_, _>>()?;
     let grant = |text: &String| text.parse::<Grant>().map_err(|error| format!("grants: {error}"));
     let grants = entry.grants.iter().map(grant).collect::<Result<_, _>>()?;
-    let ends = entry.ends.map(time).transpose()?;
-    Ok(Record { id, name: entry.name, hashes, grants, ends, revoked: entry.revoked })
+    let ends = entry.ends.map(|at| time("ends", at)).transpose()?;
+    let overlap_ends = entry.overlap_ends.map(|at| time("overlap_ends", at)).transpose()?;
+    Ok(Record { id, name: entry.name, hashes, grants, ends, overlap_ends, revoked: entry.revoked })
 }
 
-fn time(time: Time) -> Result<Timestamp, String> {
+fn time(key: &str, time: Time) -> Result<Timestamp, String> {
     let text = match time {
         Time::Toml(time) => time.to_string(),
         Time::Text(text) => text,
     };
     let time = humantime::parse_rfc3339(&text)
-        .map_err(|_| format!("ends must be a time in UTC, as in 2027-01-31T00:00:00Z, not {text:?}"))?;
+        .map_err(|_| format!("{key} must be a time in UTC, as in 2027-01-31T00:00:00Z, not {text:?}"))?;
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
 }
@@ -132,6 +135,9 @@ pub fn append(text: &str, record: &Record) -> Result<String, TokensFileError> {
     if let Some(ends) = record.ends {
         lines.push(format!("ends = {}", rfc3339(ends)));
     }
+    if let Some(ends) = record.overlap_ends {
+        lines.push(format!("overlap_ends = {}", rfc3339(ends)));
+    }
     if record.revoked {
         lines.push("revoked = true".to_owned());
     }
@@ -154,12 +160,7 @@ pub fn revoke(text: &str, id: &TokenId) -> Result<Option<String>, TokensFileErro
         Some(record) if record.revoked => return Ok(Some(text.to_owned())),
         Some(_) => {}
     }
-    let names_it = |line: &str| {
-        let value = line.trim().strip_prefix("id").map(|rest| rest.trim_start().strip_prefix('='));
-        let value = value.flatten().unwrap_or_default().trim();
-        let value = value.split('#').next().unwrap_or_default().trim();
-        value.trim_matches(['"', '\'']) == id.as_str()
-    };
+    let names_it = |line: &str| key_of(line, "id") == Some(id.as_str());
     let not_revoked = |line: &&str| !is_not_revoked(line);
     let mut lines = Vec::new();
     // The section of the token begins at its head.
@@ -188,7 +189,7 @@ pub fn revoke(text: &str, id: &TokenId) -> Result<Option<String>, TokensFileErro
 }
 
 /// The lines of a text, cut before each head of a section.
-fn sections(text: &str) -> Vec<Vec<&str>> {
+pub(crate) fn sections(text: &str) -> Vec<Vec<&str>> {
     let mut sections = vec![Vec::new()];
     for line in text.lines() {
         if line.trim_start().starts_with("[[") {
@@ -201,13 +202,20 @@ fn sections(text: &str) -> Vec<Vec<&str>> {
     sections
 }
 
-/// Whether a line says that a token is not revoked.
-fn is_not_revoked(line: &str) -> bool {
-    let rest = line.trim().strip_prefix("revoked").map(|rest| rest.trim_start().strip_prefix('='));
-    rest.flatten().is_some_and(|value| value.trim().starts_with("false"))
+/// The value of a key in a line, without quotes and without what is noted behind it. `None`: it is another
+/// line.
+pub(crate) fn key_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let value = line.trim().strip_prefix(key)?.trim_start().strip_prefix('=')?;
+    Some(value.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']))
 }
 
-fn rfc3339(time: Timestamp) -> String {
+/// Whether a line says that a token is not revoked.
+fn is_not_revoked(line: &str) -> bool {
+    key_of(line, "revoked").is_some_and(|value| value.starts_with("false"))
+}
+
+/// A time in the file, in whole seconds.
+pub(crate) fn rfc3339(time: Timestamp) -> String {
     let since = Duration::from_micros(u64::try_from(time.as_micros()).unwrap_or(0));
     // Beyond the year 9999 a time can't be written.
     let latest = Duration::from_secs(253_402_300_799);
@@ -228,6 +236,7 @@ mod tests {
             hashes: vec![token.hash()],
             grants: vec!["team-*:produce,consume".parse().unwrap()],
             ends: Some(Timestamp::from_micros(1_800_000_000_000_000)),
+            overlap_ends: None,
             revoked: false,
         }
     }
@@ -237,6 +246,7 @@ mod tests {
         let (first, mut second) = (record(1, "a \"worker\"\nof one\u{202e}"), record(2, ""));
         second.hashes.push(first.hashes[0]);
         second.ends = None;
+        second.overlap_ends = Some(Timestamp::from_micros(1_700_000_000_000_000));
         second.revoked = true;
         let text = append("# ours", &first).unwrap();
         let text = append(&text, &second).unwrap();

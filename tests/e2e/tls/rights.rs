@@ -25,6 +25,7 @@ async fn a_certificate_gives_the_rights_of_its_name_and_a_token_decides_over_it(
         hashes: vec![token.hash()],
         grants: vec!["other:produce".parse().unwrap()],
         ends: None,
+        overlap_ends: None,
         revoked: false,
     };
     std::fs::write(prepared.path("tokens.toml"), append("", &record).unwrap()).unwrap();

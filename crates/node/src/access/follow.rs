@@ -159,7 +159,8 @@ mod tests {
 
         let token = Token::of_random(&[7; RANDOM_BYTES]);
         let (id, hashes) = (token.id().clone(), vec![token.hash()]);
-        let record = Record { id, name: String::new(), hashes, grants: vec![], ends: None, revoked: false };
+        let (name, grants, ends, overlap_ends) = Default::default();
+        let record = Record { id, name, hashes, grants, ends, overlap_ends, revoked: false };
         let text = append("", &record).unwrap();
         fs::write(&path, &text).unwrap();
         let mut writer = Writer::begin(settings).unwrap();

@@ -1,6 +1,7 @@
 //! Who may do what: every call and page, with every kind of credential.
 
 mod rights_end;
+mod rotation;
 mod table;
 
 use std::fs;
@@ -141,6 +142,7 @@ fn record(token: &Token, grants: &[&str]) -> Record {
         hashes: vec![token.hash()],
         grants: grants.iter().map(|grant| grant.parse().unwrap()).collect(),
         ends: None,
+        overlap_ends: None,
         revoked: false,
     }
 }

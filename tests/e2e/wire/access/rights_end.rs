@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_access::Record;
+use forebay_access::{Record, SECRET_BYTES, Token};
 use forebay_proto::v1::DequeueRequest;
 use forebay_types::{Clock as _, SystemClock};
 use prost::Message as _;
@@ -81,4 +81,21 @@ async fn a_long_poll_ends_when_its_token_does() {
     let guarded =
         Guarded::start(&file(&[Record { ends: Some(ends), ..record(&worker, &["own:consume"]) }])).await;
     assert_eq!(poll(&guarded, bearer(&worker)).await.short(), "BAD_CREDENTIALS");
+}
+
+#[tokio::test]
+async fn a_long_poll_ends_with_the_overlap_of_its_secret() {
+    let (old, admin) = (token(1), token(2));
+    let new = Token::with_secret(old.id().clone(), &[9; SECRET_BYTES]);
+    let ends = SystemClock::default().wall().plus(Duration::from_secs(4));
+    let rotated = Record {
+        hashes: vec![old.hash(), new.hash()],
+        overlap_ends: Some(ends),
+        ..record(&old, &["own:consume"])
+    };
+    let guarded = Guarded::start(&file(&[rotated, record(&admin, &["*:all"])])).await;
+    assert_eq!(poll(&guarded, bearer(&old)).await.short(), "BAD_CREDENTIALS");
+    let path = "/forebay.v1.QueueService/Ack";
+    let holder = bearer(&new);
+    assert_eq!(guarded.grpc(guarded.node.channel(), path, OWN, &[&holder]).await, Outcome::Passed);
 }

@@ -18,6 +18,7 @@ pub fn create(path: &Path, name: &str, grants: Vec<Grant>, ends: Option<Duration
         hashes: vec![token.hash()],
         grants,
         ends: ends.map(|span| SystemClock::default().wall().plus(span)),
+        overlap_ends: None,
         revoked: false,
     };
     file::change(path, |text| append(text, &record).map_err(Failure::from_display))?;

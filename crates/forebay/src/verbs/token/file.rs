@@ -8,10 +8,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::failure::Failure;
+use forebay_access::TokenId;
+
+use crate::failure::{Failure, Status};
 
 /// Nobody else reads a file that is made. One that is there keeps its mode, its owner and its group.
 const MODE: u32 = 0o600;
+
+/// That a token is not in the file.
+pub fn no_token(id: &TokenId, path: &Path) -> Failure {
+    Failure::new(format!("there is no token {id} in {}", path.display())).with(Status::NotThere)
+}
 
 /// The text of a file. One that is missing is empty.
 fn read(path: &Path) -> Result<String, Failure> {

@@ -48,6 +48,7 @@ impl Row for Listed {
             state => Cell::toned(state, Tone::Warn),
         }),
         Column::new("ENDS", |token, style| style.optional_time(token.record.ends).into()),
+        Column::wide("OLD SECRET ENDS", |token, style| style.optional_time(token.record.overlap_ends).into()),
         Column::new("NAME", |token, _| Cell::from(&token.record.name)),
         Column::new("GRANTS", |token, _| token.grants().join(" ").into()),
     ];
@@ -63,6 +64,7 @@ impl Row for Listed {
             "state": self.state,
             "grants": self.grants(),
             "endsAt": self.record.ends.map(|at| Style::iso().time(at)),
+            "overlapEndsAt": self.record.overlap_ends.map(|at| Style::iso().time(at)),
         }))
     }
 }

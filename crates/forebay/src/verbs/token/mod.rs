@@ -3,6 +3,7 @@
 mod create;
 mod file;
 mod list;
+mod rotate;
 
 use std::{io::Write as _, path::PathBuf, time::Duration};
 
@@ -10,10 +11,7 @@ use clap::{Args, Subcommand};
 use forebay_access::{Grant, TokenId};
 
 pub use self::create::create;
-use crate::{
-    failure::{Failure, Status},
-    output::Format,
-};
+use crate::{failure::Failure, output::Format};
 
 /// The flags.
 #[derive(Args)]
@@ -22,6 +20,7 @@ Examples:
   forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml
   forebay token create --name mailer --grant 'team-*:produce,consume' --ends 365d --tokens-file tokens.toml
   forebay token list --tokens-file tokens.toml
+  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --tokens-file tokens.toml
   forebay token revoke 0Ab1Cd2Ef3Gh --tokens-file tokens.toml")]
 pub struct TokenCommand {
     /// What is done.
@@ -64,6 +63,22 @@ Examples:
         #[command(flatten)]
         format: Format,
     },
+    /// Give a token another secret, and print it: it is shown this once. The one before holds for a while too
+    #[command(after_help = "\
+Examples:
+  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --tokens-file tokens.toml > new.token
+  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 0s --tokens-file tokens.toml")]
+    Rotate {
+        /// The token's id
+        #[arg(value_parser = id)]
+        id: TokenId,
+        /// For how long the secret of before holds too, as in 24h; with 0s it ends at once
+        #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+        overlap: Duration,
+        /// The file of tokens
+        #[arg(long, value_name = "FILE")]
+        tokens_file: PathBuf,
+    },
     /// Let a token be of no use any more; nodes notice within two seconds
     #[command(after_help = "\
 Examples:
@@ -88,13 +103,19 @@ impl TokenCommand {
                 Ok(writeln!(std::io::stdout().lock(), "{}", token.reveal())?)
             }
             TokenVerb::List { tokens_file, format } => list::list(&tokens_file, &format),
-            TokenVerb::Revoke { id, tokens_file } => {
-                let unknown = || {
-                    let path = tokens_file.display();
-                    Failure::new(format!("there is no token {id} in {path}")).with(Status::NotThere)
+            TokenVerb::Rotate { id, overlap, tokens_file } => {
+                let token = rotate::rotate(&tokens_file, &id, overlap)?;
+                let before = match overlap.is_zero() {
+                    true => "the one before has ended".to_owned(),
+                    false => format!("the one before holds for {}", humantime::format_duration(overlap)),
                 };
+                eprintln!("token {id} has another secret, and {before}; it is shown this once:");
+                Ok(writeln!(std::io::stdout().lock(), "{}", token.reveal())?)
+            }
+            TokenVerb::Revoke { id, tokens_file } => {
                 file::change(&tokens_file, |text| {
-                    forebay_access::revoke(text, &id).map_err(Failure::from_display)?.ok_or_else(unknown)
+                    let changed = forebay_access::revoke(text, &id).map_err(Failure::from_display)?;
+                    changed.ok_or_else(|| file::no_token(&id, &tokens_file))
                 })?;
                 Ok(writeln!(std::io::stdout().lock(), "token {id} is revoked")?)
             }
