@@ -2,13 +2,15 @@
 //! backup or is a replica that lags, and following it would undo what others already act on.
 
 use forebay_store::{CatalogChanges, CatalogView, Versions};
-use forebay_types::ClusterId;
+use forebay_types::{ClusterId, PolicyChanges};
 
 /// A node's copy of the catalog.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogCopy {
     /// The catalog. `None`: it was never read.
     view: Option<CatalogView>,
+    /// Policies that have changed and were not taken yet.
+    policies: PolicyChanges,
     /// Why the last changes were refused, if they were.
     refused: Option<Refused>,
 }
@@ -56,6 +58,11 @@ impl CatalogCopy {
         self.view.as_ref().map(|view| view.versions).unwrap_or_default()
     }
 
+    /// Takes the policies that have changed since the last time. The engine keeps them, not this copy.
+    pub fn take_policies(&mut self) -> PolicyChanges {
+        std::mem::take(&mut self.policies)
+    }
+
     /// Takes over what was read, unless that would go back.
     pub fn apply(&mut self, changes: CatalogChanges) -> Applied {
         let Some(refused) = self.refusal(&changes) else {
@@ -78,7 +85,13 @@ impl CatalogCopy {
         {
             return Some(Refused::OtherCluster { known: view.cluster, found: changes.cluster });
         }
-        if found.shards < known.shards || found.nodes < known.nodes || found.assignment < known.assignment {
+        let lower = [
+            found.shards < known.shards,
+            found.nodes < known.nodes,
+            found.assignment < known.assignment,
+            found.policies < known.policies,
+        ];
+        if lower.contains(&true) {
             return Some(Refused::WentBack { known, found });
         }
         let lacks_shards = changes.shards.is_none() && found.shards != known.shards;
@@ -87,7 +100,8 @@ impl CatalogCopy {
     }
 
     fn update(&mut self, changes: CatalogChanges) {
-        let CatalogChanges { cluster, versions, nodes, shards, assignment } = changes;
+        let CatalogChanges { cluster, versions, nodes, shards, assignment, policies } = changes;
+        self.policies.extend(policies);
         let (old_shards, old_assignment) =
             self.view.take().map(|view| (view.shards, view.assignment)).unwrap_or_default();
         self.view = Some(CatalogView {
@@ -103,14 +117,14 @@ impl CatalogCopy {
 #[cfg(test)]
 mod tests {
     use forebay_store::{Assignment, CatalogShard, CatalogShardState};
-    use forebay_types::ShardId;
+    use forebay_types::{Policy, PolicyRow, ShardId, TopicName};
 
     use super::*;
 
     fn changes(shards: u64, nodes: u64, assignment: u64) -> CatalogChanges {
         CatalogChanges {
             cluster: ClusterId([1; 16]),
-            versions: Versions { shards, nodes, assignment },
+            versions: Versions { shards, nodes, assignment, policies: 1 },
             nodes: vec![],
             shards: Some(vec![CatalogShard {
                 id: ShardId(shards as u32),
@@ -118,6 +132,7 @@ mod tests {
                 state: CatalogShardState::Active,
             }]),
             assignment: Some(Assignment { version: assignment, homes: Default::default() }),
+            policies: PolicyChanges::default(),
         }
     }
 
@@ -130,7 +145,29 @@ mod tests {
         assert_eq!(copy.apply(next), Applied::Updated);
         let view = copy.view().unwrap();
         assert_eq!((view.shards[0].id, view.assignment.version), (ShardId(2), 3));
-        assert_eq!(copy.known(), Versions { shards: 2, nodes: 3, assignment: 3 });
+        assert_eq!(copy.known(), Versions { shards: 2, nodes: 3, assignment: 3, policies: 1 });
+    }
+
+    #[test]
+    fn policies_are_kept_until_they_are_taken_and_never_go_back() {
+        let row = |topic: &str, version| PolicyRow {
+            name: TopicName::new("ns", topic),
+            version,
+            policy: Policy::default(),
+        };
+        let with = |version, rows: Vec<PolicyRow>| CatalogChanges {
+            versions: Versions { policies: version, ..changes(1, 1, 1).versions },
+            policies: PolicyChanges { whole: version == 3, rows },
+            ..changes(1, 1, 1)
+        };
+        let mut copy = CatalogCopy::default();
+        copy.apply(with(3, vec![row("a", 3)]));
+        copy.apply(with(4, vec![row("b", 4)]));
+        let taken = copy.take_policies();
+        assert_eq!((taken.whole, taken.rows.len(), copy.known().policies), (true, 2, 4));
+        assert!(copy.take_policies().is_nothing());
+        assert!(matches!(copy.apply(with(3, vec![row("c", 3)])), Applied::Refused(Refused::WentBack { .. })));
+        assert!(copy.take_policies().is_nothing());
     }
 
     #[test]

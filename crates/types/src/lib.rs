@@ -10,6 +10,7 @@ mod key;
 mod lifecycle;
 mod limits;
 mod name;
+mod policy;
 mod receipt;
 mod time;
 
@@ -22,5 +23,6 @@ pub use key::{Horizon, Key};
 pub use lifecycle::{Ending, State, after_failure, after_rejection, after_release};
 pub use limits::Limits;
 pub use name::{Namespace, NodeName, NodeNameError, Topic, TopicName};
+pub use policy::{NOTE_BYTES_MAX, PAUSED_BY_BYTES_MAX, Pause, Policy, PolicyChanges, PolicyRow, Side};
 pub use receipt::{Receipt, ReceiptError};
 pub use time::{Monotonic, Timestamp};

@@ -1,6 +1,6 @@
 //! Rows of a catalog as columns, and back.
 
-use forebay_types::{Incarnation, NodeName, ShardId};
+use forebay_types::{Incarnation, NodeName, Pause, Policy, PolicyRow, ShardId, TopicName};
 
 use super::rows::{CatalogNode, CatalogShard, CatalogShardState, Home, NodeReport};
 use crate::{
@@ -99,4 +99,45 @@ pub(super) fn of_state(state: CatalogShardState) -> Value {
 pub(super) fn home(row: &Row) -> Result<(ShardId, Home), StoreError> {
     let home = Home { node: node_name(row, 1)?, pinned: row.int(2)? != 0 };
     Ok((ShardId(row.u32(0)?), home))
+}
+
+/// The columns of a policy, in the order of [`of_policy`].
+pub(super) const OF_POLICY: [&str; 9] = [
+    "removed",
+    "enqueue_paused_by",
+    "enqueue_paused_at",
+    "enqueue_paused_until",
+    "enqueue_paused_note",
+    "dequeue_paused_by",
+    "dequeue_paused_at",
+    "dequeue_paused_until",
+    "dequeue_paused_note",
+];
+
+/// The values of [`OF_POLICY`].
+pub(super) fn of_policy(policy: &Policy) -> Vec<Value> {
+    let removed = i64::from(policy.is_nothing()).into();
+    let pauses = [&policy.enqueue, &policy.dequeue].into_iter().flat_map(of_pause);
+    std::iter::once(removed).chain(pauses).collect()
+}
+
+fn of_pause(pause: &Option<Pause>) -> [Value; 4] {
+    let Some(Pause { by, since, until, note }) = pause else { return [const { Value::Null }; 4] };
+    let until = until.map_or(Value::Null, Value::from);
+    [by.as_str().into(), (*since).into(), until, note.as_str().into()]
+}
+
+/// A policy, from `namespace`, `topic`, `version` and [`OF_POLICY`].
+pub(super) fn policy(row: &Row) -> Result<PolicyRow, StoreError> {
+    Ok(PolicyRow {
+        name: TopicName::new(row.text(0)?, row.text(1)?),
+        version: row.u64(2)?,
+        policy: Policy { enqueue: pause(row, 4)?, dequeue: pause(row, 8)? },
+    })
+}
+
+fn pause(row: &Row, column: usize) -> Result<Option<Pause>, StoreError> {
+    let Some(since) = row.optional_time(column + 1)? else { return Ok(None) };
+    let until = row.optional_time(column + 2)?;
+    Ok(Some(Pause { by: row.text(column)?, since, until, note: row.text(column + 3)? }))
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, ShardId, TopicName};
 
 use super::{
     error::CatalogError,
     rows::{
-        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, Sighting, Versions,
+        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyWish,
+        PolicyWritten, Sighting, Versions,
     },
 };
 use crate::error::{MigrateError, StoreError};
@@ -72,4 +73,11 @@ pub trait Catalog: Send + Sync + 'static {
 
     /// Removes a shard, and its home. Whether it may go is for the caller to know.
     async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError>;
+
+    /// Reads a policy. Without one it has version 0, or that of its removal.
+    async fn policy(&self, name: &TopicName) -> Result<PolicyRow, StoreError>;
+
+    /// Writes a policy, if its row has not changed meanwhile. A removed row is kept for a while, so that who
+    /// reads what has changed learns of it.
+    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError>;
 }

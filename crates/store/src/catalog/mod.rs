@@ -22,7 +22,7 @@ pub use error::CatalogError;
 pub use interface::Catalog;
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
-    Joined, NodeReport, Sighting, Versions,
+    Joined, NodeReport, PolicyBounds, PolicyWish, PolicyWritten, Sighting, Versions,
 };
 pub(crate) use session::CatalogSession;
 pub use shard_url::check as check_shard_url;

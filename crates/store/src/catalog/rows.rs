@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+use forebay_types::{ClusterId, Incarnation, NodeName, Policy, PolicyChanges, ShardId, Timestamp, TopicName};
 
 /// A version of each set of rows. A version only grows. Nobody has seen anything yet: all are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -13,6 +13,8 @@ pub struct Versions {
     pub nodes: u64,
     /// Of the assignment.
     pub assignment: u64,
+    /// Of the policies.
+    pub policies: u64,
 }
 
 /// What operators want of a shard.
@@ -112,6 +114,8 @@ pub struct CatalogChanges {
     pub shards: Option<Vec<CatalogShard>>,
     /// The assignment, if its version is another than the reader's.
     pub assignment: Option<Assignment>,
+    /// The policies that have changed since the reader's version.
+    pub policies: PolicyChanges,
 }
 
 /// A whole catalog, as of one moment.
@@ -154,4 +158,48 @@ pub enum Beat {
     Ok,
     /// Another process has the name, or nobody has.
     Replaced,
+}
+
+/// A policy that is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyWish {
+    /// Of which topic. An empty topic: of the namespace itself.
+    pub name: TopicName,
+    /// The version of the row from which it was made. 0: there was none.
+    pub from_version: u64,
+    /// What is wanted. Nothing removes the policy.
+    pub policy: Policy,
+    /// Other policies of which nothing is left since then are removed.
+    pub ended_before: Timestamp,
+    /// What the table may hold.
+    pub bounds: PolicyBounds,
+}
+
+/// How many policies a catalog holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PolicyBounds {
+    /// Of one namespace.
+    pub per_namespace: u64,
+    /// In all.
+    pub in_all: u64,
+    /// Removed ones that are kept, so that nodes need not read all of the others.
+    pub removed: u64,
+}
+
+impl PolicyBounds {
+    /// What a catalog holds. A row has 3 KiB at most, so that all of them have 30 MiB.
+    pub const DEFAULT: Self = Self { per_namespace: 1_000, in_all: 10_000, removed: 1_000 };
+}
+
+/// The result of writing a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyWritten {
+    /// It has this version.
+    Yes(u64),
+    /// The row has another version by now, and nothing was changed.
+    Stale,
+    /// The namespace has as many policies as it may have.
+    NamespaceFull,
+    /// The catalog has as many policies as it may have.
+    Full,
 }

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, ShardId, TopicName};
 
 use super::{
     call::{Change, Transaction},
-    change::{AddShard, Assign, Join, Leave, RemoveShard, SendBeat, SetDraining, SetShardState},
+    change::{AddShard, Assign, Join, Leave, PutPolicy, RemoveShard, SendBeat, SetDraining, SetShardState},
     connection::Connector,
     error::CatalogError,
     identity::{CheckVersion, IfNew, ReadCluster},
     interface::Catalog,
-    read::ReadChanges,
+    read::{ReadChanges, ReadPolicy},
     rows::{
-        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, Sighting, Versions,
+        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyWish,
+        PolicyWritten, Sighting, Versions,
     },
     shard_url,
 };
@@ -88,5 +89,13 @@ impl<C: Connector> Catalog for C {
 
     async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError> {
         change(self, RemoveShard(id)).await?
+    }
+
+    async fn policy(&self, name: &TopicName) -> Result<PolicyRow, StoreError> {
+        self.connections().beats.run(self, &ReadPolicy(name)).await
+    }
+
+    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError> {
+        change(self, PutPolicy(wish)).await
     }
 }

@@ -47,11 +47,18 @@ const WAIT_SECONDS: i64 = 60;
 const CUTS_MAX: u32 = 3;
 
 /// A catalog.
-pub(super) const CATALOG: Schema = Schema::catalog(&[Migration {
-    version: 1,
-    oldest_program: 1,
-    sql: include_str!("../../../../migrations/catalog/mysql/0001_first.sql"),
-}]);
+pub(super) const CATALOG: Schema = Schema::catalog(&[
+    Migration {
+        version: 1,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/mysql/0001_first.sql"),
+    },
+    Migration {
+        version: 2,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/mysql/0002_policies.sql"),
+    },
+]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that
 /// `identity` says.

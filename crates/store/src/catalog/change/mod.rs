@@ -3,8 +3,10 @@
 
 mod assignment;
 mod nodes;
+mod policies;
 mod shards;
 
 pub(super) use assignment::Assign;
 pub(super) use nodes::{Join, Leave, SendBeat, SetDraining};
+pub(super) use policies::PutPolicy;
 pub(super) use shards::{AddShard, RemoveShard, SetShardState};

@@ -6,6 +6,7 @@
 pub mod assignment;
 pub mod connections;
 pub mod nodes;
+pub mod policies;
 pub mod schema;
 pub mod shards;
 pub mod snapshot;
@@ -106,6 +107,10 @@ macro_rules! catalog_contract {
                 assignment: homes_are_read_as_they_were_written, a_change_from_an_old_version_is_refused,
                     of_two_changes_from_one_version_one_wins, many_homes_change_at_once;
                 snapshot: only_what_changed_is_read, a_lower_version_is_read, a_read_sees_one_moment;
+                policies: a_policy_is_read_as_it_was_written, only_policies_that_changed_are_read,
+                    a_policy_is_written_from_its_last_version, of_two_policies_from_one_version_one_wins,
+                    a_removed_policy_is_told_and_then_forgotten, policies_have_bounds,
+                    a_policy_that_has_ended_makes_room, policies_do_not_touch_the_rest;
                 connections: a_lost_connection_is_replaced, an_abandoned_change_is_rolled_back;
             );
         }

@@ -5,13 +5,16 @@ use forebay_types::ClusterId;
 
 use super::{CLUSTER, CatalogSubject, all};
 
+/// The newest version of a catalog's schema that this program knows.
+const KNOWN: u32 = 2;
+
 /// A second migration does nothing. Of two at the same time, one does the work.
 pub async fn a_catalog_is_migrated_once(subject: CatalogSubject) {
     let (one, other) = ((subject.open)(), (subject.open)());
     let (one, other) = tokio::join!(one.migrate(CLUSTER), other.migrate(CLUSTER));
     let mut applied = one.expect("migrates");
     applied.extend(other.expect("migrates"));
-    assert_eq!(applied, [1]);
+    assert_eq!(applied, (1..=KNOWN).collect::<Vec<_>>());
     let catalog = subject.migrated().await;
     assert_eq!(catalog.migrate(CLUSTER).await.expect("migrates"), Vec::<u32>::new());
     catalog.check().await.expect("is whole");
@@ -60,17 +63,17 @@ pub async fn a_shard_and_a_catalog_are_not_confused(subject: CatalogSubject) {
 /// The release before the one that migrated goes on with the catalog, until a migration excludes it.
 pub async fn a_later_catalog_is_used_until_it_excludes_this_program(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
-    (subject.later)(2, None).await;
+    (subject.later)(KNOWN + 1, None).await;
     let again = (subject.open)();
     again.check().await.expect("may be used");
     assert_eq!(again.migrate(CLUSTER).await.expect("has nothing to do"), [0; 0]);
     all(&*again).await;
 
-    (subject.later)(3, Some(2)).await;
+    (subject.later)(KNOWN + 2, Some(KNOWN + 1)).await;
     for refused in [
         catalog.check().await.expect_err("it is for newer programs").to_string(),
         again.migrate(CLUSTER).await.expect_err("it is too new").to_string(),
     ] {
-        assert!(refused.contains("for programs that know version 2"), "{refused}");
+        assert!(refused.contains(&format!("for programs that know version {}", KNOWN + 1)), "{refused}");
     }
 }

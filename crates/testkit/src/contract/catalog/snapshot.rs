@@ -37,9 +37,10 @@ pub async fn only_what_changed_is_read(subject: CatalogSubject) {
 /// A catalog that went back to an older copy must be noticed, so it is not taken for an unchanged one.
 pub async fn a_lower_version_is_read(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
-    let known = Versions { shards: 9, nodes: 9, assignment: 9 };
+    let known = Versions { shards: 9, nodes: 9, assignment: 9, policies: 9 };
     let changes = catalog.read(known).await.expect("reads");
-    assert_eq!(changes.versions, Versions { shards: 1, nodes: 1, assignment: 1 });
+    assert_eq!(changes.versions, Versions { shards: 1, nodes: 1, assignment: 1, policies: 1 });
+    assert!(changes.policies.whole && changes.policies.rows.is_empty());
     assert!(changes.shards.is_some() && changes.assignment.is_some());
 }
 

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use forebay_store::{
     Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShardState, ErrorClass, Home, Joined,
-    MigrateError, NodeReport, Sighting, StoreError, Versions, check_shard_url,
+    MigrateError, NodeReport, PolicyWish, PolicyWritten, Sighting, StoreError, Versions, check_shard_url,
 };
-use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, ShardId, TopicName};
 use tokio::sync::oneshot;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
 use crate::fake::{Life, Process};
 
 /// The program's own version of the schema.
-const KNOWN: u32 = 1;
+const KNOWN: u32 = 2;
 /// A call to a catalog that hangs fails after so long, as a connection does.
 const HANGS_FOR: Duration = Duration::from_secs(10);
 
@@ -108,7 +108,7 @@ impl Catalog for FakeCatalog {
             if is_new {
                 state.tables = Some(CatalogTables::new(cluster_if_new));
             }
-            Ok(Ok(if is_new { vec![KNOWN] } else { Vec::new() }))
+            Ok(Ok(if is_new { (1..=KNOWN).collect() } else { Vec::new() }))
         };
         let done = self.call("migration", migrate).await?;
         done.map_err(|oldest| MigrateError::TooNew { found: oldest, oldest, known: KNOWN })
@@ -190,5 +190,18 @@ impl Catalog for FakeCatalog {
 
     async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError> {
         self.change("removal", move |tables| tables.remove_shard(id)).await?
+    }
+
+    async fn policy(&self, name: &TopicName) -> Result<PolicyRow, StoreError> {
+        let name = name.clone();
+        let read = move |state: &mut CatalogState| {
+            state.tables.as_ref().map(|tables| tables.policy(&name)).ok_or_else(no_schema)
+        };
+        self.call("policy", read).await
+    }
+
+    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError> {
+        let wish = wish.clone();
+        self.change("policy", move |tables| tables.put_policy(&wish)).await
     }
 }

@@ -86,9 +86,9 @@ impl CatalogState {
             *tables = before;
             return Err(StoreError::new(ErrorClass::Unavailable, "the catalog has gone back"));
         }
-        let Versions { shards, nodes, assignment } = tables.versions;
+        let Versions { shards, nodes, assignment, policies } = tables.versions;
         let done = journal.note(format_args!(
-            "catalog: {what} by process {process}: versions {shards}, {nodes}, {assignment}"
+            "catalog: {what} by process {process}: versions {shards}, {nodes}, {assignment}, {policies}"
         ));
         let changes = changes(&before.homes, &tables.homes);
         for Change { shard, from, to } in &changes {

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use forebay_store::{
     Assignment, Beat, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState, Home,
-    Joined, NodeReport, Sighting, Versions,
+    Joined, NodeReport, PolicyWish, PolicyWritten, Sighting, Versions,
 };
-use forebay_types::{ClusterId, Incarnation, NodeName, ShardId};
+use forebay_types::{
+    ClusterId, Incarnation, NodeName, Policy, PolicyChanges, PolicyRow, ShardId, Side, TopicName,
+};
 
 /// Everything that a catalog stores.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +23,10 @@ pub(super) struct CatalogTables {
     pub shards: BTreeMap<ShardId, CatalogShard>,
     /// The homes.
     pub homes: BTreeMap<ShardId, Home>,
+    /// The policies, removed ones included.
+    pub policies: BTreeMap<TopicName, PolicyRow>,
+    /// The highest version of a removed policy that is deleted.
+    pub policies_floor: u64,
     /// The highest number that a shard has had.
     pub last_shard: u32,
 }
@@ -28,7 +34,7 @@ pub(super) struct CatalogTables {
 impl CatalogTables {
     /// A new catalog. Versions begin at 1: whoever knows nothing has 0.
     pub fn new(cluster: ClusterId) -> Self {
-        let versions = Versions { shards: 1, nodes: 1, assignment: 1 };
+        let versions = Versions { shards: 1, nodes: 1, assignment: 1, policies: 1 };
         Self { cluster, versions, ..Self::default() }
     }
 
@@ -42,7 +48,70 @@ impl CatalogTables {
             nodes: self.nodes.values().cloned().collect(),
             shards: (shards != known.shards).then(|| self.shards.values().cloned().collect()),
             assignment: (assignment != known.assignment).then(homes),
+            policies: self.changed_policies(known.policies),
         }
+    }
+
+    fn changed_policies(&self, known: u64) -> PolicyChanges {
+        let version = self.versions.policies;
+        if version == known {
+            return PolicyChanges::default();
+        }
+        let whole = known == 0 || self.policies_floor > known || version < known;
+        let rows = self.policies.values().filter(|row| whole || row.version > known);
+        let mut rows: Vec<PolicyRow> = rows.cloned().collect();
+        rows.sort_by_key(|row| row.version);
+        PolicyChanges { whole, rows }
+    }
+
+    /// See [`Catalog::policy`](forebay_store::Catalog::policy).
+    pub fn policy(&self, name: &TopicName) -> PolicyRow {
+        let none = || PolicyRow { name: name.clone(), version: 0, policy: Policy::default() };
+        self.policies.get(name).cloned().unwrap_or_else(none)
+    }
+
+    /// See [`Catalog::put_policy`](forebay_store::Catalog::put_policy).
+    pub fn put_policy(&mut self, wish: &PolicyWish) -> PolicyWritten {
+        let PolicyWish { name, from_version, policy, ended_before, bounds } = wish;
+        let found = self.policy(name);
+        if found.version != *from_version {
+            return PolicyWritten::Stale;
+        }
+        let version = self.versions.policies + 1;
+        let mut rows = self.policies.clone();
+        let has_ended = |row: &PolicyRow| {
+            let is_over = |side| {
+                row.policy.pause(side).is_none_or(|pause| pause.until.is_some_and(|end| end < *ended_before))
+            };
+            !row.policy.is_nothing() && row.name != *name && Side::BOTH.into_iter().all(is_over)
+        };
+        for row in rows.values_mut().filter(|row| has_ended(row)) {
+            (row.policy, row.version) = (Policy::default(), version);
+        }
+        let there = rows.values().filter(|row| !row.policy.is_nothing());
+        let (mut all, mut of_namespace) = (0, 0);
+        for row in there {
+            all += 1;
+            of_namespace += u64::from(row.name.namespace == name.namespace);
+        }
+        if found.policy.is_nothing() && !policy.is_nothing() {
+            if of_namespace >= bounds.per_namespace {
+                return PolicyWritten::NamespaceFull;
+            }
+            if all >= bounds.in_all {
+                return PolicyWritten::Full;
+            }
+        }
+        rows.insert(name.clone(), PolicyRow { name: name.clone(), version, policy: policy.clone() });
+        let removed = rows.values().filter(|row| row.policy.is_nothing());
+        let mut removed: Vec<u64> = removed.map(|row| row.version).collect();
+        removed.sort_unstable_by(|one, other| other.cmp(one));
+        if let Some(floor) = usize::try_from(bounds.removed).ok().and_then(|most| removed.get(most)) {
+            rows.retain(|_, row| !row.policy.is_nothing() || row.version > *floor);
+            self.policies_floor = *floor;
+        }
+        (self.policies, self.versions.policies) = (rows, version);
+        PolicyWritten::Yes(version)
     }
 
     /// See [`Catalog::join`](forebay_store::Catalog::join).

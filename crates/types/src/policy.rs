@@ -1,0 +1,171 @@
+//! Policies: what operators and tenants want of a topic, or of a namespace with all of its topics.
+
+use crate::{TopicName, time::Timestamp};
+
+/// The most bytes of a pause's note.
+pub const NOTE_BYTES_MAX: usize = 1 << 10;
+/// The most bytes of the name of who paused something.
+pub const PAUSED_BY_BYTES_MAX: usize = 200;
+
+/// One of the two sides of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// New items come in.
+    Enqueue,
+    /// Items are handed out.
+    Dequeue,
+}
+
+impl Side {
+    /// Both sides.
+    pub const BOTH: [Self; 2] = [Self::Enqueue, Self::Dequeue];
+
+    /// The side as people read it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enqueue => "enqueue",
+            Self::Dequeue => "dequeue",
+        }
+    }
+}
+
+/// One side is paused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// Who did it.
+    pub by: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// When it ends by itself. `None`: it does not.
+    pub until: Option<Timestamp>,
+    /// Why, for people.
+    pub note: String,
+}
+
+impl Pause {
+    /// Whether it is over at `now`.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
+/// What is wanted of a topic or of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// New items are refused.
+    pub enqueue: Option<Pause>,
+    /// Nothing is handed out.
+    pub dequeue: Option<Pause>,
+}
+
+impl Policy {
+    /// Nothing is wanted: it is as if there was no policy.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The pause of a side.
+    pub fn pause(&self, side: Side) -> Option<&Pause> {
+        match side {
+            Side::Enqueue => self.enqueue.as_ref(),
+            Side::Dequeue => self.dequeue.as_ref(),
+        }
+    }
+
+    /// The same, to change it.
+    pub fn pause_mut(&mut self, side: Side) -> &mut Option<Pause> {
+        match side {
+            Side::Enqueue => &mut self.enqueue,
+            Side::Dequeue => &mut self.dequeue,
+        }
+    }
+
+    /// Forgets pauses that are over at `now`.
+    pub fn drop_ended(&mut self, now: Timestamp) {
+        for side in Side::BOTH {
+            self.pause_mut(side).take_if(|pause| pause.is_over(now));
+        }
+    }
+
+    /// When the next of its pauses ends by itself.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        Side::BOTH.iter().filter_map(|side| self.pause(*side)?.until).min()
+    }
+}
+
+/// A policy as the catalog has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyRow {
+    /// Of which topic. An empty topic: of the namespace itself.
+    pub name: TopicName,
+    /// Grows with each change of any policy.
+    pub version: u64,
+    /// What is wanted. Nothing: the policy was removed.
+    pub policy: Policy,
+}
+
+/// Policies that have changed since somebody looked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PolicyChanges {
+    /// These are all policies: what is not among them is gone.
+    pub whole: bool,
+    /// Those that have changed, the removed ones included, in the order of their versions.
+    pub rows: Vec<PolicyRow>,
+}
+
+impl PolicyChanges {
+    /// There is nothing to change.
+    pub fn is_nothing(&self) -> bool {
+        !self.whole && self.rows.is_empty()
+    }
+
+    /// Adds what was read later.
+    pub fn extend(&mut self, later: Self) {
+        if later.whole {
+            *self = later;
+        } else {
+            self.rows.extend(later.rows);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(until: Option<i64>) -> Option<Pause> {
+        let (by, note) = ("ops".to_owned(), String::new());
+        Some(Pause { by, since: Timestamp::MIN, until: until.map(Timestamp::from_micros), note })
+    }
+
+    #[test]
+    fn a_pause_is_over_at_its_end_and_then_forgotten() {
+        let mut policy = Policy { enqueue: pause(Some(20)), dequeue: pause(Some(10)) };
+        assert_eq!(policy.next_end(), Some(Timestamp::from_micros(10)));
+        policy.drop_ended(Timestamp::from_micros(9));
+        assert!(policy.dequeue.is_some());
+        policy.drop_ended(Timestamp::from_micros(10));
+        assert_eq!((policy.dequeue.is_none(), policy.is_nothing()), (true, false));
+        policy.drop_ended(Timestamp::from_micros(20));
+        assert!(policy.is_nothing() && policy.next_end().is_none());
+        let endless = Policy { enqueue: pause(None), ..Policy::default() };
+        assert!(endless.pause(Side::Enqueue).is_some_and(|pause| !pause.is_over(Timestamp::MAX)));
+    }
+
+    #[test]
+    fn what_is_whole_replaces_what_was_read_before() {
+        let row = |topic: &str, version| PolicyRow {
+            name: TopicName::new("ns", topic),
+            version,
+            policy: Policy::default(),
+        };
+        let mut changes = PolicyChanges::default();
+        assert!(changes.is_nothing());
+        changes.extend(PolicyChanges { whole: false, rows: vec![row("a", 1)] });
+        changes.extend(PolicyChanges { whole: false, rows: vec![row("b", 2)] });
+        assert_eq!((changes.whole, changes.rows.len()), (false, 2));
+        changes.extend(PolicyChanges { whole: true, rows: vec![row("c", 3)] });
+        changes.extend(PolicyChanges { whole: false, rows: vec![row("d", 4)] });
+        assert_eq!((changes.whole, changes.rows.len()), (true, 2));
+    }
+}
