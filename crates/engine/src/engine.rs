@@ -9,7 +9,7 @@ use std::{
 };
 
 use forebay_store::{DedupeHit, OperationId, OperationOrder, Shard};
-use forebay_types::{Clock, Namespace, Reason, Receipt, Refusal, ShardId};
+use forebay_types::{Clock, Namespace, Policy, PolicyChanges, Reason, Receipt, Refusal, ShardId, TopicName};
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::sync::{
     mpsc::{UnboundedSender, unbounded_channel},
@@ -227,6 +227,17 @@ impl Engine {
     ) -> Result<OperationsSeen, Refusal> {
         let caller = namespace.clone().unwrap_or_else(|| "-".into());
         self.ask(|reply| Event::LookOperations { caller, namespace, id, reply }).await
+    }
+
+    /// Policies have changed in the catalog. One caller alone tells of them, in the order of their versions.
+    pub fn set_policies(&self, changes: PolicyChanges) {
+        let _ = self.events.send(Event::Policies(changes));
+    }
+
+    /// What is wanted of topics and namespaces, in the order of the names. An empty topic stands for the
+    /// namespace itself.
+    pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Policy>, Refusal> {
+        self.ask(|reply| Event::LookPolicies { caller, names, reply }).await
     }
 
     /// What the node is to do with these shards from now on. The others keep their duties.

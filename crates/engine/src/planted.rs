@@ -42,6 +42,8 @@ pub enum Bug {
     PoisonFailsAll,
     /// A new item is handed to a waiting poll although a better one is there.
     HandsOffTooEarly,
+    /// A new item of a paused topic is handed to a waiting poll.
+    HandsOffPaused,
     /// A new item that went to a waiting poll is offered to others too.
     HandedOffStaysReady,
     /// A node stops with work in hand.

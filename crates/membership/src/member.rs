@@ -4,15 +4,15 @@
 //! 1. It asks the engine what it sees of the shards. Where the engine does not answer, the node does not say
 //!    that it lives.
 //! 2. It says that it lives, and which database servers it reaches.
-//! 3. It reads what has changed in the catalog, and tells the engine of shards that were added, drained or
-//!    removed.
+//! 3. It reads what has changed in the catalog, and tells the engine of policies, and of shards that were
+//!    added, drained or removed.
 //! 4. It plans. If shards should move, it changes the assignment by compare-and-set. Another may be faster.
 //! 5. It tells the engine its duties. A shard that it owns is given only to a node that is ready to take it.
 //!
-//! The task is the only one that changes the engine's shards and duties. If it fails half way, the next turn
-//! begins anew: nothing is carried from turn to turn but what was seen. While the catalog does not answer,
-//! shards and duties stay as they are, but for shards without a living owner: those are taken by the living
-//! nodes in turn.
+//! The task is the only one that changes the engine's policies, shards and duties. If it fails half way, the
+//! next turn begins anew: nothing is carried from turn to turn but what was seen. While the catalog does not
+//! answer, policies, shards and duties stay as they are, but for shards without a living owner: those are
+//! taken by the living nodes in turn.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -72,13 +72,17 @@ pub struct Membership {
     pub catalog_changed: Arc<Notify>,
     /// Receives what the rest of the node is to know of the cluster.
     pub state: watch::Sender<Arc<ClusterState>>,
+    /// Receives up to which version the engine knows the policies.
+    pub policies_told: watch::Sender<u64>,
     /// The shards that the engine has.
     pub followed: Followed,
 }
 
 impl Membership {
     /// Joins the cluster, and takes part in it from then on.
-    pub async fn start(self, copy: CatalogCopy) -> Result<ClusterTask, JoinError> {
+    pub async fn start(self, mut copy: CatalogCopy) -> Result<ClusterTask, JoinError> {
+        // It hands nothing out before it knows what is paused: it owns no shard yet.
+        self.tell_policies(&mut copy);
         let own = self.node.name.clone();
         let tasks = self.tasks.clone();
         let (leave, asked_to_leave) = oneshot::channel();
@@ -107,6 +111,17 @@ impl Membership {
         };
         tasks.start(TaskName::Membership, Box::pin(run));
         Ok(ClusterTask { leave, left })
+    }
+}
+
+impl Membership {
+    /// Tells the engine of policies that have changed.
+    fn tell_policies(&self, copy: &mut CatalogCopy) {
+        let changes = copy.take_policies();
+        if !changes.is_nothing() {
+            self.engine.set_policies(changes);
+        }
+        self.policies_told.send_replace(copy.known().policies);
     }
 }
 
@@ -277,6 +292,7 @@ impl Member {
                 return Err(StoreError::new(ErrorClass::Unavailable, why));
             }
         }
+        self.setup.tell_policies(&mut self.copy);
         let now = self.now();
         if let Some(view) = self.copy.view() {
             self.observer.observe(view, now);

@@ -14,6 +14,10 @@ pub struct Status {
     pub oldest_ready_micros: Option<i64>,
     /// Long polls that wait.
     pub polls: usize,
+    /// Topics and namespaces that are paused for new items.
+    pub paused_enqueue: usize,
+    /// Topics and namespaces that are paused for deliveries.
+    pub paused_dequeue: usize,
     /// Bytes of enqueues that wait for their commit.
     pub admitted_bytes: usize,
     /// The first 1,000 topics of this node's shards, by name.

@@ -134,6 +134,9 @@ fn answer(page: WaitingPage, incomplete: bool) {
 /// Searches the order for topics of the page. Returns whether the page is whole.
 fn search(core: &Core, page: &mut WaitingPage, work: &mut Work) -> bool {
     let namespace = &page.call.namespace;
+    if core.policies.is_namespace_paused(namespace) {
+        return true;
+    }
     let Some(index) = core.active.get(namespace) else { return true };
     for position in index.after(page.searched.clone()) {
         if work.positions == 0 {
@@ -198,6 +201,9 @@ fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
 fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topic: Topic) {
     let moment = core.time.moment();
     let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
+    if core.policies.hands_out_nothing(&name) {
+        return index.set(topic, None);
+    }
     // What is not listed yet is looked at again once it is, and no page is given before that.
     let parts = core.topics.parts(&name);
     if prefetch::is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {

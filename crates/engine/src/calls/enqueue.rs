@@ -3,14 +3,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use forebay_types::{ItemAttributes, Refusal, ShardId, Timestamp, Topic};
+use forebay_types::{ItemAttributes, Namespace, Refusal, ShardId, Side, Timestamp, Topic};
 
 use super::dedupe;
 use crate::{
     api::{Avoid, EnqueueCall, Enqueued, Misplaced, NewItem, Notice, Placed, RETRY_AFTER, Schedule},
     core::{
         Core,
-        refusals::{draining, no_shard},
+        refusals::{draining, no_shard, paused},
         slot::Slots,
     },
     index::ShardIndex,
@@ -63,10 +63,23 @@ pub(crate) fn serve(
     let mut parts = ByShard::new();
     let (mut refused, mut first_rank) = (Vec::new(), None);
     let mut candidates = Candidates::new(&mut core.slots, &avoid, id);
+    // A call with a request id is stored whole, or not at all.
+    let whole = request.and_then(|_| items.iter().find_map(|item| pause_of(core, &namespace, &item.topic)));
     for (index, item) in items.into_iter().enumerate() {
         let rank = rank_of(core, &item, now);
         first_rank.get_or_insert(rank);
-        let item = unplaced(&namespace, index, item, only, rank, now);
+        let mut item = unplaced(&namespace, index, item, only, rank, now);
+        let is_keyed = request.is_some() || item.item.dedupe.is_some();
+        let paused = whole.clone().or_else(|| pause_of(core, &namespace, &item.item.topic));
+        match paused {
+            // What a key remembers is answered nevertheless: the item is refused where it would be stored.
+            Some(refusal) if is_keyed => item.item.refused = Some(refusal),
+            Some(refusal) => {
+                refused.push((index, refusal));
+                continue;
+            }
+            None => {}
+        }
         match choose_shard(core, &namespace, request, &item, &parts, &mut candidates) {
             Ok(shard) => parts.entry(shard).or_default().push(item.item),
             Err(refusal) => refused.push((index, refusal)),
@@ -126,6 +139,11 @@ pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal:
             }
         }
     }
+}
+
+/// Why a topic takes no new items, if it does not.
+fn pause_of(core: &Core, namespace: &Namespace, topic: &Topic) -> Option<Refusal> {
+    core.policies.pause(namespace, topic, Side::Enqueue).map(|pause| paused(topic, pause))
 }
 
 /// Why a shard does not take so many bytes more, if it does not.

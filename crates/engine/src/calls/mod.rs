@@ -12,6 +12,7 @@ pub(crate) mod look_operations;
 pub(crate) mod look_topics;
 pub(crate) mod nack;
 pub(crate) mod order_operation;
+pub(crate) mod policies;
 pub(crate) mod settle;
 pub(crate) mod status;
 pub(crate) mod stop;

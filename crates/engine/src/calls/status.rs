@@ -1,6 +1,6 @@
 //! What operators see of the engine.
 
-use forebay_types::{Monotonic, Timestamp, TopicName};
+use forebay_types::{Monotonic, Side, Timestamp, TopicName};
 
 use crate::{
     api::{Intake, MissingHome, ShardStatus, Status, TopicStatus},
@@ -45,6 +45,8 @@ pub(crate) fn serve(core: &mut Core) -> Status {
             .collect(),
         oldest_ready_micros: core.oldest_ready.known().map(Timestamp::as_micros),
         polls: core.polls.len(),
+        paused_enqueue: core.policies.paused(Side::Enqueue),
+        paused_dequeue: core.policies.paused(Side::Dequeue),
         admitted_bytes: core.calls.admitted_bytes(),
         topic_count: core.topics.len(),
         topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),

@@ -15,6 +15,7 @@ pub(crate) mod lost_shard;
 pub(crate) mod oldest_ready;
 pub(crate) mod orders;
 pub(crate) mod pending_calls;
+pub(crate) mod policies;
 pub(crate) mod polls;
 pub(crate) mod questions;
 pub(crate) mod refusals;
@@ -42,6 +43,7 @@ use self::{
     oldest_ready::OldestReady,
     orders::Orders,
     pending_calls::PendingCalls,
+    policies::Policies,
     polls::Polls,
     questions::Questions,
     server_loads::ServerLoads,
@@ -77,6 +79,8 @@ pub(crate) struct Core {
     pub listing: Listing,
     /// Shards that were lost, as long as something that waited for them has no answer.
     pub lost: VecDeque<LostShard>,
+    /// What is wanted of topics and namespaces.
+    pub policies: Policies,
     /// Dequeue calls.
     pub polls: Polls,
     /// Calls whose members are answered one by one.
@@ -146,6 +150,7 @@ impl Core {
             topics: TopicDirectory::default(),
             listing: Listing::default(),
             lost: VecDeque::new(),
+            policies: Policies::default(),
             polls: Polls::default(),
             calls: PendingCalls::new(admitted),
             homes,

@@ -1,6 +1,8 @@
 //! Refusals that several calls give.
 
-use forebay_types::{Reason, Refusal};
+use std::{fmt::Write as _, time::Duration};
+
+use forebay_types::{Pause, Reason, Refusal, Topic};
 
 use crate::api::RETRY_AFTER;
 
@@ -13,4 +15,22 @@ pub(crate) fn draining() -> Refusal {
 pub(crate) fn no_shard() -> Refusal {
     Refusal::new(Reason::ShardUnavailable, "no shard of this node takes new items at the moment")
         .retry_after(RETRY_AFTER)
+}
+
+/// Bytes of a pause's note that a refusal repeats.
+const NOTE_BYTES: usize = 200;
+
+/// The topic takes no new items.
+pub(crate) fn paused(topic: &Topic, pause: &Pause) -> Refusal {
+    let mut message = format!("topic {topic} is paused for new items");
+    if let Some(until) = pause.until {
+        let span = Duration::from_micros(until.as_micros().try_into().unwrap_or(0));
+        // A time behind the year 9999 can't be written.
+        let _ = write!(message, " until {}", humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + span));
+    }
+    if !pause.note.is_empty() {
+        message.push_str(": ");
+        message.push_str(&pause.note[..pause.note.floor_char_boundary(NOTE_BYTES)]);
+    }
+    Refusal::new(Reason::TopicPaused, message)
 }

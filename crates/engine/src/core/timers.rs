@@ -14,6 +14,9 @@ pub(crate) enum Timer {
     Pages,
     /// A shard's head was waited for long enough. A topic has one: the earliest that was set.
     Topic(TopicName),
+    /// A pause of a topic ends; with an empty topic, one of a namespace. A policy has one: it moves if it is
+    /// set again.
+    Policy(TopicName),
 }
 
 /// Timers, the earliest first.
@@ -21,7 +24,7 @@ pub(crate) enum Timer {
 pub(crate) struct Timers {
     /// All of them.
     due: BTreeSet<(Monotonic, Timer)>,
-    /// When those of polls and topics are due.
+    /// When those of polls, topics and policies are due.
     times: FxHashMap<Timer, Monotonic>,
 }
 
@@ -30,7 +33,7 @@ impl Timers {
         let set = self.times.get(&timer).copied();
         match (&timer, set) {
             (Timer::Topic(_), Some(earlier)) if earlier <= at => return,
-            (Timer::Poll(_) | Timer::Topic(_), _) => {
+            (Timer::Poll(_) | Timer::Topic(_) | Timer::Policy(_), _) => {
                 self.cancel(&timer);
                 self.times.insert(timer.clone(), at);
             }
@@ -39,7 +42,7 @@ impl Timers {
         self.due.insert((at, timer));
     }
 
-    /// The timer of a poll or a topic is pointless.
+    /// The timer of a poll, a topic or a policy is pointless.
     pub fn cancel(&mut self, timer: &Timer) {
         if let Some((timer, at)) = self.times.remove_entry(timer) {
             self.due.remove(&(at, timer));
@@ -63,7 +66,7 @@ impl Timers {
     pub fn polls(&self) -> impl Iterator<Item = u64> {
         self.times.keys().filter_map(|timer| match timer {
             Timer::Poll(id) => Some(*id),
-            Timer::Pages | Timer::Topic(_) => None,
+            Timer::Pages | Timer::Topic(_) | Timer::Policy(_) => None,
         })
     }
 }

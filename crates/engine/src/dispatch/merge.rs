@@ -60,6 +60,9 @@ pub(crate) fn pick(
     let moment = core.time.moment();
     let mut picked = Picked::default();
     for (name, demand) in names.iter().zip(&call.demands) {
+        if core.policies.hands_out_nothing(name) {
+            continue;
+        }
         core.list(name);
         if is_outstanding(core, name, at) && !last {
             continue;
@@ -137,7 +140,7 @@ pub(crate) fn is_any_outstanding(core: &mut Core, names: &[TopicName], at: Monot
 
 /// Whether a shard's head has to be waited for. Begins to read it.
 fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
-    if on(Bug::OutstandingIgnored) {
+    if on(Bug::OutstandingIgnored) || core.policies.hands_out_nothing(name) {
         return false;
     }
     let moment = core.time.moment();

@@ -25,6 +25,9 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
     let items = next_items(shard);
     let moment = core.time.moment();
     for (name, items) in items {
+        if core.policies.hands_out_nothing(&name) && !on(Bug::HandsOffPaused) {
+            continue;
+        }
         let ids = core.topics.waiting(&name);
         let polls = ids.filter_map(|id| core.polls.get(id)?.waiting(id, &name));
         let mut polls: Vec<_> = polls.take(items).collect();

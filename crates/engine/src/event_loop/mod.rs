@@ -19,7 +19,7 @@ use crate::invariant::broken;
 use crate::{
     calls::{
         ack, active_topics, dedupe, dequeue, enqueue, extend_lease, find_keys, look_leases, look_operations,
-        look_topics, nack, order_operation, status, stop,
+        look_topics, nack, order_operation, policies, status, stop,
     },
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
@@ -125,6 +125,10 @@ fn handle(core: &mut Core, event: Event) {
         Event::LookOperations { namespace, id, reply, .. } => {
             look_operations::serve(core, namespace.as_ref(), id, reply);
         }
+        Event::Policies(changes) => policies::set(core, changes),
+        Event::LookPolicies { names, reply, .. } => {
+            let _ = reply.send(Ok(policies::look(core, &names)));
+        }
         Event::Duties(duties) => hand_over::set_duties(core, duties),
         Event::Shards(shards) => shard_set::set_shards(core, shards),
         Event::Owns { question, reply } => {
@@ -158,6 +162,7 @@ fn advance(core: &mut Core) {
         prefetch::fetch_heads(&mut core.slots, &mut core.ids, *index);
     }
     core.walk(WORK_PER_TURN_MAX);
+    policies::wake_resumed(core);
     // Before anything else changes: all that has changed is noted.
     active_topics::serve_waiting(core);
     serve::serve_woken(core, WORK_PER_TURN_MAX);
@@ -188,6 +193,7 @@ fn time_out(core: &mut Core, now: Monotonic) {
             Timer::Poll(id) => delivery::time_out(core, id),
             Timer::Pages => {}
             Timer::Topic(name) => core.topics.wake(name),
+            Timer::Policy(name) => policies::end(core, name),
         }
         if core.time.monotonic() >= until {
             return;
@@ -201,6 +207,7 @@ fn next_wake(core: &Core) -> Option<Monotonic> {
         || core.loads.has_changed()
         || core.active.is_busy()
         || core.listing.is_under_way()
+        || core.policies.has_resumed()
         || core.stopping.has_polls()
         || !core.lost.is_empty()
     {

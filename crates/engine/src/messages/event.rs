@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_store::{DedupeHit, OperationId, OperationOrder};
-use forebay_types::{Namespace, Receipt, Refusal, ShardId};
+use forebay_types::{Namespace, Policy, PolicyChanges, Receipt, Refusal, ShardId, TopicName};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
@@ -155,6 +155,17 @@ pub(crate) enum Event {
         /// Receives the answer.
         reply: Reply<OperationsSeen>,
     },
+    /// Policies have changed.
+    Policies(PolicyChanges),
+    /// Tell what is wanted of topics and namespaces.
+    LookPolicies {
+        /// Who asks.
+        caller: Namespace,
+        /// Of which ones. An empty topic: of the namespace itself.
+        names: Vec<TopicName>,
+        /// Receives the answer, in the order of the names.
+        reply: Reply<Vec<Policy>>,
+    },
     /// What the node is to do with shards from now on.
     Duties(BTreeMap<ShardId, Duty>),
     /// The shards that the node has to do with from now on.
@@ -207,7 +218,9 @@ impl Event {
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),
             Self::Order { caller, .. } | Self::LookOperations { caller, .. } => (caller, OPERATIONS_COST),
-            Self::Duties(_)
+            Self::LookPolicies { caller, names, .. } => (caller, names.len()),
+            Self::Policies(_)
+            | Self::Duties(_)
             | Self::Shards(_)
             | Self::Owns { .. }
             | Self::FindKeys { .. }

@@ -123,7 +123,8 @@ pub(crate) struct AdmittedItem {
     pub pinned: bool,
     /// What it carries.
     pub body: Body,
-    /// It can't be stored: its call is answered, and remembered, with this.
+    /// It can't be stored, or its topic is paused: its call is answered with this. Where it can't be stored,
+    /// that is remembered too.
     pub refused: Option<Refusal>,
 }
 

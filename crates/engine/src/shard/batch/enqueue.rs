@@ -122,7 +122,10 @@ fn delivery_order(items: &[AdmittedItem]) -> Vec<usize> {
 fn remember(builder: &mut BatchBuilder<'_>, part: &ShardEnqueue, results: &[Result<StoredItem, Refusal>]) {
     let Some(generation) = builder.shard.generations.current(builder.moment.now) else { return };
     let dedupes = &mut builder.batch.dedupes;
-    if let Some(hash) = part.request {
+    // A call that was refused as a whole, because a topic is paused, may be repeated.
+    let is_paused =
+        |result: &Result<_, Refusal>| matches!(result, Err(refusal) if refusal.reason == Reason::TopicPaused);
+    if let Some(hash) = part.request.filter(|_| !results.iter().any(is_paused)) {
         dedupes.push(DedupeEntry { generation, hash, answer: encode(results) });
     }
     for (item, result) in part.items.iter().zip(results) {

@@ -123,6 +123,7 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         tasks: Arc::new(tasks),
         catalog_changed: changed,
         state: watch::Sender::default(),
+        policies_told: watch::Sender::default(),
         followed,
     };
     match membership.start(begun.copy).await {

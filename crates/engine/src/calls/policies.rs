@@ -1,0 +1,81 @@
+//! Policies change: by what the node hears of the catalog, and at the end of a pause.
+
+use std::collections::HashSet;
+
+use forebay_types::{Policy, PolicyChanges, PolicyRow, Side, TopicName};
+
+use crate::core::{Core, timers::Timer};
+
+/// Topics of a namespace whose polls one turn wakes.
+const WOKEN_PER_TURN: usize = 1_024;
+
+/// Takes over what has changed.
+pub(crate) fn set(core: &mut Core, changes: PolicyChanges) {
+    let PolicyChanges { whole, rows } = changes;
+    if whole {
+        tracing::debug!(policies = rows.len(), "all policies are read");
+        let kept: HashSet<&TopicName> = rows.iter().map(|row| &row.name).collect();
+        let gone: Vec<TopicName> =
+            core.policies.names().into_iter().filter(|name| !kept.contains(name)).collect();
+        gone.into_iter().for_each(|name| change(core, name, Policy::default()));
+    }
+    for PolicyRow { name, policy, .. } in rows {
+        change(core, name, policy);
+    }
+}
+
+/// The timer of a policy: some of its pauses may be over.
+pub(crate) fn end(core: &mut Core, name: TopicName) {
+    let policy = core.policies.get(&name).cloned().unwrap_or_default();
+    change(core, name, policy);
+}
+
+/// This is wanted from now on, as far as it is not over.
+fn change(core: &mut Core, name: TopicName, mut policy: Policy) {
+    let moment = core.time.moment();
+    policy.drop_ended(moment.now);
+    match policy.next_end() {
+        Some(end) => core.timers.set(moment.at.plus(end.since(moment.now)), Timer::Policy(name.clone())),
+        None => core.timers.cancel(&Timer::Policy(name.clone())),
+    }
+    let before = core.policies.replace(&name, policy);
+    for side in Side::BOTH {
+        let after = core.policies.get(&name).and_then(|policy| policy.pause(side));
+        let TopicName { namespace, topic } = &name;
+        match (before.pause(side), after) {
+            (old, Some(new)) if old != Some(new) => {
+                let (by, note) = (&new.by, &new.note);
+                let side = side.as_str();
+                tracing::info!(%namespace, %topic, side, by, note, "paused");
+            }
+            (Some(_), None) => tracing::info!(%namespace, %topic, side = side.as_str(), "resumed"),
+            _ => {}
+        }
+    }
+    let is_paused = core.policies.get(&name).is_some_and(|policy| policy.dequeue.is_some());
+    match (before.dequeue.is_some(), is_paused) {
+        (true, false) if name.topic.is_empty() => core.policies.resume(name.namespace, None),
+        (was_paused, is_paused) if was_paused != is_paused && !name.topic.is_empty() => {
+            core.active.mark_stale(&name);
+            core.topics.wake_if_waiting(&name);
+        }
+        // A page of a paused namespace is empty.
+        _ => {}
+    }
+}
+
+/// Wakes the polls of namespaces that are not paused any more: those of so many topics in a turn.
+pub(crate) fn wake_resumed(core: &mut Core) {
+    let Some((namespace, after)) = core.policies.next_resumed() else { return };
+    let names: Vec<TopicName> =
+        core.topics.of_namespace(&namespace, after.as_ref()).take(WOKEN_PER_TURN).cloned().collect();
+    names.iter().for_each(|name| core.topics.wake_if_waiting(name));
+    if names.len() == WOKEN_PER_TURN {
+        core.policies.resume(namespace, names.last().map(|name| name.topic.clone()));
+    }
+}
+
+/// What is wanted of topics and namespaces, in the order of the names.
+pub(crate) fn look(core: &Core, names: &[TopicName]) -> Vec<Policy> {
+    names.iter().map(|name| core.policies.get(name).cloned().unwrap_or_default()).collect()
+}

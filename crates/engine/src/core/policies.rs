@@ -1,0 +1,84 @@
+//! What is wanted of topics and namespaces, as the node has heard of it.
+
+use std::collections::{HashMap, VecDeque};
+
+use forebay_types::{Namespace, Pause, Policy, Side, Topic, TopicName};
+
+/// The policies.
+#[derive(Debug, Default)]
+pub(crate) struct Policies {
+    /// Those of topics.
+    topics: HashMap<TopicName, Policy>,
+    /// Those of namespaces, each for all of its topics.
+    namespaces: HashMap<Namespace, Policy>,
+    /// Namespaces that are not paused any more, and up to which topic their polls were woken.
+    resumed: VecDeque<(Namespace, Option<Topic>)>,
+}
+
+impl Policies {
+    /// What is wanted of a topic; with an empty topic, of the namespace itself.
+    pub fn get(&self, name: &TopicName) -> Option<&Policy> {
+        if name.topic.is_empty() { self.namespaces.get(&name.namespace) } else { self.topics.get(name) }
+    }
+
+    /// This is wanted from now on. Returns what was wanted before.
+    pub fn replace(&mut self, name: &TopicName, policy: Policy) -> Policy {
+        let before = match (name.topic.is_empty(), policy.is_nothing()) {
+            (true, true) => self.namespaces.remove(&name.namespace),
+            (true, false) => self.namespaces.insert(name.namespace.clone(), policy),
+            (false, true) => self.topics.remove(name),
+            (false, false) => self.topics.insert(name.clone(), policy),
+        };
+        before.unwrap_or_default()
+    }
+
+    /// Every name of which something is wanted.
+    pub fn names(&self) -> Vec<TopicName> {
+        let namespaces = self.namespaces.keys().map(|namespace| TopicName::new(namespace.clone(), ""));
+        namespaces.chain(self.topics.keys().cloned()).collect()
+    }
+
+    /// The pause of a side of a topic: its own, or that of its namespace.
+    pub fn pause(&self, namespace: &Namespace, topic: &Topic, side: Side) -> Option<&Pause> {
+        // Mostly there is none at all.
+        let of_topic = || {
+            let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
+            self.topics.get(&name)?.pause(side)
+        };
+        let own = if self.topics.is_empty() { None } else { of_topic() };
+        own.or_else(|| self.namespaces.get(namespace)?.pause(side))
+    }
+
+    /// Nothing of the topic may be handed out.
+    pub fn hands_out_nothing(&self, name: &TopicName) -> bool {
+        let of_topic = |policy: &Policy| policy.dequeue.is_some();
+        (!self.topics.is_empty() && self.topics.get(name).is_some_and(of_topic))
+            || self.is_namespace_paused(&name.namespace)
+    }
+
+    /// Nothing of any of its topics may be handed out.
+    pub fn is_namespace_paused(&self, namespace: &Namespace) -> bool {
+        self.namespaces.get(namespace).is_some_and(|policy| policy.dequeue.is_some())
+    }
+
+    /// How many topics and namespaces are paused on a side.
+    pub fn paused(&self, side: Side) -> usize {
+        let all = self.topics.values().chain(self.namespaces.values());
+        all.filter(|policy| policy.pause(side).is_some()).count()
+    }
+
+    /// The polls of a namespace's topics may be served again. They are woken in slices.
+    pub fn resume(&mut self, namespace: Namespace, after: Option<Topic>) {
+        self.resumed.push_back((namespace, after));
+    }
+
+    /// Takes a namespace whose polls are to be woken, and the topic behind which to go on.
+    pub fn next_resumed(&mut self) -> Option<(Namespace, Option<Topic>)> {
+        self.resumed.pop_front()
+    }
+
+    /// Polls are to be woken.
+    pub fn has_resumed(&self) -> bool {
+        !self.resumed.is_empty()
+    }
+}
