@@ -44,6 +44,8 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/WhoAmI", Needs::Credential),
     ("/forebay.v1.AdminService/ListTopics", Needs::InNamespaces(Scope::Observe)),
     ("/forebay.v1.AdminService/GetTopic", Needs::InNamespace(Scope::Observe)),
+    ("/forebay.v1.AdminService/PauseTopic", Needs::InNamespace(Scope::Operate)),
+    ("/forebay.v1.AdminService/ResumeTopic", Needs::InNamespace(Scope::Operate)),
     // What items carry is shown to those alone who have `inspect`.
     ("/forebay.v1.AdminService/ListItems", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/GetItem", Needs::InNamespace(Scope::Observe)),

@@ -155,7 +155,9 @@ impl Error {
         // answer, a broken connection) may have reached the server.
         let refused = match code {
             Code::DeadlineExceeded => false,
-            _ => info.is_some() && reason != Some(Reason::OutcomeUnknown),
+            _ => {
+                info.is_some() && !matches!(reason, Some(Reason::OutcomeUnknown | Reason::CatalogUnavailable))
+            }
         };
         let rejected = matches!(
             code,

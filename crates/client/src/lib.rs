@@ -96,6 +96,7 @@ pub use calls::{
         Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,
         OperationState, StartedOperation,
     },
+    pauses::TopicPause,
     topics::{PriorityCount, TopicFigures, TopicList, TopicListQuery, TopicReport},
     who_am_i::{Caller, Grant},
 };
@@ -103,7 +104,7 @@ pub use client::Client;
 pub use config::{ClientConfig, RetryPolicy};
 pub use consumer::{Consumer, ConsumerConfig, ConsumerReport, Delivery, Handler, Outcome};
 pub use error::Error;
-pub use forebay_types::{DeliveryPolicy, Fate, Reason, Timestamp};
+pub use forebay_types::{DeliveryPolicy, Fate, Reason, Side, Timestamp};
 pub use item::{NewItem, Schedule};
 pub use producer::{Pending, Producer, ProducerConfig};
 pub use tls::{Tls, TlsConfig, explain as explain_tls};

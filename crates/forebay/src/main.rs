@@ -17,8 +17,8 @@ use failure::Failure;
 use verbs::severity::Severity;
 use verbs::{
     ack, bench, check, check_config, complete, completions, context, dead_letter, dequeue, dev, enqueue,
-    error, extend, health, item, man, migrate, nack, node, operation, serve, shard, status, token, top,
-    topic, topics, whoami, worker,
+    error, extend, health, item, man, migrate, nack, namespace, node, operation, serve, shard, status, token,
+    top, topic, topics, whoami, worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -77,6 +77,8 @@ enum Verb {
     Topics(topics::Topics),
     /// List topics in any state, or show one
     Topic(topic::TopicCommand),
+    /// Pause or resume a whole namespace
+    Namespace(namespace::NamespaceCommand),
     /// List items of a topic, or show one, without leasing them
     Item(item::ItemCommand),
     /// List dead letters, group them by why they died, return them to their topic, or delete them
@@ -144,6 +146,7 @@ fn main() -> ExitCode {
             Verb::Worker(verb) => verb.run().await,
             Verb::Topics(verb) => verb.run().await,
             Verb::Topic(verb) => verb.run().await,
+            Verb::Namespace(verb) => verb.run().await,
             Verb::Item(verb) => verb.run().await,
             Verb::DeadLetter(verb) => verb.run().await,
             Verb::Operation(verb) => verb.run().await,

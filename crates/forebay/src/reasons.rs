@@ -50,7 +50,7 @@ pub const REASONS: &[ReasonInfo] = &[
     ReasonInfo {
         reason: Reason::TopicPaused,
         code: "FAILED_PRECONDITION",
-        meaning: "reserved: the topic is paused",
+        meaning: "the topic, or its namespace, is paused for new items; the message says why and until when",
         happened: "no",
         advice: "wait until the topic is resumed",
     },
@@ -74,6 +74,13 @@ pub const REASONS: &[ReasonInfo] = &[
         meaning: "more items match than `expect_at_most`, or not all could be counted",
         happened: "no",
         advice: "look what matches with a dry run",
+    },
+    ReasonInfo {
+        reason: Reason::NoCatalog,
+        code: "FAILED_PRECONDITION",
+        meaning: "the node has a static list of shards and no catalog, in which policies are kept",
+        happened: "no",
+        advice: "configure a [catalog] (`forebay dev` has one)",
     },
     ReasonInfo {
         reason: Reason::WrongNamespace,
@@ -146,6 +153,13 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "use fewer topics: one without items counts no more after an hour",
     },
     ReasonInfo {
+        reason: Reason::TooManyPolicies,
+        code: "RESOURCE_EXHAUSTED",
+        meaning: "the namespace has pauses of 1,000 topics, or the cluster of 10,000",
+        happened: "no",
+        advice: "resume topics, or pause the whole namespace",
+    },
+    ReasonInfo {
         reason: Reason::DiskFull,
         code: "RESOURCE_EXHAUSTED",
         meaning: "the shard's disk is full; acks may still work",
@@ -173,6 +187,13 @@ pub const REASONS: &[ReasonInfo] = &[
         meaning: "the node is stopping: use another one",
         happened: "no",
         advice: "call another node",
+    },
+    ReasonInfo {
+        reason: Reason::CatalogUnavailable,
+        code: "UNAVAILABLE",
+        meaning: "the catalog does not answer, so nothing can be changed in it",
+        happened: "maybe",
+        advice: "repeat: it does no harm; see docs/RUNBOOK.md",
     },
     ReasonInfo {
         reason: Reason::OutcomeUnknown,

@@ -11,6 +11,7 @@ pub mod http;
 mod listen;
 mod node;
 pub mod peers;
+pub mod policies;
 pub mod random;
 mod readiness;
 pub mod shard_reports;

@@ -22,6 +22,7 @@ use crate::{
     listen::{BindError, host_name, listen, reachable},
     node::Node,
     peers::HealthPeers,
+    policies::{AloneError, PolicyBook, begin_alone},
     random::{NoRandomNumbers, random},
     readiness, shard_reports,
     shards::{Checks, NumberedShard, Opener, UnfitShard},
@@ -61,6 +62,9 @@ pub enum StartError {
     /// No calls over HTTP.
     #[error("cannot set up calls over HTTP: {0}")]
     Connect(#[from] DescriptorError),
+    /// The catalog of policies can't be used.
+    #[error(transparent)]
+    Policies(#[from] AloneError),
     /// No random numbers.
     #[error(transparent)]
     Random(#[from] NoRandomNumbers),
@@ -98,7 +102,9 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let cluster = member.as_ref().map(|member| member.state.subscribe());
     let queue = queue(&engine, &config, member.as_ref(), clock.clone());
     let alone = cluster::alone(&address, &clients_address, http_address);
-    let (admin, operations) = admin(&queue, alone, member.as_ref(), status.clone());
+    let (policies, following_policies) =
+        policies(&config, &engine, member.as_ref(), clock.clone()).await?.unzip();
+    let (admin, operations) = admin(&queue, alone, member.as_ref(), status.clone(), policies);
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, access.clone()).await?;
 
@@ -132,7 +138,8 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let member = join(member.zip(followed), engine.clone(), clock).await?;
     let (reloading, drain) = (Reloading::start(&certificates, info.clock.clone()), config.drain);
     let following = tokens.map(Following::start);
-    Ok(Node { engine, grpc, http, info, readiness, operations, member, reloading, following, drain })
+    let tasks = [Some(operations), following_policies.flatten()].into_iter().flatten().collect();
+    Ok(Node { engine, grpc, http, info, readiness, tasks, member, reloading, following, drain })
 }
 
 /// The certificates of the ports, who may do what there, and what follows the file of tokens.
@@ -282,13 +289,31 @@ fn admin(
     alone: NodeState,
     member: Option<&Joining>,
     status: Arc<StatusCache>,
+    policies: Option<PolicyBook>,
 ) -> (Admin, JoinHandle<()>) {
     let cluster = member.map(|member| member.state.subscribe());
     let links = member.map(|member| member.links.clone());
     let gather = Gather::new(queue.engine.clone(), links, cluster.clone());
     let operations = tokio::spawn(gather.clone().see_to_operations());
     let (rules, clock) = (queue.rules.clone(), queue.clock.clone());
-    (Admin { alone, cluster, status, gather, rules, clock }, operations)
+    (Admin { alone, cluster, status, gather, policies, rules, clock }, operations)
+}
+
+/// What changes policies, and for a node without a cluster what follows them. `None`: there is no catalog.
+async fn policies(
+    config: &Config,
+    engine: &Engine,
+    member: Option<&Joining>,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<(PolicyBook, Option<JoinHandle<()>>)>, AloneError> {
+    match (member, &config.policies_file) {
+        (Some(member), _) => Ok(Some((member.policies(clock), None))),
+        (None, Some(path)) => {
+            let (book, following) = begin_alone(path, engine, clock).await?;
+            Ok(Some((book, Some(following))))
+        }
+        (None, None) => Ok(None),
+    }
 }
 
 /// What the pages, the metrics and the calls for operators show of the engine.

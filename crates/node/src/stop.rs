@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use forebay_membership::ClusterTask;
 use futures_util::future::join_all;
+use tokio::task::JoinHandle;
 
 use crate::node::Node;
 
@@ -37,8 +38,8 @@ pub async fn stop(node: Node) -> Result<(), String> {
     tokio::time::sleep(node.drain).await;
 
     // 2. The cluster: other nodes take the shards over, one by one. Then the engine: it refuses new work,
-    // answers long polls empty, commits and answers what it accepted, and    releases the shards.
-    node.operations.abort();
+    // answers long polls empty, commits and answers what it accepted, and releases the shards.
+    node.tasks.iter().for_each(JoinHandle::abort);
     let timeout = ENGINE_STOP_TIMEOUT.saturating_sub(node.drain);
     let (cluster, peers) = node.member.map(|member| (member.cluster, member.peers)).unzip();
     let stopped = async {

@@ -39,6 +39,8 @@ pub enum Reason {
     TooManyLeased,
     /// The namespace has too many topics.
     TooManyTopics,
+    /// The namespace, or the cluster, has as many policies as it may have.
+    TooManyPolicies,
     /// The shard's disk is full.
     DiskFull,
     /// The shard does not answer.
@@ -47,6 +49,10 @@ pub enum Reason {
     NotOwner,
     /// The node is stopping.
     NodeDraining,
+    /// The node has no catalog.
+    NoCatalog,
+    /// The catalog does not answer.
+    CatalogUnavailable,
     /// It may or may not have happened.
     OutcomeUnknown,
     /// Not served by this version.
@@ -69,7 +75,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 32] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -86,10 +92,13 @@ impl Reason {
         Self::Overloaded,
         Self::TooManyLeased,
         Self::TooManyTopics,
+        Self::TooManyPolicies,
         Self::DiskFull,
         Self::ShardUnavailable,
         Self::NotOwner,
         Self::NodeDraining,
+        Self::NoCatalog,
+        Self::CatalogUnavailable,
         Self::OutcomeUnknown,
         Self::Unimplemented,
         Self::DeadlineExceeded,
@@ -125,10 +134,13 @@ impl Reason {
             Self::Overloaded => "OVERLOADED",
             Self::TooManyLeased => "TOO_MANY_LEASED",
             Self::TooManyTopics => "TOO_MANY_TOPICS",
+            Self::TooManyPolicies => "TOO_MANY_POLICIES",
             Self::DiskFull => "DISK_FULL",
             Self::ShardUnavailable => "SHARD_UNAVAILABLE",
             Self::NotOwner => "NOT_OWNER",
             Self::NodeDraining => "NODE_DRAINING",
+            Self::NoCatalog => "NO_CATALOG",
+            Self::CatalogUnavailable => "CATALOG_UNAVAILABLE",
             Self::OutcomeUnknown => "OUTCOME_UNKNOWN",
             Self::Unimplemented => "UNIMPLEMENTED",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",

@@ -13,6 +13,7 @@ mod formats;
 mod help;
 mod items;
 mod operations;
+mod pauses;
 mod process;
 mod settle;
 mod status;

@@ -17,6 +17,7 @@ mod lost_shard;
 mod nodes;
 mod operate;
 mod operations;
+mod pauses;
 mod peers;
 mod servers;
 mod shards;

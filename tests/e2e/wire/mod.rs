@@ -22,6 +22,7 @@ mod nack;
 mod operations;
 mod operators;
 mod origins;
+mod pauses;
 mod raw;
 mod services;
 mod share;
@@ -60,6 +61,16 @@ impl Wire {
     /// With the default configuration.
     async fn start() -> Self {
         Self::with("").await
+    }
+
+    /// As `forebay dev` has it: with a catalog for policies.
+    async fn dev() -> Self {
+        let folder = tempfile::Builder::new().prefix("forebay-wire-").tempdir().unwrap();
+        let (data, any) = (folder.path().join("data").display().to_string(), "127.0.0.1:0");
+        let arguments = ["dev", "--data-dir", &data, "--grpc", any, "--http", any].map(str::to_owned);
+        let node = Node::start(&arguments, &folder.path().join("log")).await;
+        let client = QueueServiceClient::new(node.channel());
+        Self { node, client, folder }
     }
 
     /// With these sections beside `[node]` and the shards.

@@ -12,5 +12,6 @@ pub(crate) mod items;
 mod member_results;
 pub(crate) mod nack;
 pub(crate) mod operations;
+pub(crate) mod pauses;
 pub(crate) mod topics;
 pub(crate) mod who_am_i;

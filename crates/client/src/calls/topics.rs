@@ -3,6 +3,7 @@
 use forebay_proto::v1;
 use forebay_types::Timestamp;
 
+use super::pauses::{TopicPause, pause};
 use crate::{client::Client, durations::time_from_proto, error::Error};
 
 /// Which topics to list.
@@ -52,6 +53,8 @@ pub struct TopicFigures {
     pub next_due_at: Option<Timestamp>,
     /// Dequeue calls that wait for it.
     pub waiting: u64,
+    /// Its pauses, and those of its namespace.
+    pub pauses: Vec<TopicPause>,
 }
 
 /// One topic.
@@ -137,5 +140,6 @@ fn figures(topic: v1::Topic) -> TopicFigures {
         oldest_ready_at: topic.oldest_ready_at.map(time_from_proto),
         next_due_at: topic.next_due_at.map(time_from_proto),
         waiting: topic.waiting_calls,
+        pauses: topic.pauses.into_iter().map(pause).collect(),
     }
 }

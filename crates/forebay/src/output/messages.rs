@@ -1,8 +1,8 @@
 //! What the client returns, as the messages that it came in.
 
 use forebay_client::{
-    ActiveTopic, Caller, DeadGroup, Dequeued, Enqueued, Error, ItemState, Node, Shard, StoredItem, Timestamp,
-    TopicFigures, TopicReport,
+    ActiveTopic, Caller, DeadGroup, Dequeued, Enqueued, Error, ItemState, Node, Shard, Side, StoredItem,
+    Timestamp, TopicFigures, TopicPause, TopicReport,
 };
 use forebay_proto::v1;
 use forebay_types::DeliveryPolicy;
@@ -172,6 +172,24 @@ pub fn topic(topic: &TopicFigures) -> v1::Topic {
         oldest_ready_at: topic.oldest_ready_at.map(time),
         next_due_at: topic.next_due_at.map(time),
         waiting_calls: topic.waiting,
+        pauses: topic.pauses.iter().map(pause).collect(),
+    }
+}
+
+/// A side of a topic that is paused.
+pub fn pause(pause: &TopicPause) -> v1::Pause {
+    let side = match pause.side {
+        Some(Side::Enqueue) => v1::Side::Enqueue,
+        Some(Side::Dequeue) => v1::Side::Dequeue,
+        None => v1::Side::Unspecified,
+    };
+    v1::Pause {
+        side: side.into(),
+        by: pause.by.clone(),
+        since: pause.since.map(time),
+        until: pause.until.map(time),
+        note: pause.note.clone(),
+        of_namespace: pause.of_namespace,
     }
 }
 

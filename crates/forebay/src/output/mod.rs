@@ -14,7 +14,7 @@ pub use flags::note_incomplete;
 pub use flags::{Format, Look, Output, PayloadForm};
 pub use list::{Column, List, Row, print_json};
 pub use messages::{
-    active_topic, caller, dead_group, delivery, enqueued, extended, item, node, settled, shard, topic,
+    active_topic, caller, dead_group, delivery, enqueued, extended, item, node, pause, settled, shard, topic,
     topic_report,
 };
 pub use one::{One, print_one};

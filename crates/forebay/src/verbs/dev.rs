@@ -6,13 +6,14 @@ use clap::Args;
 use forebay_node::{
     cluster,
     config::Config,
+    policies,
     shards::{self, NumberedShard},
 };
 use forebay_types::ClusterId;
 
 use super::{
     demo::Demo,
-    dev_nodes::{Addresses, configure},
+    dev_nodes::{Addresses, CATALOG, configure},
     dev_token,
     run::{self, ShutdownSignals},
 };
@@ -59,13 +60,17 @@ impl Dev {
         let flags = given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?))));
         // Where others reach the node, it asks for a token.
         let flags = flags.chain([("insecure", true.into())]);
-        let config = Config::embedded(folder, shards, flags.collect())?;
+        let mut config = Config::embedded(folder, shards, flags.collect())?;
         log::start(&config)?;
         let tokens = dev_token::tokens_file(folder, &config)?;
         let mut configs = match self.nodes {
             1 => {
                 let shards = shards::open(&config).map_err(Failure::from_all)?;
                 migrate(folder, &shards, None).await?;
+                // The catalog that several nodes would have: here it keeps policies alone.
+                let catalog = folder.join(CATALOG);
+                policies::migrate(&catalog, &shards).await.map_err(Failure::from_display)?;
+                config.policies_file = Some(catalog);
                 vec![config]
             }
             nodes => cluster(folder, &config, shards, nodes).await?,

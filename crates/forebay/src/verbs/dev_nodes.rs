@@ -18,6 +18,8 @@ use crate::failure::Failure;
 /// The ports of a node are so far from those of the one before.
 const PORTS_APART: u16 = 10;
 
+/// The file of the catalog.
+pub const CATALOG: &str = "catalog.db";
 /// The file of the secret that the nodes share.
 const SECRET: &str = "peer_secret";
 
@@ -50,7 +52,7 @@ fn write(folder: &Path, shards: u32, index: u16, first: &Addresses) -> Result<(P
          #   forebay node drain {name} --config THIS_FILE\n\n\
          [node]\nname = \"{name}\"\ndrain_ms = 0\npeer_secret_file = {secret:?}\n\n\
          [catalog]\nurl = {:?}\n",
-        format!("sqlite://{}", folder.join("catalog.db").display()),
+        format!("sqlite://{}", folder.join(CATALOG).display()),
     );
     for id in 1..=shards {
         let url = format!("sqlite://{}", folder.join(format!("{id:04}.db")).display());

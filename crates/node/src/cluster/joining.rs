@@ -13,6 +13,7 @@ use crate::{
     connections::ConnectionCap,
     listen::{BindError, host_name, listen, reachable},
     peers::{self, Credentials, Dial, Incoming, PeerLinks, PeerServing},
+    policies::PolicyBook,
     random::{NoRandomNumbers, random},
     tls::{ConfigSource, Live, PeerTls},
 };
@@ -57,6 +58,10 @@ pub(crate) struct Joining {
     incoming: Incoming,
     /// Receives what the rest of the node is to know of the cluster.
     pub state: watch::Sender<Arc<ClusterState>>,
+    /// Notified when the catalog has changed.
+    catalog_changed: Arc<Notify>,
+    /// Receives up to which version the engine knows the policies.
+    policies_told: watch::Sender<u64>,
 }
 
 impl Joining {
@@ -95,7 +100,20 @@ impl Joining {
         let links =
             PeerLinks::new(&node.peer_address, Dial::new(tls), credentials.clone(), config.forward_bytes);
         let links = Arc::new(links);
-        Ok(Self { begun, node, links, credentials, incoming, state: watch::Sender::default() })
+        let (catalog_changed, policies_told) = (Arc::new(Notify::new()), watch::Sender::default());
+        let state = watch::Sender::default();
+        Ok(Self { begun, node, links, credentials, incoming, state, catalog_changed, policies_told })
+    }
+
+    /// What changes policies in the catalog.
+    pub fn policies(&self, clock: Arc<dyn Clock>) -> PolicyBook {
+        PolicyBook {
+            catalog: self.begun.catalog.clone(),
+            look: self.catalog_changed.clone(),
+            told: self.policies_told.subscribe(),
+            others: Some((self.links.clone(), self.state.subscribe())),
+            clock,
+        }
     }
 
     /// Serves other nodes, and joins the cluster.
@@ -106,13 +124,22 @@ impl Joining {
         clock: Arc<dyn Clock>,
         followed: Followed,
     ) -> Result<Member, JoinError> {
-        let Self { begun, node, links, credentials, incoming, state } = self;
-        let catalog_changed = Arc::new(Notify::new());
+        let Self { begun, node, links, credentials, incoming, state, catalog_changed, policies_told } = self;
         let peers = peers::serve(incoming, engine.clone(), credentials, catalog_changed.clone());
         let Begun { catalog, copy, .. } = begun;
         let tasks = Arc::new(());
-        let membership =
-            Membership { catalog, node, engine, links, clock, tasks, catalog_changed, state, followed };
+        let membership = Membership {
+            catalog,
+            node,
+            engine,
+            links,
+            clock,
+            tasks,
+            catalog_changed,
+            state,
+            policies_told,
+            followed,
+        };
         Ok(Member { cluster: Some(membership.start(copy).await?), peers })
     }
 }

@@ -76,6 +76,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         http,
         http_access,
         catalog,
+        policies_file: None,
         name,
         peer,
         peer_secret,

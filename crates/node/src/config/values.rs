@@ -27,6 +27,8 @@ pub struct Config {
     pub advertise: Option<String>,
     /// The catalog of the cluster. `None`: the shards are those of the configuration.
     pub catalog: Option<ShardUrl>,
+    /// The file of a catalog for policies alone, of a node without a cluster. `None`: there are no policies.
+    pub policies_file: Option<PathBuf>,
     /// This node's name in the cluster; `None`: the host's name.
     pub name: Option<NodeName>,
     /// Where to serve other nodes of the cluster, `host:port`.

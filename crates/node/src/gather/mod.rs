@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use forebay_engine::{Charge, Engine, RETRY_AFTER, TenantBudget};
 use forebay_membership::ClusterState;
-use forebay_types::{Namespace, Reason, Refusal, ShardId};
+use forebay_types::{Namespace, Policy, Reason, Refusal, ShardId, TopicName};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
@@ -83,6 +83,11 @@ impl Gather {
         let Some(links) = &self.links else { return Vec::new() };
         let asked = self.others().into_iter().map(|address| ask(links.clone(), address));
         join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// What is wanted of topics and namespaces, in the order of the names.
+    pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Policy>, Refusal> {
+        self.engine.policies(caller, names).await
     }
 
     /// Whether there is such a shard.

@@ -83,7 +83,8 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::TopicPaused
         | Reason::ShardDraining
         | Reason::OperationEnded
-        | Reason::ExpectationFailed => Code::FailedPrecondition,
+        | Reason::ExpectationFailed
+        | Reason::NoCatalog => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
         Reason::QuotaExceeded
@@ -91,10 +92,13 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::Overloaded
         | Reason::TooManyLeased
         | Reason::TooManyTopics
+        | Reason::TooManyPolicies
         | Reason::DiskFull => Code::ResourceExhausted,
-        Reason::ShardUnavailable | Reason::NotOwner | Reason::NodeDraining | Reason::OutcomeUnknown => {
-            Code::Unavailable
-        }
+        Reason::ShardUnavailable
+        | Reason::NotOwner
+        | Reason::NodeDraining
+        | Reason::CatalogUnavailable
+        | Reason::OutcomeUnknown => Code::Unavailable,
         Reason::Unimplemented => Code::Unimplemented,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,
         Reason::TopicNotFound | Reason::ItemNotFound | Reason::OperationNotFound => Code::NotFound,
@@ -105,7 +109,9 @@ pub const fn code(reason: Reason) -> Code {
 /// The subject of the quota that a reason reports.
 const fn quota(reason: Reason) -> Option<&'static str> {
     match reason {
-        Reason::QuotaExceeded | Reason::RateLimited | Reason::TooManyTopics => Some("namespace"),
+        Reason::QuotaExceeded | Reason::RateLimited | Reason::TooManyTopics | Reason::TooManyPolicies => {
+            Some("namespace")
+        }
         Reason::TooManyLeased => Some("topic"),
         _ => None,
     }

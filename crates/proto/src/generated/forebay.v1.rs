@@ -275,7 +275,7 @@ pub struct WhoAmIResponse {
     pub ends_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// A topic over all shards that could be asked.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Topic {
     /// The tenant.
     #[prost(string, tag = "1")]
@@ -306,6 +306,78 @@ pub struct Topic {
     /// Dequeue calls that wait for the topic.
     #[prost(uint64, tag = "9")]
     pub waiting_calls: u64,
+    /// Its pauses, and those of its namespace, as the node knows them that answers.
+    #[prost(message, repeated, tag = "10")]
+    pub pauses: ::prost::alloc::vec::Vec<Pause>,
+}
+/// A side that is paused.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Pause {
+    /// Which one. Enqueue: new items are refused with TOPIC_PAUSED. Dequeue: nothing is handed out, and calls that
+    /// wait go on waiting; deliveries in progress can be acked, nacked and extended.
+    #[prost(enumeration = "Side", tag = "1")]
+    pub side: i32,
+    /// Who paused it. Empty: nobody showed a credential.
+    #[prost(string, tag = "2")]
+    pub by: ::prost::alloc::string::String,
+    /// Since when.
+    #[prost(message, optional, tag = "3")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it ends by itself. Absent: it does not.
+    #[prost(message, optional, tag = "4")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Why.
+    #[prost(string, tag = "5")]
+    pub note: ::prost::alloc::string::String,
+    /// It is of the whole namespace.
+    #[prost(bool, tag = "6")]
+    pub of_namespace: bool,
+}
+/// Asks to pause a topic.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseTopicRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. It need not have items. Empty: the whole namespace, topics to come included.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// Which sides. One at least. A pause of the same side that is there is replaced.
+    #[prost(enumeration = "Side", repeated, tag = "3")]
+    pub sides: ::prost::alloc::vec::Vec<i32>,
+    /// When the pause ends by itself: at most 366 days from now. Absent: it does not.
+    #[prost(message, optional, tag = "4")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Why, for people. At most 1 KiB.
+    #[prost(string, tag = "5")]
+    pub note: ::prost::alloc::string::String,
+}
+/// The pauses from now on.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PauseTopicResponse {
+    /// Those of the topic, or of the namespace if the topic is empty.
+    #[prost(message, repeated, tag = "1")]
+    pub pauses: ::prost::alloc::vec::Vec<Pause>,
+}
+/// Asks to end pauses.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeTopicRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. Empty: the pauses of the whole namespace. Those of its topics stay.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// Which sides. One at least.
+    #[prost(enumeration = "Side", repeated, tag = "3")]
+    pub sides: ::prost::alloc::vec::Vec<i32>,
+}
+/// The pauses from now on.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResumeTopicResponse {
+    /// Those of the topic, or of the namespace if the topic is empty, that are left.
+    #[prost(message, repeated, tag = "1")]
+    pub pauses: ::prost::alloc::vec::Vec<Pause>,
 }
 /// Asks for a page of topics.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -988,6 +1060,39 @@ impl PrincipalKind {
         }
     }
 }
+/// One of the two sides of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Side {
+    /// Not known.
+    Unspecified = 0,
+    /// New items are taken.
+    Enqueue = 1,
+    /// Items are handed out.
+    Dequeue = 2,
+}
+impl Side {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SIDE_UNSPECIFIED",
+            Self::Enqueue => "SIDE_ENQUEUE",
+            Self::Dequeue => "SIDE_DEQUEUE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SIDE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SIDE_ENQUEUE" => Some(Self::Enqueue),
+            "SIDE_DEQUEUE" => Some(Self::Dequeue),
+            _ => None,
+        }
+    }
+}
 /// Where an item is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1467,6 +1572,57 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "GetTopic"));
             self.inner.unary(req, path, codec).await
         }
+        /// Pauses a topic, or a whole namespace: no new items are taken, or nothing is handed out. Every node of the
+        /// cluster follows within some seconds. To repeat it does no harm.
+        pub async fn pause_topic(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseTopicResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/PauseTopic",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "PauseTopic"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends pauses. Calls that wait are served then. To repeat it does no harm.
+        pub async fn resume_topic(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeTopicResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ResumeTopic",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ResumeTopic"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Lists items of a topic in one state. Nothing is leased or changed.
         pub async fn list_items(
             &mut self,
@@ -1775,6 +1931,23 @@ pub mod admin_service_server {
             request: tonic::Request<super::GetTopicRequest>,
         ) -> std::result::Result<
             tonic::Response<super::GetTopicResponse>,
+            tonic::Status,
+        >;
+        /// Pauses a topic, or a whole namespace: no new items are taken, or nothing is handed out. Every node of the
+        /// cluster follows within some seconds. To repeat it does no harm.
+        async fn pause_topic(
+            &self,
+            request: tonic::Request<super::PauseTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseTopicResponse>,
+            tonic::Status,
+        >;
+        /// Ends pauses. Calls that wait are served then. To repeat it does no harm.
+        async fn resume_topic(
+            &self,
+            request: tonic::Request<super::ResumeTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeTopicResponse>,
             tonic::Status,
         >;
         /// Lists items of a topic in one state. Nothing is leased or changed.
@@ -2313,6 +2486,96 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/PauseTopic" => {
+                    #[allow(non_camel_case_types)]
+                    struct PauseTopicSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::PauseTopicRequest>
+                    for PauseTopicSvc<T> {
+                        type Response = super::PauseTopicResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PauseTopicRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::pause_topic(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PauseTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ResumeTopic" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResumeTopicSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ResumeTopicRequest>
+                    for ResumeTopicSvc<T> {
+                        type Response = super::ResumeTopicResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResumeTopicRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::resume_topic(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResumeTopicSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -42,6 +42,8 @@ const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.AdminService/ListItems", Needs::Own("observe")),
     ("forebay.v1.AdminService/GetItem", Needs::Own("observe")),
     ("forebay.v1.AdminService/GroupDeadLetters", Needs::Own("observe")),
+    ("forebay.v1.AdminService/PauseTopic", Needs::Own("operate")),
+    ("forebay.v1.AdminService/ResumeTopic", Needs::Own("operate")),
     ("forebay.v1.AdminService/StartOperation", Needs::Own("operate")),
     ("forebay.v1.AdminService/GetOperation", Needs::Own("operate")),
     ("forebay.v1.AdminService/ListOperations", Needs::Own("operate")),

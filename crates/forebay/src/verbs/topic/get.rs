@@ -7,6 +7,7 @@ use super::flags::Get;
 use crate::{
     failure::Failure,
     output::{self, Cell, One, Style, Table},
+    verbs::pauses::side_name,
 };
 
 /// Shows a topic.
@@ -39,6 +40,12 @@ impl One for TopicReport {
         row("oldest ready", style.optional_time(topic.oldest_ready_at).into(), String::new());
         row("next due", style.optional_time(topic.next_due_at).into(), String::new());
         row("waiting calls", topic.waiting.into(), String::new());
+        for pause in &topic.pauses {
+            let (since, until) = (style.optional_time(pause.since), style.optional_time(pause.until));
+            let whose = if pause.of_namespace { "the namespace is paused" } else { "paused" };
+            let more = format!("{whose} since {since} until {until} by {}: {}", pause.by, pause.note);
+            row("paused", side_name(pause).into(), more);
+        }
         for count in &self.priorities {
             let since = format!("ready since {}", style.optional_time(count.oldest_ready_at));
             row(&format!("priority {}", count.priority), count.ready.into(), since);

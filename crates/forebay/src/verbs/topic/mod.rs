@@ -3,6 +3,7 @@
 mod flags;
 mod get;
 mod list;
+mod pause;
 mod purge;
 mod reset_leases;
 
@@ -10,6 +11,7 @@ use clap::{Args, Subcommand};
 
 use flags::{Get, List};
 pub use list::print as print_topics;
+use pause::{Pause, Resume};
 use purge::Purge;
 use reset_leases::ResetLeases;
 
@@ -23,6 +25,7 @@ Examples:
   forebay topic list --filter 'topic = \"mail*\" AND dead > 0' --output json
   forebay topic list --order -oldest --limit 20
   forebay topic get mail
+  forebay topic pause mail --side dequeue --for 2h --note 'the mail server is down'
   forebay topic purge mail --filter 'age > 1h' --dry-run
   forebay topic reset-leases mail --yes")]
 pub struct TopicCommand {
@@ -37,6 +40,10 @@ enum TopicVerb {
     List(List),
     /// Show one topic, with its priorities
     Get(Get),
+    /// Pause a topic: it takes no new items, hands nothing out, or both
+    Pause(Pause),
+    /// End pauses of a topic
+    Resume(Resume),
     /// Remove items of a topic
     Purge(Purge),
     /// Release the leases of a topic: items are delivered again, and no failure counts
@@ -49,6 +56,8 @@ impl TopicCommand {
         match self.verb {
             TopicVerb::List(flags) => list::run(&flags).await,
             TopicVerb::Get(flags) => get::run(&flags).await,
+            TopicVerb::Pause(verb) => verb.run().await,
+            TopicVerb::Resume(verb) => verb.run().await,
             TopicVerb::Purge(verb) => verb.run().await,
             TopicVerb::ResetLeases(verb) => verb.run().await,
         }

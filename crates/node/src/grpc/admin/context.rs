@@ -6,7 +6,7 @@ use forebay_membership::{ClusterState, NodeState as Member};
 use forebay_types::Clock;
 use tokio::sync::watch;
 
-use crate::{gather::Gather, grpc::queue::RequestRules, http::StatusCache};
+use crate::{gather::Gather, grpc::queue::RequestRules, http::StatusCache, policies::PolicyBook};
 
 /// Rows of a page by default, and at most.
 pub const PAGE_ROWS: (usize, usize) = (100, 1_000);
@@ -22,6 +22,8 @@ pub struct Admin {
     pub status: Arc<StatusCache>,
     /// Looks at the shards of all nodes.
     pub gather: Gather,
+    /// Changes policies. `None`: the node has no catalog.
+    pub policies: Option<PolicyBook>,
     /// Checked before anything is looked at.
     pub rules: Arc<RequestRules>,
     /// By which ages are told.

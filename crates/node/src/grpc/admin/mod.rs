@@ -5,6 +5,7 @@ mod context;
 mod dead_letters;
 mod items;
 mod operations;
+mod pauses;
 mod start_operation;
 mod topics;
 
@@ -139,6 +140,22 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::GetTopicResponse>, Status> {
         let call = Call::of(&request)?;
         answer(topics::get(self, &call, request.into_inner()).await)
+    }
+
+    async fn pause_topic(
+        &self,
+        request: Request<v1::PauseTopicRequest>,
+    ) -> Result<Response<v1::PauseTopicResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(pauses::pause(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn resume_topic(
+        &self,
+        request: Request<v1::ResumeTopicRequest>,
+    ) -> Result<Response<v1::ResumeTopicResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(pauses::resume(self, &call, request.into_inner()).await)
     }
 
     async fn list_items(

@@ -9,7 +9,10 @@ use forebay_types::{
     filter::{Field, Filter, Held, Kind},
 };
 
-use super::context::{Admin, PAGE_ROWS};
+use super::{
+    context::{Admin, PAGE_ROWS},
+    pauses,
+};
 use crate::{
     gather::TopicScan,
     grpc::{admission::Call, fields, page_token::List},
@@ -93,7 +96,7 @@ pub async fn list(
     let query = Query { namespace, filter, scope, size, now: admin.clock.wall() };
     let list = List { name: "ListTopics", namespace: &query.namespace, query: &request.filter };
     let _look = admin.gather.admit(&query.namespace, SCAN_BYTES)?;
-    let response = match figure {
+    let mut response = match figure {
         None => {
             let after = list.position(&request.page_token)?;
             by_name(admin, call, &query, after.map(name_of).transpose()?, &list).await?
@@ -104,7 +107,9 @@ pub async fn list(
         }
         Some(figure) => by_figure(admin, call, &query, figure).await?,
     };
-    let bytes = |topic: &v1::Topic| topic.namespace.len() + topic.topic.len() + TOPIC_BYTES;
+    pauses::add_to(admin, &query.namespace, &mut response.topics).await?;
+    let bytes =
+        |topic: &v1::Topic| topic.namespace.len() + topic.topic.len() + TOPIC_BYTES + pauses::bytes(topic);
     call.reserve_answer(response.topics.iter().map(bytes).sum())?;
     Ok(response)
 }
@@ -119,7 +124,17 @@ pub async fn get(
     call.request().count_for(&namespace)?;
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
     let _look = admin.gather.admit(&namespace, TOPIC_BYTES_MAX)?;
-    let found = admin.gather.topic(&TopicName { namespace, topic }).await?;
+    let name = TopicName { namespace, topic };
+    let mut found = admin.gather.topic(&name).await?;
+    // One that is paused can be shown, though it has no item.
+    let figures = v1::Topic {
+        namespace: name.namespace.to_string(),
+        topic: name.topic.to_string(),
+        ..v1::Topic::default()
+    };
+    let mut topic = [found.topic.take().unwrap_or_else(|| figures.clone())];
+    pauses::add_to(admin, &name.namespace, &mut topic).await?;
+    found.topic = Some(topic).map(|[topic]| topic).filter(|topic| *topic != figures);
     match &found.topic {
         Some(_) => Ok(found),
         None if found.incomplete_shards.is_empty() => {

@@ -92,6 +92,8 @@ fn cluster(cluster: Option<&ClusterState>) {
 
 fn engine(status: &Status, now: Timestamp) {
     gauge!("forebay_polls_waiting").set(status.polls as f64);
+    gauge!("forebay_paused", "side" => "enqueue").set(status.paused_enqueue as f64);
+    gauge!("forebay_paused", "side" => "dequeue").set(status.paused_dequeue as f64);
     gauge!("forebay_admitted_bytes").set(status.admitted_bytes as f64);
     gauge!("forebay_topics").set(status.topic_count as f64);
     let oldest = status.oldest_ready_micros.map(Timestamp::from_micros);

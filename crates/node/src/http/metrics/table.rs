@@ -32,6 +32,8 @@ const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached"]);
 const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
 const SWEEPS: Values = Fixed(&["due", "expiry"]);
+/// The sides of a topic.
+const SIDES: Values = Fixed(&["enqueue", "dequeue"]);
 /// The ports of a node.
 const PORTS: Values = Fixed(&["grpc", "http", "peer"]);
 /// Those that clients use.
@@ -330,6 +332,12 @@ pub const METRICS: &[Metric] = &[
     ),
     metric(Kind::Gauge, "forebay_calls_at_work", &[], "Calls being served; waiting long polls do not count"),
     metric(Kind::Gauge, "forebay_polls_waiting", &[], "Dequeues that wait for an item or for their commit"),
+    metric(
+        Kind::Gauge,
+        "forebay_paused",
+        &[("side", SIDES)],
+        "Topics and namespaces that are paused, as this node knows",
+    ),
     metric(Kind::Gauge, "forebay_admitted_bytes", &[], "Enqueues that wait for their commit"),
     metric(Kind::Gauge, "forebay_poll_bytes", &[], "Long polls that wait"),
     metric(Kind::Gauge, "forebay_request_bytes", &[], "Requests being received or served"),

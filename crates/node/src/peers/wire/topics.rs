@@ -29,6 +29,8 @@ pub fn topic(topic: TopicFigures) -> v1::Topic {
         oldest_ready_at: topic.oldest_ready_at.map(to_timestamp),
         next_due_at: topic.next_due_at.map(to_timestamp),
         waiting_calls: topic.waiting as u64,
+        // The node that took the call adds them.
+        pauses: Vec::new(),
     }
 }
 

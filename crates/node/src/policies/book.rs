@@ -1,0 +1,113 @@
+//! Changes policies in the catalog. The engine is told by who follows the catalog, and by nobody else: a
+//! change is answered once this node's engine knows it, and the other nodes have been told to look.
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_engine::RETRY_AFTER;
+use forebay_membership::{ClusterLinks, ClusterState};
+use forebay_store::{Catalog, PolicyBounds, PolicyWish, PolicyWritten, StoreError};
+use forebay_types::{Clock, Policy, Reason, Refusal, TopicName};
+use futures_util::future::join_all;
+use tokio::sync::{Notify, watch};
+
+use crate::peers::PeerLinks;
+
+/// How often a change is tried again because somebody else was faster.
+const TRIES_MAX: u32 = 10;
+/// How long the catalog may take to make a change.
+const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the answer waits for this node's engine.
+const TOLD_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pauses that ended so long ago are removed. Nodes' clocks differ.
+const ENDED_FOR: Duration = Duration::from_secs(60);
+
+/// Changes policies.
+#[derive(Clone)]
+pub struct PolicyBook {
+    /// The catalog.
+    pub catalog: Arc<dyn Catalog>,
+    /// Asks who follows the catalog to look at it now.
+    pub look: Arc<Notify>,
+    /// Up to which version this node's engine knows the policies.
+    pub told: watch::Receiver<u64>,
+    /// The other nodes. `None`: this one is alone.
+    pub others: Option<(Arc<PeerLinks>, watch::Receiver<Arc<ClusterState>>)>,
+    /// By which pauses end.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl PolicyBook {
+    /// Changes a policy, and returns it as it is then. What did not change is not written.
+    pub async fn change(&self, name: &TopicName, change: impl Fn(&mut Policy)) -> Result<Policy, Refusal> {
+        let written = tokio::time::timeout(CATALOG_TIMEOUT, self.write(name, change)).await;
+        let late = |_| unavailable(&format!("no answer within {CATALOG_TIMEOUT:?}"));
+        let (policy, version) = written.map_err(late)??;
+        self.tell(version).await;
+        Ok(policy)
+    }
+
+    /// Writes the change. Returns the policy and its version.
+    async fn write(&self, name: &TopicName, change: impl Fn(&mut Policy)) -> Result<(Policy, u64), Refusal> {
+        for _ in 0..TRIES_MAX {
+            let found = self.catalog.policy(name).await.map_err(|error| failed(&error))?;
+            let now = self.clock.wall();
+            let mut policy = found.policy.clone();
+            policy.drop_ended(now);
+            change(&mut policy);
+            if policy == found.policy {
+                return Ok((policy, found.version));
+            }
+            let wish = PolicyWish {
+                name: name.clone(),
+                from_version: found.version,
+                policy,
+                ended_before: now.minus(ENDED_FOR),
+                bounds: PolicyBounds::DEFAULT,
+            };
+            match self.catalog.put_policy(&wish).await.map_err(|error| failed(&error))? {
+                PolicyWritten::Yes(version) => return Ok((wish.policy, version)),
+                PolicyWritten::Stale => {}
+                PolicyWritten::NamespaceFull => {
+                    return Err(full("the namespace has", PolicyBounds::DEFAULT.per_namespace));
+                }
+                PolicyWritten::Full => return Err(full("the cluster has", PolicyBounds::DEFAULT.in_all)),
+            }
+        }
+        Err(unavailable("the policy is changed by others at the moment"))
+    }
+
+    /// Has all nodes look at the catalog. Waits for this one.
+    async fn tell(&self, version: u64) {
+        self.look.notify_one();
+        if let Some((links, cluster)) = &self.others {
+            let (links, cluster) = (links.clone(), cluster.borrow().clone());
+            // Who does not answer looks within a second by itself.
+            tokio::spawn(async move {
+                let others = cluster.nodes.iter().filter(|node| node.live && node.name != cluster.own);
+                join_all(others.map(|node| links.catalog_changed(&node.peer_address))).await;
+            });
+        }
+        let mut told = self.told.clone();
+        let known = told.wait_for(|known| *known >= version);
+        if tokio::time::timeout(TOLD_TIMEOUT, known).await.is_err() {
+            tracing::warn!("a policy is in the catalog, and this node has not read it for {TOLD_TIMEOUT:?}");
+        }
+    }
+}
+
+/// There is no room for one more.
+fn full(whose: &str, most: u64) -> Refusal {
+    Refusal::new(Reason::TooManyPolicies, format!("{whose} {most} policies, which is the limit"))
+        .retry_after(RETRY_AFTER)
+}
+
+/// The catalog failed. What it said is for operators.
+fn failed(error: &StoreError) -> Refusal {
+    tracing::warn!(%error, "a policy can't be changed in the catalog");
+    unavailable("it does not answer, or its schema is older than this program")
+}
+
+fn unavailable(why: &str) -> Refusal {
+    Refusal::new(Reason::CatalogUnavailable, format!("the catalog: {why}; it may or may not be done"))
+        .retry_after(RETRY_AFTER)
+}

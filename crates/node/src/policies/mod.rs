@@ -1,0 +1,7 @@
+//! Policies of topics and namespaces: written into the catalog, from where every node learns of them.
+
+mod alone;
+mod book;
+
+pub use alone::{AloneError, begin as begin_alone, migrate};
+pub use book::PolicyBook;
