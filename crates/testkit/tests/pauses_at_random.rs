@@ -1,6 +1,6 @@
-//! Pauses at random, beside producers and consumers: nothing is handed out or taken in while it is paused, but
-//! for what was on its way, and everything comes out once nothing is paused any more. The same seed makes the
-//! same run.
+//! Pauses at random, beside producers and consumers: nothing is handed out or taken in while it is paused,
+//! but for what was on its way, and everything comes out once nothing is paused any more. The same seed makes
+//! the same run.
 
 use std::{
     collections::BTreeMap,
