@@ -1,5 +1,6 @@
 """A producer and a consumer of Forebay: python worker.py [host:port]"""
 
+import os
 import sys
 import time
 import uuid
@@ -18,6 +19,18 @@ REPEATABLE = (
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.DEADLINE_EXCEEDED,
 )
+
+
+def connect(address):
+    """A channel: with TLS if FOREBAY_CA names a file of authorities, and with the token in FOREBAY_TOKEN."""
+    if "FOREBAY_CA" not in os.environ:
+        return grpc.insecure_channel(address)
+    with open(os.environ["FOREBAY_CA"], "rb") as file:
+        credentials = grpc.ssl_channel_credentials(file.read())
+    if "FOREBAY_TOKEN" in os.environ:
+        token = grpc.access_token_call_credentials(os.environ["FOREBAY_TOKEN"])
+        credentials = grpc.composite_channel_credentials(credentials, token)
+    return grpc.secure_channel(address, credentials)
 
 
 def repeated(call, request, timeout=30, attempts=8):
@@ -90,7 +103,7 @@ def consume(queue, number):
 
 def main():
     address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:7420"
-    with grpc.insecure_channel(address) as channel:
+    with connect(address) as channel:
         queue = queue_pb2_grpc.QueueServiceStub(channel)
         produce(queue, [b"first", b"second", b"third"])
         consume(queue, 3)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use forebay_client::{
     Client, ClientConfig, Consumer, ConsumerConfig, Delivery, Error, NewItem, Outcome, Producer,
-    ProducerConfig,
+    ProducerConfig, TlsConfig,
 };
 
 const TOPIC: &str = "example";
@@ -15,7 +15,15 @@ const ITEMS: usize = 10_000;
 async fn main() -> Result<(), Error> {
     let mut addrs = std::env::args().skip(1);
     let first = addrs.next().unwrap_or_else(|| "http://127.0.0.1:7420".to_owned());
-    let client = Client::connect(ClientConfig::new(first).endpoints(addrs))?;
+    let mut config = ClientConfig::new(first).endpoints(addrs);
+    // Where nodes have certificates of an authority of your own, and ask for tokens.
+    if let Ok(file) = std::env::var("FOREBAY_CA") {
+        config = config.tls(TlsConfig::default().ca_certificate_file(file));
+    }
+    if let Ok(token) = std::env::var("FOREBAY_TOKEN") {
+        config = config.token(token);
+    }
+    let client = Client::connect(config)?;
 
     let (done, mut left) = tokio::sync::mpsc::unbounded_channel();
     let config = ConsumerConfig::new([TOPIC]).concurrency(256);

@@ -1,5 +1,5 @@
 //! Development tasks: `cargo xtask test`, `soak`, `upgrade`, `model`, `mutants`, `servers`, `tidy`,
-//! `codegen`, `compose`.
+//! `codegen`, `programs`, `compose`.
 
 mod cargo;
 mod codegen;
@@ -9,6 +9,7 @@ mod e2e;
 mod model;
 mod mutants;
 mod netns;
+mod programs;
 mod servers;
 mod soak;
 mod test;
@@ -40,6 +41,9 @@ enum Task {
     Tidy,
     /// Generates the code of the gRPC interface anew, after `proto/` changed. It is committed.
     Codegen,
+    /// Runs the programs of README.md (curl, Python, Rust) against a node with TLS and tokens. It needs
+    /// `openssl`, `curl`, `python3`, and what pip installs.
+    Programs,
     /// Brings the cluster of docker-compose.yml up, kills a node under load, and checks every item.
     /// It needs Docker. `FOREBAY_IMAGE` names an image to use; without it one is built.
     Compose,
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Task::Servers => servers::start().map(|_| true),
         Task::Tidy => tidy::run(&cargo::workspace()),
         Task::Codegen => codegen::run(),
+        Task::Programs => programs::run(),
         Task::Compose => compose::run(),
     };
     match done {
