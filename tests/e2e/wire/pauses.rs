@@ -6,6 +6,7 @@ use forebay_proto::v1::{
     DequeueRequest, GetTopicRequest, Pause, PauseTopicRequest, ResumeTopicRequest, Side, TopicDemand,
     admin_service_client::AdminServiceClient, topic_demand::Selector,
 };
+use forebay_types::{Clock, SystemClock};
 use tokio::time::Instant;
 use tonic::{Code, Status, transport::Channel};
 
@@ -102,8 +103,9 @@ async fn a_pause_is_felt_at_once_shown_and_ended() {
 async fn a_pause_ends_by_itself() {
     let wire = Wire::dev().await;
     let begun = Instant::now();
-    let now = std::time::SystemTime::now() + Duration::from_secs(3);
-    let until = Some(prost_types::Timestamp::from(now));
+    let end = SystemClock::default().wall().plus(Duration::from_secs(3)).as_micros();
+    let nanos = i32::try_from(end % 1_000_000).unwrap() * 1_000;
+    let until = Some(prost_types::Timestamp { seconds: end / 1_000_000, nanos });
     pause(&wire, PauseTopicRequest { until, ..request("t", Side::Dequeue) }).await.unwrap();
     let shown = GetTopicRequest { namespace: NAMESPACE.into(), topic: "t".into() };
     let topic = admin(&wire).get_topic(shown.clone()).await.unwrap().into_inner().topic.unwrap();

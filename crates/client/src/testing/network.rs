@@ -7,7 +7,8 @@ use std::{
 };
 
 use forebay_proto::v1::{
-    self, admin_service_server::AdminService, admin_service_server::AdminServiceServer,
+    self, PauseTopicRequest, PauseTopicResponse, ResumeTopicRequest, ResumeTopicResponse,
+    admin_service_server::AdminService, admin_service_server::AdminServiceServer,
     queue_service_server::QueueServiceServer,
 };
 use hyper_util::rt::TokioIo;
@@ -161,6 +162,8 @@ unimplemented_calls!(
     who_am_i: WhoAmIRequest -> WhoAmIResponse,
     list_topics: ListTopicsRequest -> ListTopicsResponse,
     get_topic: GetTopicRequest -> GetTopicResponse,
+    pause_topic: PauseTopicRequest -> PauseTopicResponse,
+    resume_topic: ResumeTopicRequest -> ResumeTopicResponse,
     list_items: ListItemsRequest -> ListItemsResponse,
     get_item: GetItemRequest -> GetItemResponse,
     group_dead_letters: GroupDeadLettersRequest -> GroupDeadLettersResponse,

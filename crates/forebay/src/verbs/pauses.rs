@@ -1,9 +1,10 @@
 //! What `topic pause`, `topic resume`, `namespace pause` and `namespace resume` share.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use forebay_client::{Side, Timestamp, TopicPause};
+use forebay_types::{Clock, SystemClock};
 use serde_json::Value;
 
 use super::connection::Connection;
@@ -65,9 +66,7 @@ pub struct Pausing {
 impl Pausing {
     /// Pauses a topic; an empty one is the whole namespace.
     pub async fn run(self, topic: &str) -> Result<(), Failure> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = Timestamp::from_micros(i64::try_from(now.as_micros()).unwrap_or(i64::MAX));
-        let until = self.until.or(self.span.map(|span| now.plus(span)));
+        let until = self.until.or(self.span.map(|span| SystemClock::default().wall().plus(span)));
         let client = self.connection.client().await?;
         let pauses = client.pause_topic(topic, self.side.list(), until, &self.note).await?;
         print(&self.format, &pauses)
