@@ -47,6 +47,7 @@ pub const CALLS: &[(&str, Needs)] = &[
     // What items carry is shown to those alone who have `inspect`.
     ("/forebay.v1.AdminService/ListItems", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/GetItem", Needs::InNamespace(Scope::Observe)),
+    ("/forebay.v1.AdminService/CancelItems", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/GroupDeadLetters", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/StartOperation", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/GetOperation", Needs::InNamespace(Scope::Operate)),

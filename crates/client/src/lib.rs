@@ -89,7 +89,7 @@ pub use calls::{
     dead_groups::{DeadGroup, DeadGroups},
     dequeue::{Demand, DequeueCall, Dequeued},
     enqueue::Enqueued,
-    items::{Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
+    items::{CancelQuery, Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
     nack::{Nack, NackAction},
     operations::{
         Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,

@@ -165,6 +165,7 @@ unimplemented_calls!(
     get_item: GetItemRequest -> GetItemResponse,
     group_dead_letters: GroupDeadLettersRequest -> GroupDeadLettersResponse,
     start_operation: StartOperationRequest -> StartOperationResponse,
+    cancel_items: CancelItemsRequest -> CancelItemsResponse,
     get_operation: GetOperationRequest -> GetOperationResponse,
     list_operations: ListOperationsRequest -> ListOperationsResponse,
     cancel_operation: CancelOperationRequest -> CancelOperationResponse,

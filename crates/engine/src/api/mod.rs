@@ -1,6 +1,7 @@
 //! The engine's input and output: checked values, no protobuf. One file a verb.
 
 mod active_topics;
+mod changes;
 mod dead_groups;
 mod dequeue;
 mod duty;
@@ -20,6 +21,7 @@ mod tasks;
 mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
+pub use changes::{ChangeCall, Changed, ItemChange};
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;

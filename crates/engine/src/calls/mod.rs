@@ -2,6 +2,7 @@
 
 pub(crate) mod ack;
 pub(crate) mod active_topics;
+pub(crate) mod change_items;
 pub(crate) mod dedupe;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;

@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended,
-        KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerQuestion, Settled,
-        ShardSight, Status,
+        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, DequeueCall, Duty, EnqueueCall, Enqueued,
+        ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerQuestion,
+        Settled, ShardSight, Status,
     },
     index::ShardIndex,
 };
@@ -133,6 +133,13 @@ pub(crate) enum Event {
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
         reply: Reply<Option<LeasesSeen>>,
     },
+    /// Change items.
+    ChangeItems {
+        /// Which, and how.
+        call: ChangeCall,
+        /// Receives the answer.
+        reply: Reply<Vec<Changed>>,
+    },
     /// Begin an operation, or change it.
     Order {
         /// Whose operation it is.
@@ -206,6 +213,7 @@ impl Event {
             Self::LookTopics { slice, .. } => (&slice.caller, slice.most),
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),
+            Self::ChangeItems { call, .. } => (&call.namespace, call.items.len()),
             Self::Order { caller, .. } | Self::LookOperations { caller, .. } => (caller, OPERATIONS_COST),
             Self::Duties(_)
             | Self::Shards(_)

@@ -52,6 +52,21 @@ pub fn enqueued(result: &Result<Enqueued, Error>) -> v1::EnqueueResult {
     }
 }
 
+/// The result of one item that was to be removed.
+pub fn cancelled(item: &str, result: &Result<ItemState, Error>) -> v1::CancelItemResult {
+    let item_id = item.to_owned();
+    match result {
+        Ok(was) => v1::CancelItemResult { item_id, state: state(*was).into(), ..Default::default() },
+        Err(error) => v1::CancelItemResult {
+            item_id,
+            error: Some(status(error)),
+            reason: reason(error),
+            retry_after: retry_after(error),
+            ..Default::default()
+        },
+    }
+}
+
 /// The result of one ack or nack.
 pub fn settled(result: &Result<(), Error>) -> v1::SettleResult {
     match result {
@@ -204,15 +219,18 @@ pub fn dead_group(group: &DeadGroup) -> v1::DeadLetterGroup {
     }
 }
 
+const fn state(state: ItemState) -> v1::ItemState {
+    match state {
+        ItemState::Ready => v1::ItemState::Ready,
+        ItemState::Leased => v1::ItemState::Leased,
+        ItemState::Scheduled => v1::ItemState::Scheduled,
+        ItemState::Dead => v1::ItemState::Dead,
+    }
+}
+
 /// An item.
 pub fn item(item: &StoredItem) -> v1::Item {
-    let state = match item.state {
-        Some(ItemState::Ready) => v1::ItemState::Ready,
-        Some(ItemState::Leased) => v1::ItemState::Leased,
-        Some(ItemState::Scheduled) => v1::ItemState::Scheduled,
-        Some(ItemState::Dead) => v1::ItemState::Dead,
-        None => v1::ItemState::Unspecified,
-    };
+    let state = item.state.map_or(v1::ItemState::Unspecified, state);
     let lease = item.lease.as_ref().map(|lease| v1::ItemLease {
         consumer: lease.consumer.clone(),
         ends_at: lease.ends_at.map(time),

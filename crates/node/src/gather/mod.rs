@@ -1,6 +1,7 @@
 //! Looks at the shards of all nodes. The node that took the call asks itself and each other node, and puts
 //! the answers together.
 
+mod changes;
 mod dead_groups;
 mod items;
 mod operations;

@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{Engine, OwnerQuestion};
 use forebay_proto::peer::{
-    AckRequest, CatalogChangedRequest, CatalogChangedResponse, CountItemsRequest, CountItemsResponse,
-    EnqueueRequest, EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest,
-    FindKeysResponse, GetItemRequest, GetItemResponse, GetTopicRequest, GetTopicResponse,
-    GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse,
-    ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse, ListTopicsRequest,
-    ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest,
-    OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
+    AckRequest, CatalogChangedRequest, CatalogChangedResponse, ChangeItemsRequest, ChangeItemsResponse,
+    CountItemsRequest, CountItemsResponse, EnqueueRequest, EnqueueResponse, ExtendLeaseRequest,
+    ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, GetItemRequest, GetItemResponse, GetTopicRequest,
+    GetTopicResponse, GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest,
+    IsReadyForResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse,
+    ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse,
+    OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -21,6 +21,7 @@ use tokio::{
 use tonic::{Request, Response, Status, service::interceptor::InterceptedService, transport::Server};
 
 use super::{
+    changes,
     connection::Incoming,
     credentials::{CheckCredentials, Credentials},
     keys, looks, operations, serve_forwarded,
@@ -157,6 +158,13 @@ impl PeerService for PeerCalls {
         request: Request<OrderOperationRequest>,
     ) -> Result<Response<OrderOperationResponse>, Status> {
         operations::order_operation(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn change_items(
+        &self,
+        request: Request<ChangeItemsRequest>,
+    ) -> Result<Response<ChangeItemsResponse>, Status> {
+        changes::change_items(&self.engine, request.into_inner()).await.map(Response::new)
     }
 }
 

@@ -585,6 +585,58 @@ pub struct OrderAnswer {
     #[prost(message, optional, tag = "3")]
     pub refusal: ::core::option::Option<Refusal>,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChangeItemsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The items.
+    #[prost(message, repeated, tag = "2")]
+    pub items: ::prost::alloc::vec::Vec<ItemId>,
+    /// Only look and answer.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
+    /// What is done to each.
+    #[prost(oneof = "change_items_request::Change", tags = "4")]
+    pub change: ::core::option::Option<change_items_request::Change>,
+}
+/// Nested message and enum types in `ChangeItemsRequest`.
+pub mod change_items_request {
+    /// What is done to each.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Change {
+        #[prost(message, tag = "4")]
+        Cancel(super::CancelItem),
+    }
+}
+/// Names an item.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ItemId {
+    /// Its shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// Its number there.
+    #[prost(uint64, tag = "2")]
+    pub seq: u64,
+}
+/// It is removed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelItem {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChangeItemsResponse {
+    /// One for each item.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<ChangeItemResult>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChangeItemResult {
+    /// The state in which it was.
+    #[prost(enumeration = "crate::v1::ItemState", tag = "1")]
+    pub state: i32,
+    /// Why it was not changed.
+    #[prost(message, optional, tag = "2")]
+    pub refusal: ::core::option::Option<Refusal>,
+}
 /// Generated client implementations.
 pub mod peer_service_client {
     #![allow(
@@ -1101,6 +1153,31 @@ pub mod peer_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Changes items, as far as they are in shards of this node. The others are refused with NOT_OWNER.
+        pub async fn change_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ChangeItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ChangeItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ChangeItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ChangeItems"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1235,6 +1312,14 @@ pub mod peer_service_server {
             request: tonic::Request<super::OrderOperationRequest>,
         ) -> std::result::Result<
             tonic::Response<super::OrderOperationResponse>,
+            tonic::Status,
+        >;
+        /// Changes items, as far as they are in shards of this node. The others are refused with NOT_OWNER.
+        async fn change_items(
+            &self,
+            request: tonic::Request<super::ChangeItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ChangeItemsResponse>,
             tonic::Status,
         >;
     }
@@ -2060,6 +2145,51 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = OrderOperationSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ChangeItems" => {
+                    #[allow(non_camel_case_types)]
+                    struct ChangeItemsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ChangeItemsRequest>
+                    for ChangeItemsSvc<T> {
+                        type Response = super::ChangeItemsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ChangeItemsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::change_items(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ChangeItemsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

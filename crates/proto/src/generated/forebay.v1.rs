@@ -568,6 +568,48 @@ pub struct GetItemResponse {
     #[prost(message, optional, tag = "1")]
     pub item: ::core::option::Option<Item>,
 }
+/// Asks to remove items.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelItemsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The items, at most 1,000. One that is there twice is removed once, and has one answer for both.
+    #[prost(string, repeated, tag = "2")]
+    pub item_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// Looks and answers, but changes nothing.
+    #[prost(bool, tag = "4")]
+    pub dry_run: bool,
+}
+/// What became of each item.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelItemsResponse {
+    /// One for each item, in the order of the request.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<CancelItemResult>,
+}
+/// What became of one item.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelItemResult {
+    /// The item.
+    #[prost(string, tag = "1")]
+    pub item_id: ::prost::alloc::string::String,
+    /// The state in which it was when it was removed. Unspecified: it was not.
+    #[prost(enumeration = "ItemState", tag = "2")]
+    pub state: i32,
+    /// Why it was not removed. Absent: it was.
+    #[prost(message, optional, tag = "3")]
+    pub error: ::core::option::Option<::tonic_types::Status>,
+    /// The stable reason of the error, as ITEM_NOT_FOUND. Empty without an error.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// When to try again at the earliest, as in the error's RetryInfo.
+    #[prost(message, optional, tag = "5")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
+}
 /// Asks for groups of dead letters.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GroupDeadLettersRequest {
@@ -1517,6 +1559,32 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "GetItem"));
             self.inner.unary(req, path, codec).await
         }
+        /// Removes items, wherever they are: ready, scheduled, leased or dead. The receipt of a leased one is over then.
+        /// To repeat the call is safe: what it has removed is not found any more.
+        pub async fn cancel_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/CancelItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "CancelItems"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Groups the latest dead letters by why they died.
         pub async fn group_dead_letters(
             &mut self,
@@ -1790,6 +1858,15 @@ pub mod admin_service_server {
             &self,
             request: tonic::Request<super::GetItemRequest>,
         ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
+        /// Removes items, wherever they are: ready, scheduled, leased or dead. The receipt of a leased one is over then.
+        /// To repeat the call is safe: what it has removed is not found any more.
+        async fn cancel_items(
+            &self,
+            request: tonic::Request<super::CancelItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelItemsResponse>,
+            tonic::Status,
+        >;
         /// Groups the latest dead letters by why they died.
         async fn group_dead_letters(
             &self,
@@ -2403,6 +2480,51 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetItemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/CancelItems" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelItemsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::CancelItemsRequest>
+                    for CancelItemsSvc<T> {
+                        type Response = super::CancelItemsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelItemsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::cancel_items(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelItemsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

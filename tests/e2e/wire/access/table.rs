@@ -41,6 +41,7 @@ const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.AdminService/GetTopic", Needs::Own("observe")),
     ("forebay.v1.AdminService/ListItems", Needs::Own("observe")),
     ("forebay.v1.AdminService/GetItem", Needs::Own("observe")),
+    ("forebay.v1.AdminService/CancelItems", Needs::Own("operate")),
     ("forebay.v1.AdminService/GroupDeadLetters", Needs::Own("observe")),
     ("forebay.v1.AdminService/StartOperation", Needs::Own("operate")),
     ("forebay.v1.AdminService/GetOperation", Needs::Own("operate")),

@@ -3,6 +3,7 @@
 
 mod batch;
 mod budget;
+mod changes;
 pub(in crate::shard) mod check;
 mod counts;
 mod enqueue;

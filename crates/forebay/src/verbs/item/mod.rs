@@ -1,10 +1,12 @@
 //! `forebay item`
 
+mod cancel;
 mod flags;
 mod get;
 mod list;
 mod show;
 
+pub use cancel::Cancel;
 use clap::{Args, Subcommand};
 pub use flags::{Get, List, State};
 pub use get::run as get;
@@ -19,7 +21,8 @@ Examples:
   forebay item list --topic mail
   forebay item list --topic mail --state dead --payload text --limit 20
   forebay item list --topic mail --state leased --output json
-  forebay item get 3-1041 --payload hex")]
+  forebay item get 3-1041 --payload hex
+  forebay item cancel 3-1041 3-1042 --reason 'sent twice'")]
 pub struct ItemCommand {
     /// What is done.
     #[command(subcommand)]
@@ -32,6 +35,8 @@ enum ItemVerb {
     List(List),
     /// Show one item, wherever it is
     Get(Get),
+    /// Remove items, wherever they are: ready, leased, scheduled or dead
+    Cancel(Cancel),
 }
 
 impl ItemCommand {
@@ -40,6 +45,7 @@ impl ItemCommand {
         match self.verb {
             ItemVerb::List(flags) => list(&flags).await,
             ItemVerb::Get(flags) => get(&flags).await,
+            ItemVerb::Cancel(flags) => flags.run().await,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The calls for those who run the cluster, as far as they only read. Changes are made with the command line
 //! on the catalog.
 
+mod cancel_items;
 mod context;
 mod dead_letters;
 mod items;
@@ -155,6 +156,14 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::GetItemResponse>, Status> {
         let (call, caller) = (Call::of(&request)?, caller(&request)?);
         answer(items::get(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn cancel_items(
+        &self,
+        request: Request<v1::CancelItemsRequest>,
+    ) -> Result<Response<v1::CancelItemsResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(cancel_items::cancel(self, &call, &caller, request.into_inner()).await)
     }
 
     async fn group_dead_letters(
