@@ -89,6 +89,7 @@ pub use calls::{
     dead_groups::{DeadGroup, DeadGroups},
     dequeue::{Demand, DequeueCall, Dequeued},
     enqueue::Enqueued,
+    explain::{Blocker, Explained},
     items::{CancelQuery, Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
     nack::{Nack, NackAction},
     operations::{

@@ -132,3 +132,20 @@ async fn items_are_cancelled_by_their_ids() {
     server.run(&["item", "cancel", &first, "--yes"]).await.failed(3);
     assert!(server.run(&["item", "list", "--topic", "t", "-o", "name"]).await.done().is_empty());
 }
+
+#[tokio::test]
+async fn topics_and_items_are_explained() {
+    let server = Server::start().await;
+    let first = put(&server, &[], "1").await;
+    let second = put(&server, &["--priority", "5"], "2").await;
+    let table = server.run(&["topic", "explain", "t"]).await.done();
+    assert!(table.contains("NO_CONSUMER") && table.contains("no dequeue call waits"), "{table}");
+    let explained = server.run(&["item", "explain", &second, "-o", "json"]).await.json();
+    let blockers = explained["blockers"].as_array().unwrap();
+    let codes: Vec<&str> = blockers.iter().map(|it| it["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["BLOCKER_CODE_NO_CONSUMER", "BLOCKER_CODE_BEHIND"]);
+    assert_eq!(blockers[1]["count"], "1");
+    server.run(&["item", "cancel", &first, "--yes"]).await.done();
+    let gone = server.run(&["item", "explain", &first, "-o", "name"]).await.done();
+    assert_eq!(gone.trim(), "GONE");
+}

@@ -8,6 +8,7 @@ mod dead_letters;
 mod dequeue;
 mod disk_full;
 mod enqueue;
+mod explain;
 mod extend_lease;
 mod garbage;
 mod hostile;

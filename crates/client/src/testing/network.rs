@@ -165,6 +165,8 @@ unimplemented_calls!(
     get_item: GetItemRequest -> GetItemResponse,
     group_dead_letters: GroupDeadLettersRequest -> GroupDeadLettersResponse,
     start_operation: StartOperationRequest -> StartOperationResponse,
+    explain_topic: ExplainTopicRequest -> ExplainTopicResponse,
+    explain_item: ExplainItemRequest -> ExplainItemResponse,
     cancel_items: CancelItemsRequest -> CancelItemsResponse,
     get_operation: GetOperationRequest -> GetOperationResponse,
     list_operations: ListOperationsRequest -> ListOperationsResponse,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_store::{DedupeHit, OperationId, OperationOrder};
-use forebay_types::{Namespace, Receipt, Refusal, ShardId};
+use forebay_types::{Namespace, Receipt, Refusal, ShardId, TopicId, TopicName};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
@@ -16,7 +16,7 @@ use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, DequeueCall, Duty, EnqueueCall, Enqueued,
         ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerQuestion,
-        Settled, ShardSight, Status,
+        Settled, ShardSight, Standing, Status,
     },
     index::ShardIndex,
 };
@@ -26,6 +26,9 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
 /// What an order, or a look at operations, counts as: it is for all shards.
 const OPERATIONS_COST: usize = 128;
+
+/// What a look at a topic in all shards counts as.
+const STANDING_COST: usize = 128;
 
 /// One event.
 pub(crate) enum Event {
@@ -119,6 +122,13 @@ pub(crate) enum Event {
         /// Receives the answer.
         reply: Reply<TopicsSeen>,
     },
+    /// Tell how a topic stands in the shards.
+    LookStanding {
+        /// The topic.
+        name: TopicName,
+        /// Receives the answer: with the topic's number, where the shard has it.
+        reply: Reply<Vec<(Standing, Option<TopicId>)>>,
+    },
     /// Tell which items are leased, or on their way to a lease.
     LookOut {
         /// Which items.
@@ -211,6 +221,7 @@ impl Event {
             Self::ActiveTopics { call, .. } => (&call.namespace, call.limit),
             Self::LookShards { caller, .. } => (caller, 1),
             Self::LookTopics { slice, .. } => (&slice.caller, slice.most),
+            Self::LookStanding { name, .. } => (&name.namespace, STANDING_COST),
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),
             Self::ChangeItems { call, .. } => (&call.namespace, call.items.len()),

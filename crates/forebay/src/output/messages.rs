@@ -1,8 +1,8 @@
 //! What the client returns, as the messages that it came in.
 
 use forebay_client::{
-    ActiveTopic, Caller, DeadGroup, Dequeued, Enqueued, Error, ItemState, Node, Shard, StoredItem, Timestamp,
-    TopicFigures, TopicReport,
+    ActiveTopic, Blocker, Caller, DeadGroup, Dequeued, Enqueued, Error, ItemState, Node, Shard, StoredItem,
+    Timestamp, TopicFigures, TopicReport,
 };
 use forebay_proto::v1;
 use forebay_types::DeliveryPolicy;
@@ -64,6 +64,20 @@ pub fn cancelled(item: &str, result: &Result<ItemState, Error>) -> v1::CancelIte
             retry_after: retry_after(error),
             ..Default::default()
         },
+    }
+}
+
+/// Why items are not delivered.
+pub fn blocker(it: &Blocker) -> v1::Blocker {
+    let code = v1::BlockerCode::from_str_name(&format!("BLOCKER_CODE_{}", it.code));
+    v1::Blocker {
+        code: code.unwrap_or_default().into(),
+        sentence: it.sentence.clone(),
+        since: it.since.map(time),
+        until: it.until.map(time),
+        by: it.by.clone(),
+        shard: it.shard,
+        count: it.count,
     }
 }
 

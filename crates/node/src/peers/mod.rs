@@ -10,6 +10,7 @@ mod channels;
 mod connection;
 mod credentials;
 mod dial;
+mod explain;
 mod forward;
 mod health;
 mod keys;

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use forebay_engine::{Engine, OwnerQuestion};
 use forebay_proto::peer::{
     AckRequest, CatalogChangedRequest, CatalogChangedResponse, ChangeItemsRequest, ChangeItemsResponse,
-    CountItemsRequest, CountItemsResponse, EnqueueRequest, EnqueueResponse, ExtendLeaseRequest,
-    ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, GetItemRequest, GetItemResponse, GetTopicRequest,
+    CountBeforeRequest, CountBeforeResponse, CountItemsRequest, CountItemsResponse, EnqueueRequest,
+    EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse,
+    GetItemRequest, GetItemResponse, GetStandingRequest, GetStandingResponse, GetTopicRequest,
     GetTopicResponse, GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest,
     IsReadyForResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse,
     ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse,
@@ -24,7 +25,7 @@ use super::{
     changes,
     connection::Incoming,
     credentials::{CheckCredentials, Credentials},
-    keys, looks, operations, serve_forwarded,
+    explain, keys, looks, operations, serve_forwarded,
 };
 
 /// Calls of one peer at once.
@@ -158,6 +159,20 @@ impl PeerService for PeerCalls {
         request: Request<OrderOperationRequest>,
     ) -> Result<Response<OrderOperationResponse>, Status> {
         operations::order_operation(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn get_standing(
+        &self,
+        request: Request<GetStandingRequest>,
+    ) -> Result<Response<GetStandingResponse>, Status> {
+        explain::get_standing(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn count_before(
+        &self,
+        request: Request<CountBeforeRequest>,
+    ) -> Result<Response<CountBeforeResponse>, Status> {
+        explain::count_before(&self.engine, request.into_inner()).await.map(Response::new)
     }
 
     async fn change_items(

@@ -1,5 +1,6 @@
 //! `forebay topic`
 
+mod explain;
 mod flags;
 mod get;
 mod list;
@@ -8,6 +9,7 @@ mod reset_leases;
 
 use clap::{Args, Subcommand};
 
+use explain::Explain;
 use flags::{Get, List};
 use purge::Purge;
 use reset_leases::ResetLeases;
@@ -22,6 +24,7 @@ Examples:
   forebay topic list --filter 'topic = \"mail*\" AND dead > 0' --output json
   forebay topic list --order -oldest --limit 20
   forebay topic get mail
+  forebay topic explain mail
   forebay topic purge mail --filter 'age > 1h' --dry-run
   forebay topic reset-leases mail --yes")]
 pub struct TopicCommand {
@@ -36,6 +39,8 @@ enum TopicVerb {
     List(List),
     /// Show one topic, with its priorities
     Get(Get),
+    /// Say why items of a topic are not delivered
+    Explain(Explain),
     /// Remove items of a topic
     Purge(Purge),
     /// Release the leases of a topic: items are delivered again, and no failure counts
@@ -48,6 +53,7 @@ impl TopicCommand {
         match self.verb {
             TopicVerb::List(flags) => list::run(&flags).await,
             TopicVerb::Get(flags) => get::run(&flags).await,
+            TopicVerb::Explain(verb) => verb.run().await,
             TopicVerb::Purge(verb) => verb.run().await,
             TopicVerb::ResetLeases(verb) => verb.run().await,
         }

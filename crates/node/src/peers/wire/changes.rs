@@ -60,3 +60,26 @@ pub fn results(response: peer::ChangeItemsResponse) -> Vec<Changed> {
     };
     response.results.into_iter().map(result).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use forebay_engine::ItemState;
+
+    use super::*;
+
+    #[test]
+    fn a_change_and_its_answers_are_read_back() {
+        let items =
+            vec![ItemId { shard: ShardId(3), seq: Seq(7) }, ItemId { shard: ShardId(1), seq: Seq(9) }];
+        for dry_run in [false, true] {
+            let (namespace, items) = ("ns".into(), items.clone());
+            let change = ChangeCall { namespace, items, change: ItemChange::Cancel, dry_run };
+            assert_eq!(call(request(&change)), Some(change));
+        }
+        assert_eq!(call(peer::ChangeItemsRequest::default()), None, "a change of a later release");
+        let told = vec![Ok(ItemState::Leased), Err(Refusal::new(Reason::ItemNotFound, "gone"))];
+        assert_eq!(results(response(told.clone())), told);
+        let later = peer::ChangeItemsResponse { results: vec![peer::ChangeItemResult::default()] };
+        assert_eq!(results(later).remove(0).unwrap_err().reason, Reason::OutcomeUnknown);
+    }
+}

@@ -4,6 +4,7 @@
 pub mod changes;
 pub mod dead_groups;
 mod enqueue;
+pub mod explain;
 pub mod items;
 pub mod refusal;
 mod settle;
