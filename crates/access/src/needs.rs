@@ -49,6 +49,10 @@ pub const CALLS: &[(&str, Needs)] = &[
     // What items carry is shown to those alone who have `inspect`.
     ("/forebay.v1.AdminService/ListItems", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/GetItem", Needs::InNamespace(Scope::Observe)),
+    ("/forebay.v1.AdminService/CancelItems", Needs::InNamespace(Scope::Operate)),
+    ("/forebay.v1.AdminService/ExplainTopic", Needs::InNamespace(Scope::Observe)),
+    // Of what an item carries it tells the reason of its last nack alone, as GetItem does.
+    ("/forebay.v1.AdminService/ExplainItem", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/GroupDeadLetters", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/StartOperation", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/GetOperation", Needs::InNamespace(Scope::Operate)),

@@ -90,7 +90,8 @@ pub use calls::{
     dead_groups::{DeadGroup, DeadGroups},
     dequeue::{Demand, DequeueCall, Dequeued},
     enqueue::Enqueued,
-    items::{Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
+    explain::{Blocker, Explained},
+    items::{CancelQuery, Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
     nack::{Nack, NackAction},
     operations::{
         Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,

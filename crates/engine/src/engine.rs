@@ -18,10 +18,10 @@ use tokio::sync::{
 
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf,
-        Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerAnswer,
-        OwnerQuestion, Peers, RETRY_AFTER, Reach, Served, Settings, Settled, Setup, ShardSight, Status,
-        Supervised, TaskName, Tasks,
+        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, Delivered, DequeueCall, Duty, EnqueueCall,
+        Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered,
+        OwnerAnswer, OwnerQuestion, Peers, RETRY_AFTER, Reach, Served, Settings, Settled, Setup, ShardSight,
+        Status, Supervised, TaskName, Tasks,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
@@ -210,6 +210,11 @@ impl Engine {
     /// Lists topics that have something to deliver.
     pub async fn active_topics(&self, call: ActiveTopicsCall) -> Result<ActiveTopics, Refusal> {
         self.ask(|reply| Event::ActiveTopics { call, reply }).await
+    }
+
+    /// Changes items of a tenant. Of those whose shard this node does not own, nothing happens.
+    pub async fn change_items(&self, call: ChangeCall) -> Result<Vec<Changed>, Refusal> {
+        self.ask(|reply| Event::ChangeItems { call, reply }).await
     }
 
     /// Asks the shards of this node, or one of them, for something about an operation. Returns what each of

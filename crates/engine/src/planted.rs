@@ -106,6 +106,10 @@ pub enum Bug {
     OperationEffectLost,
     /// A leased item is purged, and its lease stays.
     PurgedLeaseLives,
+    /// An item that is cancelled stays in the store.
+    CancelForgotten,
+    /// A change of an item uses what was read of it, although a commit has changed it since.
+    ChangeOfThePast,
     /// Nobody but the named successor ever takes a shard that was handed over.
     SuccessorForEver,
     /// A candidate takes batches for no sign of life.

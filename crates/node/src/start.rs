@@ -13,11 +13,11 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use crate::{
     access::{Access, AccessError, Following, Writer},
     cluster::{self, CatalogShards, Joining, JoiningError, Member},
-    config::{Config, ShardConfig},
+    config::{Config, ShardConfig, ShardUrl},
     connections::ConnectionCap,
     descriptors::{self, Asked},
     gather::Gather,
-    grpc::{self, Admin, Calls, LoadLimits, Queue, ReflectionError},
+    grpc::{self, Admin, Calls, LoadLimits, PageTokens, Queue, ReflectionError},
     http::{self, Connect, Gate, Hosts, HttpServing, NodeInfo, Origins, StatusCache, metrics},
     listen::{BindError, host_name, listen, reachable},
     node::Node,
@@ -104,7 +104,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let alone = cluster::alone(&address, &clients_address, http_address);
     let (policies, following_policies) =
         policies(&config, &engine, member.as_ref(), clock.clone()).await?.unzip();
-    let (admin, operations) = admin(&queue, alone, member.as_ref(), status.clone(), policies);
+    let (admin, operations) = admin(&config, &queue, alone, member.as_ref(), status.clone(), policies);
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, access.clone()).await?;
 
@@ -285,6 +285,7 @@ fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<
 
 /// The calls for operators, and what sees to operations. `alone`: the node, if there is no cluster.
 fn admin(
+    config: &Config,
     queue: &Queue,
     alone: NodeState,
     member: Option<&Joining>,
@@ -296,7 +297,8 @@ fn admin(
     let gather = Gather::new(queue.engine.clone(), links, cluster.clone());
     let operations = tokio::spawn(gather.clone().see_to_operations());
     let (rules, clock) = (queue.rules.clone(), queue.clock.clone());
-    (Admin { alone, cluster, status, gather, policies, rules, clock }, operations)
+    let tokens = page_tokens(config, clock.clone());
+    (Admin { alone, cluster, status, gather, policies, rules, tokens, clock }, operations)
 }
 
 /// What changes policies, and for a node without a cluster what follows them. `None`: there is no catalog.
@@ -314,6 +316,21 @@ async fn policies(
         }
         (None, None) => Ok(None),
     }
+}
+
+/// What signs page tokens: the secret of the cluster. Nodes with a list of shards of their own have none;
+/// those that share the list share the addresses of the shards, with their passwords.
+fn page_tokens(config: &Config, clock: Arc<dyn Clock>) -> PageTokens {
+    if let Some(secret) = &config.peer_secret {
+        return PageTokens::new(&[secret.reveal().as_bytes()], clock);
+    }
+    let address = |shard: &ShardConfig| match &shard.url {
+        ShardUrl::MySql(url) => format!("{} {url}", shard.id),
+        ShardUrl::Sqlite(path) => format!("{} {}", shard.id, path.display()),
+    };
+    let addresses: Vec<String> = config.shards.iter().map(address).collect();
+    let secrets: Vec<&[u8]> = addresses.iter().map(String::as_bytes).collect();
+    PageTokens::new(&secrets, clock)
 }
 
 /// What the pages, the metrics and the calls for operators show of the engine.

@@ -46,6 +46,10 @@ pub struct Batch {
     pub purges: Vec<Seq>,
     /// Dead letters that an operation deletes.
     pub dead_letter_purges: Vec<Seq>,
+    /// Items that a caller cancels, one by one.
+    pub cancels: Vec<Seq>,
+    /// Dead letters that a caller cancels.
+    pub dead_letter_cancels: Vec<Seq>,
     /// Dead letters that an operation makes items again.
     pub redrives: Vec<Redrive>,
     /// Lease rows some of whose deliveries ended. A row without open deliveries is deleted.

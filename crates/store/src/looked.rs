@@ -1,13 +1,15 @@
 //! What those who look at an item see of it.
 
 use bytes::Bytes;
-use forebay_types::{Failure, Headers, ItemAttributes, Key, Seq, Timestamp, TopicName};
+use forebay_types::{Failure, Headers, ItemAttributes, Key, Seq, Timestamp, TopicId, TopicName};
 
 /// An item with all that is stored of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredItem {
     /// Its topic.
     pub topic: TopicName,
+    /// The topic's number in its shard.
+    pub topic_id: TopicId,
     /// Its position. The rank of a dead letter is the time of its death.
     pub key: Key,
     /// Its attributes.

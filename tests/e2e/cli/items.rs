@@ -112,3 +112,40 @@ async fn many_items_come_in_pages_and_long_payloads_are_cut() {
     let whole = server.run(&[&shown[..], &["--max-payload-bytes", "5000"]].concat()).await.done();
     assert!(whole.contains(&long), "{whole}");
 }
+
+#[tokio::test]
+async fn items_are_cancelled_by_their_ids() {
+    let server = Server::start().await;
+    let [first, second] = [put(&server, &[], "1").await, put(&server, &["--delay", "1h"], "2").await];
+    let stderr = server.run(&["item", "cancel", &first]).await.failed(2);
+    assert!(stderr.contains("add --yes, or --dry-run"), "{stderr}");
+    let table = server.run(&["item", "cancel", &first, &second, "--dry-run"]).await.done();
+    assert!(table.contains("was ready") && table.contains("was scheduled"), "{table}");
+    let done =
+        server.run(&["item", "cancel", &second, "--yes", "--reason", "sent twice", "-o", "json"]).await;
+    let done = done.json();
+    let result = &done["results"][0];
+    assert_eq!((&result["itemId"], &result["state"]), (&json!(second), &json!("ITEM_STATE_SCHEDULED")));
+    // One of two is not there any more.
+    let stderr = server.run(&["item", "cancel", &first, &second, "--yes"]).await.failed(5);
+    assert!(stderr.contains("ITEM_NOT_FOUND"), "{stderr}");
+    server.run(&["item", "cancel", &first, "--yes"]).await.failed(3);
+    assert!(server.run(&["item", "list", "--topic", "t", "-o", "name"]).await.done().is_empty());
+}
+
+#[tokio::test]
+async fn topics_and_items_are_explained() {
+    let server = Server::start().await;
+    let first = put(&server, &[], "1").await;
+    let second = put(&server, &["--priority", "5"], "2").await;
+    let table = server.run(&["topic", "explain", "t"]).await.done();
+    assert!(table.contains("NO_CONSUMER") && table.contains("no dequeue call waits"), "{table}");
+    let explained = server.run(&["item", "explain", &second, "-o", "json"]).await.json();
+    let blockers = explained["blockers"].as_array().unwrap();
+    let codes: Vec<&str> = blockers.iter().map(|it| it["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["BLOCKER_CODE_NO_CONSUMER", "BLOCKER_CODE_BEHIND"]);
+    assert_eq!(blockers[1]["count"], "1");
+    server.run(&["item", "cancel", &first, "--yes"]).await.done();
+    let gone = server.run(&["item", "explain", &first, "-o", "name"]).await.done();
+    assert_eq!(gone.trim(), "GONE");
+}

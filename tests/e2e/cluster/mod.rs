@@ -11,6 +11,7 @@ mod conflicts;
 mod dev;
 mod faults;
 mod forward;
+mod items;
 mod joins;
 mod kills;
 mod lost_shard;

@@ -2,11 +2,13 @@
 
 mod access;
 mod ack;
+mod cancel_items;
 mod connections;
 mod dead_letters;
 mod dequeue;
 mod disk_full;
 mod enqueue;
+mod explain;
 mod extend_lease;
 mod garbage;
 mod hostile;

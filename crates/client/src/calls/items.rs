@@ -1,4 +1,4 @@
-//! ListItems and GetItem: items as they are stored, without a lease.
+//! ListItems, GetItem and CancelItems: items as they are stored, without a lease.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,11 @@ use bytes::Bytes;
 use forebay_proto::v1;
 use forebay_types::Timestamp;
 
-use crate::{client::Client, durations::time_from_proto, error::Error};
+use crate::{
+    client::{Client, miscounted},
+    durations::time_from_proto,
+    error::Error,
+};
 
 /// Where an item is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +137,42 @@ pub struct Death {
     pub kept_until: Option<Timestamp>,
 }
 
+/// Which items are to be removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CancelQuery {
+    /// Their ids, at most 1,000.
+    pub item_ids: Vec<String>,
+    /// Why, for the log of the node.
+    pub reason: String,
+    /// Only look where they are.
+    pub dry_run: bool,
+}
+
 impl Client {
+    /// Removes items, wherever they are. One result per item: the state in which it was. The receipts of
+    /// leased ones are over then. What an earlier attempt has removed is not found any more.
+    pub async fn cancel_items(&self, query: CancelQuery) -> Result<Vec<Result<ItemState, Error>>, Error> {
+        let CancelQuery { item_ids, reason, dry_run } = query;
+        let members = item_ids.len();
+        let namespace = self.config.namespace.clone();
+        let request = v1::CancelItemsRequest { namespace, item_ids, reason, dry_run };
+        let answer = self
+            .ask(|mut admin| {
+                let request = request.clone();
+                async move { admin.cancel_items(request).await }
+            })
+            .await?;
+        if answer.results.len() != members {
+            return Err(miscounted(members, answer.results.len()));
+        }
+        let result = |it: v1::CancelItemResult| match &it.error {
+            Some(error) => Err(Error::of_member(error)),
+            // A state of a later release stands for any: the item is gone.
+            None => Ok(state_of(it.state()).unwrap_or(ItemState::Ready)),
+        };
+        Ok(answer.results.into_iter().map(result).collect())
+    }
+
     /// One page of the items of a topic.
     pub async fn list_items(&self, query: ItemListQuery) -> Result<ItemList, Error> {
         let state = match query.state {
@@ -186,14 +225,18 @@ fn view(full: bool) -> i32 {
     if full { v1::ItemView::Full } else { v1::ItemView::Basic }.into()
 }
 
-fn item(item: v1::Item) -> StoredItem {
-    let state = match item.state() {
+const fn state_of(state: v1::ItemState) -> Option<ItemState> {
+    match state {
         v1::ItemState::Ready => Some(ItemState::Ready),
         v1::ItemState::Leased => Some(ItemState::Leased),
         v1::ItemState::Scheduled => Some(ItemState::Scheduled),
         v1::ItemState::Dead => Some(ItemState::Dead),
         v1::ItemState::Unspecified => None,
-    };
+    }
+}
+
+fn item(item: v1::Item) -> StoredItem {
+    let state = state_of(item.state());
     let death = |death: v1::ItemDeath| Death {
         cause: death.cause,
         reason: death.reason,

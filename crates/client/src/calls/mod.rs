@@ -7,6 +7,7 @@ pub(crate) mod cluster;
 pub(crate) mod dead_groups;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;
+pub(crate) mod explain;
 pub(crate) mod extend_lease;
 pub(crate) mod items;
 mod member_results;

@@ -1,10 +1,12 @@
 //! The engine's input and output: checked values, no protobuf. One file a verb.
 
 mod active_topics;
+mod changes;
 mod dead_groups;
 mod dequeue;
 mod duty;
 mod enqueue;
+mod explain;
 mod items;
 mod misplaced;
 mod operations;
@@ -20,10 +22,12 @@ mod tasks;
 mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
+pub use changes::{ChangeCall, Changed, ItemChange};
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
 pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};
+pub use explain::{BehindCall, Standing};
 pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen};
 pub use misplaced::{Misplaced, Notice, Placed};
 pub(crate) use operations::held;

@@ -2,6 +2,7 @@
 
 pub(crate) mod ack;
 pub(crate) mod active_topics;
+pub(crate) mod change_items;
 pub(crate) mod dedupe;
 pub(crate) mod dequeue;
 pub(crate) mod enqueue;
@@ -9,6 +10,7 @@ pub(crate) mod extend_lease;
 pub(crate) mod find_keys;
 pub(crate) mod look_leases;
 pub(crate) mod look_operations;
+pub(crate) mod look_standing;
 pub(crate) mod look_topics;
 pub(crate) mod nack;
 pub(crate) mod order_operation;

@@ -88,6 +88,10 @@ fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Count
         }
         Planned::HandOff { part, leased } => delivery::leased(core, index, part, leased),
         Planned::Order(order) => ordered(core, index, &order.request, order.result),
+        Planned::Change(change) => {
+            counts.add("forebay_cancelled_total", 1);
+            core.calls.change_done(&change.request, Ok(change.state));
+        }
         Planned::Lease { .. } | Planned::Restore(_) | Planned::MoveLease(_) => {}
     }
 }
@@ -131,7 +135,9 @@ fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts
         (_, SettleEffect::DeadLettered) => "forebay_dead_lettered_total",
         (SettleKind::LeaseTimeout, _) => "forebay_lease_timeouts_total",
         (SettleKind::Extend { .. }, _) => "forebay_extended_total",
-        (SettleKind::Nack { .. } | SettleKind::Purge | SettleKind::Reset, _) => "forebay_nacked_total",
+        (SettleKind::Nack { .. } | SettleKind::Purge | SettleKind::Reset | SettleKind::Cancel, _) => {
+            "forebay_nacked_total"
+        }
     };
     counts.add(counter, 1);
     for request in settle.requests() {
@@ -162,6 +168,7 @@ pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
             }
             Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
             Planned::Order(order) => ordered(core, index, &order.request, Err(refusal.clone())),
+            Planned::Change(change) => core.calls.change_done(&change.request, Err(refusal.clone())),
             Planned::Restore(_) | Planned::MoveLease(_) => {}
         }
     }
@@ -230,6 +237,11 @@ fn lost_work(core: &mut Core, lost: &LostShard, work: LostWork) {
             ordered(core, *index, &order.request, Err(refusal));
         }
         LostWork::Order(request) => ordered(core, *index, &request, Err(refusal.clone())),
+        LostWork::InFlight(Planned::Change(change)) => {
+            let refusal = unknown.as_ref().unwrap_or(refusal).clone();
+            core.calls.change_done(&change.request, Err(refusal));
+        }
+        LostWork::Change(request) => core.calls.change_done(&request, Err(refusal.clone())),
         LostWork::InFlight(Planned::Restore(_) | Planned::MoveLease(_)) => {}
     }
 }

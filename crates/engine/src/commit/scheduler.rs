@@ -10,7 +10,7 @@
 use forebay_types::Monotonic;
 
 use crate::{
-    calls::settle,
+    calls::{change_items, settle},
     clock::Moment,
     core::{
         Core,
@@ -91,14 +91,14 @@ fn commit(core: &mut Core, index: ShardIndex) -> Done {
     let Some(shard) = slots.owned_mut(index) else { return Done::Nothing };
     let topics_of = |namespace: &str| topics.count_of(namespace);
     let topics_left = settings.topics_max().saturating_sub(topics.rows());
-    let Built { batch, atomic, rows, stale, nothing_consumed, handed_off } =
+    let Built { batch, atomic, rows, stale, nothing_consumed, not_changed, handed_off } =
         shard.build(BuildContext { moment, rng, topics_of: &topics_of, topics_left, waiting });
     if on(Bug::LeaseBeforeCommit) {
         lease_before_commit(core, index);
     }
     let done = match batch.is_some() {
         true => Done::Sent,
-        false if stale.is_empty() => Done::Nothing,
+        false if stale.is_empty() && not_changed.is_empty() => Done::Nothing,
         false => Done::Answered,
     };
     let slot = &core.slots[index];
@@ -114,6 +114,9 @@ fn commit(core: &mut Core, index: ShardIndex) -> Done {
     }
     for request in stale {
         settle::locate(core, index, request);
+    }
+    for (request, told) in not_changed {
+        change_items::not_changed(core, index, &request, told);
     }
     done
 }

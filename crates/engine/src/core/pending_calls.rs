@@ -1,5 +1,5 @@
-//! Calls whose members are answered one by one: enqueue, ack, nack, lease extension. A call is answered when
-//! its last member is.
+//! Calls whose members are answered one by one: enqueue, ack, nack, lease extension, changes of items. A call
+//! is answered when its last member is.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use forebay_types::{Refusal, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    api::{Enqueued, Extended, Settled},
+    api::{Changed, Enqueued, Extended, Settled},
     invariant::broken,
     messages::{
         event::Reply,
         tenant_budget::{Charge, TenantBudget},
     },
-    shard::work::{ReplySlot, SettleKind, SettleRequest},
+    shard::work::{ChangeRequest, ReplySlot, SettleKind, SettleRequest},
 };
 
 /// A call that collects its members' answers.
@@ -73,6 +73,8 @@ pub(crate) struct PendingCalls {
     settles: FxHashMap<u64, PendingCall<Settled>>,
     /// Lease extensions.
     extensions: FxHashMap<u64, PendingCall<Extended>>,
+    /// Changes of items.
+    changes: FxHashMap<u64, PendingCall<Changed>>,
     /// Bytes of enqueues that are not answered yet.
     admitted: Arc<TenantBudget>,
 }
@@ -84,13 +86,15 @@ impl PendingCalls {
             enqueues: FxHashMap::default(),
             settles: FxHashMap::default(),
             extensions: FxHashMap::default(),
+            changes: FxHashMap::default(),
             admitted,
         }
     }
 
     /// Every call has been answered.
     pub fn is_empty(&self) -> bool {
-        self.enqueues.is_empty() && self.settles.is_empty() && self.extensions.is_empty()
+        let settled = self.settles.is_empty() && self.extensions.is_empty();
+        settled && self.enqueues.is_empty() && self.changes.is_empty()
     }
 
     /// Bytes of enqueues that are not answered yet.
@@ -118,6 +122,16 @@ impl PendingCalls {
     /// A lease extension of `count` members begins.
     pub fn begin_extension(&mut self, id: u64, count: usize, reply: Reply<Vec<Extended>>) {
         self.extensions.insert(id, PendingCall::new(count, reply));
+    }
+
+    /// A change of `count` items begins.
+    pub fn begin_change(&mut self, id: u64, count: usize, reply: Reply<Vec<Changed>>) {
+        self.changes.insert(id, PendingCall::new(count, reply));
+    }
+
+    /// A change of one item has its answer.
+    pub fn change_done(&mut self, request: &ChangeRequest, result: Changed) {
+        answer(&mut self.changes, request.slot, result);
     }
 
     /// One item of an enqueue call has its answer.

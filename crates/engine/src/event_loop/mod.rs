@@ -18,8 +18,8 @@ use self::inbox::Inbox;
 use crate::invariant::broken;
 use crate::{
     calls::{
-        ack, active_topics, dedupe, dequeue, enqueue, extend_lease, find_keys, look_leases, look_operations,
-        look_topics, nack, order_operation, policies, status, stop,
+        ack, active_topics, change_items, dedupe, dequeue, enqueue, extend_lease, find_keys, look_leases,
+        look_operations, look_standing, look_topics, nack, order_operation, policies, status, stop,
     },
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
@@ -119,8 +119,10 @@ fn handle(core: &mut Core, event: Event) {
         Event::ActiveTopics { call, reply } => active_topics::serve(core, call, reply),
         Event::LookShards { reply, .. } => look_topics::shards(core, reply),
         Event::LookTopics { slice, reply } => look_topics::topics(core, slice, reply),
+        Event::LookStanding { name, reply } => look_standing::serve(core, &name, reply),
         Event::LookOut { question, reply } => look_topics::out(core, &question, reply),
         Event::LookLeases { question, reply } => look_leases::serve(core, &question, reply),
+        Event::ChangeItems { call, reply } => change_items::serve(core, call, reply),
         Event::Order { order, only, reply, .. } => order_operation::serve(core, order, only, reply),
         Event::LookOperations { namespace, id, reply, .. } => {
             look_operations::serve(core, namespace.as_ref(), id, reply);

@@ -8,7 +8,7 @@ use forebay_types::{Monotonic, ShardId, Timestamp};
 
 use crate::{
     api::RETRY_AFTER,
-    calls::{dedupe, find_keys, settle},
+    calls::{change_items, dedupe, find_keys, settle},
     clock::NodeTime,
     commit::answers,
     core::{Core, health::Health, slot::Slot},
@@ -17,7 +17,7 @@ use crate::{
     invariant::broken,
     messages::shard::{ScanResult, ShardEvent, ShardOrder, Verdict},
     ownership,
-    shard::{BodiesRead, Committed, Undone},
+    shard::{BodiesRead, Committed, OwnedShard, Undone},
 };
 
 /// A server whose clock is further off is reported.
@@ -99,6 +99,10 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::OperationRead { read, items } => {
             shard.operation_read(read, or_strike(items, health, at), at);
         }
+        ShardEvent::ChangesRead { read, items } => {
+            let items = or_strike(items, health, at);
+            change_items::read(core, index, read, items);
+        }
         ShardEvent::DedupeHits { read, hits } if core.questions.is_open(read) => {
             find_keys::found(core, index, read, hits);
         }
@@ -108,14 +112,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             let locations = or_strike(locations, health, at);
             settle::located(core, index, read, locations);
         }
-        ShardEvent::Generations { live, error } => {
-            let retry_at = error.map(|error| {
-                health.note(error.to_string());
-                at.plus(RETRY_AFTER)
-            });
-            shard.generations_changed(live, retry_at);
-            shard.resume_keys();
-        }
+        ShardEvent::Generations { live, error } => generations(shard, health, live, error, at),
         ShardEvent::Waits { .. }
         | ShardEvent::Unreachable(_)
         | ShardEvent::Silent
@@ -125,6 +122,22 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         | ShardEvent::Released
         | ShardEvent::Stopped => broken("the events around a term are handled before"),
     }
+}
+
+/// Generations of the dedupe table were created and dropped.
+fn generations(
+    shard: &mut OwnedShard,
+    health: &mut Health,
+    live: Vec<u64>,
+    error: Option<StoreError>,
+    at: Monotonic,
+) {
+    let retry_at = error.map(|error| {
+        health.note(error.to_string());
+        at.plus(RETRY_AFTER)
+    });
+    shard.generations_changed(live, retry_at);
+    shard.resume_keys();
 }
 
 /// The batch in flight is resolved, after so long.

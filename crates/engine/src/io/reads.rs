@@ -12,7 +12,7 @@ use crate::{
         look::LookTurn,
         shard::{ScanResult, ShardEvent},
     },
-    shard::work::{KeyHash, OperationItem, OperationRead, PrefetchRequest, ScanRequest, Walk},
+    shard::work::{FoundItem, KeyHash, OperationItem, OperationRead, PrefetchRequest, ScanRequest, Walk},
 };
 
 /// Reads what an operation goes through next.
@@ -100,6 +100,17 @@ impl Reads {
         self.start(
             move |reader| async move { walk_page(&*reader, walk, limit).await },
             move |items| ShardEvent::OperationRead { read, items },
+        );
+    }
+
+    /// Reads items that are to be changed.
+    pub fn changes(&self, read: u64, seqs: Vec<Seq>) {
+        self.start(
+            move |reader| async move {
+                let items = reader.items(&seqs, 0).await?;
+                Ok(items.into_iter().map(FoundItem::from).collect())
+            },
+            move |items| ShardEvent::ChangesRead { read, items },
         );
     }
 

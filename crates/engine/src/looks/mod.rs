@@ -6,6 +6,7 @@ mod dead_groups;
 mod items;
 mod priorities;
 mod reason;
+mod standing;
 mod topics;
 
 use std::{

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_store::{DedupeHit, OperationId, OperationOrder};
-use forebay_types::{Namespace, Policy, PolicyChanges, Receipt, Refusal, ShardId, TopicName};
+use forebay_types::{Namespace, Policy, PolicyChanges, Receipt, Refusal, ShardId, TopicId, TopicName};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended,
-        KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerAnswer, OwnerQuestion,
-        Settled, ShardSight, Status,
+        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, DequeueCall, Duty, EnqueueCall, Enqueued,
+        ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerAnswer,
+        OwnerQuestion, Settled, ShardSight, Standing, Status,
     },
     index::ShardIndex,
 };
@@ -26,6 +26,9 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
 /// What an order, or a look at operations, counts as: it is for all shards.
 const OPERATIONS_COST: usize = 128;
+
+/// What a look at a topic in all shards counts as.
+const STANDING_COST: usize = 128;
 
 /// One event.
 pub(crate) enum Event {
@@ -119,6 +122,13 @@ pub(crate) enum Event {
         /// Receives the answer.
         reply: Reply<TopicsSeen>,
     },
+    /// Tell how a topic stands in the shards.
+    LookStanding {
+        /// The topic.
+        name: TopicName,
+        /// Receives the answer: with the topic's number, where the shard has it.
+        reply: Reply<Vec<(Standing, Option<TopicId>)>>,
+    },
     /// Tell which items are leased, or on their way to a lease.
     LookOut {
         /// Which items.
@@ -132,6 +142,13 @@ pub(crate) enum Event {
         question: LeaseQuestion,
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
         reply: Reply<Option<LeasesSeen>>,
+    },
+    /// Change items.
+    ChangeItems {
+        /// Which, and how.
+        call: ChangeCall,
+        /// Receives the answer.
+        reply: Reply<Vec<Changed>>,
     },
     /// Begin an operation, or change it.
     Order {
@@ -215,8 +232,10 @@ impl Event {
             Self::ActiveTopics { call, .. } => (&call.namespace, call.limit),
             Self::LookShards { caller, .. } => (caller, 1),
             Self::LookTopics { slice, .. } => (&slice.caller, slice.most),
+            Self::LookStanding { name, .. } => (&name.namespace, STANDING_COST),
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),
+            Self::ChangeItems { call, .. } => (&call.namespace, call.items.len()),
             Self::Order { caller, .. } | Self::LookOperations { caller, .. } => (caller, OPERATIONS_COST),
             Self::LookPolicies { caller, names, .. } => (caller, names.len()),
             Self::Policies(_)

@@ -9,7 +9,10 @@ use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
 use crate::{
     api::Tasks,
-    shard::{image::ShardImage, work::OperationItem},
+    shard::{
+        image::ShardImage,
+        work::{FoundItem, OperationItem},
+    },
 };
 
 /// A commit that takes longer is slow.
@@ -141,6 +144,13 @@ pub(crate) enum ShardEvent {
         read: u64,
         /// What it found.
         items: Result<Vec<OperationItem>, StoreError>,
+    },
+    /// Items that are to be changed were read.
+    ChangesRead {
+        /// Names the read.
+        read: u64,
+        /// What it found.
+        items: Result<Vec<FoundItem>, StoreError>,
     },
     /// Dedupe keys were looked up.
     DedupeHits {

@@ -5,7 +5,7 @@ use super::{
     fair_queue::FairQueue,
     in_flight::Planned,
     lost_topics::LostTopics,
-    work::{OrderRequest, SettleRequest, ShardEnqueue, ShardLease, Work},
+    work::{ChangeRequest, OrderRequest, SettleRequest, ShardEnqueue, ShardLease, Work},
 };
 
 /// Something that waited for a shard that was lost.
@@ -20,6 +20,8 @@ pub(crate) enum LostWork {
     Enqueue(ShardEnqueue),
     /// An order that waited.
     Order(OrderRequest),
+    /// A change of an item that waited.
+    Change(ChangeRequest),
 }
 
 impl LostWork {
@@ -52,7 +54,8 @@ impl OwnedShard {
         let work = in_flight.into_iter().map(LostWork::InFlight);
         let work = work.chain(settles.map(LostWork::Settle));
         let orders = self.operations.take_orders().into_iter().map(LostWork::Order);
-        let work = work.chain(orders);
+        let changes = self.changes.take().into_iter().map(LostWork::Change);
+        let work = work.chain(orders).chain(changes);
         let work = work.chain(leases.map(LostWork::Lease)).chain(enqueues.map(LostWork::Enqueue));
         let abandoned = Abandoned { epoch: self.tenure.epoch, work: Box::new(work) };
         (abandoned, LostTopics::new(self.topics, self.leases))

@@ -8,12 +8,14 @@ use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
 use rustc_hash::FxHashMap;
 
+use crate::api::ItemState;
+
 use super::{
     disk_room::Need,
     ready::item::ReadyItem,
     work::{
-        OperationPage, OrderRequest, ReservedItem, SettleKind, SettleRequest, ShardEnqueue, ShardLease,
-        SweepPage,
+        ChangeRequest, OperationPage, OrderRequest, ReservedItem, SettleKind, SettleRequest, ShardEnqueue,
+        ShardLease, SweepPage,
     },
 };
 
@@ -155,6 +157,8 @@ pub(crate) enum Planned {
     MoveLease(Seq),
     /// The shard's part of an operation begins, or is wished otherwise.
     Order(Box<PlannedOrder>),
+    /// A caller changes an item.
+    Change(Box<PlannedChange>),
 }
 
 impl Planned {
@@ -167,7 +171,8 @@ impl Planned {
             | Self::Settle(_)
             | Self::Restore(_)
             | Self::MoveLease(_)
-            | Self::Order(_) => true,
+            | Self::Order(_)
+            | Self::Change(_) => true,
         }
     }
 }
@@ -301,6 +306,17 @@ pub(crate) struct PlannedOrder {
     pub result: Result<OperationRow, Refusal>,
 }
 
+/// A change of an item.
+#[derive(Debug)]
+pub(crate) struct PlannedChange {
+    /// Who asked, and for what.
+    pub request: ChangeRequest,
+    /// The state in which the item was.
+    pub state: ItemState,
+    /// What it changes in memory. `None`: a delivery ends, which is planned beside it.
+    pub effect: Option<OperationEffect>,
+}
+
 /// An operation's page, as it went into the batch.
 #[derive(Debug)]
 pub(crate) struct PlannedOperation {
@@ -316,7 +332,7 @@ pub(crate) struct PlannedOperation {
     pub effects: Vec<OperationEffect>,
 }
 
-/// What an operation changes in memory.
+/// What an operation, or a change of an item, changes in memory.
 #[derive(Debug)]
 pub(crate) enum OperationEffect {
     /// An item that waited is removed. While the batch is in flight it is in no window, so that nobody takes

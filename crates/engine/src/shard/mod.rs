@@ -8,6 +8,8 @@
 mod abandoned;
 mod batch;
 mod budget;
+mod change;
+mod changes;
 mod check;
 mod counts;
 mod dedupe;
@@ -66,7 +68,7 @@ pub(crate) use self::{
     topics::NamedTopic,
 };
 use self::{
-    budget::Budget, dedupe_keys::DedupeKeys, disk_room::DiskRoom, fair_queue::FairQueue,
+    budget::Budget, changes::Changes, dedupe_keys::DedupeKeys, disk_room::DiskRoom, fair_queue::FairQueue,
     generations::Generations, image::ShardImage, in_flight::InFlight, leases::Leases, locates::Locates,
     operations::Operations, prefetches::Prefetches, sweeper::Sweeps, tenants::Tenants, tenure::Tenure,
     topics::TopicTable,
@@ -122,6 +124,8 @@ pub(crate) struct OwnedShard {
     sweeps: Sweeps,
     /// Its parts of operations, and the page that waits.
     operations: Operations,
+    /// Changes of single items.
+    changes: Changes,
     /// Reads of windows.
     prefetches: Prefetches,
 
@@ -195,6 +199,7 @@ impl OwnedShard {
             generations: Generations::new(generations),
             sweeps,
             operations: Operations::load(operations),
+            changes: Changes::default(),
             prefetches,
             in_flight: None,
             long_calls_owe: 0,
@@ -278,6 +283,7 @@ impl OwnedShard {
     fn invalidate(&mut self, topic: TopicId, seq: Seq) {
         self.sweeps.invalidate(seq);
         self.operations.invalidate(seq);
+        self.changes.invalidate(seq);
         self.topics.invalidate(topic, seq);
     }
 }

@@ -40,6 +40,7 @@ impl OwnedShard {
             return None;
         }
         let rows = self.waiting_rows() + self.restores.sum().rows + self.operations.orders();
+        let rows = rows + self.changes.rows();
         let due = self.record_due(moment.at).is_some()
             || self.sweeps.has_page()
             || self.operations.has_page()
@@ -53,7 +54,7 @@ impl OwnedShard {
     /// comes with an event or when a server's batch stalls.
     pub fn next_wake(&mut self, node: Moment, deferred: bool) -> Option<Monotonic> {
         let moment = self.time.moment(node);
-        if self.keys.has_resumed() || self.evicts_on {
+        if self.keys.has_resumed() || self.evicts_on || self.changes.wants_read() {
             return Some(moment.at);
         }
         let batch = match &self.in_flight {

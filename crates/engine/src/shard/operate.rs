@@ -5,7 +5,7 @@ use forebay_types::{Monotonic, Reason, Refusal};
 
 use super::{
     OwnedShard,
-    in_flight::{OperationEffect, PlannedOperation},
+    in_flight::PlannedOperation,
     work::{OperationItem, OperationPage, OperationRead, OrderRequest},
 };
 use crate::{api::RETRY_AFTER, clock::Moment};
@@ -51,30 +51,14 @@ impl OwnedShard {
 
     /// The batch with an operation's page did not happen. Returns the page.
     pub(super) fn undo_operation(&mut self, planned: PlannedOperation) -> OperationPage {
-        for effect in planned.effects {
-            if let OperationEffect::Purged(topic, key, Some(item)) = effect {
-                self.topics.with_window(topic, |window| window.add(key, item));
-            }
-        }
+        planned.effects.into_iter().for_each(|effect| self.undo_effect(effect));
         planned.page
     }
 
     /// An operation's page was committed. Returns how many items were purged, and how many redriven.
     pub(super) fn apply_operation(&mut self, planned: PlannedOperation, at: Monotonic) -> (u64, u64) {
         let PlannedOperation { page, kind, progress, changed, effects } = planned;
-        for effect in effects {
-            match effect {
-                OperationEffect::Purged(topic, key, _) => {
-                    self.invalidate(topic, key.seq);
-                    self.topics.mark_changed(topic);
-                }
-                OperationEffect::DeadLetterGone(seq) => self.sweeps.invalidate(seq),
-                OperationEffect::Redriven(topic, key, item) => {
-                    self.invalidate(topic, key.seq);
-                    self.topics.with_window(topic, |window| window.add(key, item));
-                }
-            }
-        }
+        effects.into_iter().for_each(|effect| self.apply_effect(effect));
         self.operations.advance(page.id, progress, changed, at);
         match kind {
             OperationKind::Purge => (changed, 0),

@@ -206,6 +206,7 @@ impl OwnedShard {
             && self.keys.is_idle()
             && self.locates.is_idle()
             && self.operations.orders() == 0
+            && self.changes.is_idle()
     }
 
     /// The leases of the batch in flight, for the planted bug that hands them out too early.

@@ -3,9 +3,7 @@
 use std::ops::AddAssign;
 
 use forebay_store::TopicCounts;
-use forebay_types::TopicId;
-#[cfg(any(test, feature = "planted-bugs"))]
-use forebay_types::TopicName;
+use forebay_types::{Key, TopicId, TopicName};
 
 use super::OwnedShard;
 use crate::api::{ShardStatus, SweepStatus};
@@ -37,6 +35,22 @@ impl OwnedShard {
     pub fn totals(&self, id: TopicId) -> Option<TopicTotals> {
         let counts = self.topics.get(id)?.counts();
         Some(totals(counts, self.leases.of_topic(id)))
+    }
+
+    /// The number of a topic in this shard.
+    pub fn topic_id(&self, name: &TopicName) -> Option<TopicId> {
+        self.topics.id_of(name)
+    }
+
+    /// The item of a topic that is delivered next, as far as memory knows it.
+    pub fn known_head(&self, id: TopicId) -> Option<Key> {
+        self.topics.get(id)?.window().first().map(|(key, _)| key)
+    }
+
+    /// A demand waits for the first item of a topic to be read.
+    pub fn has_unknown_head(&self, id: TopicId) -> bool {
+        let of_topic = self.topics.get(id);
+        of_topic.is_some_and(|topic| topic.outstanding_since.is_some() && topic.window().len() == 0)
     }
 
     /// Whether some topics have dead letters of which memory knows the number alone.

@@ -1,5 +1,6 @@
 //! What waits for a shard's next batch, and what a shard asks its connections to read.
 
+mod change;
 mod operation;
 
 use std::{collections::HashMap, time::Duration};
@@ -9,7 +10,10 @@ use forebay_types::{
     Body, ItemAttributes, Key, Namespace, Receipt, Refusal, Timestamp, Topic, TopicId, TopicName,
 };
 
-pub(crate) use self::operation::{OperationItem, OperationPage, OperationRead, OrderRequest, Place, Walk};
+pub(crate) use self::{
+    change::ChangeRequest,
+    operation::{FoundItem, OperationItem, OperationPage, OperationRead, OrderRequest, Place, Walk},
+};
 use super::ready::item::ReadyItem;
 use crate::api::NackAction;
 
@@ -254,7 +258,8 @@ impl Work for SettleRequest {
             | SettleKind::Extend { .. }
             | SettleKind::LeaseTimeout
             | SettleKind::Purge
-            | SettleKind::Reset => 0,
+            | SettleKind::Reset
+            | SettleKind::Cancel => 0,
         };
         Cost { rows: 1, bytes: SETTLE_BYTES + more }
     }
@@ -285,6 +290,8 @@ pub(crate) enum SettleKind {
     Purge,
     /// An operation releases the lease.
     Reset,
+    /// A change of the item cancels it.
+    Cancel,
 }
 
 impl SettleKind {
@@ -293,9 +300,9 @@ impl SettleKind {
         matches!(self, Self::LeaseTimeout) || self.is_of_operation()
     }
 
-    /// An operation wants it.
+    /// An operation wants it, or a change of the item.
     pub const fn is_of_operation(&self) -> bool {
-        matches!(self, Self::Purge | Self::Reset)
+        matches!(self, Self::Purge | Self::Reset | Self::Cancel)
     }
 }
 

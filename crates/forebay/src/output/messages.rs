@@ -1,8 +1,8 @@
 //! What the client returns, as the messages that it came in.
 
 use forebay_client::{
-    ActiveTopic, Caller, DeadGroup, Dequeued, Enqueued, Error, ItemState, Node, Shard, Side, StoredItem,
-    Timestamp, TopicFigures, TopicPause, TopicReport,
+    ActiveTopic, Blocker, Caller, DeadGroup, Dequeued, Enqueued, Error, ItemState, Node, Shard, Side,
+    StoredItem, Timestamp, TopicFigures, TopicPause, TopicReport,
 };
 use forebay_proto::v1;
 use forebay_types::DeliveryPolicy;
@@ -49,6 +49,35 @@ pub fn enqueued(result: &Result<Enqueued, Error>) -> v1::EnqueueResult {
             retry_after: retry_after(error),
             ..Default::default()
         },
+    }
+}
+
+/// The result of one item that was to be removed.
+pub fn cancelled(item: &str, result: &Result<ItemState, Error>) -> v1::CancelItemResult {
+    let item_id = item.to_owned();
+    match result {
+        Ok(was) => v1::CancelItemResult { item_id, state: state(*was).into(), ..Default::default() },
+        Err(error) => v1::CancelItemResult {
+            item_id,
+            error: Some(status(error)),
+            reason: reason(error),
+            retry_after: retry_after(error),
+            ..Default::default()
+        },
+    }
+}
+
+/// Why items are not delivered.
+pub fn blocker(it: &Blocker) -> v1::Blocker {
+    let code = v1::BlockerCode::from_str_name(&format!("BLOCKER_CODE_{}", it.code));
+    v1::Blocker {
+        code: code.unwrap_or_default().into(),
+        sentence: it.sentence.clone(),
+        since: it.since.map(time),
+        until: it.until.map(time),
+        by: it.by.clone(),
+        shard: it.shard,
+        count: it.count,
     }
 }
 
@@ -222,15 +251,18 @@ pub fn dead_group(group: &DeadGroup) -> v1::DeadLetterGroup {
     }
 }
 
+const fn state(state: ItemState) -> v1::ItemState {
+    match state {
+        ItemState::Ready => v1::ItemState::Ready,
+        ItemState::Leased => v1::ItemState::Leased,
+        ItemState::Scheduled => v1::ItemState::Scheduled,
+        ItemState::Dead => v1::ItemState::Dead,
+    }
+}
+
 /// An item.
 pub fn item(item: &StoredItem) -> v1::Item {
-    let state = match item.state {
-        Some(ItemState::Ready) => v1::ItemState::Ready,
-        Some(ItemState::Leased) => v1::ItemState::Leased,
-        Some(ItemState::Scheduled) => v1::ItemState::Scheduled,
-        Some(ItemState::Dead) => v1::ItemState::Dead,
-        None => v1::ItemState::Unspecified,
-    };
+    let state = item.state.map_or(v1::ItemState::Unspecified, state);
     let lease = item.lease.as_ref().map(|lease| v1::ItemLease {
         consumer: lease.consumer.clone(),
         ends_at: lease.ends_at.map(time),

@@ -106,14 +106,7 @@ impl Bulk {
 
     fn ask(&self, counted: &StartedOperation, topic: &str, done: &str) -> Result<(), Failure> {
         output::note_incomplete(&self.format.look, &counted.incomplete_shards);
-        eprint!("{} of {} will be {done}. Go on? [y/N] ", items(counted), output::visible(topic));
-        io::stderr().flush()?;
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        match answer.trim() {
-            "y" | "Y" | "yes" => Ok(()),
-            _ => Err(Failure::new("nothing was done")),
-        }
+        confirm(&format!("{} of {} will be {done}.", items(counted), output::visible(topic)))
     }
 
     /// Waits for the end, and shows how far it is.
@@ -138,6 +131,18 @@ impl Bulk {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Asks whoever sits at the terminal whether to go on. Fails unless the answer is yes.
+pub fn confirm(what: &str) -> Result<(), Failure> {
+    eprint!("{what} Go on? [y/N] ");
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::new("nothing was done")),
     }
 }
 

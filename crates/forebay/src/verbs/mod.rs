@@ -14,6 +14,7 @@ mod dev_nodes;
 mod dev_token;
 pub mod enqueue;
 pub mod error;
+mod explained;
 pub mod extend;
 pub mod health;
 pub mod item;

@@ -1,7 +1,9 @@
 //! Looks at the shards of all nodes. The node that took the call asks itself and each other node, and puts
 //! the answers together.
 
+mod changes;
 mod dead_groups;
+mod explain;
 mod items;
 mod operations;
 mod see_to_operations;
@@ -17,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::peers::PeerLinks;
 
+pub use explain::{NodeStanding, Unserved};
 pub use items::ItemScan;
 pub use operations::{OperationView, described};
 pub use topics::TopicScan;
@@ -93,6 +96,15 @@ impl Gather {
     /// Whether there is such a shard.
     pub async fn knows(&self, shard: ShardId) -> bool {
         self.incomplete(&BTreeSet::new()).await.contains(&shard.0)
+    }
+
+    /// The name of the last owner of a shard that is known. May be empty.
+    pub fn owner(&self, shard: ShardId) -> String {
+        let owner = |cluster: &ClusterState| {
+            let home = cluster.shards.iter().find(|home| home.id == shard)?;
+            home.owner.as_ref().map(ToString::to_string)
+        };
+        self.cluster().and_then(|cluster| owner(&cluster)).unwrap_or_default()
     }
 
     /// The shards that are not among those that answered.

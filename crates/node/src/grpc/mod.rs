@@ -24,6 +24,7 @@ pub use admin::Admin;
 pub use admission::{AdmissionLoad, LoadLimits};
 pub(crate) use admission::{AnswerCharge, Caller, ConnectionLoad, RequestBounds, RequestCharge, overloaded};
 pub(crate) use fields::to_timestamp;
+pub(crate) use page_token::PageTokens;
 pub use queue::{Queue, RequestRules};
 pub use server::{Calls, Health, ReflectionError, Serving, serve};
 pub(crate) use status::of_call;

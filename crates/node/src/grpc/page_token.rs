@@ -1,18 +1,70 @@
-//! Page tokens of lists: a position, opaque to clients, that is valid in its own list alone.
+//! Page tokens of lists: a position, opaque to clients, that is valid in its own list alone, and for an hour.
 //!
-//! The checksum covers the list, its namespace and its filter. It is no signature: whoever makes a token up
-//! chooses where a page begins, and nothing else. Which rows may be in it follows from the request.
+//! A signature covers the list, its namespace, its filter, the position and the end of the token. So a
+//! position is one that a node of the cluster gave out for this very list. Which rows may be in a page
+//! follows from the request alone, token or not.
+
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use forebay_types::Refusal;
+use forebay_types::{Clock, Refusal, Timestamp};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
 /// The first byte, which a later layout will change.
-const VERSION: u8 = 1;
-/// Bytes of the checksum.
-const SUM_BYTES: usize = 4;
+const VERSION: u8 = 2;
+/// Bytes of the signature: the first half of it.
+const SIGNATURE_BYTES: usize = 16;
+/// The block of the hash.
+const BLOCK_BYTES: usize = 64;
+/// So long a token is valid.
+const VALID_FOR: Duration = Duration::from_hours(1);
+
+/// Signs tokens, and knows whether they have ended. All nodes of a cluster have the same key.
+#[derive(Clone)]
+pub struct PageTokens {
+    /// The key, from which nothing else follows.
+    key: [u8; 32],
+    /// Tells when a token ends.
+    clock: Arc<dyn Clock>,
+}
+
+impl PageTokens {
+    /// With a key that follows from these secrets, which all nodes of a cluster share.
+    pub fn new(secrets: &[&[u8]], clock: Arc<dyn Clock>) -> Self {
+        let mut hash = Sha256::new_with_prefix(b"forebay page tokens\0");
+        add_parts(&mut hash, secrets);
+        Self { key: hash.finalize().into(), clock }
+    }
+
+    /// HMAC-SHA256 over parts whose lengths are part of it.
+    fn sign(&self, parts: &[&[u8]]) -> [u8; SIGNATURE_BYTES] {
+        let padded = |with: u8| {
+            let mut block = [with; BLOCK_BYTES];
+            block.iter_mut().zip(self.key).for_each(|(byte, key)| *byte ^= key);
+            block
+        };
+        let mut inner = Sha256::new_with_prefix(padded(0x36));
+        add_parts(&mut inner, parts);
+        let outer = Sha256::new_with_prefix(padded(0x5c)).chain_update(inner.finalize()).finalize();
+        let mut signature = [0; SIGNATURE_BYTES];
+        signature.copy_from_slice(&outer[..SIGNATURE_BYTES]);
+        signature
+    }
+}
+
+fn add_parts(hash: &mut Sha256, parts: &[&[u8]]) {
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+}
 
 /// The list that a token belongs to.
+#[derive(Clone, Copy)]
 pub struct List<'a> {
+    /// Signs its tokens.
+    pub tokens: &'a PageTokens,
     /// The call.
     pub name: &'a str,
     /// The tenant.
@@ -24,9 +76,11 @@ pub struct List<'a> {
 impl List<'_> {
     /// The token for the page behind a position.
     pub fn token(&self, position: &[u8]) -> String {
+        let end = self.tokens.clock.wall().plus(VALID_FOR).as_micros();
         let mut bytes = vec![VERSION];
+        bytes.extend(end.to_be_bytes());
         bytes.extend(position);
-        bytes.extend(self.checksum(&bytes));
+        bytes.extend(self.signature(&bytes));
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
@@ -37,30 +91,59 @@ impl List<'_> {
         }
         let wrong = || Refusal::field("page_token", "is not a page token of this list");
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| wrong())?;
-        let (content, sum) = bytes.split_last_chunk::<SUM_BYTES>().ok_or_else(wrong)?;
-        match content {
-            [VERSION, position @ ..] if *sum == self.checksum(content) => Ok(Some(position.to_vec())),
-            _ => Err(wrong()),
+        let (content, signature) = bytes.split_last_chunk::<SIGNATURE_BYTES>().ok_or_else(wrong)?;
+        if !bool::from(self.signature(content).ct_eq(signature)) {
+            return Err(wrong());
         }
+        let [VERSION, rest @ ..] = content else { return Err(wrong()) };
+        let (end, position) = rest.split_first_chunk().ok_or_else(wrong)?;
+        if self.tokens.clock.wall() >= Timestamp::from_micros(i64::from_be_bytes(*end)) {
+            return Err(Refusal::field("page_token", "has ended: list again from the first page"));
+        }
+        Ok(Some(position.to_vec()))
     }
 
-    fn checksum(&self, content: &[u8]) -> [u8; SUM_BYTES] {
-        let mut hasher = crc32fast::Hasher::new();
-        for part in [self.name.as_bytes(), self.namespace.as_bytes(), self.query.as_bytes(), content] {
-            hasher.update(&(part.len() as u64).to_be_bytes());
-            hasher.update(part);
-        }
-        hasher.finalize().to_be_bytes()
+    fn signature(&self, content: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        let Self { name, namespace, query, .. } = self;
+        self.tokens.sign(&[name.as_bytes(), namespace.as_bytes(), query.as_bytes(), content])
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use forebay_types::Monotonic;
+
     use super::*;
+
+    /// A clock that stands where a test puts it.
+    #[derive(Default)]
+    struct Hand(AtomicI64);
+
+    impl Clock for Hand {
+        fn wall(&self) -> Timestamp {
+            Timestamp::from_micros(self.0.load(Ordering::Relaxed))
+        }
+
+        fn monotonic(&self) -> Monotonic {
+            Monotonic::default()
+        }
+    }
+
+    fn tokens(secret: &str) -> (PageTokens, Arc<Hand>) {
+        let clock = Arc::new(Hand::default());
+        (PageTokens::new(&[secret.as_bytes()], clock.clone()), clock)
+    }
+
+    fn list(tokens: &PageTokens) -> List<'_> {
+        List { tokens, name: "ListTopics", namespace: "a", query: "topic = b" }
+    }
 
     #[test]
     fn a_token_is_read_back_only_in_its_own_list() {
-        let list = List { name: "ListTopics", namespace: "a", query: "topic = b" };
+        let (tokens, _) = tokens("secret");
+        let list = list(&tokens);
         let token = list.token(b"position");
         assert_eq!(list.position(&token).unwrap().as_deref(), Some(&b"position"[..]));
         assert_eq!(list.position("").unwrap(), None);
@@ -79,5 +162,36 @@ mod tests {
             assert_eq!(list.position(&changed).unwrap_err().field.as_deref(), Some("page_token"), "{at}");
         }
         assert!(list.position("not base64!").is_err());
+    }
+
+    #[test]
+    fn nodes_with_one_secret_read_each_others_tokens_and_nobody_else_does() {
+        let [(one, _), (two, _), (other, _)] = ["secret", "secret", "Secret"].map(tokens);
+        let token = list(&one).token(b"position");
+        assert!(list(&two).position(&token).is_ok());
+        assert!(list(&other).position(&token).is_err());
+    }
+
+    #[test]
+    fn a_token_ends_after_an_hour() {
+        let (tokens, clock) = tokens("secret");
+        let list = list(&tokens);
+        let token = list.token(b"");
+        clock.0.store(3_599_999_999, Ordering::Relaxed);
+        assert!(list.position(&token).is_ok());
+        clock.0.store(3_600_000_000, Ordering::Relaxed);
+        let refusal = list.position(&token).unwrap_err();
+        assert!(refusal.message.contains("has ended"), "{refusal}");
+    }
+
+    #[test]
+    fn a_signature_is_hmac_sha256() {
+        // RFC 4231 has no keys of 32 bytes; this one was made with `openssl dgst -sha256 -mac hmac`.
+        let (mut tokens, _) = tokens("");
+        tokens.key = [0x0b; 32];
+        assert_eq!(
+            tokens.sign(&[]),
+            [0x51, 0x77, 0xe6, 0x37, 0xaa, 0xac, 0x0b, 0x50, 0xe5, 0xdc, 0xa8, 0xbb, 0x05, 0xb0, 0xb5, 0x71]
+        );
     }
 }

@@ -5,10 +5,12 @@
 //! Nodes that share a static list of shards know only each other's gRPC port, and check whether somebody
 //! lives there (`health.rs`).
 
+mod changes;
 mod channels;
 mod connection;
 mod credentials;
 mod dial;
+mod explain;
 mod forward;
 mod health;
 mod keys;

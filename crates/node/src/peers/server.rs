@@ -4,13 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{Engine, OwnerAnswer, OwnerQuestion};
 use forebay_proto::peer::{
-    AckRequest, CatalogChangedRequest, CatalogChangedResponse, CountItemsRequest, CountItemsResponse,
-    EnqueueRequest, EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest,
-    FindKeysResponse, GetItemRequest, GetItemResponse, GetTopicRequest, GetTopicResponse,
-    GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse,
-    ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse, ListTopicsRequest,
-    ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest,
-    OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
+    AckRequest, CatalogChangedRequest, CatalogChangedResponse, ChangeItemsRequest, ChangeItemsResponse,
+    CountBeforeRequest, CountBeforeResponse, CountItemsRequest, CountItemsResponse, EnqueueRequest,
+    EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse,
+    GetItemRequest, GetItemResponse, GetStandingRequest, GetStandingResponse, GetTopicRequest,
+    GetTopicResponse, GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest,
+    IsReadyForResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse,
+    ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse,
+    OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -21,9 +22,10 @@ use tokio::{
 use tonic::{Request, Response, Status, service::interceptor::InterceptedService, transport::Server};
 
 use super::{
+    changes,
     connection::Incoming,
     credentials::{CheckCredentials, Credentials},
-    keys, looks, operations, serve_forwarded,
+    explain, keys, looks, operations, serve_forwarded,
 };
 
 /// Calls of one peer at once.
@@ -160,6 +162,27 @@ impl PeerService for PeerCalls {
         request: Request<OrderOperationRequest>,
     ) -> Result<Response<OrderOperationResponse>, Status> {
         operations::order_operation(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn get_standing(
+        &self,
+        request: Request<GetStandingRequest>,
+    ) -> Result<Response<GetStandingResponse>, Status> {
+        explain::get_standing(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn count_before(
+        &self,
+        request: Request<CountBeforeRequest>,
+    ) -> Result<Response<CountBeforeResponse>, Status> {
+        explain::count_before(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn change_items(
+        &self,
+        request: Request<ChangeItemsRequest>,
+    ) -> Result<Response<ChangeItemsResponse>, Status> {
+        changes::change_items(&self.engine, request.into_inner()).await.map(Response::new)
     }
 }
 

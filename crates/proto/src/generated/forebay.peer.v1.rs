@@ -592,6 +592,140 @@ pub struct OrderAnswer {
     #[prost(message, optional, tag = "3")]
     pub refusal: ::core::option::Option<Refusal>,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChangeItemsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The items.
+    #[prost(message, repeated, tag = "2")]
+    pub items: ::prost::alloc::vec::Vec<ItemId>,
+    /// Only look and answer.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
+    /// What is done to each.
+    #[prost(oneof = "change_items_request::Change", tags = "4")]
+    pub change: ::core::option::Option<change_items_request::Change>,
+}
+/// Nested message and enum types in `ChangeItemsRequest`.
+pub mod change_items_request {
+    /// What is done to each.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Change {
+        #[prost(message, tag = "4")]
+        Cancel(super::CancelItem),
+    }
+}
+/// Names an item.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ItemId {
+    /// Its shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// Its number there.
+    #[prost(uint64, tag = "2")]
+    pub seq: u64,
+}
+/// It is removed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelItem {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChangeItemsResponse {
+    /// One for each item.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<ChangeItemResult>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChangeItemResult {
+    /// The state in which it was.
+    #[prost(enumeration = "crate::v1::ItemState", tag = "1")]
+    pub state: i32,
+    /// Why it was not changed.
+    #[prost(message, optional, tag = "2")]
+    pub refusal: ::core::option::Option<Refusal>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetStandingRequest {
+    /// The topic.
+    #[prost(message, optional, tag = "1")]
+    pub name: ::core::option::Option<TopicName>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetStandingResponse {
+    /// By shard: those that the node owns.
+    #[prost(message, repeated, tag = "1")]
+    pub standings: ::prost::alloc::vec::Vec<Standing>,
+}
+/// How a topic stands in a shard. Times are in microseconds from 1970.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Standing {
+    /// The shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// Items that could be leased now.
+    #[prost(uint64, tag = "2")]
+    pub ready: u64,
+    /// Items that are leased.
+    #[prost(uint64, tag = "3")]
+    pub leased: u64,
+    /// Items that wait for their time.
+    #[prost(uint64, tag = "4")]
+    pub scheduled: u64,
+    /// Dead letters.
+    #[prost(uint64, tag = "5")]
+    pub dead: u64,
+    /// When the item became ready that is delivered next.
+    #[prost(sint64, optional, tag = "6")]
+    pub head_ready_at: ::core::option::Option<i64>,
+    /// The first ready item has to be read first.
+    #[prost(bool, tag = "7")]
+    pub head_unknown: bool,
+    /// Since when the circuit breaker is open.
+    #[prost(sint64, optional, tag = "8")]
+    pub breaker_since: ::core::option::Option<i64>,
+    /// What failed.
+    #[prost(string, tag = "9")]
+    pub breaker_error: ::prost::alloc::string::String,
+    /// The shard is about to be handed over.
+    #[prost(bool, tag = "10")]
+    pub handed_over: bool,
+    /// Why no more items can be leased.
+    #[prost(string, optional, tag = "11")]
+    pub lease_refusal: ::core::option::Option<::prost::alloc::string::String>,
+    /// Dequeue calls that wait for the topic at the node.
+    #[prost(uint64, tag = "12")]
+    pub waiting: u64,
+    /// When the next lease ends.
+    #[prost(sint64, optional, tag = "13")]
+    pub lease_ends_at: ::core::option::Option<i64>,
+    /// Whose lease that is. May be empty.
+    #[prost(string, tag = "14")]
+    pub lease_consumer: ::prost::alloc::string::String,
+    /// When the next scheduled item is due.
+    #[prost(sint64, optional, tag = "15")]
+    pub next_due_at: ::core::option::Option<i64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CountBeforeRequest {
+    /// The topic.
+    #[prost(message, optional, tag = "1")]
+    pub name: ::core::option::Option<TopicName>,
+    /// The item.
+    #[prost(message, optional, tag = "2")]
+    pub item: ::core::option::Option<ItemId>,
+    /// Its priority.
+    #[prost(sint32, tag = "3")]
+    pub priority: i32,
+    /// Its rank.
+    #[prost(sint64, tag = "4")]
+    pub rank: i64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CountBeforeResponse {
+    /// So many, 10,000 at most. Absent: they could not be counted.
+    #[prost(uint64, optional, tag = "1")]
+    pub count: ::core::option::Option<u64>,
+}
 /// Generated client implementations.
 pub mod peer_service_client {
     #![allow(
@@ -977,6 +1111,56 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListItems"));
             self.inner.unary(req, path, codec).await
         }
+        /// Says how a topic stands in each shard.
+        pub async fn get_standing(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetStandingRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetStandingResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GetStanding",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetStanding"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Counts the ready items of a topic that are delivered before one.
+        pub async fn count_before(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CountBeforeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CountBeforeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/CountBefore",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "CountBefore"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Shows an item.
         pub async fn get_item(
             &mut self,
@@ -1108,6 +1292,31 @@ pub mod peer_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Changes items, as far as they are in shards of this node. The others are refused with NOT_OWNER.
+        pub async fn change_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ChangeItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ChangeItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ChangeItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ChangeItems"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1207,6 +1416,22 @@ pub mod peer_service_server {
             tonic::Response<super::ListItemsResponse>,
             tonic::Status,
         >;
+        /// Says how a topic stands in each shard.
+        async fn get_standing(
+            &self,
+            request: tonic::Request<super::GetStandingRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetStandingResponse>,
+            tonic::Status,
+        >;
+        /// Counts the ready items of a topic that are delivered before one.
+        async fn count_before(
+            &self,
+            request: tonic::Request<super::CountBeforeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CountBeforeResponse>,
+            tonic::Status,
+        >;
         /// Shows an item.
         async fn get_item(
             &self,
@@ -1242,6 +1467,14 @@ pub mod peer_service_server {
             request: tonic::Request<super::OrderOperationRequest>,
         ) -> std::result::Result<
             tonic::Response<super::OrderOperationResponse>,
+            tonic::Status,
+        >;
+        /// Changes items, as far as they are in shards of this node. The others are refused with NOT_OWNER.
+        async fn change_items(
+            &self,
+            request: tonic::Request<super::ChangeItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ChangeItemsResponse>,
             tonic::Status,
         >;
     }
@@ -1856,6 +2089,96 @@ pub mod peer_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/forebay.peer.v1.PeerService/GetStanding" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetStandingSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GetStandingRequest>
+                    for GetStandingSvc<T> {
+                        type Response = super::GetStandingResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetStandingRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::get_standing(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetStandingSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/CountBefore" => {
+                    #[allow(non_camel_case_types)]
+                    struct CountBeforeSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::CountBeforeRequest>
+                    for CountBeforeSvc<T> {
+                        type Response = super::CountBeforeResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CountBeforeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::count_before(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CountBeforeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/forebay.peer.v1.PeerService/GetItem" => {
                     #[allow(non_camel_case_types)]
                     struct GetItemSvc<T: PeerService>(pub Arc<T>);
@@ -2067,6 +2390,51 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = OrderOperationSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ChangeItems" => {
+                    #[allow(non_camel_case_types)]
+                    struct ChangeItemsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ChangeItemsRequest>
+                    for ChangeItemsSvc<T> {
+                        type Response = super::ChangeItemsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ChangeItemsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::change_items(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ChangeItemsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

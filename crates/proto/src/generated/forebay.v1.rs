@@ -640,6 +640,113 @@ pub struct GetItemResponse {
     #[prost(message, optional, tag = "1")]
     pub item: ::core::option::Option<Item>,
 }
+/// Asks to remove items.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelItemsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The items, at most 1,000. One that is there twice is removed once, and has one answer for both.
+    #[prost(string, repeated, tag = "2")]
+    pub item_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// Looks and answers, but changes nothing.
+    #[prost(bool, tag = "4")]
+    pub dry_run: bool,
+}
+/// What became of each item.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelItemsResponse {
+    /// One for each item, in the order of the request.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<CancelItemResult>,
+}
+/// What became of one item.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelItemResult {
+    /// The item.
+    #[prost(string, tag = "1")]
+    pub item_id: ::prost::alloc::string::String,
+    /// The state in which it was when it was removed. Unspecified: it was not.
+    #[prost(enumeration = "ItemState", tag = "2")]
+    pub state: i32,
+    /// Why it was not removed. Absent: it was.
+    #[prost(message, optional, tag = "3")]
+    pub error: ::core::option::Option<::tonic_types::Status>,
+    /// The stable reason of the error, as ITEM_NOT_FOUND. Empty without an error.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// When to try again at the earliest, as in the error's RetryInfo.
+    #[prost(message, optional, tag = "5")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
+}
+/// Something that keeps items from being delivered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Blocker {
+    /// What it is.
+    #[prost(enumeration = "BlockerCode", tag = "1")]
+    pub code: i32,
+    /// The same for people, with the names, numbers and times that matter.
+    #[prost(string, tag = "2")]
+    pub sentence: ::prost::alloc::string::String,
+    /// Since when. Absent: that is not known.
+    #[prost(message, optional, tag = "3")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it ends by itself. Absent: it does not, or that is not known.
+    #[prost(message, optional, tag = "4")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Which node or consumer it is about. May be empty.
+    #[prost(string, tag = "5")]
+    pub by: ::prost::alloc::string::String,
+    /// In which shard. Absent: it is not about one.
+    #[prost(uint32, optional, tag = "6")]
+    pub shard: ::core::option::Option<u32>,
+    /// How many items it is about. BEHIND counts 10,000 at most.
+    #[prost(uint64, optional, tag = "7")]
+    pub count: ::core::option::Option<u64>,
+}
+/// Asks why items of a topic are not delivered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainTopicRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+}
+/// Why items of a topic are not delivered.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainTopicResponse {
+    /// In the order in which they would have to go. The last ones say what becomes of items then. At least one.
+    #[prost(message, repeated, tag = "1")]
+    pub blockers: ::prost::alloc::vec::Vec<Blocker>,
+    /// Shards that could not be asked. What they have is missing in the counts.
+    #[prost(uint32, repeated, tag = "2")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// Asks why an item is not delivered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainItemRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The item.
+    #[prost(string, tag = "2")]
+    pub item_id: ::prost::alloc::string::String,
+}
+/// Why an item is not delivered.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainItemResponse {
+    /// In the order in which they would have to go. At least one.
+    #[prost(message, repeated, tag = "1")]
+    pub blockers: ::prost::alloc::vec::Vec<Blocker>,
+    /// Its topic. Empty: the item was not found.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+}
 /// Asks for groups of dead letters.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GroupDeadLettersRequest {
@@ -1167,6 +1274,99 @@ impl ItemView {
         }
     }
 }
+/// Why items are not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BlockerCode {
+    /// Not known.
+    Unspecified = 0,
+    /// Nothing keeps them: the next dequeue call gets them.
+    Deliverable = 1,
+    /// The topic has no item that is ready, scheduled or leased.
+    NothingReady = 2,
+    /// They are not due yet.
+    Scheduled = 3,
+    /// They are leased.
+    Leased = 4,
+    /// The topic is paused.
+    Paused = 5,
+    /// The namespace is paused.
+    NamespacePaused = 6,
+    /// Reserved: a rate limit holds them back.
+    RateLimited = 7,
+    /// Nobody asks the node for them that owns their shard.
+    NoConsumer = 8,
+    /// Reserved: their consumers have as many as they may.
+    ConsumersAtLimit = 9,
+    /// Their shard leases no more: a limit on leased items is reached, or its disk is full.
+    TooManyLeased = 10,
+    /// The database of their shard fails, so its owner holds them back.
+    BreakerOpen = 11,
+    /// No node that answers serves their shard.
+    ShardUnserved = 12,
+    /// The first item of their shard is being read, and others wait for it.
+    HeadOutstanding = 13,
+    /// Other items come before it.
+    Behind = 14,
+    /// It has expired, and is about to be removed.
+    Expired = 15,
+    /// They are dead letters.
+    Dead = 16,
+    /// It is not there.
+    Gone = 17,
+}
+impl BlockerCode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BLOCKER_CODE_UNSPECIFIED",
+            Self::Deliverable => "BLOCKER_CODE_DELIVERABLE",
+            Self::NothingReady => "BLOCKER_CODE_NOTHING_READY",
+            Self::Scheduled => "BLOCKER_CODE_SCHEDULED",
+            Self::Leased => "BLOCKER_CODE_LEASED",
+            Self::Paused => "BLOCKER_CODE_PAUSED",
+            Self::NamespacePaused => "BLOCKER_CODE_NAMESPACE_PAUSED",
+            Self::RateLimited => "BLOCKER_CODE_RATE_LIMITED",
+            Self::NoConsumer => "BLOCKER_CODE_NO_CONSUMER",
+            Self::ConsumersAtLimit => "BLOCKER_CODE_CONSUMERS_AT_LIMIT",
+            Self::TooManyLeased => "BLOCKER_CODE_TOO_MANY_LEASED",
+            Self::BreakerOpen => "BLOCKER_CODE_BREAKER_OPEN",
+            Self::ShardUnserved => "BLOCKER_CODE_SHARD_UNSERVED",
+            Self::HeadOutstanding => "BLOCKER_CODE_HEAD_OUTSTANDING",
+            Self::Behind => "BLOCKER_CODE_BEHIND",
+            Self::Expired => "BLOCKER_CODE_EXPIRED",
+            Self::Dead => "BLOCKER_CODE_DEAD",
+            Self::Gone => "BLOCKER_CODE_GONE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BLOCKER_CODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "BLOCKER_CODE_DELIVERABLE" => Some(Self::Deliverable),
+            "BLOCKER_CODE_NOTHING_READY" => Some(Self::NothingReady),
+            "BLOCKER_CODE_SCHEDULED" => Some(Self::Scheduled),
+            "BLOCKER_CODE_LEASED" => Some(Self::Leased),
+            "BLOCKER_CODE_PAUSED" => Some(Self::Paused),
+            "BLOCKER_CODE_NAMESPACE_PAUSED" => Some(Self::NamespacePaused),
+            "BLOCKER_CODE_RATE_LIMITED" => Some(Self::RateLimited),
+            "BLOCKER_CODE_NO_CONSUMER" => Some(Self::NoConsumer),
+            "BLOCKER_CODE_CONSUMERS_AT_LIMIT" => Some(Self::ConsumersAtLimit),
+            "BLOCKER_CODE_TOO_MANY_LEASED" => Some(Self::TooManyLeased),
+            "BLOCKER_CODE_BREAKER_OPEN" => Some(Self::BreakerOpen),
+            "BLOCKER_CODE_SHARD_UNSERVED" => Some(Self::ShardUnserved),
+            "BLOCKER_CODE_HEAD_OUTSTANDING" => Some(Self::HeadOutstanding),
+            "BLOCKER_CODE_BEHIND" => Some(Self::Behind),
+            "BLOCKER_CODE_EXPIRED" => Some(Self::Expired),
+            "BLOCKER_CODE_DEAD" => Some(Self::Dead),
+            "BLOCKER_CODE_GONE" => Some(Self::Gone),
+            _ => None,
+        }
+    }
+}
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1673,6 +1873,82 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "GetItem"));
             self.inner.unary(req, path, codec).await
         }
+        /// Removes items, wherever they are: ready, scheduled, leased or dead. The receipt of a leased one is over then.
+        /// To repeat the call is safe: what it has removed is not found any more.
+        pub async fn cancel_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/CancelItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "CancelItems"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says why items of a topic are not delivered, or that they are.
+        pub async fn explain_topic(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainTopicResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ExplainTopic",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ExplainTopic"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says why an item is not delivered, or that it is next.
+        pub async fn explain_item(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainItemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainItemResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ExplainItem",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ExplainItem"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Groups the latest dead letters by why they died.
         pub async fn group_dead_letters(
             &mut self,
@@ -1963,6 +2239,31 @@ pub mod admin_service_server {
             &self,
             request: tonic::Request<super::GetItemRequest>,
         ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
+        /// Removes items, wherever they are: ready, scheduled, leased or dead. The receipt of a leased one is over then.
+        /// To repeat the call is safe: what it has removed is not found any more.
+        async fn cancel_items(
+            &self,
+            request: tonic::Request<super::CancelItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelItemsResponse>,
+            tonic::Status,
+        >;
+        /// Says why items of a topic are not delivered, or that they are.
+        async fn explain_topic(
+            &self,
+            request: tonic::Request<super::ExplainTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainTopicResponse>,
+            tonic::Status,
+        >;
+        /// Says why an item is not delivered, or that it is next.
+        async fn explain_item(
+            &self,
+            request: tonic::Request<super::ExplainItemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainItemResponse>,
+            tonic::Status,
+        >;
         /// Groups the latest dead letters by why they died.
         async fn group_dead_letters(
             &self,
@@ -2666,6 +2967,141 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetItemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/CancelItems" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelItemsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::CancelItemsRequest>
+                    for CancelItemsSvc<T> {
+                        type Response = super::CancelItemsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelItemsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::cancel_items(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelItemsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ExplainTopic" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExplainTopicSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ExplainTopicRequest>
+                    for ExplainTopicSvc<T> {
+                        type Response = super::ExplainTopicResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExplainTopicRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::explain_topic(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExplainTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ExplainItem" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExplainItemSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ExplainItemRequest>
+                    for ExplainItemSvc<T> {
+                        type Response = super::ExplainItemResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExplainItemRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::explain_item(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExplainItemSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -30,6 +30,10 @@ pub enum Change {
     Purged(ItemRow),
     /// An operation deleted a dead letter.
     DeadLetterPurged(Seq),
+    /// A caller cancelled an item.
+    Cancelled(ItemRow),
+    /// A caller cancelled a dead letter.
+    DeadLetterCancelled(Seq),
     /// An operation made a dead letter an item again.
     Redriven(ItemRow),
 }

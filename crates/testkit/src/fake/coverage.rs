@@ -39,6 +39,8 @@ pub struct StoreCoverage {
     pub dormant_dropped: u64,
     /// Items that operations purged.
     pub purged: u64,
+    /// Items and dead letters that callers cancelled.
+    pub cancelled: u64,
     /// Dead letters that operations redrove.
     pub redriven: u64,
     /// Batches in which operations released leases.
@@ -66,6 +68,7 @@ impl StoreCoverage {
         self.dead_letters_kept += other.dead_letters_kept;
         self.dormant_dropped += other.dormant_dropped;
         self.purged += other.purged;
+        self.cancelled += other.cancelled;
         self.redriven += other.redriven;
         self.resets += other.resets;
     }

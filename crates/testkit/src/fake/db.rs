@@ -335,6 +335,7 @@ impl State {
         let applied = self.tables.apply(batch);
         self.coverage.dormant_dropped += applied.dormant_dropped;
         self.coverage.purged += batch.purges.len() as u64;
+        self.coverage.cancelled += (batch.cancels.len() + batch.dead_letter_cancels.len()) as u64;
         self.coverage.redriven += batch.redrives.len() as u64;
         self.coverage.resets += u64::from(applied.resets);
         self.coverage.dead_letters_deleted += batch.dead_letter_deletes.len() as u64;
@@ -385,6 +386,8 @@ impl fmt::Display for Summary<'_> {
                 Change::Deleted(row) => write!(f, "-{} ", row.key.seq.0)?,
                 Change::Purged(row) => write!(f, "purge {} ", row.key.seq.0)?,
                 Change::DeadLetterPurged(seq) => write!(f, "purge dead {} ", seq.0)?,
+                Change::Cancelled(row) => write!(f, "cancel {} ", row.key.seq.0)?,
+                Change::DeadLetterCancelled(seq) => write!(f, "cancel dead {} ", seq.0)?,
                 Change::Redriven(row) => write!(f, "redrive {} ", row.key.seq.0)?,
             }
         }

@@ -31,6 +31,26 @@ impl Tables {
         for redrive in &batch.redrives {
             self.redrive(redrive, done);
         }
+        self.cancel(batch, done);
+    }
+
+    /// Deletes what callers cancel.
+    fn cancel(&mut self, batch: &Batch, done: &mut Applied) {
+        for seq in &batch.cancels {
+            done.items.insert(*seq);
+            let Some(row) = self.take(*seq) else {
+                done.violation("CONSERVATION", format!("item {} was cancelled and is missing", seq.0));
+                continue;
+            };
+            self.failures.remove(seq);
+            done.topics.insert(row.topic);
+            done.changes.push(Change::Cancelled(row));
+        }
+        for seq in &batch.dead_letter_cancels {
+            if self.lose_dead(*seq, done).is_some() {
+                done.changes.push(Change::DeadLetterCancelled(*seq));
+            }
+        }
     }
 
     /// What is purged belongs to the topic of an operation, and was there when it began.

@@ -170,6 +170,7 @@ impl Tables {
         let Body { payload, metadata, headers } = item.body.clone();
         Some(StoredItem {
             topic: self.topics.get(&item.topic)?.name.clone(),
+            topic_id: item.topic,
             key: Key { rank, ..item.key },
             attributes,
             headers,

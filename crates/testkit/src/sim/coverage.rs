@@ -121,6 +121,7 @@ impl Coverage {
             ("a dead letter kept for longer", shards.dead_letters_kept, 200),
             ("a dormant topic that went with its last dead letter", shards.dormant_dropped, 100),
             ("an item that was purged", shards.purged, 200),
+            ("an item that a caller cancelled", shards.cancelled, 200),
             ("a dead letter that was redriven", shards.redriven, 100),
             ("leases that an operation released", shards.resets, 100),
             ("a process that stood still", self.stalls, 120),
@@ -182,6 +183,7 @@ impl Coverage {
                         self.lease_lost += results.iter().filter(lost).count() as u64;
                     }
                 }
+                What::Change { answer, .. } => self.told_unknown += told_unknown(answer),
                 What::Extend { answer, .. } => {
                     self.told_unknown += told_unknown(answer);
                     if let Answer::Done(results) = answer {

@@ -1,8 +1,8 @@
 //! The clients' calls and their answers, which the checker reads.
 
 use forebay_engine::{
-    ActiveTopics, ActiveTopicsCall, Delivered, DequeueCall, Enqueued, ExtendOf, Extended, NackOf, Schedule,
-    Settled,
+    ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, Delivered, DequeueCall, Enqueued, ExtendOf,
+    Extended, NackOf, Schedule, Settled,
 };
 use forebay_types::{DeliveryPolicy, Namespace, Reason, Receipt, Refusal, ShardId, Topic};
 use std::time::Duration;
@@ -88,6 +88,13 @@ pub enum What {
         /// Its answer.
         answer: Answer<Vec<Extended>>,
     },
+    /// A change of single items.
+    Change {
+        /// The request.
+        call: ChangeCall,
+        /// Its answer.
+        answer: Answer<Vec<Changed>>,
+    },
     /// A page of active topics.
     ActiveTopics {
         /// The request.
@@ -108,6 +115,7 @@ impl What {
             Self::Dequeue { answer, .. } => of(answer),
             Self::Ack { answer, .. } | Self::Nack { answer, .. } => of(answer),
             Self::Extend { answer, .. } => of(answer),
+            Self::Change { answer, .. } => of(answer),
             Self::ActiveTopics { answer, .. } => of(answer),
         }
     }
@@ -119,6 +127,7 @@ impl What {
             Self::Dequeue { answer, .. } => matches!(answer, Answer::Lost),
             Self::Ack { answer, .. } | Self::Nack { answer, .. } => matches!(answer, Answer::Lost),
             Self::Extend { answer, .. } => matches!(answer, Answer::Lost),
+            Self::Change { answer, .. } => matches!(answer, Answer::Lost),
             Self::ActiveTopics { answer, .. } => matches!(answer, Answer::Lost),
         }
     }

@@ -3,8 +3,8 @@
 use std::{future::Future, time::Duration};
 
 use forebay_engine::{
-    ActiveTopicsCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction, NackOf, NewItem,
-    Schedule,
+    ActiveTopicsCall, ChangeCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction,
+    NackOf, NewItem, Schedule,
 };
 use forebay_store::OperationOrder;
 use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq, ShardId};
@@ -76,6 +76,10 @@ impl Port<'_> {
         let known = !unknown || request_id.is_none() && items.iter().all(|item| item.dedupe_key.is_none());
         if !known || (request_id.is_some() && self.dice.chance(200)) {
             self.world.receipts().repeatable.push((tenant, items.clone(), request_id.clone()));
+        }
+        if let Answer::Done(results) = &answer {
+            let stored = results.iter().flatten().map(|done| (tenant, done.id));
+            self.world.receipts().stored.extend(stored);
         }
         let is_left = |(at, _): &(usize, &Sent)| answer.known(*at) == Known::Not;
         let left = items.iter().enumerate().filter(is_left).map(|(_, sent)| sent.clone()).collect();
@@ -150,6 +154,14 @@ impl Port<'_> {
             results.iter_mut().flatten().for_each(|end| *end = end.plus(Duration::from_secs(1)));
         }
         self.end(node, tenant, start, What::Extend { extensions, answer });
+    }
+
+    /// Changes items.
+    pub async fn change(&mut self, node: &Node, tenant: usize, call: ChangeCall) {
+        let start = self.begin(node, format_args!("{:?} of {:?}", call.change, call.items));
+        let mut answer = self.call(node, node.engine.change_items(call.clone())).await;
+        self.tell_unknown(&mut answer);
+        self.end(node, tenant, start, What::Change { call, answer });
     }
 
     /// Asks a node's shards for something about an operation. What comes of it is in their rows.
@@ -295,6 +307,9 @@ fn summary(what: &What) -> String {
         }
         What::Extend { answer, .. } => {
             all(answer, |result| result.as_ref().map_or_else(why, |end| end.as_micros().to_string()))
+        }
+        What::Change { answer, .. } => {
+            all(answer, |result| result.as_ref().map_or_else(why, |state| format!("{state:?}")))
         }
         What::ActiveTopics { answer: Answer::Done(page), .. } => {
             let topics = page.topics.iter().map(|topic| format!("{} {}", topic.position.topic, topic.ready));

@@ -14,7 +14,7 @@ use forebay_engine::{
 };
 use forebay_front::{Front, Links};
 use forebay_store::{DedupeHit, Shard};
-use forebay_types::{Clock, ClusterId, Receipt, ShardId, Timestamp};
+use forebay_types::{Clock, ClusterId, ItemId, Receipt, ShardId, Timestamp};
 
 use super::{
     caller_bug::CallerBug,
@@ -40,6 +40,8 @@ pub struct SharedReceipts {
     pub old: Vec<(usize, Receipt)>,
     /// Enqueues that can be repeated: namespace number, items, request id.
     pub repeatable: Vec<(usize, Vec<Sent>, Option<String>)>,
+    /// Items that were stored: namespace number and id.
+    pub stored: Vec<(usize, ItemId)>,
     /// Dedupe keys that were used: namespace number and key.
     pub keys: Vec<(usize, String)>,
     /// The last item's number.

@@ -75,11 +75,12 @@ impl OwnedShard {
         self.topics.lost_dormant(batch.dormant_losses);
         self.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.
-        let done = std::mem::take(&mut batch.planned);
+        let mut done = std::mem::take(&mut batch.planned);
         done.iter().for_each(|planned| self.end_delivery(planned));
         self.begin_deliveries(batch.number, std::mem::take(&mut batch.leases));
         let mut duplicates = Vec::new();
         done.iter().for_each(|planned| self.apply(planned, &mut duplicates));
+        self.apply_changes(&mut done);
         self.sweeps.apply(&batch);
         batch.operation_deletes.iter().for_each(|id| self.operations.forget(*id));
         let expired = batch.page.take().map_or(0, |page| self.apply_page(page, at));
@@ -162,6 +163,19 @@ impl OwnedShard {
                     self.operations.put(row.clone());
                 }
             }
+            // See `apply_changes`.
+            Planned::Change(_) => {}
+        }
+    }
+
+    /// What changes of items do in memory.
+    fn apply_changes(&mut self, done: &mut [Planned]) {
+        for planned in done {
+            if let Planned::Change(change) = planned
+                && let Some(effect) = change.effect.take()
+            {
+                self.apply_effect(effect);
+            }
         }
     }
 
@@ -174,7 +188,8 @@ impl OwnedShard {
             | Planned::Lease { .. }
             | Planned::HandOff { .. }
             | Planned::Restore(_)
-            | Planned::Order(_) => {}
+            | Planned::Order(_)
+            | Planned::Change(_) => {}
         }
     }
 
@@ -230,7 +245,8 @@ impl OwnedShard {
                 }
                 // No window holds a dead letter.
                 (Sweep::Retention, _) | (_, DueItem::DeadLetter { .. }) => {
-                    self.operations.invalidate(row.seq)
+                    self.operations.invalidate(row.seq);
+                    self.changes.invalidate(row.seq);
                 }
             }
         }

@@ -7,13 +7,14 @@ use forebay_types::{Namespace, Seq, Timestamp, TopicId, TopicName};
 use rand::rngs::StdRng;
 
 use crate::{
+    api::Changed,
     clock::Moment,
     shard::{
         OwnedShard,
         disk_room::Need,
         in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedOperation, PlannedPage},
         leases::LeasePosition,
-        work::{SettleRequest, SweepPage},
+        work::{ChangeRequest, SettleRequest, SweepPage},
     },
 };
 
@@ -57,6 +58,8 @@ pub(super) struct BatchBuilder<'a> {
     pub stale: Vec<SettleRequest>,
     /// Polls whose at-most-once items have all expired.
     pub nothing_consumed: Vec<u64>,
+    /// Changes of items that can't be made, or shall not.
+    pub not_changed: Vec<(ChangeRequest, Changed)>,
     /// Topics that memory forgets.
     pub dropped: Vec<TopicId>,
     /// How counts change.
@@ -81,6 +84,8 @@ pub(crate) struct Built {
     pub stale: Vec<SettleRequest>,
     /// Polls that were to take at-most-once items, all of which have expired: there is nothing to wait for.
     pub nothing_consumed: Vec<u64>,
+    /// Changes of items that can't be made, or shall not, and what is told.
+    pub not_changed: Vec<(ChangeRequest, Changed)>,
     /// Polls that wait no more: they get something of this batch.
     pub handed_off: BTreeSet<u64>,
 }
@@ -108,8 +113,9 @@ impl PageShare {
 impl Built {
     /// There is nothing to commit.
     pub fn nothing() -> Self {
-        let (stale, nothing_consumed, handed_off) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Self { batch: None, atomic: false, rows: 0, stale, nothing_consumed, handed_off }
+        let (stale, nothing_consumed, not_changed) = (Vec::new(), Vec::new(), Vec::new());
+        let handed_off = BTreeSet::new();
+        Self { batch: None, atomic: false, rows: 0, stale, nothing_consumed, not_changed, handed_off }
     }
 }
 
@@ -152,6 +158,7 @@ impl<'a> BatchBuilder<'a> {
             marks: HighWaterMarks { time: marks.time.max(moment.now), ..marks },
             stale: Vec::new(),
             nothing_consumed: Vec::new(),
+            not_changed: Vec::new(),
             dropped: Vec::new(),
             deltas: BTreeMap::new(),
             closing: BTreeMap::new(),
@@ -239,8 +246,8 @@ impl<'a> BatchBuilder<'a> {
     /// Puts the batch in flight, if it has anything to do.
     pub fn finish(mut self, handed_off: BTreeSet<u64>) -> Built {
         if self.rows == 0 && self.page.is_none() {
-            let (stale, nothing_consumed) = (self.stale, self.nothing_consumed);
-            return Built { stale, nothing_consumed, handed_off, ..Built::nothing() };
+            let Self { stale, nothing_consumed, not_changed, .. } = self;
+            return Built { stale, nothing_consumed, not_changed, handed_off, ..Built::nothing() };
         }
         for (id, positions) in &self.closing {
             self.batch.lease_changes.extend(self.shard.leases.after_closing(*id, positions));
@@ -281,7 +288,7 @@ impl<'a> BatchBuilder<'a> {
         self.shard.in_flight = Some(in_flight);
         self.shard.stalled_since.get_or_insert(self.moment.at);
         let (batch, stale, nothing_consumed) = (Some(self.batch), self.stale, self.nothing_consumed);
-        Built { batch, atomic, rows, stale, nothing_consumed, handed_off }
+        Built { batch, atomic, rows, stale, nothing_consumed, not_changed: self.not_changed, handed_off }
     }
 
     /// Moves the checkpoints of sweeps with the page, or back to a row that is added below them. Returns

@@ -5,6 +5,7 @@
 
 pub(crate) mod apply;
 mod builder;
+mod change;
 mod enqueue;
 mod handoff;
 mod lease;
@@ -72,6 +73,7 @@ impl OwnedShard {
         // What leases whose acks wait did not use.
         settle::add_requests(&mut builder, rows(Class::Enqueue));
         sweep::add_page(&mut builder);
+        change::add_changes(&mut builder, shares.changes());
         operation::add_page(&mut builder, shares.operation(), topics_of);
         let handed_off = handoff::add_handoffs(&mut builder, waiting);
         lease::compact(&mut builder);

@@ -159,13 +159,7 @@ impl Step<'_> {
             return Done::Skipped;
         }
         match (self.spec.kind, &item.place) {
-            (OperationKind::Purge, Place::Scheduled) => {
-                builder
-                    .batch
-                    .schedule_deletes
-                    .push(DueKey { at: Timestamp::from_micros(item.key.rank), seq });
-                self.purge(builder, item, true)
-            }
+            (OperationKind::Purge, Place::Scheduled) => self.purge(builder, item, true),
             (OperationKind::Purge, Place::Ready) => match shard.leases.get(seq) {
                 None => self.purge(builder, item, false),
                 Some(_) if !self.spec.leased => Done::Skipped,
@@ -196,18 +190,8 @@ impl Step<'_> {
 
     /// An item that waits is removed.
     fn purge(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem, is_scheduled: bool) -> Done {
-        let seq = item.key.seq;
-        builder.claims.insert(seq);
-        builder.batch.purges.push(seq);
-        if let Some(at) = item.attributes.expires_at {
-            builder.batch.expiry_deletes.push(DueKey { at, seq });
-        }
-        match is_scheduled {
-            true => builder.count(item.topic, 0, -1, 0),
-            false => builder.count(item.topic, -1, 0, 0),
-        }
-        let windowed = builder.shard.topics.with_window(item.topic, |window| window.remove(item.key));
-        self.effects.push(OperationEffect::Purged(item.topic, item.key, windowed.flatten()));
+        builder.batch.purges.push(item.key.seq);
+        self.effects.push(take_out(builder, item, is_scheduled));
         Done::Changed
     }
 
@@ -233,6 +217,27 @@ impl Step<'_> {
         self.effects.push(OperationEffect::Redriven(topic, key, item));
         Ok(())
     }
+}
+
+/// An item that waits leaves the shard, with all that its deleted row does not say.
+pub(super) fn take_out(
+    builder: &mut BatchBuilder<'_>,
+    item: &OperationItem,
+    is_scheduled: bool,
+) -> OperationEffect {
+    let seq = item.key.seq;
+    builder.claims.insert(seq);
+    if let Some(at) = item.attributes.expires_at {
+        builder.batch.expiry_deletes.push(DueKey { at, seq });
+    }
+    if is_scheduled {
+        builder.batch.schedule_deletes.push(DueKey { at: Timestamp::from_micros(item.key.rank), seq });
+        builder.count(item.topic, 0, -1, 0);
+    } else {
+        builder.count(item.topic, -1, 0, 0);
+    }
+    let windowed = builder.shard.topics.with_window(item.topic, |window| window.remove(item.key));
+    OperationEffect::Purged(item.topic, item.key, windowed.flatten())
 }
 
 /// A delivery ends, if it is still the one that was seen.

@@ -85,7 +85,7 @@ impl OwnedShard {
     fn need_of(&self, request: &SettleRequest, now: Timestamp) -> Need {
         let Some(lease) = self.leases.get(request.receipt.item.seq) else { return Need::Nothing };
         match request.kind {
-            SettleKind::Ack | SettleKind::Purge => Need::Nothing,
+            SettleKind::Ack | SettleKind::Purge | SettleKind::Cancel => Need::Nothing,
             SettleKind::Extend { .. } | SettleKind::Reset => Need::Rows,
             SettleKind::Nack { action: NackAction::Release(_), .. } => Need::Rows,
             SettleKind::Nack { action: NackAction::DeadLetter, .. } => Need::Items,
@@ -157,7 +157,14 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
         }
         SettleKind::Extend { lease: span } => extend(builder, &lease, *span),
         SettleKind::LeaseTimeout => time_out(builder, &lease),
-        SettleKind::Purge => purge(builder, &lease),
+        SettleKind::Purge => {
+            builder.batch.purges.push(lease.seq);
+            take_out(builder, &lease)
+        }
+        SettleKind::Cancel => {
+            builder.batch.cancels.push(lease.seq);
+            take_out(builder, &lease)
+        }
         SettleKind::Reset => nack(builder, &lease, NackAction::Release(Duration::ZERO), None, ""),
     };
     builder.planned.push(Planned::Settle(Box::new(PlannedSettle {
@@ -173,9 +180,8 @@ fn ack(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
     SettleEffect::Deleted
 }
 
-/// As an ack, for an operation.
-fn purge(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
-    builder.batch.purges.push(lease.seq);
+/// As an ack, for an operation or a change of the item.
+fn take_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
     if let Some(at) = lease.attributes.expires_at {
         builder.batch.expiry_deletes.push(DueKey { at, seq: lease.seq });
     }

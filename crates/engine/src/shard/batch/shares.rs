@@ -4,11 +4,11 @@
 //! A call with a request id is not cut, so it may be longer than the share of the enqueues. Then it has the
 //! batch nearly to itself, and the next such call waits until the enqueues' shares have paid for it.
 
-use super::{builder::BatchBuilder, operation, settle};
+use super::{builder::BatchBuilder, change, operation, settle};
 use crate::shard::OwnedShard;
 
-/// A class of work, in the order in which they are added to a batch. A sweep's page and an operation's are
-/// the last: the sweep's is not cut, so the others leave room for it.
+/// A class of work, in the order in which they are added to a batch. A sweep's page, changes of single items
+/// and an operation's page are the last: the sweep's is not cut, so the others leave room for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// Acks, nacks, extensions.
@@ -23,13 +23,13 @@ pub(super) enum Class {
     Enqueue,
 }
 
-/// How many classes there are, with the two pages.
-const CLASSES: usize = 7;
+/// How many classes there are, with the two pages and the changes.
+const CLASSES: usize = 8;
 /// How the classes share the rows where several tenants enqueue: evenly.
 const EVEN: [usize; CLASSES] = [1; CLASSES];
 /// And where one does. What empties the queue comes before what fills it: as long as consumers keep up, new
 /// items meet polls that wait, and take one commit instead of two.
-const DRAINING: [usize; CLASSES] = [2, 2, 2, 2, 1, 2, 2];
+const DRAINING: [usize; CLASSES] = [2, 2, 2, 2, 1, 2, 2, 2];
 
 /// How many rows of the batch are for each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl Shares {
             shard.leasing.sum().rows,
             shard.enqueues.sum().rows,
             shard.sweeps.page_rows(),
+            change::wanted(builder),
             operation,
         ];
         // Where not every class has a row, they take turns from batch to batch.
@@ -75,6 +76,11 @@ impl Shares {
         builder.shard.long_calls_owe = long;
         let rest = rows.saturating_sub(long).max(rows / 8).max(CLASSES);
         Self { rows: split(rest, wanted, weights, first), long_call: true }
+    }
+
+    /// How many rows changes of single items may have.
+    pub fn changes(&self) -> usize {
+        self.rows[CLASSES - 2]
     }
 
     /// How many rows an operation may change.
@@ -117,20 +123,21 @@ mod tests {
 
     #[test]
     fn one_class_alone_has_the_whole_batch() {
-        assert_eq!(split(1_000, [5_000, 0, 0, 0, 0, 0, 0], EVEN, 3), [1_000, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(split(1_000, [5_000, 0, 0, 0, 0, 0, 0, 0], EVEN, 3), [1_000, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
     fn who_wants_little_has_it_and_the_rest_is_split_by_weight() {
-        let wanted = [5_000, 250, 1, 90_000, 2_000, 0, 0];
-        assert_eq!(split(1_000, wanted, EVEN, 0), [250, 250, 1, 250, 249, 0, 0]);
-        assert_eq!(split(1_000, wanted, DRAINING, 0), [300, 250, 1, 299, 150, 0, 0]);
-        assert_eq!(split(100, [10, 20, 0, 0, 30, 5, 4], EVEN, 0), [10, 20, 0, 0, 30, 5, 4]);
+        let wanted = [5_000, 250, 1, 90_000, 2_000, 0, 0, 0];
+        assert_eq!(split(1_000, wanted, EVEN, 0), [250, 250, 1, 250, 249, 0, 0, 0]);
+        assert_eq!(split(1_000, wanted, DRAINING, 0), [300, 250, 1, 299, 150, 0, 0, 0]);
+        assert_eq!(split(100, [10, 20, 0, 0, 30, 5, 0, 4], EVEN, 0), [10, 20, 0, 0, 30, 5, 0, 4]);
     }
 
     #[test]
     fn where_rows_are_few_the_classes_take_turns() {
-        let first = |first| split(1, [9, 0, 0, 9, 9, 0, 0], EVEN, first).iter().position(|share| *share == 1);
+        let first =
+            |first| split(1, [9, 0, 0, 9, 9, 0, 0, 0], EVEN, first).iter().position(|share| *share == 1);
         assert_eq!([0, 1, 3, 4, 5, 6].map(first), [0, 3, 3, 4, 0, 0].map(Some));
     }
 }

@@ -9,7 +9,9 @@ use crate::{
     shard::{
         OwnedShard, budget,
         disk_room::Need,
-        in_flight::{InFlight, OperationEffect, Planned, PlannedOperation, PlannedPage, PlannedSettle},
+        in_flight::{
+            InFlight, OperationEffect, Planned, PlannedChange, PlannedOperation, PlannedPage, PlannedSettle,
+        },
         work::ShardEnqueue,
     },
 };
@@ -203,9 +205,13 @@ impl OwnedShard {
                 | Planned::Restore(_)
                 | Planned::MoveLease(_)
                 | Planned::Order(_) => {}
+                Planned::Change(change) => {
+                    change.effect.take().into_iter().for_each(|effect| self.undo_effect(effect));
+                }
             }
         }
         self.topics.void_reads();
+        self.changes.void_reads();
         let fetched = self.apply_prefetches();
         self.debug_check();
         Undone { handoffs_cancelled, refused, refused_waiting: Vec::new(), refusal, fetched }
@@ -230,6 +236,11 @@ impl OwnedShard {
                 Planned::HandOff { part, .. } => handoffs.push(part.poll),
                 Planned::MoveLease(_) => {}
                 Planned::Order(order) => self.operations.put_order_back(order.request),
+                Planned::Change(change) => {
+                    let PlannedChange { request, effect, .. } = *change;
+                    effect.into_iter().for_each(|effect| self.undo_effect(effect));
+                    self.changes.again(request);
+                }
             }
         }
         self.put_back_page(batch.page);

@@ -17,10 +17,11 @@ fn words(shard: &OwnedShard) -> Vec<&'static str> {
         Planned::Restore(_) => "restore",
         Planned::MoveLease(_) => "move",
         Planned::Order(_) => "order",
+        Planned::Change(_) => "change",
         Planned::Settle(settle) => match settle.request.kind {
             SettleKind::Ack => "ack",
             SettleKind::LeaseTimeout => "timeout",
-            SettleKind::Purge | SettleKind::Reset => "operation",
+            SettleKind::Purge | SettleKind::Reset | SettleKind::Cancel => "operation",
             SettleKind::Nack { .. } | SettleKind::Extend { .. } => "settle",
         },
     };

@@ -3,6 +3,7 @@
 
 mod batch;
 mod budget;
+mod changes;
 pub(in crate::shard) mod check;
 mod counts;
 mod enqueue;
@@ -47,7 +48,7 @@ use crate::{
 /// The shard of all tests.
 pub(super) const SHARD: ShardId = ShardId(1);
 /// The first topic of a shard, which is `t` where a test names no other.
-pub(super) const T: TopicId = TopicId(1);
+pub(crate) const T: TopicId = TopicId(1);
 /// Civil time when a test begins, in microseconds.
 const START: i64 = 1_700_000_000_000_000;
 
@@ -362,4 +363,14 @@ pub(super) fn scan(shard: &mut OwnedShard, sweep: Sweep, read: u64, ms: u64) -> 
     let scan = shard.begin_scan(read, moment(ms)).unwrap();
     assert_eq!(scan.sweep, sweep);
     scan.to
+}
+
+/// Stores so many items, for tests of what is above a shard.
+pub(crate) fn store_some(shard: &mut OwnedShard, count: usize) {
+    store(shard, 0, items(count));
+}
+
+/// The window of the first topic is not in memory any more.
+pub(crate) fn forget_window(shard: &mut OwnedShard) {
+    shard.topics.with_window(T, |window| *window = super::ready::window::Window::unread());
 }

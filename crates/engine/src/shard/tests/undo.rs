@@ -290,6 +290,9 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     assert_eq!(shard.lease(bodyless, 5).len(), 1);
     shard.pause_for_keys(part(2, items(1)));
     shard.begin_lookup(6, part(3, items(1)));
+    (7..9).for_each(|call| changes::ask(&mut shard, call, Seq(call)).unwrap());
+    shard.begin_change(1).unwrap();
+    changes::ask(&mut shard, 9, Seq(9)).unwrap();
     let (abandoned, mut topics) = shard.abandon();
     let slice = vec![NamedTopic { id: T, name: TopicName::new("ns", "t") }];
     assert_eq!((abandoned.epoch, topics.next_slice(9)), (3, Some(slice)));
@@ -302,9 +305,12 @@ fn a_lost_shard_gives_back_everything_that_waited() {
             LostWork::Lease(part) => others.push(("lease", part.poll)),
             LostWork::Enqueue(part) => others.push(("enqueue", part.call)),
             LostWork::Order(request) => others.push(("order", request.call)),
+            LostWork::Change(request) => others.push(("change", request.slot.call)),
         }
     }
     assert_eq!(items_of(&in_flight), [(1, 0), (1, 1)]);
-    assert_eq!(others[..3], [("settle", receipts[0].item.seq.0), ("lease", 1), ("lease", 2)]);
-    assert_eq!(others[3..], [("enqueue", 1), ("enqueue", 2), ("enqueue", 3)]);
+    assert_eq!(others[0], ("settle", receipts[0].item.seq.0));
+    assert_eq!(others[1..4], [("change", 7), ("change", 8), ("change", 9)]);
+    assert_eq!(others[4..6], [("lease", 1), ("lease", 2)]);
+    assert_eq!(others[6..], [("enqueue", 1), ("enqueue", 2), ("enqueue", 3)]);
 }

@@ -1,7 +1,9 @@
 //! What waits for an operation, and what it asks the shard's connections to read.
 
-use forebay_store::{DeadRow, OperationCursor, OperationId, OperationOrder, ReadyRow};
-use forebay_types::{ItemAttributes, Key, Seq, Timestamp, TopicId, TopicName, filter::Held};
+use forebay_store::{
+    DeadRow, OperationCursor, OperationId, OperationOrder, ReadyRow, StoredItem, StoredState,
+};
+use forebay_types::{Body, ItemAttributes, Key, Namespace, Seq, Timestamp, TopicId, TopicName, filter::Held};
 
 use crate::api::held;
 
@@ -70,6 +72,33 @@ pub(crate) struct OperationItem {
     pub bytes: u32,
     /// Where it was.
     pub place: Place,
+}
+
+/// An item that was looked for by its id.
+#[derive(Debug)]
+pub(crate) struct FoundItem {
+    /// Whose it is.
+    pub namespace: Namespace,
+    /// The item.
+    pub item: OperationItem,
+}
+
+impl From<StoredItem> for FoundItem {
+    fn from(stored: StoredItem) -> Self {
+        let StoredItem { topic, topic_id, key, attributes, headers, metadata, .. } = stored;
+        let rest = Body { metadata, headers, ..Body::default() }.bytes();
+        let bytes = stored.payload_size.saturating_add(u32::try_from(rest).unwrap_or(u32::MAX));
+        let place = match stored.state {
+            StoredState::Ready => Place::Ready,
+            StoredState::Scheduled => Place::Scheduled,
+            StoredState::Dead(death) => {
+                let (died_at, last_error) = (death.died_at, death.last_error);
+                Place::Dead { died_at, last_error, packed: Vec::new() }
+            }
+        };
+        let item = OperationItem { topic: topic_id, key, attributes, bytes, place };
+        Self { namespace: topic.namespace, item }
+    }
 }
 
 /// Where an item was when an operation read it.

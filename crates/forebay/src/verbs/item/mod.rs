@@ -1,11 +1,15 @@
 //! `forebay item`
 
+mod cancel;
+mod explain;
 mod flags;
 mod get;
 mod list;
 mod show;
 
+pub use cancel::Cancel;
 use clap::{Args, Subcommand};
+pub use explain::Explain;
 pub use flags::{Get, List, Listing, State};
 pub use get::run as get;
 pub use list::run as list;
@@ -19,7 +23,9 @@ Examples:
   forebay item list --topic mail
   forebay item list --topic mail --state dead --payload text --limit 20
   forebay item list --topic mail --state leased --output json
-  forebay item get 3-1041 --payload hex")]
+  forebay item get 3-1041 --payload hex
+  forebay item explain 3-1041
+  forebay item cancel 3-1041 3-1042 --reason 'sent twice'")]
 pub struct ItemCommand {
     /// What is done.
     #[command(subcommand)]
@@ -32,6 +38,10 @@ enum ItemVerb {
     List(List),
     /// Show one item, wherever it is
     Get(Get),
+    /// Say why an item is not delivered
+    Explain(Explain),
+    /// Remove items, wherever they are: ready, leased, scheduled or dead
+    Cancel(Cancel),
 }
 
 impl ItemCommand {
@@ -40,6 +50,8 @@ impl ItemCommand {
         match self.verb {
             ItemVerb::List(flags) => list(&flags).await,
             ItemVerb::Get(flags) => get(&flags).await,
+            ItemVerb::Explain(flags) => flags.run().await,
+            ItemVerb::Cancel(flags) => flags.run().await,
         }
     }
 }

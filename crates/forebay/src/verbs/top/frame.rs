@@ -175,6 +175,7 @@ mod tests {
             oldest_ready_at: Some(Timestamp::from_micros(1_000_000)),
             next_due_at: None,
             waiting: 2,
+            pauses: Vec::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! `forebay topic`
 
+mod explain;
 mod flags;
 mod get;
 mod list;
@@ -9,6 +10,7 @@ mod reset_leases;
 
 use clap::{Args, Subcommand};
 
+use explain::Explain;
 use flags::{Get, List};
 pub use list::print as print_topics;
 use pause::{Pause, Resume};
@@ -26,6 +28,7 @@ Examples:
   forebay topic list --order -oldest --limit 20
   forebay topic get mail
   forebay topic pause mail --side dequeue --for 2h --note 'the mail server is down'
+  forebay topic explain mail
   forebay topic purge mail --filter 'age > 1h' --dry-run
   forebay topic reset-leases mail --yes")]
 pub struct TopicCommand {
@@ -44,6 +47,8 @@ enum TopicVerb {
     Pause(Pause),
     /// End pauses of a topic
     Resume(Resume),
+    /// Say why items of a topic are not delivered
+    Explain(Explain),
     /// Remove items of a topic
     Purge(Purge),
     /// Release the leases of a topic: items are delivered again, and no failure counts
@@ -58,6 +63,7 @@ impl TopicCommand {
             TopicVerb::Get(flags) => get::run(&flags).await,
             TopicVerb::Pause(verb) => verb.run().await,
             TopicVerb::Resume(verb) => verb.run().await,
+            TopicVerb::Explain(verb) => verb.run().await,
             TopicVerb::Purge(verb) => verb.run().await,
             TopicVerb::ResetLeases(verb) => verb.run().await,
         }

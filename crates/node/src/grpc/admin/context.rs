@@ -6,7 +6,12 @@ use forebay_membership::{ClusterState, NodeState as Member};
 use forebay_types::Clock;
 use tokio::sync::watch;
 
-use crate::{gather::Gather, grpc::queue::RequestRules, http::StatusCache, policies::PolicyBook};
+use crate::{
+    gather::Gather,
+    grpc::{page_token::PageTokens, queue::RequestRules},
+    http::StatusCache,
+    policies::PolicyBook,
+};
 
 /// Rows of a page by default, and at most.
 pub const PAGE_ROWS: (usize, usize) = (100, 1_000);
@@ -26,6 +31,8 @@ pub struct Admin {
     pub policies: Option<PolicyBook>,
     /// Checked before anything is looked at.
     pub rules: Arc<RequestRules>,
+    /// Signs where lists go on.
+    pub tokens: PageTokens,
     /// By which ages are told.
     pub clock: Arc<dyn Clock>,
 }

@@ -54,7 +54,8 @@ pub async fn list(
         size => size.min(most),
     };
     let query = format!("{}\0{}", request.state, request.topic);
-    let list = List { name: "ListItems", namespace: &request.namespace, query: &query };
+    let list =
+        List { tokens: &admin.tokens, name: "ListItems", namespace: &request.namespace, query: &query };
     let after = list.position(&request.page_token)?.map(position_of).transpose()?;
     let _look = admin.gather.admit(&namespace, ITEMS_BYTES)?;
     let name = TopicName { namespace, topic };

@@ -1,8 +1,10 @@
 //! The calls for those who run the cluster, as far as they only read. Changes are made with the command line
 //! on the catalog.
 
+mod cancel_items;
 mod context;
 mod dead_letters;
+mod explain;
 mod items;
 mod operations;
 mod pauses;
@@ -172,6 +174,30 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::GetItemResponse>, Status> {
         let (call, caller) = (Call::of(&request)?, caller(&request)?);
         answer(items::get(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn cancel_items(
+        &self,
+        request: Request<v1::CancelItemsRequest>,
+    ) -> Result<Response<v1::CancelItemsResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(cancel_items::cancel(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn explain_topic(
+        &self,
+        request: Request<v1::ExplainTopicRequest>,
+    ) -> Result<Response<v1::ExplainTopicResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(explain::serve_topic(self, &call, request.into_inner()).await)
+    }
+
+    async fn explain_item(
+        &self,
+        request: Request<v1::ExplainItemRequest>,
+    ) -> Result<Response<v1::ExplainItemResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(explain::serve_item(self, &call, request.into_inner()).await)
     }
 
     async fn group_dead_letters(

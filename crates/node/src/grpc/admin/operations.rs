@@ -64,7 +64,8 @@ pub async fn list(
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
     let _look = admin.gather.admit(&namespace, LIST_BYTES)?;
-    let list = List { name: "ListOperations", namespace: &request.namespace, query: "" };
+    let list =
+        List { tokens: &admin.tokens, name: "ListOperations", namespace: &request.namespace, query: "" };
     let behind = list.position(&request.page_token)?;
     let (mut views, shards) = admin.gather.operations(&namespace, None).await?;
     let (_, all) = admin.gather.all_shards().await?;

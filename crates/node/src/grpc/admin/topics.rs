@@ -94,7 +94,8 @@ pub async fn list(
         size => size.min(most),
     };
     let query = Query { namespace, filter, scope, size, now: admin.clock.wall() };
-    let list = List { name: "ListTopics", namespace: &query.namespace, query: &request.filter };
+    let (tokens, namespace) = (&admin.tokens, &*query.namespace);
+    let list = List { tokens, name: "ListTopics", namespace, query: &request.filter };
     let _look = admin.gather.admit(&query.namespace, SCAN_BYTES)?;
     let mut response = match figure {
         None => {

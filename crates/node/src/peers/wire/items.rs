@@ -23,15 +23,9 @@ pub fn items_response(page: ItemsPage) -> peer::ListItemsResponse {
 
 /// A request to another node.
 pub fn items_request(call: &ItemsCall) -> peer::ListItemsRequest {
-    let state = match call.state {
-        ItemState::Ready => v1::ItemState::Ready,
-        ItemState::Leased => v1::ItemState::Leased,
-        ItemState::Scheduled => v1::ItemState::Scheduled,
-        ItemState::Dead => v1::ItemState::Dead,
-    };
     peer::ListItemsRequest {
         name: Some(topic_name(&call.name)),
-        state: state.into(),
+        state: state_message(call.state).into(),
         after: call.after.map(to_wire),
         limit: u32::try_from(call.limit).unwrap_or(u32::MAX),
         payload_max: u32::try_from(call.payload_max).unwrap_or(u32::MAX),
@@ -49,6 +43,16 @@ pub fn items_call(request: peer::ListItemsRequest) -> Option<ItemsCall> {
         limit: request.limit as usize,
         payload_max: request.payload_max as usize,
     })
+}
+
+/// A state as a message.
+pub const fn state_message(state: ItemState) -> v1::ItemState {
+    match state {
+        ItemState::Ready => v1::ItemState::Ready,
+        ItemState::Leased => v1::ItemState::Leased,
+        ItemState::Scheduled => v1::ItemState::Scheduled,
+        ItemState::Dead => v1::ItemState::Dead,
+    }
 }
 
 /// The state that a request names. `None`: it names none.

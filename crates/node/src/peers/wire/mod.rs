@@ -1,8 +1,10 @@
 //! The messages of calls that are passed on, from and to the engine's values. Nothing is lost on the way: the
 //! node that took the call answers its client as if it had served the call itself.
 
+pub mod changes;
 pub mod dead_groups;
 mod enqueue;
+pub mod explain;
 pub mod items;
 pub mod refusal;
 mod settle;

@@ -1,4 +1,4 @@
-//! Writes what operations do, and how far they are.
+//! Writes what operations and changes of single items do, and how far operations are.
 
 use crate::{
     batch::Batch,
@@ -30,7 +30,8 @@ pub(super) fn effects(
     dialect: Dialect,
     statement_bytes: usize,
 ) -> Result<Vec<Statement>, StoreError> {
-    let mut statements = row_counts::by_keys(dialect, "DELETE FROM item", "seq", batch.purges.clone());
+    let items = batch.purges.iter().chain(&batch.cancels).copied().collect();
+    let mut statements = row_counts::by_keys(dialect, "DELETE FROM item", "seq", items);
     for redrive in &batch.redrives {
         statements.push(back(redrive)?);
     }
@@ -38,7 +39,8 @@ pub(super) fn effects(
         |redrive: &Redrive| Some(DueKey { at: redrive.attributes.expires_at?, seq: redrive.key.seq });
     statements.extend(times::expiry(batch.redrives.iter().filter_map(expiry).collect(), statement_bytes));
     let redriven = batch.redrives.iter().map(|redrive| redrive.key.seq);
-    let gone = batch.dead_letter_purges.iter().copied().chain(redriven).collect();
+    let gone = batch.dead_letter_purges.iter().chain(&batch.dead_letter_cancels).copied();
+    let gone = gone.chain(redriven).collect();
     statements.extend(row_counts::by_keys(dialect, "DELETE FROM dead_letter", "seq", gone));
     Ok(statements)
 }

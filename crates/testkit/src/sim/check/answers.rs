@@ -38,6 +38,14 @@ pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
                 }
                 refused(record, call, answer, found);
             }
+            What::Change { call: asked, answer } => {
+                for at in 0..asked.items.len() {
+                    let result = answer.member(at).map(|result| result.map(drop));
+                    let is_gone = |refusal: &Refusal| refusal.reason == Reason::ItemNotFound;
+                    member(call, false, result.filter(|result| !result.is_err_and(is_gone)), found);
+                }
+                refused(record, call, answer, found);
+            }
             What::Extend { answer, .. } => refused(record, call, answer, found),
             What::Dequeue { answer, .. } => refused(record, call, answer, found),
             What::ActiveTopics { answer, .. } => refused(record, call, answer, found),
@@ -120,6 +128,7 @@ fn unknown(what: &What) -> bool {
         What::Ack { receipts, answer } => any(answer, receipts.len()),
         What::Nack { nacks, answer } => any(answer, nacks.len()),
         What::Extend { extensions, answer } => any(answer, extensions.len()),
+        What::Change { call, answer } => any(answer, call.items.len()),
         What::ActiveTopics { .. } => false,
     }
 }
@@ -137,6 +146,7 @@ fn sent_away(what: &What) -> bool {
         What::Ack { receipts, answer } => any(answer, receipts.len()),
         What::Nack { nacks, answer } => any(answer, nacks.len()),
         What::Extend { extensions, answer } => any(answer, extensions.len()),
+        What::Change { call, answer } => any(answer, call.items.len()),
         What::Dequeue { .. } | What::ActiveTopics { .. } => false,
     }
 }

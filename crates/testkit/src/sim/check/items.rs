@@ -215,7 +215,9 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
             Change::Deleted(_)
             | Change::DeadLetterDeleted(_)
             | Change::Purged(_)
-            | Change::DeadLetterPurged(_) => phase.location = Location::Absent,
+            | Change::DeadLetterPurged(_)
+            | Change::Cancelled(_)
+            | Change::DeadLetterCancelled(_) => phase.location = Location::Absent,
         }
     }
     phase.changes = changes;
@@ -231,10 +233,12 @@ fn replace(metadata: &mut Bytes, new: Option<&[u8]>) {
 
 fn seq_of(change: &Change) -> forebay_types::Seq {
     match change {
-        Change::Inserted(row) | Change::Deleted(row) | Change::Purged(row) | Change::Redriven(row) => {
-            row.key.seq
-        }
-        Change::DeadLetterPurged(seq) => *seq,
+        Change::Inserted(row)
+        | Change::Deleted(row)
+        | Change::Purged(row)
+        | Change::Cancelled(row)
+        | Change::Redriven(row) => row.key.seq,
+        Change::DeadLetterPurged(seq) | Change::DeadLetterCancelled(seq) => *seq,
         Change::Leased(entry) | Change::Moved(entry) | Change::Closed(entry) => entry.seq,
         Change::Promoted(seq) => *seq,
         Change::Requeued(requeue) => requeue.seq,

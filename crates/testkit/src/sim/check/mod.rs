@@ -5,6 +5,7 @@
 mod answers;
 mod asked;
 mod bounds;
+mod changes;
 mod deliveries;
 mod enqueues;
 mod grace;
@@ -32,6 +33,7 @@ pub fn check(record: &RunRecord) -> Vec<Finding> {
     enqueues::check(record, &items, &mut found);
     deliveries::check(record, &items, &mut found);
     settlements::check(record, &items, &mut found);
+    changes::check(record, &items, &mut found);
     times::check(record, &items, &mut found);
     handoffs::check(&items, &mut found);
     answers::check(record, &mut found);

@@ -68,6 +68,7 @@ fn topic(name: &str, [ready, leased, dead, waiting]: [u64; 4]) -> TopicFigures {
         oldest_ready_at: Some(at(400)),
         next_due_at: None,
         waiting,
+        pauses: Vec::new(),
     }
 }
 

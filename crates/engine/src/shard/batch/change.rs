@@ -1,0 +1,100 @@
+//! Changes of single items in the batch. Each item is looked at again: what a commit changed since it was
+//! read is read anew.
+
+use forebay_types::{ItemId, Reason, Receipt, Refusal};
+
+use super::{builder::BatchBuilder, operation, settle};
+use crate::{
+    api::{ItemChange, ItemState},
+    planted::{Bug, on},
+    shard::{
+        changes::ChangeOfFound,
+        in_flight::{OperationEffect, Planned, PlannedChange},
+        work::{ChangeRequest, FoundItem, Place, SettleKind, SettleRequest},
+    },
+};
+
+/// How many rows of the batch the changes that wait want: a quarter at most.
+pub(super) fn wanted(builder: &BatchBuilder<'_>) -> usize {
+    builder.shard.changes.rows().min((builder.rows_max / 4).max(1))
+}
+
+/// Adds changes that wait, until they have so many rows of the batch.
+pub(super) fn add_changes(builder: &mut BatchBuilder<'_>, rows: usize) {
+    // What had the rows may not have used them.
+    let rows = if builder.rows == 0 { rows.max(1) } else { rows };
+    if builder.is_bisecting() && builder.rows > 0 {
+        return;
+    }
+    let most = builder.rows + rows;
+    let mut again = Vec::new();
+    while builder.rows < most {
+        let Some((request, found)) = builder.shard.changes.next() else { break };
+        let (seq, shard) = (request.seq, &builder.shard);
+        let is_moving = builder.claims.contains(seq) || shard.reserved.contains(&seq);
+        let is_past = shard.changes.is_invalidated(seq) && !on(Bug::ChangeOfThePast);
+        if is_moving || is_past {
+            again.push(request);
+        } else {
+            add(builder, (request, found));
+        }
+    }
+    again.into_iter().rev().for_each(|request| builder.shard.changes.again(request));
+}
+
+fn add(builder: &mut BatchBuilder<'_>, (request, found): ChangeOfFound) {
+    // Nobody learns of an item of another tenant.
+    let Some(found) = found.filter(|found| found.namespace == request.namespace) else {
+        let id = ItemId { shard: builder.shard.id, seq: request.seq };
+        let refusal = Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"));
+        return builder.not_changed.push((request, Err(refusal)));
+    };
+    match request.change {
+        ItemChange::Cancel => cancel(builder, request, &found),
+    }
+}
+
+/// The item is removed, wherever it is.
+fn cancel(builder: &mut BatchBuilder<'_>, request: ChangeRequest, found: &FoundItem) {
+    let (item, seq) = (&found.item, request.seq);
+    let leased = builder.shard.leases.get(seq).map(|lease| (lease.delivery(), lease.nonce));
+    let state = state_of(&item.place, leased.is_some());
+    if request.dry_run {
+        return builder.not_changed.push((request, Ok(state)));
+    }
+    builder.rows += 1;
+    let effect = match (&item.place, leased) {
+        (_, Some((delivery, nonce))) => {
+            let receipt = Receipt { item: ItemId { shard: builder.shard.id, seq }, delivery, nonce };
+            let (namespace, kind) = (request.namespace.clone(), SettleKind::Cancel);
+            settle::add(builder, SettleRequest { namespace, receipt, kind, slot: None });
+            // It was counted there.
+            builder.rows -= 1;
+            None
+        }
+        (Place::Dead { .. }, None) => {
+            builder.claims.insert(seq);
+            builder.batch.dead_letter_cancels.push(seq);
+            builder.lose_dead_letter(item.topic);
+            Some(OperationEffect::DeadLetterGone(seq))
+        }
+        (place, None) => {
+            let is_scheduled = matches!(place, Place::Scheduled);
+            if !on(Bug::CancelForgotten) {
+                builder.batch.cancels.push(seq);
+            }
+            Some(operation::take_out(builder, item, is_scheduled))
+        }
+    };
+    builder.planned.push(Planned::Change(Box::new(PlannedChange { request, state, effect })));
+}
+
+/// Where an item is in its life.
+fn state_of(place: &Place, is_leased: bool) -> ItemState {
+    match place {
+        _ if is_leased => ItemState::Leased,
+        Place::Scheduled => ItemState::Scheduled,
+        Place::Ready | Place::Leased { .. } => ItemState::Ready,
+        Place::Dead { .. } => ItemState::Dead,
+    }
+}

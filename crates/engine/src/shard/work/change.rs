@@ -1,0 +1,34 @@
+//! What waits for a change of one item.
+
+use forebay_types::{Namespace, Seq};
+
+use super::{Cost, ReplySlot, Work};
+use crate::api::ItemChange;
+
+/// What a change takes while it waits, its answer included.
+const CHANGE_BYTES: usize = 256;
+
+/// A change of one item.
+#[derive(Debug, Clone)]
+pub(crate) struct ChangeRequest {
+    /// The tenant.
+    pub namespace: Namespace,
+    /// The item.
+    pub seq: Seq,
+    /// What is to be done.
+    pub change: ItemChange,
+    /// It is only said what would be done.
+    pub dry_run: bool,
+    /// Whose answer it is.
+    pub slot: ReplySlot,
+}
+
+impl Work for ChangeRequest {
+    fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { rows: 1, bytes: CHANGE_BYTES }
+    }
+}

@@ -1,0 +1,67 @@
+//! How a topic stands at all nodes.
+
+use std::collections::BTreeSet;
+
+use forebay_engine::{BehindCall, Standing};
+use forebay_types::{Refusal, ShardId, TopicName};
+
+use super::Gather;
+
+/// How a topic stands at one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeStanding {
+    /// The node's name. Empty: it is alone and has none.
+    pub node: String,
+    /// By shard.
+    pub shards: Vec<Standing>,
+}
+
+/// A shard that no node has told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unserved {
+    /// The shard.
+    pub shard: ShardId,
+    /// The last owner that is known. May be empty.
+    pub owner: String,
+}
+
+impl Gather {
+    /// How a topic stands at the nodes that answer, and shards that none of them serves.
+    pub async fn standing(&self, name: &TopicName) -> Result<(Vec<NodeStanding>, Vec<Unserved>), Refusal> {
+        let asked = self.ask_others(|links, address| async move {
+            let shards = links.standing(&address, name).await?;
+            Some((address, shards))
+        });
+        let (own, others) = tokio::join!(self.engine.standing(name.clone()), asked);
+        let cluster = self.cluster();
+        let nodes = cluster.iter().flat_map(|cluster| &cluster.nodes);
+        let named = |address: &str| {
+            let node = nodes.clone().find(|node| node.peer_address == address);
+            node.map_or_else(|| address.to_owned(), |node| node.name.clone())
+        };
+        let own_name = cluster.as_ref().map(|cluster| cluster.own.clone()).unwrap_or_default();
+        let mut all = vec![NodeStanding { node: own_name, shards: own? }];
+        let of_other = |(address, shards): (String, _)| NodeStanding { node: named(&address), shards };
+        all.extend(others.into_iter().map(of_other));
+        let answered: BTreeSet<u32> = all.iter().flat_map(|it| &it.shards).map(|it| it.shard.0).collect();
+        let owner = |id: u32| {
+            let home = cluster.as_ref()?.shards.iter().find(|home| home.id.0 == id)?;
+            home.owner.as_ref().map(ToString::to_string)
+        };
+        let missing = self.incomplete(&answered).await;
+        let unserved = |id| Unserved { shard: ShardId(id), owner: owner(id).unwrap_or_default() };
+        Ok((all, missing.into_iter().map(unserved).collect()))
+    }
+
+    /// How many items the node delivers before an item that owns its shard. `None`: that is not known.
+    pub async fn count_before(&self, call: &BehindCall, node: &str) -> Result<Option<u64>, Refusal> {
+        let Some(cluster) = self.cluster().filter(|cluster| cluster.own != node) else {
+            return self.engine.count_before(call).await;
+        };
+        let address = cluster.nodes.iter().find(|other| other.name == node).map(|it| &it.peer_address);
+        match (&self.links, address) {
+            (Some(links), Some(address)) => Ok(links.count_before(address, call).await),
+            _ => Ok(None),
+        }
+    }
+}

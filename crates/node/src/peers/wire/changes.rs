@@ -1,0 +1,85 @@
+//! Changes of items, between nodes.
+
+use forebay_engine::{ChangeCall, Changed, ItemChange};
+use forebay_proto::peer::{self, change_items_request::Change};
+use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId};
+
+use super::{
+    items::{state, state_message},
+    refusal,
+};
+
+/// A request to another node.
+pub fn request(call: &ChangeCall) -> peer::ChangeItemsRequest {
+    let ChangeCall { namespace, items, change, dry_run } = call;
+    let change = match change {
+        ItemChange::Cancel => Change::Cancel(peer::CancelItem {}),
+    };
+    peer::ChangeItemsRequest {
+        namespace: namespace.to_string(),
+        items: items.iter().map(|id| peer::ItemId { shard: id.shard.0, seq: id.seq.0 }).collect(),
+        dry_run: *dry_run,
+        change: Some(change),
+    }
+}
+
+/// A request of another node. `None`: it names a change that this program does not know.
+pub fn call(request: peer::ChangeItemsRequest) -> Option<ChangeCall> {
+    let peer::ChangeItemsRequest { namespace, items, dry_run, change } = request;
+    let change = match change? {
+        Change::Cancel(peer::CancelItem {}) => ItemChange::Cancel,
+    };
+    let id = |id: peer::ItemId| ItemId { shard: ShardId(id.shard), seq: Seq(id.seq) };
+    Some(ChangeCall {
+        namespace: namespace.into(),
+        items: items.into_iter().map(id).collect(),
+        change,
+        dry_run,
+    })
+}
+
+/// What another node is told.
+pub fn response(results: Vec<Changed>) -> peer::ChangeItemsResponse {
+    let result = |changed: Changed| match changed {
+        Ok(state) => peer::ChangeItemResult { state: state_message(state).into(), refusal: None },
+        Err(why) => peer::ChangeItemResult { refusal: Some(refusal::message(why)), ..Default::default() },
+    };
+    peer::ChangeItemsResponse { results: results.into_iter().map(result).collect() }
+}
+
+/// What another node has told.
+pub fn results(response: peer::ChangeItemsResponse) -> Vec<Changed> {
+    let result = |result: peer::ChangeItemResult| match (state(result.state()), result.refusal) {
+        (_, Some(why)) => Err(refusal::refusal(why)),
+        (Some(state), None) => Ok(state),
+        // It was changed, as a later release has it.
+        (None, None) => {
+            let message = "a node of another release says nothing of the state in which the item was";
+            Err(Refusal::new(Reason::OutcomeUnknown, message))
+        }
+    };
+    response.results.into_iter().map(result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_engine::ItemState;
+
+    use super::*;
+
+    #[test]
+    fn a_change_and_its_answers_are_read_back() {
+        let items =
+            vec![ItemId { shard: ShardId(3), seq: Seq(7) }, ItemId { shard: ShardId(1), seq: Seq(9) }];
+        for dry_run in [false, true] {
+            let (namespace, items) = ("ns".into(), items.clone());
+            let change = ChangeCall { namespace, items, change: ItemChange::Cancel, dry_run };
+            assert_eq!(call(request(&change)), Some(change));
+        }
+        assert_eq!(call(peer::ChangeItemsRequest::default()), None, "a change of a later release");
+        let told = vec![Ok(ItemState::Leased), Err(Refusal::new(Reason::ItemNotFound, "gone"))];
+        assert_eq!(results(response(told.clone())), told);
+        let later = peer::ChangeItemsResponse { results: vec![peer::ChangeItemResult::default()] };
+        assert_eq!(results(later).remove(0).unwrap_err().reason, Reason::OutcomeUnknown);
+    }
+}

@@ -1,0 +1,101 @@
+//! How a topic stands in shards, between nodes.
+
+use forebay_engine::{BehindCall, Standing};
+use forebay_proto::peer;
+use forebay_types::{ItemId, Key, Seq, ShardId, Timestamp, TopicName};
+
+use super::topics::topic_name;
+
+/// What another node is told.
+pub fn standing_message(standing: Standing) -> peer::Standing {
+    let Standing { shard, ready, leased, scheduled, dead, head_unknown, handed_over, waiting, .. } = standing;
+    let (breaker_since, breaker_error) = standing.breaker.unzip();
+    let (lease_consumer, lease_ends_at) = standing.next_lease.unzip();
+    peer::Standing {
+        shard: shard.0,
+        ready,
+        leased,
+        scheduled,
+        dead,
+        head_ready_at: standing.head_ready_at.map(Timestamp::as_micros),
+        head_unknown,
+        breaker_since: breaker_since.map(Timestamp::as_micros),
+        breaker_error: breaker_error.unwrap_or_default(),
+        handed_over,
+        lease_refusal: standing.lease_refusal,
+        waiting,
+        lease_ends_at: lease_ends_at.map(Timestamp::as_micros),
+        lease_consumer: lease_consumer.unwrap_or_default(),
+        next_due_at: standing.next_due_at.map(Timestamp::as_micros),
+    }
+}
+
+/// What another node has told.
+pub fn standing(message: peer::Standing) -> Standing {
+    let at = |micros: Option<i64>| micros.map(Timestamp::from_micros);
+    Standing {
+        shard: ShardId(message.shard),
+        ready: message.ready,
+        leased: message.leased,
+        scheduled: message.scheduled,
+        dead: message.dead,
+        head_ready_at: at(message.head_ready_at),
+        head_unknown: message.head_unknown,
+        breaker: at(message.breaker_since).map(|since| (since, message.breaker_error)),
+        handed_over: message.handed_over,
+        lease_refusal: message.lease_refusal,
+        waiting: message.waiting,
+        next_lease: at(message.lease_ends_at).map(|ends| (message.lease_consumer, ends)),
+        next_due_at: at(message.next_due_at),
+    }
+}
+
+/// A request to another node.
+pub fn behind_request(call: &BehindCall) -> peer::CountBeforeRequest {
+    let BehindCall { name, id, key } = call;
+    peer::CountBeforeRequest {
+        name: Some(topic_name(name)),
+        item: Some(peer::ItemId { shard: id.shard.0, seq: id.seq.0 }),
+        priority: key.priority,
+        rank: key.rank,
+    }
+}
+
+/// A request of another node. `None`: it is not one.
+pub fn behind_call(request: peer::CountBeforeRequest) -> Option<BehindCall> {
+    let peer::CountBeforeRequest { name, item, priority, rank } = request;
+    let (name, peer::ItemId { shard, seq }) = (name?, item?);
+    let id = ItemId { shard: ShardId(shard), seq: Seq(seq) };
+    let name = TopicName::new(name.namespace, name.topic);
+    Some(BehindCall { name, id, key: Key { priority, rank, seq: id.seq } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standing_is_read_back() {
+        let at = Timestamp::from_micros;
+        let full = Standing {
+            shard: ShardId(3),
+            ready: 1,
+            leased: 2,
+            scheduled: 3,
+            dead: 4,
+            head_ready_at: Some(at(-5)),
+            head_unknown: true,
+            breaker: Some((at(6), "down".to_owned())),
+            handed_over: true,
+            lease_refusal: Some("full".to_owned()),
+            waiting: 7,
+            next_lease: Some(("me".to_owned(), at(8))),
+            next_due_at: Some(at(9)),
+        };
+        let bare = Standing { breaker: None, next_lease: None, next_due_at: None, ..full.clone() };
+        let bare = Standing { head_ready_at: None, lease_refusal: None, ..bare };
+        for one in [full, bare] {
+            assert_eq!(standing(standing_message(one.clone())), one);
+        }
+    }
+}
