@@ -69,9 +69,11 @@ async fn keys_are_obeyed_and_the_terminal_is_left_as_it_was() {
         wait(&mut controller, "HELD");
         controller.write_all(b"q").unwrap();
         wait(&mut controller, "\u{1b}[?25h\u{1b}[?1049l");
-        child.wait().unwrap()
+        // Without its controller, the terminal would tell nothing more.
+        (child.wait().unwrap(), controller)
     });
-    assert_eq!(status.await.unwrap().code(), Some(0));
+    let (status, _controller) = status.await.unwrap();
+    assert_eq!(status.code(), Some(0));
     let after = rustix::termios::tcgetattr(&end).unwrap();
     assert_eq!((before.local_modes, before.input_modes), (after.local_modes, after.input_modes));
 }
