@@ -7,8 +7,7 @@ use std::{
 };
 
 use forebay_proto::v1::{
-    self, PauseTopicRequest, PauseTopicResponse, ResumeTopicRequest, ResumeTopicResponse,
-    admin_service_server::AdminService, admin_service_server::AdminServiceServer,
+    self, admin_service_server::AdminService, admin_service_server::AdminServiceServer,
     queue_service_server::QueueServiceServer,
 };
 use hyper_util::rt::TokioIo;
