@@ -170,7 +170,12 @@ async fn a_namespace_is_paused_with_all_of_its_topics() {
     bench.resume("t0000");
     sleep(SECOND).await;
     assert!(polls.iter().all(|poll| !poll.is_finished()));
+    // What comes during the pause, while somebody asks for active topics, is there when it ends.
+    let call = vec![NewItem { priority: -1, ..item("t2000") }];
+    assert!(bench.enqueue(call, None).await.iter().all(Result::is_ok));
+    assert_eq!(bench.active().await, [""; 0]);
     bench.resume("");
+    assert_eq!(bench.active().await[0], "t2000");
     for poll in polls {
         assert_eq!(poll.await.unwrap().0.len(), 1);
     }

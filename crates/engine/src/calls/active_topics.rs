@@ -201,7 +201,8 @@ fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
 fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topic: Topic) {
     let moment = core.time.moment();
     let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
-    if core.policies.hands_out_nothing(&name) {
+    // Pages of a paused namespace are empty. Its topics keep their places for the end of the pause.
+    if core.policies.is_topic_paused(&name) {
         return index.set(topic, None);
     }
     // What is not listed yet is looked at again once it is, and no page is given before that.

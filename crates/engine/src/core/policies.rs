@@ -51,9 +51,13 @@ impl Policies {
 
     /// Nothing of the topic may be handed out.
     pub fn hands_out_nothing(&self, name: &TopicName) -> bool {
+        self.is_topic_paused(name) || self.is_namespace_paused(&name.namespace)
+    }
+
+    /// The topic itself is paused.
+    pub fn is_topic_paused(&self, name: &TopicName) -> bool {
         let of_topic = |policy: &Policy| policy.dequeue.is_some();
-        (!self.topics.is_empty() && self.topics.get(name).is_some_and(of_topic))
-            || self.is_namespace_paused(&name.namespace)
+        !self.topics.is_empty() && self.topics.get(name).is_some_and(of_topic)
     }
 
     /// Nothing of any of its topics may be handed out.
@@ -69,6 +73,8 @@ impl Policies {
 
     /// The polls of a namespace's topics may be served again. They are woken in slices.
     pub fn resume(&mut self, namespace: Namespace, after: Option<Topic>) {
+        // One walk a namespace, however often its pause ends.
+        self.resumed.retain(|(other, _)| *other != namespace);
         self.resumed.push_back((namespace, after));
     }
 
