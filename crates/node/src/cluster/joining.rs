@@ -13,7 +13,7 @@ use crate::{
     connections::ConnectionCap,
     listen::{BindError, host_name, listen, reachable},
     peers::{self, Credentials, Dial, Incoming, PeerLinks, PeerServing},
-    policies::PolicyBook,
+    policies::{PolicyBook, Turns},
     random::{NoRandomNumbers, random},
     tls::{ConfigSource, Live, PeerTls},
 };
@@ -113,6 +113,7 @@ impl Joining {
             told: self.policies_told.subscribe(),
             others: Some((self.links.clone(), self.state.subscribe())),
             clock,
+            turns: Turns::default(),
         }
     }
 

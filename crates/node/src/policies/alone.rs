@@ -10,7 +10,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::book::PolicyBook;
+use super::{book::PolicyBook, turns::Turns};
 use crate::shards::{self, NumberedShard, UnfitShard};
 
 /// The pause before a catalog that failed is read again.
@@ -49,7 +49,7 @@ pub async fn begin(
     let (sender, told) = watch::channel(follower.read().await?);
     let look = Arc::new(Notify::new());
     let task = tokio::spawn(follower.follow(look.clone(), sender));
-    Ok((PolicyBook { catalog, look, told, others: None, clock }, task))
+    Ok((PolicyBook { catalog, look, told, others: None, clock, turns: Turns::default() }, task))
 }
 
 /// Tells the engine of policies that have changed. This process alone changes them.

@@ -10,6 +10,7 @@ use forebay_types::{Clock, Policy, Reason, Refusal, TopicName};
 use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 
+use super::turns::Turns;
 use crate::peers::PeerLinks;
 
 /// How often a change is tried again because somebody else was faster.
@@ -17,7 +18,7 @@ const TRIES_MAX: u32 = 10;
 /// How long the catalog may take to make a change.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the answer waits for this node's engine.
-const TOLD_TIMEOUT: Duration = Duration::from_secs(2);
+const TOLD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pauses that ended so long ago are removed. Nodes' clocks differ.
 const ENDED_FOR: Duration = Duration::from_secs(60);
 
@@ -34,20 +35,26 @@ pub struct PolicyBook {
     pub others: Option<(Arc<PeerLinks>, watch::Receiver<Arc<ClusterState>>)>,
     /// By which pauses end.
     pub clock: Arc<dyn Clock>,
+    /// Who changes something at the moment.
+    pub turns: Turns,
 }
 
 impl PolicyBook {
     /// Changes a policy, and returns it as it is then. What did not change is not written.
     pub async fn change(&self, name: &TopicName, change: impl Fn(&mut Policy)) -> Result<Policy, Refusal> {
+        let _turn = self.turns.take(&name.namespace)?;
         let written = tokio::time::timeout(CATALOG_TIMEOUT, self.write(name, change)).await;
         let late = |_| unavailable(&format!("no answer within {CATALOG_TIMEOUT:?}"));
-        let (policy, version) = written.map_err(late)??;
-        self.tell(version).await;
+        let Written { policy, version, is_new } = written.map_err(late)??;
+        if is_new {
+            self.tell_others();
+        }
+        self.tell_engine(version).await?;
         Ok(policy)
     }
 
-    /// Writes the change. Returns the policy and its version.
-    async fn write(&self, name: &TopicName, change: impl Fn(&mut Policy)) -> Result<(Policy, u64), Refusal> {
+    /// Writes the change.
+    async fn write(&self, name: &TopicName, change: impl Fn(&mut Policy)) -> Result<Written, Refusal> {
         for _ in 0..TRIES_MAX {
             let found = self.catalog.policy(name).await.map_err(|error| failed(&error))?;
             let now = self.clock.wall();
@@ -55,7 +62,7 @@ impl PolicyBook {
             policy.drop_ended(now);
             change(&mut policy);
             if policy == found.policy {
-                return Ok((policy, found.version));
+                return Ok(Written { policy, version: found.version, is_new: false });
             }
             let wish = PolicyWish {
                 name: name.clone(),
@@ -65,7 +72,9 @@ impl PolicyBook {
                 bounds: PolicyBounds::DEFAULT,
             };
             match self.catalog.put_policy(&wish).await.map_err(|error| failed(&error))? {
-                PolicyWritten::Yes(version) => return Ok((wish.policy, version)),
+                PolicyWritten::Yes(version) => {
+                    return Ok(Written { policy: wish.policy, version, is_new: true });
+                }
                 PolicyWritten::Stale => {}
                 PolicyWritten::NamespaceFull => {
                     return Err(full("the namespace has", PolicyBounds::DEFAULT.per_namespace));
@@ -76,23 +85,41 @@ impl PolicyBook {
         Err(unavailable("the policy is changed by others at the moment"))
     }
 
-    /// Has all nodes look at the catalog. Waits for this one.
-    async fn tell(&self, version: u64) {
-        self.look.notify_one();
+    /// Has the other nodes look at the catalog. Who does not answer looks within a second by itself.
+    fn tell_others(&self) {
         if let Some((links, cluster)) = &self.others {
             let (links, cluster) = (links.clone(), cluster.borrow().clone());
-            // Who does not answer looks within a second by itself.
             tokio::spawn(async move {
                 let others = cluster.nodes.iter().filter(|node| node.live && node.name != cluster.own);
                 join_all(others.map(|node| links.catalog_changed(&node.peer_address))).await;
             });
         }
+    }
+
+    /// Waits until this node's engine acts on the policies of a version.
+    async fn tell_engine(&self, version: u64) -> Result<(), Refusal> {
         let mut told = self.told.clone();
+        if *told.borrow_and_update() >= version {
+            return Ok(());
+        }
+        self.look.notify_one();
         let known = told.wait_for(|known| *known >= version);
         if tokio::time::timeout(TOLD_TIMEOUT, known).await.is_err() {
             tracing::warn!("a policy is in the catalog, and this node has not read it for {TOLD_TIMEOUT:?}");
+            return Err(unavailable("it has the change, and this node has not read it yet"));
         }
+        Ok(())
     }
+}
+
+/// What became of a wish.
+struct Written {
+    /// The policy.
+    policy: Policy,
+    /// Its version.
+    version: u64,
+    /// It was something else before.
+    is_new: bool,
 }
 
 /// There is no room for one more.

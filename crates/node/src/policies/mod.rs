@@ -2,6 +2,8 @@
 
 mod alone;
 mod book;
+mod turns;
 
 pub use alone::{AloneError, begin as begin_alone, migrate};
 pub use book::PolicyBook;
+pub use turns::Turns;
