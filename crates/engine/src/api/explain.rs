@@ -19,8 +19,8 @@ pub struct Standing {
     pub head_ready_at: Option<Timestamp>,
     /// The first ready item has to be read before it can be delivered.
     pub head_unknown: bool,
-    /// The circuit breaker holds the shard's items back: since when, and what failed.
-    pub breaker: Option<(Timestamp, String)>,
+    /// The circuit breaker holds the shard's items back: since when. What failed is for operators alone.
+    pub breaker: Option<Timestamp>,
     /// The shard is about to be handed over to another node.
     pub handed_over: bool,
     /// Why no more items can be leased.

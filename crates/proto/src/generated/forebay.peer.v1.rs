@@ -683,26 +683,23 @@ pub struct Standing {
     /// Since when the circuit breaker is open.
     #[prost(sint64, optional, tag = "8")]
     pub breaker_since: ::core::option::Option<i64>,
-    /// What failed.
-    #[prost(string, tag = "9")]
-    pub breaker_error: ::prost::alloc::string::String,
     /// The shard is about to be handed over.
-    #[prost(bool, tag = "10")]
+    #[prost(bool, tag = "9")]
     pub handed_over: bool,
     /// Why no more items can be leased.
-    #[prost(string, optional, tag = "11")]
+    #[prost(string, optional, tag = "10")]
     pub lease_refusal: ::core::option::Option<::prost::alloc::string::String>,
     /// Dequeue calls that wait for the topic at the node.
-    #[prost(uint64, tag = "12")]
+    #[prost(uint64, tag = "11")]
     pub waiting: u64,
     /// When the next lease ends.
-    #[prost(sint64, optional, tag = "13")]
+    #[prost(sint64, optional, tag = "12")]
     pub lease_ends_at: ::core::option::Option<i64>,
     /// Whose lease that is. May be empty.
-    #[prost(string, tag = "14")]
+    #[prost(string, tag = "13")]
     pub lease_consumer: ::prost::alloc::string::String,
     /// When the next scheduled item is due.
-    #[prost(sint64, optional, tag = "15")]
+    #[prost(sint64, optional, tag = "14")]
     pub next_due_at: ::core::option::Option<i64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

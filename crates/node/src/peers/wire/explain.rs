@@ -9,7 +9,6 @@ use super::topics::topic_name;
 /// What another node is told.
 pub fn standing_message(standing: Standing) -> peer::Standing {
     let Standing { shard, ready, leased, scheduled, dead, head_unknown, handed_over, waiting, .. } = standing;
-    let (breaker_since, breaker_error) = standing.breaker.unzip();
     let (lease_consumer, lease_ends_at) = standing.next_lease.unzip();
     peer::Standing {
         shard: shard.0,
@@ -19,8 +18,7 @@ pub fn standing_message(standing: Standing) -> peer::Standing {
         dead,
         head_ready_at: standing.head_ready_at.map(Timestamp::as_micros),
         head_unknown,
-        breaker_since: breaker_since.map(Timestamp::as_micros),
-        breaker_error: breaker_error.unwrap_or_default(),
+        breaker_since: standing.breaker.map(Timestamp::as_micros),
         handed_over,
         lease_refusal: standing.lease_refusal,
         waiting,
@@ -41,7 +39,7 @@ pub fn standing(message: peer::Standing) -> Standing {
         dead: message.dead,
         head_ready_at: at(message.head_ready_at),
         head_unknown: message.head_unknown,
-        breaker: at(message.breaker_since).map(|since| (since, message.breaker_error)),
+        breaker: at(message.breaker_since),
         handed_over: message.handed_over,
         lease_refusal: message.lease_refusal,
         waiting: message.waiting,
@@ -85,7 +83,7 @@ mod tests {
             dead: 4,
             head_ready_at: Some(at(-5)),
             head_unknown: true,
-            breaker: Some((at(6), "down".to_owned())),
+            breaker: Some(at(6)),
             handed_over: true,
             lease_refusal: Some("full".to_owned()),
             waiting: 7,

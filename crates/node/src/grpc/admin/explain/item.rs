@@ -180,7 +180,7 @@ mod tests {
             dead: 2,
             head_ready_at: None,
             head_unknown: false,
-            breaker: Some((NOW, "down".to_owned())),
+            breaker: Some(NOW),
             handed_over: false,
             lease_refusal: None,
             waiting: 1,
