@@ -25,6 +25,9 @@ pub(super) enum Class {
 
 /// How many classes there are, with the two pages and the changes.
 const CLASSES: usize = 8;
+/// So many batches are a round of turns: a prime, or work that comes with every second batch would keep step
+/// with the turns of its class.
+const TURNS: u64 = 11;
 /// How the classes share the rows where several tenants enqueue: evenly.
 const EVEN: [usize; CLASSES] = [1; CLASSES];
 /// And where one does. What empties the queue comes before what fills it: as long as consumers keep up, new
@@ -56,7 +59,7 @@ impl Shares {
             operation,
         ];
         // Where not every class has a row, they take turns from batch to batch.
-        let first = (builder.batch.number % CLASSES as u64) as usize;
+        let first = (builder.batch.number % TURNS) as usize % CLASSES;
         let rows = builder.rows_max.saturating_sub(builder.rows);
         let weights = if shard.enqueues.tenants() > 1 { EVEN } else { DRAINING };
         let shares = split(rows, wanted, weights, first);
