@@ -149,15 +149,15 @@ fn a_new_home_is_left_alone_for_a_while() {
     for (reason, lack) in lacks {
         let mut view = cluster(&["a", "b"], &[(1, "db", "a"), (2, "db", "b")]);
         lack(&mut view);
-        shard(&mut view, 2).home_since = Some(at(NOW - 2));
+        shard(&mut view, 2).home_since = Some(at(NOW - 1));
         assert_eq!(plan(&view), [], "{reason}");
-        shard(&mut view, 2).home_since = Some(at(NOW - 3));
+        shard(&mut view, 2).home_since = Some(at(NOW - 2));
         assert_eq!(plan(&view)[0].reason, reason);
     }
     // What an operator wants waits for nothing, and neither does what a node left behind.
     let new = || {
         let mut view = cluster(&["a", "b"], &[(1, "db", "a"), (2, "db", "b")]);
-        shard(&mut view, 2).home_since = Some(at(NOW - 2));
+        shard(&mut view, 2).home_since = Some(at(NOW - 1));
         view
     };
     let (mut drained, mut left) = (new(), new());

@@ -163,14 +163,16 @@ fn crowded(record: &RunRecord, log: &ClusterLog, moves: &[Move], at: Moment, fou
 }
 
 /// SHARD-SERVED: nothing disturbed the cluster, and a shard that was given was without an owner for long. One
-/// that an operator took offline is given when it has a home again.
+/// that an operator took offline is given to nobody.
 fn hand_over(shard: &ShardLog, after: &TakenOver, log: &ClusterLog, found: &mut Vec<Finding>) {
     let before = |release: &&Released| release.done.event < after.done.event;
     let Some(release) = shard.releases.iter().rfind(before) else { return };
+    let earlier = log.assigned.iter().filter(|assigned| assigned.done.event < release.done.event);
+    let mut homes = earlier.filter_map(|it| it.changes.iter().find(|change| change.shard == shard.id));
+    let offline = homes.next_back().is_some_and(|change| change.to.is_none());
     let calm = !log.troubles.iter().any(|trouble| trouble.is_felt(after.done, KNOWN_WITHIN));
-    let assigned = Homes::of(log, shard.id).last_before(after.done);
-    let (from, to) = (assigned.map_or(release.done.at, |since| since.at.max(release.done.at)), after.done.at);
-    if calm && from.plus(HAND_OVER_MAX) < to {
+    let (from, to) = (release.done.at, after.done.at);
+    if calm && !offline && from.plus(HAND_OVER_MAX) < to {
         let (id, at) = (shard.id, release.done.event);
         let what = format!("shard {id}, given in {at}, had no owner for more than {HAND_OVER_MAX:?}");
         found.push(("SHARD-SERVED", what));
@@ -208,11 +210,6 @@ impl Homes {
             Some((assigned.done, change.to.as_ref()?.node.clone()))
         };
         Self(log.assigned.iter().filter_map(home).collect())
-    }
-
-    /// When the shard got the home that it had at a moment.
-    fn last_before(&self, at: Moment) -> Option<Moment> {
-        self.0.iter().map(|(since, _)| *since).rfind(|since| since.event < at.event)
     }
 
     /// Whether a process is the home at a moment, or was not long ago.
