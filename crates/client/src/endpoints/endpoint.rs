@@ -59,7 +59,7 @@ impl Endpoint {
 
     /// For calls of the administration.
     pub(crate) fn admin(&self) -> AdminServiceClient<Link> {
-        AdminServiceClient::new(self.channel.clone())
+        AdminServiceClient::new(self.channel.clone()).max_decoding_message_size(RESPONSE_BYTES_MAX)
     }
 
     /// A call that began at `began` was answered.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
-use forebay_client::{OperationShard, TopicFigures};
+use forebay_client::{OperationShard, Side, TopicFigures};
 
 use super::picture::{Picture, TOPICS_MAX};
 use crate::{output, verbs::severity::Severity};
@@ -94,7 +94,9 @@ fn old_items(seen: &Picture) -> Vec<Finding> {
     let wrong = seen.old.iter().filter_map(|topic| {
         let age = output::span(seen.now.since(topic.oldest_ready_at?));
         let TopicFigures { topic: name, ready, leased, waiting, .. } = topic;
+        let paused = topic.pauses.iter().find(|pause| pause.side == Some(Side::Dequeue));
         let (severity, but) = match (leased, waiting) {
+            _ if let Some(pause) = paused => (Severity::Warning, format!("it is paused by {}", pause.by)),
             (0, 0) => (Severity::Critical, "nobody takes any".to_owned()),
             (_, 0) => (Severity::Warning, format!("{leased} are leased: the consumers fall behind")),
             _ => (Severity::Warning, format!("{leased} are leased, and {waiting} dequeue calls wait")),
