@@ -10,7 +10,8 @@ use crate::{
     shard::OwnedShard,
 };
 
-/// Leases of all topics of a shard that are looked at, to find the next one of the topic that ends.
+/// Leases of all topics that are looked at in all shards together, to find the next one of the topic that
+/// ends.
 const LEASES_MAX: usize = 1_000;
 
 /// How a topic stands. Shards that the node may not own any more are left out.
@@ -18,6 +19,7 @@ pub(crate) fn serve(core: &mut Core, name: &TopicName, reply: Reply<Vec<(Standin
     let (at, now) = (core.time.monotonic(), core.time.now());
     let core = &*core;
     let waiting = core.topics.waiting_count(name) as u64;
+    let leases_max = LEASES_MAX / core.slots.entries().count().max(1);
     let standing = |(index, slot): (ShardIndex, &Slot)| {
         let shard = slot.owned()?;
         let breaker = (slot.health.phase() == BreakerPhase::Open).then(|| {
@@ -29,20 +31,27 @@ pub(crate) fn serve(core: &mut Core, name: &TopicName, reply: Reply<Vec<(Standin
         known.then(|| {
             let topic = shard.topic_id(name);
             let handed_over = slot.hand_over.is_some();
-            let standing = Standing { breaker, handed_over, waiting, ..of_shard(shard, slot, topic, at) };
+            let standing =
+                Standing { breaker, handed_over, waiting, ..of_shard(shard, slot, topic, at, leases_max) };
             (standing, topic)
         })
     };
     let _ = reply.send(Ok(core.slots.entries().filter_map(standing).collect()));
 }
 
-fn of_shard(shard: &OwnedShard, slot: &Slot, topic: Option<TopicId>, at: Monotonic) -> Standing {
+fn of_shard(
+    shard: &OwnedShard,
+    slot: &Slot,
+    topic: Option<TopicId>,
+    at: Monotonic,
+    leases_max: usize,
+) -> Standing {
     let totals = topic.and_then(|topic| shard.totals(topic)).unwrap_or_default();
     let head = topic.and_then(|topic| shard.known_head(topic));
     let refusal = topic.filter(|_| totals.ready > 0).and_then(|topic| shard.lease_refusal(topic, 1, at));
     let lease = || {
         let after = (Timestamp::MIN, Seq(0));
-        let mut leases = shard.leases_behind(after).take(LEASES_MAX);
+        let mut leases = shard.leases_behind(after).take(leases_max);
         leases.find(|lease| Some(lease.topic) == topic)
     };
     let next_lease = (totals.leased > 0).then(lease).flatten();

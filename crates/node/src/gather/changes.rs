@@ -18,10 +18,16 @@ impl Gather {
         let asked = self.ask_others(|links, address| async move { links.change_items(&address, call).await });
         let (own, mut answers) = tokio::join!(own, asked);
         let silent = answers.len() < others;
-        answers.push(match own {
-            Ok(answer) => answer.unwrap_or_else(|refusal| vec![Err(refusal); call.items.len()]),
-            Err(_) => vec![Err(unknown("this node has had no answer of its shard")); call.items.len()],
-        });
+        // It tells nothing of items of other nodes.
+        let mut refused = None;
+        match own {
+            Ok(Ok(answer)) => answers.push(answer),
+            Ok(Err(refusal)) => refused = Some(refusal),
+            Err(_) => {
+                let late = unknown("this node has had no answer of its shard");
+                answers.push(vec![Err(late); call.items.len()]);
+            }
+        }
         let mut changed = Vec::with_capacity(call.items.len());
         for (at, id) in call.items.iter().enumerate() {
             let of_nodes = answers.iter_mut().filter(|answer| answer.len() == call.items.len());
@@ -30,7 +36,10 @@ impl Gather {
                 Some(told) if says(&told) > Says::NotMine => told,
                 // The owner of the shard may be the one that is silent.
                 _ if silent => Err(unknown("a node has not answered, which may own its shard")),
-                _ => Err(self.unserved(*id).await),
+                _ => Err(match &refused {
+                    Some(refusal) => refusal.clone(),
+                    None => self.unserved(*id).await,
+                }),
             });
         }
         changed
