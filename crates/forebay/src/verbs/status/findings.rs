@@ -96,7 +96,7 @@ fn old_items(seen: &Picture) -> Vec<Finding> {
         let TopicFigures { topic: name, ready, leased, waiting, .. } = topic;
         let paused = topic.pauses.iter().find(|pause| pause.side == Some(Side::Dequeue));
         let (severity, but) = match (leased, waiting) {
-            _ if let Some(pause) = paused => (Severity::Warning, format!("it is paused by {}", pause.by)),
+            _ if let Some(pause) = paused => (Severity::Warning, paused_by(&pause.by)),
             (0, 0) => (Severity::Critical, "nobody takes any".to_owned()),
             (_, 0) => (Severity::Warning, format!("{leased} are leased: the consumers fall behind")),
             _ => (Severity::Warning, format!("{leased} are leased, and {waiting} dequeue calls wait")),
@@ -106,6 +106,10 @@ fn old_items(seen: &Picture) -> Vec<Finding> {
         Some(finding(severity, "old_items", what, look))
     });
     wrong.collect()
+}
+
+fn paused_by(who: &str) -> String {
+    if who.is_empty() { "it is paused".to_owned() } else { format!("it is paused by {who}") }
 }
 
 fn incomplete(seen: &Picture) -> Vec<Finding> {

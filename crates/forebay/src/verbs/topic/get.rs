@@ -43,7 +43,16 @@ impl One for TopicReport {
         for pause in &topic.pauses {
             let (since, until) = (style.optional_time(pause.since), style.optional_time(pause.until));
             let whose = if pause.of_namespace { "the namespace is paused" } else { "paused" };
-            let more = format!("{whose} since {since} until {until} by {}: {}", pause.by, pause.note);
+            let mut more = format!("{whose} since {since}");
+            if pause.until.is_some() {
+                more += &format!(", ends {until}");
+            }
+            if !pause.by.is_empty() {
+                more += &format!(", by {}", pause.by);
+            }
+            if !pause.note.is_empty() {
+                more += &format!(": {}", pause.note);
+            }
             row("paused", side_name(pause).into(), more);
         }
         for count in &self.priorities {
