@@ -81,7 +81,7 @@ const OBSERVE_IDLE_EVERY: Duration = Duration::from_millis(250);
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A server that takes longer to let itself be looked at is slow.
-const SLOW: Duration = Duration::from_millis(250);
+const SLOW: Duration = Duration::from_millis(400);
 /// A server that was slow counts as that for so long: not all of what one does there is slow.
 const SLOW_FOR: Duration = Duration::from_secs(3);
 
