@@ -73,6 +73,7 @@ impl Observer {
             owner: surroundings.owners.get(&shard.id).cloned(),
             silent: false,
             stuck: false,
+            steady: true,
         };
         ClusterView {
             now,

@@ -50,4 +50,6 @@ pub struct ShardView {
     pub silent: bool,
     /// Its home says that it cannot serve it, and its server answers there.
     pub stuck: bool,
+    /// Its server has answered the planner for a while without a break.
+    pub steady: bool,
 }

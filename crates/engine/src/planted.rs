@@ -118,6 +118,8 @@ pub enum Bug {
     CandidatesLease,
     /// A candidate asks the owner without a look at how fast the server commits.
     NoProbe,
+    /// An owner that is not sure of its claim steps down although the server is slow for the others too.
+    UnsureStepsDown,
     /// An owner that does not trust its claim says so to a candidate, and keeps the shard.
     DeniesAndStays,
     /// A shard is served in a tenure that was denied while it was being taken over.

@@ -214,7 +214,7 @@ impl Member {
     }
 
     async fn turn(&mut self) {
-        let Some(sights) = self.sights().await else {
+        let Some(mut sights) = self.sights().await else {
             if planted::on(Bug::BeatsWhileHung) {
                 let _ = self.look(&self.setup.node.report.clone()).await;
             }
@@ -244,6 +244,8 @@ impl Member {
             Ok(()) => {
                 self.catalog_answers();
                 self.follow_shards();
+                // The catalog took its time. What was taken over meanwhile needs no other home.
+                sights = self.sights().await.unwrap_or(sights);
                 if tokio::time::timeout(ANSWER_TIMEOUT, self.assign(&sights)).await.is_err() {
                     self.catalog_fails(&no_answer());
                 }

@@ -47,14 +47,19 @@ impl Reach {
 
     /// Lets the homes of shards count as reaching a server that this node has not seen answering for a while.
     /// Where a server goes away, or comes back, nodes do not report that at the same time: the last one to
-    /// lose it, or the first one to reach it, must not get the shards of all others.
+    /// lose it, or the first one to reach it, must not get the shards of all others. The shards of such a
+    /// server do not move for evenness: this node may be the one that is cut off, and would give them to itself.
     pub fn excuse(&self, cluster: &mut ClusterView) {
         let steady = |server: &str| {
             let since = self.0.get(server).and_then(|answered| answered.since);
             since.is_some_and(|since| cluster.now.since(since) >= STEADY_AFTER)
         };
-        let shards = cluster.shards.values().filter(|shard| !shard.server.is_empty());
-        for shard in shards.filter(|shard| !steady(&shard.server)) {
+        let shards = cluster.shards.values_mut().filter(|shard| !shard.server.is_empty());
+        for shard in shards {
+            shard.steady = steady(&shard.server);
+            if shard.steady {
+                continue;
+            }
             let home = shard.home.as_ref().map(|home| &home.node);
             if let Some(node) = home.and_then(|home| cluster.nodes.get_mut(home)) {
                 node.servers.insert(shard.server.clone());
@@ -121,6 +126,7 @@ mod tests {
             owner: Some(name(home)),
             silent: false,
             stuck: false,
+            steady: true,
         };
         ClusterView {
             now,

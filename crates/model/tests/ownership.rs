@@ -69,6 +69,11 @@ fn slow_server() -> Scenario {
     Scenario { diligent: true, faults_until: 7, faults, ..Scenario::nodes(2) }
 }
 
+/// The same, and what candidates try there happens to be fast.
+fn slow_renewals() -> Scenario {
+    Scenario { fast_probes: true, ..slow_server() }
+}
+
 /// The server forgets a take-over.
 fn forgetful_server() -> Scenario {
     let faults = Faults { forgets: 1, ..NONE };
@@ -127,6 +132,7 @@ hold! {
     a_successor_that_dies_is_replaced: dead_successor();
     leases_may_differ: two_leases();
     a_slow_server_moves_nothing: slow_server();
+    an_unsure_owner_keeps_its_shard: slow_renewals();
     a_forgetful_server_mixes_no_batches: forgetful_server();
     a_long_load_ends: long_load();
     a_late_question_does_no_harm: late_question();
@@ -134,6 +140,7 @@ hold! {
 
 const TRUST: &[&str] = &["an owner that trusts its claim owns the shard"];
 const NO: &[&str] = &["who said no serves nobody"];
+const SLOW: &[&str] = &["a slow server moves no shard"];
 const SERVED: &[&str] = &["the shard is served at the end"];
 
 macro_rules! find {
@@ -154,7 +161,8 @@ find! {
     no_without_stepping_down: Mistake::Planted(Bug::DeniesAndStays), in delay(), breaks NO;
     a_denied_tenure_that_is_served: Mistake::Planted(Bug::DeniedAndServed), in delay(), breaks NO;
     a_shorter_lease_at_the_candidate: Mistake::Planted(Bug::CandidatesLease), in two_leases(), breaks TRUST;
-    no_probe: Mistake::Planted(Bug::NoProbe), in slow_server(), breaks &["a slow server moves no shard"];
+    no_probe: Mistake::Planted(Bug::NoProbe), in slow_server(), breaks SLOW;
+    an_unsure_owner_that_steps_down: Mistake::Planted(Bug::UnsureStepsDown), in slow_renewals(), breaks SLOW;
     a_fence_without_the_incarnation: Mistake::NoIncarnation, in forgetful_server(),
         breaks &["every batch is its owner's"];
     no_renewal_while_loading: Mistake::NoRenewalWhileLoading, in long_load(), breaks SERVED;

@@ -23,6 +23,7 @@ pub use moves::{
     changes,
 };
 pub use rendezvous::weight;
+use standing::Standing;
 
 use crate::view::ClusterView;
 
@@ -33,6 +34,10 @@ pub fn plan(view: &ClusterView) -> Vec<Move> {
     balance::balance(&mut parts);
     let mut moves = offline(view);
     moves.extend(parts.moves());
+    // With a node that is about to take its share, another plan is even: what moves now might move again.
+    if standings.values().any(|it| *it == Standing::Joins) {
+        moves.retain(|it| it.reason != Reason::Balance);
+    }
     limits::begin_now(view, moves)
 }
 

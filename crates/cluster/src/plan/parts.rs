@@ -20,7 +20,7 @@ use crate::view::{ClusterView, NodeView, ShardView};
 pub(super) enum Mobility {
     /// It stays where an operator put it.
     Pinned,
-    /// It has moved not long ago, or is on its way: it moves later.
+    /// It has moved not long ago, is on its way, or its server may be away: it moves later.
     Waits,
     /// It may move now.
     Free,
@@ -172,8 +172,10 @@ impl<'a> Parts<'a> {
             None | Some(Standing::Gone) => Sorted::Displaced(Reason::NodeGone),
             Some(_) if !reaches => Sorted::Displaced(Reason::ServerUnreached),
             Some(Standing::Leaves(reason)) => Sorted::Displaced(*reason),
-            Some(Standing::Eligible | Standing::Keeps) if shard.stuck => Sorted::Displaced(Reason::Stuck),
-            Some(Standing::Keeps) => Sorted::Out,
+            Some(Standing::Eligible | Standing::Joins | Standing::Keeps) if shard.stuck => {
+                Sorted::Displaced(Reason::Stuck)
+            }
+            Some(Standing::Joins | Standing::Keeps) => Sorted::Out,
             Some(Standing::Eligible) => match self.reaching(&home.node, shard) {
                 Some(node) => Sorted::At(node, mobility(view, shard, home.pinned)),
                 None => Sorted::Out,
@@ -199,7 +201,8 @@ impl<'a> Parts<'a> {
         let has_home = shard.home.as_ref().is_some_and(|home| standing(&home.node) != Standing::Gone);
         let Some(owner) = shard.owner.as_ref().filter(|_| !has_home && !shard.silent) else { return false };
         let is_well = |node: &NodeView| node.grey_since.is_none() && node.servers.contains(&shard.server);
-        standing(owner) == Standing::Keeps && view.nodes.get(owner).is_some_and(is_well)
+        matches!(standing(owner), Standing::Joins | Standing::Keeps)
+            && view.nodes.get(owner).is_some_and(is_well)
     }
 
     /// The best node for a shard that must move: its owner, if it may have it, else the one with the fewest
@@ -242,7 +245,7 @@ fn mobility(view: &ClusterView, shard: &ShardView, pinned: bool) -> Mobility {
     let has_stayed = shard.home_since.is_none_or(|since| view.now.since(since) >= MOVED_STAYS);
     match () {
         () if pinned => Mobility::Pinned,
-        () if is_at_home && has_stayed => Mobility::Free,
+        () if is_at_home && has_stayed && shard.steady => Mobility::Free,
         () => Mobility::Waits,
     }
 }

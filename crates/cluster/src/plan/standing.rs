@@ -15,8 +15,9 @@ const NODES_MIN: usize = 3;
 pub(super) enum Standing {
     /// It may take shards.
     Eligible,
-    /// It keeps its shards and takes no others: it has just joined, its counter stands still, or most others
-    /// do not reach it.
+    /// It has just joined, and will be eligible soon. It keeps its shards and takes no others.
+    Joins,
+    /// It keeps its shards and takes no others: its counter stands still, or most others do not reach it.
     Keeps,
     /// It should lose its shards, one after the other.
     Leaves(Reason),
@@ -42,7 +43,7 @@ pub(super) fn standings(view: &ClusterView) -> BTreeMap<&NodeName, Standing> {
         () if node.draining => Standing::Leaves(Reason::Draining),
         () if outvoted == Some(name) => Standing::Leaves(Reason::Outvoted),
         () if node.grey_since.is_some() || node.late => Standing::Keeps,
-        () if lived(node) < waits => Standing::Keeps,
+        () if lived(node) < waits => Standing::Joins,
         () => Standing::Eligible,
     };
     view.nodes.iter().map(|(name, node)| (name, standing(name, node))).collect()

@@ -32,6 +32,7 @@ fn cluster(nodes: &[&str], shards: &[(u32, &str, &str)]) -> ClusterView {
         owner: (!home.is_empty()).then(|| name(home)),
         silent: false,
         stuck: false,
+        steady: true,
     };
     ClusterView {
         now: at(NOW),
@@ -111,6 +112,31 @@ fn a_joiner_takes_its_share_and_no_more_moves() {
     assert!(first.iter().all(|it| it.to == Some(name("d")) && it.reason == Reason::Balance));
     assert_eq!(settle(&mut view), 3);
     assert_eq!(counts(&view, None), [3, 3, 3, 3]);
+}
+
+#[test]
+fn while_a_node_joins_nothing_moves_for_evenness() {
+    let shards: Vec<_> = (1..=6).map(|id| (id, "s", "a")).collect();
+    let mut view = cluster(&["a", "b", "c"], &shards);
+    node(&mut view, "c").joined_since = at(NOW - 4);
+    assert_eq!(plan(&view), [], "two of what b would get now would go on to c");
+    node(&mut view, "c").joined_since = at(NOW - 5);
+    assert_eq!(settle(&mut view), 4);
+    assert_eq!(counts(&view, None), [2, 2, 2]);
+    // A failover waits for no joiner.
+    node(&mut view, "c").joined_since = view.now;
+    node(&mut view, "b").live = false;
+    assert_eq!(plan(&view).iter().map(|it| it.reason).collect::<Vec<_>>(), [Reason::NodeGone; 2]);
+}
+
+#[test]
+fn shards_of_a_server_that_may_be_away_do_not_move_for_evenness() {
+    let shards = [(1, "s", "a"), (2, "s", "a"), (3, "t", "a"), (4, "t", "a")];
+    let mut view = cluster(&["a", "b"], &shards);
+    (1..=2).for_each(|id| shard(&mut view, id).steady = false);
+    let moves = plan(&view);
+    assert_eq!(moves.len(), 1, "{moves:?}");
+    assert!(moves[0].shard.0 > 2, "{moves:?}");
 }
 
 #[test]

@@ -140,6 +140,7 @@ impl World {
             owner: None,
             silent: false,
             stuck: false,
+            steady: true,
         };
         self.shards.insert(ShardId(self.next_shard), shard);
     }

@@ -24,7 +24,7 @@ pub fn reply(tenure: Option<bool>, server_slow: bool) -> Reply {
     match tenure {
         Some(true) => Reply::Owns,
         Some(false) if on(Bug::DeniesAndStays) => Reply::Deny,
-        Some(false) if server_slow => Reply::Unsure,
+        Some(false) if server_slow && !on(Bug::UnsureStepsDown) => Reply::Unsure,
         Some(false) => Reply::StepDown,
         None => Reply::Deny,
     }

@@ -114,6 +114,7 @@ impl State {
             owner: self.owners[shard].map(name),
             silent: false,
             stuck: false,
+            steady: true,
         };
         let there = (0..alive.len()).filter(|node| self.catalog.is_there(*node));
         ClusterView {

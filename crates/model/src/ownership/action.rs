@@ -270,7 +270,8 @@ impl Step<'_> {
         self.leave_behind(node, Role::Looks);
         self.look_anew(node);
         let dead = &mut self.state.nodes[node];
-        (dead.alive, dead.served_last, dead.denied) = (false, None, Denied::default());
+        (dead.alive, dead.served_last, dead.slow_look) = (false, None, None);
+        dead.denied = Denied::default();
         // The next process of that name never was an owner.
         self.state.denied.retain(|(of, _)| *of != node);
     }

@@ -14,6 +14,9 @@ use super::{
     state::Role,
 };
 
+/// So many ticks a candidate remembers that the server was slow.
+const SLOW_REMEMBERED: u8 = 6;
+
 /// What of an attempt is delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delayed {
@@ -32,6 +35,9 @@ impl Step<'_> {
         let seen = self.state.rows.seen.clone();
         let looking = &mut self.state.nodes[node];
         looking.looked = true;
+        if self.state.slow && self.scenario.fast_probes {
+            looking.slow_look = Some(now);
+        }
         Watch::look(&mut looking.watch, seen, at(now));
         self.attempt(node, now, delayed);
     }
@@ -45,7 +51,7 @@ impl Step<'_> {
             lease: self.scenario.lease(node),
             wanted: !self.scenario.assigned || looking.home == node,
             served_last: looking.served_last,
-            server_slow: false,
+            server_slow: looking.slow_look.is_some_and(|seen| began < seen + SLOW_REMEMBERED),
         };
         looking.role = Role::Looks;
         let Some(watch) = &mut looking.watch else { return };
@@ -53,12 +59,12 @@ impl Step<'_> {
             match watch.lapse(&candidate, at(began)) {
                 Lapse::Known(lapsed) => break lapsed,
                 // It takes longer than half a second.
-                Lapse::Probe if self.state.slow => break false,
+                Lapse::Probe if self.state.slow && !self.scenario.fast_probes => break false,
                 Lapse::Probe => watch.probed(),
                 Lapse::Ask { epoch, incarnation } => {
                     let to = node_at(&watch.seen().address);
                     looking.role = Role::Asks(began);
-                    let question = Kind::Ask(to, Tenure { epoch, incarnation });
+                    let question = Kind::Ask(to, Tenure { epoch, incarnation }, candidate.server_slow);
                     return match delayed {
                         Delayed::Question => self.send(node, question, true),
                         _ => self.ask(node, question, delayed == Delayed::TakeOver),

@@ -54,7 +54,7 @@ impl Step<'_> {
             Kind::Renew(tenure) => Effect::Done(rows.renew(*tenure)),
             Kind::Batch(tenure, number, call) => Effect::Done(rows.commit(*tenure, *number, *call)),
             Kind::Release(tenure, successor) => Effect::Done(rows.release(*tenure, successor)),
-            Kind::Ask(to, tenure) => Effect::Said(self.asked(*to, *tenure)),
+            Kind::Ask(to, tenure, slow) => Effect::Said(self.asked(*to, *tenure, *slow)),
             Kind::TakeOver(incarnation, seen) => {
                 let before = rows.clone();
                 let incarnation = *incarnation;
@@ -120,16 +120,15 @@ impl Step<'_> {
         }
     }
 
-    /// What a node says to a candidate.
-    fn asked(&mut self, to: usize, tenure: Tenure) -> OwnerAnswer {
+    /// What a node says to a candidate. `server_slow`: so it is for that one.
+    fn asked(&mut self, to: usize, tenure: Tenure, server_slow: bool) -> OwnerAnswer {
         if !self.state.runs(to) {
             return OwnerAnswer::Silent;
         }
         let (Tenure { epoch, incarnation }, now) = (tenure, at(self.state.now));
         let node = &mut self.state.nodes[to];
         let owner = node.owner().filter(|owner| owner.tenure == tenure);
-        // Candidates look fast here, even while commits are slow.
-        match reply(owner.map(|owner| owner.trust.holds(now)), false) {
+        match reply(owner.map(|owner| owner.trust.holds(now)), server_slow) {
             Reply::Owns => return OwnerAnswer::Owns,
             Reply::Unsure => return OwnerAnswer::Unsure,
             Reply::Deny => node.denied.note(epoch, incarnation),
@@ -155,7 +154,7 @@ impl State {
     /// Whether an operation can take effect now.
     pub(super) fn can_apply(&self, operation: &Operation) -> bool {
         let reached = match &operation.kind {
-            Kind::Ask(to, _) => self.runs(*to),
+            Kind::Ask(to, ..) => self.runs(*to),
             _ => !self.slow || self.now >= operation.sent + SLOW_COMMIT,
         };
         operation.effect.is_none() && reached

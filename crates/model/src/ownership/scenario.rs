@@ -39,6 +39,9 @@ pub struct Scenario {
     pub assigned: bool,
     /// A node renews its claim in each tick, whatever else happens. Otherwise it may fail to.
     pub diligent: bool,
+    /// While the server is slow, what candidates try there happens to be fast. They have only seen in their
+    /// looks that it is slow.
+    pub fast_probes: bool,
     /// How many ticks a load takes.
     pub load: u8,
     /// How many batches may be sent.
@@ -59,6 +62,7 @@ impl Scenario {
             owned: true,
             assigned: false,
             diligent: false,
+            fast_probes: false,
             load: 0,
             calls: 1,
             faults: Faults::default(),

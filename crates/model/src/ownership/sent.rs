@@ -32,8 +32,8 @@ pub enum Kind {
     TakeOver(Incarnation, Observation),
     /// A release, for this successor.
     Release(Tenure, String),
-    /// The candidate's question, to this node.
-    Ask(usize, Tenure),
+    /// The candidate's question, to this node, and whether the server was slow for the candidate.
+    Ask(usize, Tenure, bool),
 }
 
 /// What came of an operation.

@@ -69,6 +69,8 @@ pub struct Node {
     pub watch: Option<Watch>,
     /// The epoch in which it served the shard last, unless it has released it.
     pub served_last: Option<u64>,
+    /// In which tick a look was slow last.
+    pub slow_look: Option<u8>,
     /// What it told candidates.
     pub denied: Denied,
     /// It has looked at the shard in this tick.
@@ -141,6 +143,7 @@ impl State {
             role: Role::Looks,
             watch: None,
             served_last: None,
+            slow_look: None,
             denied: Denied::default(),
             looked: false,
             renewed: false,

@@ -152,9 +152,17 @@ fn crowded(record: &RunRecord, log: &ClusterLog, moves: &[Move], at: Moment, fou
         });
         !arrived && !newer && it.between.iter().all(|process| lives(record, *process, at))
     };
+    // Who gives a shard has done its part once it has released it.
+    let has_given = |it: &Move| {
+        let shard = record.shards.iter().find(|shard| shard.id == it.shard);
+        let mut releases = shard.iter().flat_map(|shard| &shard.releases);
+        releases.any(|release| it.at.event < release.done.event && release.done.event < at.event)
+    };
     let mut busy: BTreeMap<usize, Vec<ShardId>> = BTreeMap::new();
     for open in moves.iter().filter(is_open) {
-        open.between.iter().for_each(|process| busy.entry(*process).or_default().push(open.shard));
+        let [from, to] = open.between;
+        let busy_with_it = [(!has_given(open)).then_some(from), Some(to)];
+        busy_with_it.iter().flatten().for_each(|process| busy.entry(*process).or_default().push(open.shard));
     }
     for (process, shards) in busy.into_iter().filter(|(_, shards)| shards.len() > MOVES_MAX) {
         let what = format!("in {} process {process} takes part in moves of {shards:?}", at.event);

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use forebay_types::ShardId;
+use tokio::time::Instant;
 
 use super::{
     even::{eligible, homes, uneven},
@@ -19,15 +20,20 @@ use crate::{
 const EVEN_WITHIN: Duration = Duration::from_secs(75);
 /// So soon all nodes know who lives: a counter that stands still tells that after 4 s.
 const KNOWN_WITHIN: Duration = Duration::from_secs(6);
+/// For so long what was seen of the last fault may still move shards: a node whose shards were silent lives
+/// again once its counter has moved twice.
+const FELT_FOR: Duration = Duration::from_secs(3);
 /// For so long nothing moves after that: longer than what has moved stays.
 const STAYS_FOR: Duration = Duration::from_secs(40);
 
 /// Waits until the cluster is even. Then all nodes leave but one, which is returned.
 pub async fn settle(world: &World) -> Option<Node> {
     faults::heal(world);
+    let healed = Instant::now();
     operator::list_all(world).await;
     finish_leaving(world).await;
     all_begun(world).await?;
+    tokio::time::sleep_until(healed + FELT_FOR).await;
     let (before, under_way) = wished(world);
     let changes = changes_of_owner(world);
     let end = world.journal.elapsed() + EVEN_WITHIN;
