@@ -200,7 +200,7 @@ impl Worker {
         let results: Result<Vec<Result<(), Error>>, Error> = match verb {
             Verb::Ack => self.client.ack(receipts.to_vec()).await,
             Verb::Nack => {
-                let nack = |receipt| Nack::new(receipt, NackAction::Fail(Duration::ZERO));
+                let nack = |receipt| Nack::new(receipt, NackAction::Fail(None));
                 self.client.nack(receipts.iter().map(nack).collect()).await
             }
             Verb::Extend(lease) => {

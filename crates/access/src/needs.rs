@@ -44,6 +44,13 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/WhoAmI", Needs::Credential),
     ("/forebay.v1.AdminService/ListTopics", Needs::InNamespaces(Scope::Observe)),
     ("/forebay.v1.AdminService/GetTopic", Needs::InNamespace(Scope::Observe)),
+    ("/forebay.v1.AdminService/PutTopic", Needs::InNamespace(Scope::Admin)),
+    ("/forebay.v1.AdminService/DeleteTopic", Needs::InNamespace(Scope::Admin)),
+    // Its pages walk through the topics of all tenants.
+    ("/forebay.v1.AdminService/ListNamespaces", Needs::Everywhere(Scope::Observe)),
+    ("/forebay.v1.AdminService/GetNamespace", Needs::InNamespace(Scope::Observe)),
+    ("/forebay.v1.AdminService/PutNamespace", Needs::InNamespace(Scope::Admin)),
+    ("/forebay.v1.AdminService/DeleteNamespace", Needs::InNamespace(Scope::Admin)),
     ("/forebay.v1.AdminService/PauseTopic", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/ResumeTopic", Needs::InNamespace(Scope::Operate)),
     // What items carry is shown to those alone who have `inspect`.

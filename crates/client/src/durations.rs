@@ -13,6 +13,11 @@ pub(crate) fn to_proto(duration: Duration) -> prost_types::Duration {
     }
 }
 
+/// A duration from protobuf. Servers send no negative one.
+pub(crate) fn from_proto(span: prost_types::Duration) -> Duration {
+    span.try_into().unwrap_or_default()
+}
+
 /// A time in protobuf.
 pub(crate) fn time_to_proto(at: Timestamp) -> prost_types::Timestamp {
     let micros = at.as_micros();

@@ -93,11 +93,13 @@ pub use calls::{
     explain::{Blocker, Explained},
     items::{CancelQuery, Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
     nack::{Nack, NackAction},
+    namespaces::{NamespaceFigures, NamespaceList, NamespaceReport},
     operations::{
         Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,
         OperationState, StartedOperation,
     },
     pauses::TopicPause,
+    topic_settings::{ChangeNote, SettingsReport},
     topics::{PriorityCount, TopicFigures, TopicList, TopicListQuery, TopicReport},
     who_am_i::{Caller, Grant},
 };
@@ -105,7 +107,7 @@ pub use client::Client;
 pub use config::{ClientConfig, RetryPolicy};
 pub use consumer::{Consumer, ConsumerConfig, ConsumerReport, Delivery, Handler, Outcome};
 pub use error::Error;
-pub use forebay_types::{DeliveryPolicy, Fate, Reason, Side, Timestamp};
+pub use forebay_types::{DeliveryPolicy, Fate, Reason, Side, Timestamp, TopicSettings};
 pub use item::{NewItem, Schedule};
 pub use producer::{Pending, Producer, ProducerConfig};
 pub use tls::{Tls, TlsConfig, explain as explain_tls};

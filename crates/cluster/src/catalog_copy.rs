@@ -157,7 +157,7 @@ mod tests {
         };
         let with = |version, rows: Vec<PolicyRow>| CatalogChanges {
             versions: Versions { policies: version, ..changes(1, 1, 1).versions },
-            policies: PolicyChanges { whole: version == 3, rows },
+            policies: PolicyChanges { whole: version == 3, rows, settings: Vec::new() },
             ..changes(1, 1, 1)
         };
         let mut copy = CatalogCopy::default();

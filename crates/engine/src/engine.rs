@@ -9,7 +9,7 @@ use std::{
 };
 
 use forebay_store::{DedupeHit, OperationId, OperationOrder, Shard};
-use forebay_types::{Clock, Namespace, Policy, PolicyChanges, Reason, Receipt, Refusal, ShardId, TopicName};
+use forebay_types::{Clock, Namespace, PolicyChanges, Reason, Receipt, Refusal, ShardId, TopicName};
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::sync::{
     mpsc::{UnboundedSender, unbounded_channel},
@@ -21,7 +21,7 @@ use crate::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, Delivered, DequeueCall, Duty, EnqueueCall,
         Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered,
         OwnerAnswer, OwnerQuestion, Peers, RETRY_AFTER, Reach, Served, Settings, Settled, Setup, ShardSight,
-        Status, Supervised, TaskName, Tasks,
+        Status, Supervised, TaskName, Tasks, Wanted,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
@@ -234,15 +234,27 @@ impl Engine {
         self.ask(|reply| Event::LookOperations { caller, namespace, id, reply }).await
     }
 
-    /// Policies have changed in the catalog. One caller alone tells of them, in the order of their versions.
+    /// Policies or settings have changed in the catalog. One caller alone tells of them, in the order of
+    /// their versions.
     pub fn set_policies(&self, changes: PolicyChanges) {
         let _ = self.events.send(Event::Policies(changes));
     }
 
-    /// What is wanted of topics and namespaces, in the order of the names. An empty topic stands for the
-    /// namespace itself.
-    pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Policy>, Refusal> {
+    /// What is wanted of topics and namespaces, and what is set for them, in the order of the names. An empty
+    /// topic stands for the namespace itself.
+    pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Wanted>, Refusal> {
         self.ask(|reply| Event::LookPolicies { caller, names, reply }).await
+    }
+
+    /// Namespaces from one on, in order, of which something is wanted or for which something is set: of
+    /// themselves, or of one of their topics.
+    pub async fn policy_namespaces(
+        &self,
+        caller: Namespace,
+        from: Namespace,
+        limit: usize,
+    ) -> Result<Vec<Namespace>, Refusal> {
+        self.ask(|reply| Event::LookNamespaces { caller, from, limit, reply }).await
     }
 
     /// What the node is to do with these shards from now on. The others keep their duties.

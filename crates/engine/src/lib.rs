@@ -36,7 +36,7 @@ pub use api::{
     NewItem, Notice, OperationsSeen, Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed, PriorityCount,
     RETRY_AFTER, Reach, Schedule, Served, Settings, Settled, Setup, ShardSight, ShardState, ShardStatus,
     Standing, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures,
-    TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus, filter_fields,
+    TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus, Wanted, filter_fields,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};

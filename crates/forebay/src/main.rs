@@ -77,7 +77,7 @@ enum Verb {
     Topics(topics::Topics),
     /// List topics in any state, or show one
     Topic(topic::TopicCommand),
-    /// Pause or resume a whole namespace
+    /// List namespaces, show one, set what counts for it, or pause it
     Namespace(namespace::NamespaceCommand),
     /// List items of a topic, or show one, without leasing them
     Item(item::ItemCommand),

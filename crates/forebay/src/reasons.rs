@@ -69,6 +69,13 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "start another one",
     },
     ReasonInfo {
+        reason: Reason::NotEmpty,
+        code: "FAILED_PRECONDITION",
+        meaning: "the topic or the namespace has items, so it is not deleted",
+        happened: "no",
+        advice: "remove its items first, with `forebay topic purge` and `forebay dead-letter delete`",
+    },
+    ReasonInfo {
         reason: Reason::ExpectationFailed,
         code: "FAILED_PRECONDITION",
         meaning: "more items match than `expect_at_most`, or not all could be counted",
@@ -222,6 +229,20 @@ pub const REASONS: &[ReasonInfo] = &[
         meaning: "all shards were asked, and none has it",
         happened: "no",
         advice: "check the id and the namespace: of those that have ended some are kept, for 30 days",
+    },
+    ReasonInfo {
+        reason: Reason::NamespaceNotFound,
+        code: "NOT_FOUND",
+        meaning: "the namespace has no topics, settings or pauses",
+        happened: "no",
+        advice: "check its name: a namespace comes into being with its first item",
+    },
+    ReasonInfo {
+        reason: Reason::VersionMismatch,
+        code: "ABORTED",
+        meaning: "somebody else has changed the settings since their version was read",
+        happened: "no",
+        advice: "look at the settings as they are now, and decide anew",
     },
     ReasonInfo {
         reason: Reason::RequestIdReused,

@@ -298,7 +298,8 @@ fn admin(
     let operations = tokio::spawn(gather.clone().see_to_operations());
     let (rules, clock) = (queue.rules.clone(), queue.clock.clone());
     let tokens = page_tokens(config, clock.clone());
-    (Admin { alone, cluster, status, gather, policies, rules, tokens, clock }, operations)
+    let settings = Arc::new(config.settings.clone());
+    (Admin { alone, cluster, status, gather, policies, settings, rules, tokens, clock }, operations)
 }
 
 /// What changes policies, and for a node without a cluster what follows them. `None`: there is no catalog.

@@ -21,8 +21,8 @@ mod sqlite;
 pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, Requeue};
 pub use catalog::{
     Assignment, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState,
-    CatalogView, Home, Joined, NodeReport, PolicyBounds, PolicyWish, PolicyWritten, Sighting, Versions,
-    check_shard_url,
+    CatalogView, Home, Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten,
+    SettingsWish, Sighting, Versions, check_shard_url,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};

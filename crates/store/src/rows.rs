@@ -8,7 +8,7 @@ use std::{
 };
 
 use forebay_types::{
-    Body, ClusterId, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp, TopicId, TopicName,
+    Body, ClusterId, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -258,8 +258,8 @@ pub enum DueItem {
     Scheduled(ReadyRow),
     /// A dead letter.
     DeadLetter {
-        /// Whose it is. Nobody else may know: its topic may be dormant.
-        namespace: Namespace,
+        /// The topic. Nobody else may know: it may be dormant.
+        name: TopicName,
         /// When it became one.
         died_at: Timestamp,
     },

@@ -34,7 +34,7 @@ impl Bench {
     fn put(&mut self, name: TopicName, policy: Policy) {
         self.version += 1;
         let rows = vec![PolicyRow { name, version: self.version, policy }];
-        self.engine.set_policies(PolicyChanges { whole: false, rows });
+        self.engine.set_policies(PolicyChanges { rows, ..PolicyChanges::default() });
     }
 
     /// Pauses one side of a topic. An empty topic is the whole namespace.
@@ -280,7 +280,7 @@ async fn policies_that_are_read_whole_replace_all_others() {
     bench.pause("u", Side::Dequeue, None);
     let status = bench.engine.status().await.unwrap();
     assert_eq!((status.paused_dequeue, status.paused_enqueue), (2, 0));
-    bench.engine.set_policies(PolicyChanges { whole: true, rows: Vec::new() });
+    bench.engine.set_policies(PolicyChanges { whole: true, ..PolicyChanges::default() });
     assert_eq!(bench.take(&["t"]).await, ["t"]);
     assert_eq!(bench.engine.status().await.unwrap().paused_dequeue, 0);
 }

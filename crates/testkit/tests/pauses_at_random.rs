@@ -76,7 +76,7 @@ impl Run {
                     version,
                     policy: policy.clone(),
                 }];
-                self.engine.set_policies(PolicyChanges { whole: false, rows });
+                self.engine.set_policies(PolicyChanges { rows, ..PolicyChanges::default() });
                 open.insert(topic, policy);
             }
             if over {

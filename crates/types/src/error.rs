@@ -65,8 +65,14 @@ pub enum Reason {
     ItemNotFound,
     /// There is no such operation.
     OperationNotFound,
+    /// There is no such namespace.
+    NamespaceNotFound,
     /// The operation has ended.
     OperationEnded,
+    /// It has items.
+    NotEmpty,
+    /// Somebody else has changed it.
+    VersionMismatch,
     /// More items match than the caller expected.
     ExpectationFailed,
     /// The request id was used for something else.
@@ -75,7 +81,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 35] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -105,7 +111,10 @@ impl Reason {
         Self::TopicNotFound,
         Self::ItemNotFound,
         Self::OperationNotFound,
+        Self::NamespaceNotFound,
         Self::OperationEnded,
+        Self::NotEmpty,
+        Self::VersionMismatch,
         Self::ExpectationFailed,
         Self::RequestIdReused,
     ];
@@ -147,7 +156,10 @@ impl Reason {
             Self::TopicNotFound => "TOPIC_NOT_FOUND",
             Self::ItemNotFound => "ITEM_NOT_FOUND",
             Self::OperationNotFound => "OPERATION_NOT_FOUND",
+            Self::NamespaceNotFound => "NAMESPACE_NOT_FOUND",
             Self::OperationEnded => "OPERATION_ENDED",
+            Self::NotEmpty => "NOT_EMPTY",
+            Self::VersionMismatch => "VERSION_MISMATCH",
             Self::ExpectationFailed => "EXPECTATION_FAILED",
             Self::RequestIdReused => "REQUEST_ID_REUSED",
         }

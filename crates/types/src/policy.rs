@@ -1,6 +1,6 @@
 //! Policies: what operators and tenants want of a topic, or of a namespace with all of its topics.
 
-use crate::{TopicName, time::Timestamp};
+use crate::{SettingsRow, TopicName, time::Timestamp};
 
 /// The most bytes of a pause's note.
 pub const NOTE_BYTES_MAX: usize = 1 << 10;
@@ -104,19 +104,21 @@ pub struct PolicyRow {
     pub policy: Policy,
 }
 
-/// Policies that have changed since somebody looked.
+/// Policies and settings that have changed since somebody looked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PolicyChanges {
-    /// These are all policies: what is not among them is gone.
+    /// These are all policies and settings: what is not among them is gone.
     pub whole: bool,
-    /// Those that have changed, the removed ones included, in the order of their versions.
+    /// The policies that have changed, the removed ones included, in the order of their versions.
     pub rows: Vec<PolicyRow>,
+    /// The settings that have changed, likewise.
+    pub settings: Vec<SettingsRow>,
 }
 
 impl PolicyChanges {
     /// There is nothing to change.
     pub fn is_nothing(&self) -> bool {
-        !self.whole && self.rows.is_empty()
+        !self.whole && self.rows.is_empty() && self.settings.is_empty()
     }
 
     /// Adds what was read later.
@@ -125,6 +127,7 @@ impl PolicyChanges {
             *self = later;
         } else {
             self.rows.extend(later.rows);
+            self.settings.extend(later.settings);
         }
     }
 }
@@ -159,13 +162,15 @@ mod tests {
             version,
             policy: Policy::default(),
         };
+        let changed = |whole, row| PolicyChanges { whole, rows: vec![row], ..PolicyChanges::default() };
+        let set = SettingsRow { name: TopicName::new("ns", "a"), version: 5, settings: Default::default() };
         let mut changes = PolicyChanges::default();
         assert!(changes.is_nothing());
-        changes.extend(PolicyChanges { whole: false, rows: vec![row("a", 1)] });
-        changes.extend(PolicyChanges { whole: false, rows: vec![row("b", 2)] });
-        assert_eq!((changes.whole, changes.rows.len()), (false, 2));
-        changes.extend(PolicyChanges { whole: true, rows: vec![row("c", 3)] });
-        changes.extend(PolicyChanges { whole: false, rows: vec![row("d", 4)] });
-        assert_eq!((changes.whole, changes.rows.len()), (true, 2));
+        changes.extend(changed(false, row("a", 1)));
+        changes.extend(PolicyChanges { settings: vec![set], ..changed(false, row("b", 2)) });
+        assert_eq!((changes.whole, changes.rows.len(), changes.settings.len()), (false, 2, 1));
+        changes.extend(changed(true, row("c", 3)));
+        changes.extend(changed(false, row("d", 4)));
+        assert_eq!((changes.whole, changes.rows.len(), changes.settings.len()), (true, 2, 0));
     }
 }

@@ -15,6 +15,7 @@ mod items;
 mod operations;
 mod pauses;
 mod process;
+mod settings;
 mod settle;
 mod status;
 mod top;

@@ -35,6 +35,7 @@ async fn topics_in_any_state_are_listed() {
     let dead = json!({
         "namespace": "default", "topic": "dead", "readyCount": "0", "leasedCount": "0", "scheduledCount": "0",
         "deadCount": "1", "waitingCalls": "0", "pauses": [],
+        "settingsVersion": "0",
     });
     assert_eq!(all["topics"][0], dead);
     assert!(all["topics"][2]["oldestReadyAt"].is_string() && all["topics"][3]["nextDueAt"].is_string());

@@ -21,6 +21,7 @@ mod operations;
 mod pauses;
 mod peers;
 mod servers;
+mod settings;
 mod shards;
 mod slow;
 mod stuck;

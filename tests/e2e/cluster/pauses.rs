@@ -101,7 +101,8 @@ async fn a_pause_at_one_node_is_felt_at_all_and_kept() {
         tokio::spawn(async move { QueueServiceClient::new(channel).dequeue(request).await })
     });
     let sides = vec![Side::Enqueue.into(), Side::Dequeue.into()];
-    let request = ResumeTopicRequest { namespace: NAMESPACE.into(), topic: TOPIC.into(), sides };
+    let request =
+        ResumeTopicRequest { namespace: NAMESPACE.into(), topic: TOPIC.into(), sides, ..Default::default() };
     assert_eq!(admin(&node).resume_topic(request).await.unwrap().into_inner().pauses, []);
     for poll in waiting {
         assert_eq!(poll.await.unwrap().unwrap().into_inner().items.len(), 1);

@@ -27,6 +27,7 @@ mod origins;
 mod pauses;
 mod raw;
 mod services;
+mod settings;
 mod share;
 mod stop;
 mod topics;

@@ -27,7 +27,8 @@ async fn pause(wire: &Wire, request: PauseTopicRequest) -> Result<Vec<Pause>, St
 
 async fn resume(wire: &Wire, topic: &str, sides: &[Side]) -> Vec<Pause> {
     let sides = sides.iter().map(|side| (*side).into()).collect();
-    let request = ResumeTopicRequest { namespace: NAMESPACE.into(), topic: topic.into(), sides };
+    let request =
+        ResumeTopicRequest { namespace: NAMESPACE.into(), topic: topic.into(), sides, ..Default::default() };
     admin(wire).resume_topic(request).await.unwrap().into_inner().pauses
 }
 
@@ -96,6 +97,27 @@ async fn a_pause_is_felt_at_once_shown_and_ended() {
     assert_eq!(resume(&wire, "", &[Side::Dequeue]).await, []);
     assert_eq!(waiting.await.unwrap().unwrap().into_inner().items.len(), 1);
     wire.stored(vec![item("t")]).await;
+}
+
+#[tokio::test]
+async fn a_pause_that_is_only_tried_changes_nothing() {
+    let wire = Wire::dev().await;
+    let tried = PauseTopicRequest { dry_run: true, ..request("t", Side::Dequeue) };
+    assert_eq!(pause(&wire, tried).await.unwrap().len(), 1, "what there would be");
+    wire.stored(vec![item("t"), item("t")]).await;
+    assert_eq!(wire.client().dequeue(poll("t", 0)).await.unwrap().into_inner().items.len(), 1);
+    pause(&wire, request("t", Side::Dequeue)).await.unwrap();
+    let tried = ResumeTopicRequest {
+        namespace: NAMESPACE.into(),
+        topic: "t".into(),
+        sides: vec![Side::Dequeue.into()],
+        dry_run: true,
+        reason: "r".into(),
+    };
+    assert_eq!(admin(&wire).resume_topic(tried.clone()).await.unwrap().into_inner().pauses, []);
+    assert!(wire.client().dequeue(poll("t", 0)).await.unwrap().into_inner().items.is_empty());
+    let long = ResumeTopicRequest { reason: "r".repeat(1_025), ..tried };
+    Refused::call(admin(&wire).resume_topic(long).await).too_large("reason");
 }
 
 /// Also of a topic without items, which is nowhere else.

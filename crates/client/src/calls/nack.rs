@@ -34,8 +34,9 @@ pub struct Nack {
 /// What happens to a nacked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NackAction {
-    /// It failed. It is ready again after the delay.
-    Fail(Duration),
+    /// It failed. It is ready again after the delay. `None`: after the retry delay that is set for its topic
+    /// or its namespace, at once where none is set.
+    Fail(Option<Duration>),
     /// It did not fail. It is ready again after the delay.
     Release(Duration),
     /// It becomes a dead letter at once.
@@ -55,8 +56,9 @@ impl Nack {
 
     fn into_proto(self) -> v1::Nack {
         let delay = match self.action {
-            NackAction::Fail(delay) | NackAction::Release(delay) if !delay.is_zero() => Some(delay),
-            _ => None,
+            NackAction::Fail(delay) => delay,
+            NackAction::Release(delay) => Some(delay).filter(|delay| !delay.is_zero()),
+            NackAction::DeadLetter => None,
         };
         v1::Nack {
             receipt: self.receipt,
@@ -122,8 +124,10 @@ mod tests {
     #[test]
     fn each_action_has_its_encoding() {
         let delay = Duration::from_secs(2);
-        let failed = Nack::new("r", NackAction::Fail(delay)).into_proto();
-        assert_eq!((failed.delay, failed.release), (Some(durations::to_proto(delay)), false));
+        for delay in [None, Some(Duration::ZERO), Some(delay)] {
+            let failed = Nack::new("r", NackAction::Fail(delay)).into_proto();
+            assert_eq!((failed.delay, failed.release), (delay.map(durations::to_proto), false));
+        }
         let released = Nack::new("r", NackAction::Release(Duration::ZERO)).into_proto();
         assert_eq!((released.delay, released.release, released.dead_letter), (None, true, false));
         let dead = Nack::new("r", NackAction::DeadLetter).reason("bad").into_proto();
@@ -133,7 +137,7 @@ mod tests {
     #[test]
     fn a_dead_letter_is_not_the_result_of_a_release() {
         assert!(!Nack::new("r", NackAction::Release(Duration::ZERO)).is_done(Fate::Dead));
-        assert!(Nack::new("r", NackAction::Fail(Duration::ZERO)).is_done(Fate::Dead));
+        assert!(Nack::new("r", NackAction::Fail(None)).is_done(Fate::Dead));
         assert!(!Nack::new("r", NackAction::DeadLetter).is_done(Fate::Waiting));
     }
 }

@@ -3,6 +3,7 @@
 use forebay_proto::v1;
 use forebay_types::{Side, Timestamp};
 
+use super::topic_settings::ChangeNote;
 use crate::{
     client::Client,
     durations::{time_from_proto, time_to_proto},
@@ -35,13 +36,15 @@ fn numbers(sides: &[Side]) -> Vec<i32> {
 }
 
 impl Client {
-    /// Pauses sides of a topic, or of the whole namespace if the topic is empty. Returns all of its pauses.
+    /// Pauses sides of a topic, or of the whole namespace if the topic is empty. Returns all of its
+    /// pauses. Tried without effect, it returns those that there would be.
     pub async fn pause_topic(
         &self,
         topic: &str,
         sides: &[Side],
         until: Option<Timestamp>,
         note: &str,
+        dry_run: bool,
     ) -> Result<Vec<TopicPause>, Error> {
         let request = v1::PauseTopicRequest {
             namespace: self.config.namespace.clone(),
@@ -49,6 +52,7 @@ impl Client {
             sides: numbers(sides),
             until: until.map(time_to_proto),
             note: note.to_owned(),
+            dry_run,
         };
         let answer = self
             .ask(|mut admin| {
@@ -60,11 +64,18 @@ impl Client {
     }
 
     /// Ends pauses of a topic, or of the whole namespace if the topic is empty. Returns those that are left.
-    pub async fn resume_topic(&self, topic: &str, sides: &[Side]) -> Result<Vec<TopicPause>, Error> {
+    pub async fn resume_topic(
+        &self,
+        topic: &str,
+        sides: &[Side],
+        note: ChangeNote,
+    ) -> Result<Vec<TopicPause>, Error> {
         let request = v1::ResumeTopicRequest {
             namespace: self.config.namespace.clone(),
             topic: topic.to_owned(),
             sides: numbers(sides),
+            reason: note.reason,
+            dry_run: note.dry_run,
         };
         let answer = self
             .ask(|mut admin| {

@@ -1,9 +1,12 @@
 //! ListTopics and GetTopic: topics whatever state their items are in.
 
 use forebay_proto::v1;
-use forebay_types::Timestamp;
+use forebay_types::{Timestamp, TopicSettings};
 
-use super::pauses::{TopicPause, pause};
+use super::{
+    pauses::{TopicPause, pause},
+    topic_settings::of_topic,
+};
 use crate::{client::Client, durations::time_from_proto, error::Error};
 
 /// Which topics to list.
@@ -55,6 +58,10 @@ pub struct TopicFigures {
     pub waiting: u64,
     /// Its pauses, and those of its namespace.
     pub pauses: Vec<TopicPause>,
+    /// Its own settings.
+    pub settings: TopicSettings,
+    /// Their version. 0: there are none.
+    pub settings_version: u64,
 }
 
 /// One topic.
@@ -68,6 +75,9 @@ pub struct TopicReport {
     pub priorities_cut: bool,
     /// Shards that could not be asked.
     pub incomplete_shards: Vec<u32>,
+    /// What counts for it: its own settings, and what the namespace and the server have in place of absent
+    /// ones.
+    pub effective: TopicSettings,
 }
 
 /// The ready items of one priority.
@@ -125,11 +135,12 @@ impl Client {
             priorities: answer.priorities.into_iter().map(priority).collect(),
             priorities_cut: answer.priorities_cut,
             incomplete_shards: answer.incomplete_shards,
+            effective: answer.effective_settings.map(of_topic).unwrap_or_default(),
         })
     }
 }
 
-fn figures(topic: v1::Topic) -> TopicFigures {
+pub(super) fn figures(topic: v1::Topic) -> TopicFigures {
     TopicFigures {
         namespace: topic.namespace,
         topic: topic.topic,
@@ -141,5 +152,7 @@ fn figures(topic: v1::Topic) -> TopicFigures {
         next_due_at: topic.next_due_at.map(time_from_proto),
         waiting: topic.waiting_calls,
         pauses: topic.pauses.into_iter().map(pause).collect(),
+        settings: topic.settings.map(of_topic).unwrap_or_default(),
+        settings_version: topic.settings_version,
     }
 }

@@ -38,7 +38,8 @@ pub enum Outcome {
     Ack,
     /// Failed. The item is delivered again after the delay, until its attempts are used up.
     Retry {
-        /// How long the item is not delivered.
+        /// How long the item is not delivered. Zero: for the retry delay that is set for its topic or its
+        /// namespace, not at all where none is set.
         delay: Duration,
         /// Why, for people.
         reason: String,

@@ -106,9 +106,11 @@ fn count(settlement: &Settlement, result: Result<(), Error>, counters: &ReportCo
 
 fn nack(settlement: &Settlement) -> Nack {
     let (action, reason, metadata) = match &settlement.outcome {
-        Outcome::Retry { delay, reason, metadata } => {
-            (NackAction::Fail(*delay), reason.as_str(), metadata.clone())
-        }
+        Outcome::Retry { delay, reason, metadata } => (
+            NackAction::Fail(Some(*delay).filter(|delay| !delay.is_zero())),
+            reason.as_str(),
+            metadata.clone(),
+        ),
         Outcome::Reject { reason } => (NackAction::DeadLetter, reason.as_str(), None),
         Outcome::Ack | Outcome::Release => (NackAction::Release(Duration::ZERO), "", None),
     };

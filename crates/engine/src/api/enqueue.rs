@@ -43,12 +43,16 @@ pub struct NewItem {
     pub schedule: Schedule,
     /// Its lease duration.
     pub lease: Duration,
+    /// The item names none: `lease` is the node's default, and the topic's own goes before it.
+    pub lease_is_default: bool,
     /// Its time to live, from arrival.
     pub ttl: Option<Duration>,
     /// Whether it needs an ack.
     pub policy: DeliveryPolicy,
     /// How many deliveries may fail.
     pub max_attempts: u32,
+    /// The item names no number: `max_attempts` is the node's default, and the topic's own goes before it.
+    pub attempts_are_default: bool,
     /// A second item with this key inside the window is not stored. Not with `shard`.
     pub dedupe_key: Option<String>,
     /// Store it here and nowhere else.

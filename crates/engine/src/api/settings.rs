@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use forebay_types::{Limits, Timestamp};
+use forebay_types::{Limits, Timestamp, TopicSettings};
 
 use crate::planted::{Bug, on};
 
@@ -80,15 +80,41 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How long a namespace's dedupe keys and request ids are remembered.
-    pub(crate) fn dedupe_window_of(&self, namespace: &str) -> Duration {
+    /// What counts for a topic or a namespace where nothing is set for it. Every field is there.
+    pub fn defaults_of(&self, namespace: &str) -> TopicSettings {
+        TopicSettings {
+            default_lease: Some(self.limits.lease_default),
+            default_max_attempts: Some(self.limits.attempts_default),
+            retry_delay: Some(Duration::ZERO),
+            dead_letter_retention: Some(self.retention_of(namespace)),
+            dedupe_window: Some(self.dedupe_window_of(namespace)),
+        }
+    }
+
+    fn dedupe_window_of(&self, namespace: &str) -> Duration {
         self.dedupe_windows.get(namespace).copied().unwrap_or(self.dedupe_window)
     }
 
-    /// When a namespace's dead letter is deleted that died at this time. [`Timestamp::MAX`]: never.
-    pub(crate) fn dead_letter_end(&self, namespace: &str, died_at: Timestamp) -> Timestamp {
-        let own = self.dead_letter_retentions.get(namespace);
-        let retention = own.copied().unwrap_or(self.dead_letter_retention);
+    fn retention_of(&self, namespace: &str) -> Duration {
+        self.dead_letter_retentions.get(namespace).copied().unwrap_or(self.dead_letter_retention)
+    }
+
+    /// How long a namespace's dedupe keys and request ids are remembered, if so much is set for it. Keys are
+    /// kept for the longest window of the configuration, so no other one is longer.
+    pub(crate) fn dedupe_window(&self, set: Option<Duration>, namespace: &str) -> Duration {
+        let window = set.unwrap_or_else(|| self.dedupe_window_of(namespace));
+        window.min(self.longest_dedupe_window())
+    }
+
+    /// When a dead letter of a namespace is deleted that died at this time, if so long a retention is set for
+    /// its topic. [`Timestamp::MAX`]: never.
+    pub(crate) fn dead_letter_end(
+        &self,
+        set: Option<Duration>,
+        namespace: &str,
+        died_at: Timestamp,
+    ) -> Timestamp {
+        let retention = set.unwrap_or_else(|| self.retention_of(namespace));
         let retention = if on(Bug::RetentionCutShort) { retention / 4 } else { retention };
         if retention.is_zero() { Timestamp::MAX } else { died_at.plus(retention) }
     }

@@ -20,8 +20,8 @@ pub struct NackOf {
 /// What is to become of a nacked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NackAction {
-    /// It failed; ready again after the delay.
-    Fail(Duration),
+    /// It failed; ready again after the delay. `None`: after the retry delay of its topic.
+    Fail(Option<Duration>),
     /// It did not fail; ready again after the delay. Without a delay it keeps its old place.
     Release(Duration),
     /// To the dead letters at once.

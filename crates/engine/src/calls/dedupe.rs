@@ -234,7 +234,8 @@ fn answer_duplicates(core: &mut Core, part: ShardEnqueue, lookup: DedupeLookup) 
     let DedupeLookup { home: index, hits, .. } = lookup;
     let now = core.time.now();
     let now = core.slots.owned(index).map_or(now, |shard| shard.key_time(now));
-    let window = core.settings.dedupe_window_of(&part.namespace);
+    let window =
+        core.settings.dedupe_window(core.policies.settings.dedupe_window(&part.namespace), &part.namespace);
     // Of several hits the latest counts.
     let mut known: BTreeMap<KeyHash, Remembered> = BTreeMap::new();
     for FoundKey { shard, hit } in hits.into_iter().filter(|found| found.hit.at.plus(window) > now) {

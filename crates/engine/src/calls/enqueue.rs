@@ -68,6 +68,7 @@ pub(crate) fn serve(
     for (index, item) in items.into_iter().enumerate() {
         let rank = rank_of(core, &item, now);
         first_rank.get_or_insert(rank);
+        let item = with_settings(core, &namespace, item);
         let mut item = unplaced(&namespace, index, item, only, rank, now);
         let is_keyed = request.is_some() || item.item.dedupe.is_some();
         let paused = whole.clone().or_else(|| pause_of(core, &namespace, &item.item.topic));
@@ -304,6 +305,21 @@ fn rank_of(core: &mut Core, item: &NewItem, now: Timestamp) -> i64 {
             core.rank = core.rank.saturating_add(1).max(now.as_micros());
             core.rank
         }
+    }
+}
+
+/// The item with what is set for its topic, where it names nothing itself.
+fn with_settings(core: &Core, namespace: &Namespace, item: NewItem) -> NewItem {
+    if !item.lease_is_default && !item.attempts_are_default {
+        return item;
+    }
+    let set = core.policies.settings.of(namespace, &item.topic);
+    let lease = set.default_lease.filter(|_| item.lease_is_default);
+    let max_attempts = set.default_max_attempts.filter(|_| item.attempts_are_default);
+    NewItem {
+        lease: lease.unwrap_or(item.lease),
+        max_attempts: max_attempts.unwrap_or(item.max_attempts),
+        ..item
     }
 }
 

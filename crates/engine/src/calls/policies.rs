@@ -1,26 +1,47 @@
-//! Policies change: by what the node hears of the catalog, and at the end of a pause.
+//! Policies and settings change: by what the node hears of the catalog, and at the end of a pause.
 
 use std::collections::HashSet;
 
-use forebay_types::{Policy, PolicyChanges, PolicyRow, Side, TopicName};
+use forebay_types::{Policy, PolicyChanges, PolicyRow, SettingsRow, Side, TopicName};
 
-use crate::core::{Core, timers::Timer};
+use crate::{
+    api::{Versioned, Wanted},
+    core::{Core, timers::Timer},
+};
 
 /// Topics of a namespace whose polls one turn wakes.
 const WOKEN_PER_TURN: usize = 1_024;
 
 /// Takes over what has changed.
 pub(crate) fn set(core: &mut Core, changes: PolicyChanges) {
-    let PolicyChanges { whole, rows } = changes;
+    let PolicyChanges { whole, rows, settings } = changes;
     if whole {
-        tracing::debug!(policies = rows.len(), "all policies are read");
+        tracing::debug!(policies = rows.len(), settings = settings.len(), "all policies are read");
         let kept: HashSet<&TopicName> = rows.iter().map(|row| &row.name).collect();
         let gone: Vec<TopicName> =
             core.policies.names().into_iter().filter(|name| !kept.contains(name)).collect();
         gone.into_iter().for_each(|name| change(core, name, Policy::default()));
+        let kept: HashSet<&TopicName> = settings.iter().map(|row| &row.name).collect();
+        let gone: Vec<TopicName> =
+            core.policies.settings.names().into_iter().filter(|name| !kept.contains(name)).collect();
+        gone.iter().for_each(|name| set_one(core, name, Versioned::default()));
+    }
+    for SettingsRow { name, version, settings } in settings {
+        set_one(core, &name, Versioned { settings, version });
     }
     for PolicyRow { name, policy, .. } in rows {
         change(core, name, policy);
+    }
+}
+
+/// This is set for a topic or a namespace from now on. What is looked up is looked up when it is needed, so
+/// nothing else changes now.
+fn set_one(core: &mut Core, name: &TopicName, new: Versioned) {
+    let before = core.policies.set(name, new).unwrap_or_default();
+    if before.settings != new.settings {
+        let TopicName { namespace, topic } = name;
+        let Versioned { settings, version } = new;
+        tracing::info!(%namespace, %topic, version, ?settings, "settings changed");
     }
 }
 
@@ -76,6 +97,6 @@ pub(crate) fn wake_resumed(core: &mut Core) {
 }
 
 /// What is wanted of topics and namespaces, in the order of the names.
-pub(crate) fn look(core: &Core, names: &[TopicName]) -> Vec<Policy> {
-    names.iter().map(|name| core.policies.get(name).cloned().unwrap_or_default()).collect()
+pub(crate) fn look(core: &Core, names: &[TopicName]) -> Vec<Wanted> {
+    names.iter().map(|name| core.policies.wanted(name)).collect()
 }

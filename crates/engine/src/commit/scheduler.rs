@@ -87,12 +87,14 @@ fn commit(core: &mut Core, index: ShardIndex) -> Done {
     }
     let waiting = waiting_polls(core, index);
     let moment = core.time.moment();
-    let Core { slots, topics, rng, settings, .. } = core;
+    let Core { slots, topics, rng, settings, policies, .. } = core;
     let Some(shard) = slots.owned_mut(index) else { return Done::Nothing };
     let topics_of = |namespace: &str| topics.count_of(namespace);
     let topics_left = settings.topics_max().saturating_sub(topics.rows());
+    let context =
+        BuildContext { moment, rng, topics_of: &topics_of, topics_left, waiting, set: &policies.settings };
     let Built { batch, atomic, rows, stale, nothing_consumed, not_changed, handed_off } =
-        shard.build(BuildContext { moment, rng, topics_of: &topics_of, topics_left, waiting });
+        shard.build(context);
     if on(Bug::LeaseBeforeCommit) {
         lease_before_commit(core, index);
     }

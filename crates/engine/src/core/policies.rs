@@ -1,8 +1,10 @@
 //! What is wanted of topics and namespaces, as the node has heard of it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use forebay_types::{Namespace, Pause, Policy, Side, Topic, TopicName};
+
+use crate::api::{SettingsTable, Versioned, Wanted};
 
 /// The policies.
 #[derive(Debug, Default)]
@@ -11,6 +13,10 @@ pub(crate) struct Policies {
     topics: HashMap<TopicName, Policy>,
     /// Those of namespaces, each for all of its topics.
     namespaces: HashMap<Namespace, Policy>,
+    /// What is set for them.
+    pub settings: SettingsTable,
+    /// How many policies and settings each namespace has, its own included.
+    named: BTreeMap<Namespace, usize>,
     /// Namespaces that are not paused any more, and up to which topic their polls were woken.
     resumed: VecDeque<(Namespace, Option<Topic>)>,
 }
@@ -21,14 +27,43 @@ impl Policies {
         if name.topic.is_empty() { self.namespaces.get(&name.namespace) } else { self.topics.get(name) }
     }
 
+    /// What is wanted of a topic, and what is set for it.
+    pub fn wanted(&self, name: &TopicName) -> Wanted {
+        let Versioned { settings, version } = self.settings.own(name);
+        Wanted { policy: self.get(name).cloned().unwrap_or_default(), settings, version }
+    }
+
+    /// This is set from now on. Returns what was set before.
+    pub fn set(&mut self, name: &TopicName, new: Versioned) -> Option<Versioned> {
+        let before = self.settings.replace(name, new);
+        self.count(&name.namespace, before.is_some(), !new.settings.is_nothing());
+        before
+    }
+
+    /// Namespaces from one on, in order, of which something is wanted, or for which something is set.
+    pub fn namespaces(&self, from: &Namespace, limit: usize) -> Vec<Namespace> {
+        self.named.range::<Namespace, _>(from..).take(limit).map(|(namespace, _)| namespace.clone()).collect()
+    }
+
+    /// One more of a namespace, or one less.
+    fn count(&mut self, namespace: &Namespace, was_there: bool, is_there: bool) {
+        let count = self.named.entry(namespace.clone()).or_default();
+        *count = (*count + usize::from(is_there)).saturating_sub(usize::from(was_there));
+        if *count == 0 {
+            self.named.remove(namespace);
+        }
+    }
+
     /// This is wanted from now on. Returns what was wanted before.
     pub fn replace(&mut self, name: &TopicName, policy: Policy) -> Policy {
+        let is_there = !policy.is_nothing();
         let before = match (name.topic.is_empty(), policy.is_nothing()) {
             (true, true) => self.namespaces.remove(&name.namespace),
             (true, false) => self.namespaces.insert(name.namespace.clone(), policy),
             (false, true) => self.topics.remove(name),
             (false, false) => self.topics.insert(name.clone(), policy),
         };
+        self.count(&name.namespace, before.is_some(), is_there);
         before.unwrap_or_default()
     }
 
@@ -86,5 +121,43 @@ impl Policies {
     /// Polls are to be woken.
     pub fn has_resumed(&self) -> bool {
         !self.resumed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use forebay_types::{Timestamp, TopicSettings};
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_named_as_long_as_something_is_wanted_in_it() {
+        let pause = Pause { by: String::new(), since: Timestamp::MIN, until: None, note: String::new() };
+        let paused = Policy { dequeue: Some(pause), ..Policy::default() };
+        let lease = Some(Duration::from_secs(5));
+        let settings = TopicSettings { default_lease: lease, ..TopicSettings::default() };
+        let set = Versioned { settings, version: 1 };
+        let mut policies = Policies::default();
+        policies.replace(&TopicName::new("b", "t"), paused.clone());
+        policies.replace(&TopicName::new("b", "t"), paused.clone());
+        policies.set(&TopicName::new("b", ""), set);
+        policies.set(&TopicName::new("c", "t"), set);
+        policies.replace(&TopicName::new("a", ""), paused);
+        let named = |policies: &Policies, from: &str, limit| -> Vec<String> {
+            policies.namespaces(&from.into(), limit).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(named(&policies, "", 10), ["a", "b", "c"]);
+        assert_eq!(
+            (named(&policies, "b", 1), named(&policies, "b\0", 9)),
+            (vec!["b".into()], vec!["c".into()])
+        );
+        policies.replace(&TopicName::new("b", "t"), Policy::default());
+        policies.set(&TopicName::new("c", "t"), Versioned::default());
+        policies.set(&TopicName::new("c", "t"), Versioned::default());
+        assert_eq!(named(&policies, "", 10), ["a", "b"], "the settings of b are left");
+        policies.set(&TopicName::new("b", ""), Versioned::default());
+        assert_eq!(named(&policies, "", 10), ["a"]);
     }
 }

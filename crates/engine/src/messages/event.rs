@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_store::{DedupeHit, OperationId, OperationOrder};
-use forebay_types::{Namespace, Policy, PolicyChanges, Receipt, Refusal, ShardId, TopicId, TopicName};
+use forebay_types::{Namespace, PolicyChanges, Receipt, Refusal, ShardId, TopicId, TopicName};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
@@ -16,7 +16,7 @@ use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, DequeueCall, Duty, EnqueueCall, Enqueued,
         ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerAnswer,
-        OwnerQuestion, Settled, ShardSight, Standing, Status,
+        OwnerQuestion, Settled, ShardSight, Standing, Status, Wanted,
     },
     index::ShardIndex,
 };
@@ -181,7 +181,18 @@ pub(crate) enum Event {
         /// Of which ones. An empty topic: of the namespace itself.
         names: Vec<TopicName>,
         /// Receives the answer, in the order of the names.
-        reply: Reply<Vec<Policy>>,
+        reply: Reply<Vec<Wanted>>,
+    },
+    /// Tell namespaces of which something is wanted, or for which something is set, in order.
+    LookNamespaces {
+        /// Who asks.
+        caller: Namespace,
+        /// From this one on. An empty one: from the first one on.
+        from: Namespace,
+        /// At most so many.
+        limit: usize,
+        /// Receives the answer.
+        reply: Reply<Vec<Namespace>>,
     },
     /// What the node is to do with shards from now on.
     Duties(BTreeMap<ShardId, Duty>),
@@ -238,6 +249,7 @@ impl Event {
             Self::ChangeItems { call, .. } => (&call.namespace, call.items.len()),
             Self::Order { caller, .. } | Self::LookOperations { caller, .. } => (caller, OPERATIONS_COST),
             Self::LookPolicies { caller, names, .. } => (caller, names.len()),
+            Self::LookNamespaces { caller, limit, .. } => (caller, *limit),
             Self::Policies(_)
             | Self::Duties(_)
             | Self::Shards(_)

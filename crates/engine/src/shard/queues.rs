@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_types::{Body, ItemId, Monotonic, Namespace, Reason, Receipt, Refusal, Seq, TopicId};
+use forebay_types::{Body, ItemId, Monotonic, Namespace, Reason, Receipt, Refusal, Seq, TopicId, TopicName};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -111,6 +111,11 @@ impl OwnedShard {
     /// The tenant of a topic. Empty where the topic is not known any more.
     pub(super) fn namespace_of(&self, topic: TopicId) -> Namespace {
         self.topics.get(topic).map_or_else(|| "".into(), |topic| topic.name.namespace.clone())
+    }
+
+    /// The name of a topic. Empty where it is not known any more.
+    pub(super) fn name_of(&self, topic: TopicId) -> TopicName {
+        self.topics.get(topic).map_or_else(|| TopicName::new("", ""), |topic| topic.name.clone())
     }
 
     /// Reserved items wait for their lease. Returns the items whose bodies have to be read first, by the read

@@ -24,7 +24,7 @@ async fn nacks_delays_and_dead_letters() {
     for attempt in [2, 3] {
         let got = queue.get(1, 5_000).await;
         assert_eq!((got[0].attempt, &got[0].body.metadata[..]), (attempt, &b"m"[..]));
-        let nacks = vec![nack(got[0].receipt.unwrap(), NackAction::Fail(Duration::from_millis(5)))];
+        let nacks = vec![nack(got[0].receipt.unwrap(), NackAction::Fail(Some(Duration::from_millis(5))))];
         queue.engine.nack("ns".into(), nacks, None).await.unwrap()[0].clone().unwrap();
         if attempt == 3 {
             let lost = queue.ack(&got).await;

@@ -7,6 +7,8 @@ use forebay_client::{
 use forebay_proto::v1;
 use forebay_types::DeliveryPolicy;
 
+use super::settings::topic_settings;
+
 /// A time in protobuf.
 pub(super) fn time(at: Timestamp) -> prost_types::Timestamp {
     let micros = at.as_micros();
@@ -202,6 +204,8 @@ pub fn topic(topic: &TopicFigures) -> v1::Topic {
         next_due_at: topic.next_due_at.map(time),
         waiting_calls: topic.waiting,
         pauses: topic.pauses.iter().map(pause).collect(),
+        settings: Some(topic_settings(&topic.settings)).filter(|_| !topic.settings.is_nothing()),
+        settings_version: topic.settings_version,
     }
 }
 
@@ -234,6 +238,7 @@ pub fn topic_report(report: &TopicReport) -> v1::GetTopicResponse {
         priorities: priorities.collect(),
         priorities_cut: report.priorities_cut,
         incomplete_shards: report.incomplete_shards.clone(),
+        effective_settings: Some(topic_settings(&report.effective)),
     }
 }
 

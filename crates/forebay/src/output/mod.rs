@@ -3,9 +3,11 @@
 mod flags;
 mod list;
 mod messages;
+mod namespaces;
 mod one;
 mod operations;
 mod protobuf;
+mod settings;
 mod table;
 mod text;
 mod time;
@@ -17,9 +19,11 @@ pub use messages::{
     active_topic, blocker, caller, cancelled, dead_group, delivery, enqueued, extended, item, node, pause,
     settled, shard, topic, topic_report,
 };
+pub use namespaces::{namespace, namespace_report};
 pub use one::{One, print_one};
 pub use operations::{kind_name, operation, started, state_name};
 pub use protobuf::to_json;
+pub use settings::{put_namespace, put_topic};
 pub use table::{Cell, Table, Tone};
 pub use text::{payload, visible};
 pub use time::{Style, span};

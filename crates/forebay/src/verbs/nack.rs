@@ -23,7 +23,8 @@ pub struct Nack {
     /// Output format.
     #[command(flatten)]
     format: Format,
-    /// Deliver the items again after this time, as in 5s [default: at once]
+    /// Deliver the items again after this time, as in 5s [default: the retry delay of the
+    /// topic, which is at once where none is set]
     #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "dead_letter")]
     delay: Option<Duration>,
     /// Do not count a failure: the work was not begun, or is to be gone on with
@@ -46,11 +47,10 @@ pub struct Nack {
 impl Nack {
     /// Returns the items.
     pub async fn run(self) -> Result<(), Failure> {
-        let delay = self.delay.unwrap_or_default();
         let action = match (self.dead_letter, self.release) {
             (true, _) => NackAction::DeadLetter,
-            (false, true) => NackAction::Release(delay),
-            (false, false) => NackAction::Fail(delay),
+            (false, true) => NackAction::Release(self.delay.unwrap_or_default()),
+            (false, false) => NackAction::Fail(self.delay),
         };
         let metadata = self.metadata.map(Bytes::from);
         let nack = |receipt: &String| forebay_client::Nack {

@@ -7,7 +7,7 @@ use forebay_client::{Side, Timestamp, TopicPause};
 use forebay_types::{Clock, SystemClock};
 use serde_json::Value;
 
-use super::connection::Connection;
+use super::{connection::Connection, note::Note};
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, Format, List, Row},
@@ -61,6 +61,9 @@ pub struct Pausing {
     /// Why, for whoever meets the pause
     #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
     note: String,
+    /// Only check, and show the pauses that there would be
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl Pausing {
@@ -68,7 +71,7 @@ impl Pausing {
     pub async fn run(self, topic: &str) -> Result<(), Failure> {
         let until = self.until.or(self.span.map(|span| SystemClock::default().wall().plus(span)));
         let client = self.connection.client().await?;
-        let pauses = client.pause_topic(topic, self.side.list(), until, &self.note).await?;
+        let pauses = client.pause_topic(topic, self.side.list(), until, &self.note, self.dry_run).await?;
         print(&self.format, &pauses)
     }
 }
@@ -85,12 +88,16 @@ pub struct Resuming {
     /// What goes on: new items, deliveries, or both
     #[arg(long, value_enum, default_value = "both")]
     side: Sides,
+    /// What all changes share.
+    #[command(flatten)]
+    note: Note,
 }
 
 impl Resuming {
     /// Ends pauses of a topic; an empty one is the whole namespace.
     pub async fn run(self, topic: &str) -> Result<(), Failure> {
-        let pauses = self.connection.client().await?.resume_topic(topic, self.side.list()).await?;
+        let client = self.connection.client().await?;
+        let pauses = client.resume_topic(topic, self.side.list(), self.note.into()).await?;
         print(&self.format, &pauses)
     }
 }

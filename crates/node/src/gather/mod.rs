@@ -11,9 +11,9 @@ mod topics;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use forebay_engine::{Charge, Engine, RETRY_AFTER, TenantBudget};
+use forebay_engine::{Charge, Engine, RETRY_AFTER, TenantBudget, Wanted};
 use forebay_membership::ClusterState;
-use forebay_types::{Namespace, Policy, Reason, Refusal, ShardId, TopicName};
+use forebay_types::{Namespace, Reason, Refusal, ShardId, TopicName};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
@@ -88,9 +88,19 @@ impl Gather {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
-    /// What is wanted of topics and namespaces, in the order of the names.
-    pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Policy>, Refusal> {
+    /// What is wanted of topics and namespaces, and what is set for them, in the order of the names.
+    pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Wanted>, Refusal> {
         self.engine.policies(caller, names).await
+    }
+
+    /// Namespaces from one on, in order, of which something is wanted or for which something is set.
+    pub async fn policy_namespaces(
+        &self,
+        caller: Namespace,
+        from: Namespace,
+        limit: usize,
+    ) -> Result<Vec<Namespace>, Refusal> {
+        self.engine.policy_namespaces(caller, from, limit).await
     }
 
     /// Whether there is such a shard.

@@ -129,9 +129,11 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
         body: Body { payload: item.payload, metadata: item.metadata, headers },
         schedule,
         lease: lease.unwrap_or(limits.lease_default),
+        lease_is_default: lease.is_none(),
         ttl,
         policy,
         max_attempts,
+        attempts_are_default: item.max_attempts == 0,
         dedupe_key: (!item.dedupe_key.is_empty()).then_some(item.dedupe_key),
         shard: item.shard.map(ShardId),
         rank: None,
@@ -183,6 +185,7 @@ mod tests {
         let item = checked(item()).unwrap();
         assert_eq!(item.lease, Duration::from_secs(30));
         assert_eq!(item.max_attempts, 16);
+        assert!(item.lease_is_default && item.attempts_are_default, "what is set for the topic goes first");
         assert_eq!(item.schedule, Schedule::Now);
         assert_eq!(item.policy, DeliveryPolicy::AtLeastOnce);
         assert_eq!((item.ttl, item.dedupe_key, item.shard), (None, None, None));
@@ -210,6 +213,7 @@ mod tests {
         assert_eq!(item.schedule, Schedule::Delay(Duration::from_secs(5)));
         assert_eq!((item.lease, item.ttl), (Duration::from_secs(60), Some(Duration::from_secs(6))));
         assert_eq!((item.policy, item.max_attempts), (DeliveryPolicy::AtMostOnce, 1_000));
+        assert!(!item.lease_is_default && !item.attempts_are_default);
         assert_eq!(item.shard, Some(ShardId(7)));
     }
 

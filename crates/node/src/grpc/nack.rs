@@ -1,7 +1,5 @@
 //! `Nack`: checks each member, has the engine return the items, answers each.
 
-use std::time::Duration;
-
 use forebay_engine::{NackAction, NackOf};
 use forebay_proto::v1::{Nack, NackRequest, NackResponse};
 use forebay_types::{Limits, Refusal};
@@ -35,10 +33,7 @@ pub async fn nack(queue: &Queue, call: &Call, request: NackRequest) -> Result<Na
 fn check(limits: &Limits, namespace: &str, index: usize, nack: Nack) -> Result<NackOf, Refusal> {
     let path = |field: &'static str| Path::of_member("nacks", index, field);
     let receipt = fields::receipt(namespace, path("receipt"), &nack.receipt)?;
-    let delay = match &nack.delay {
-        Some(delay) => fields::delay(limits, path("delay"), delay)?,
-        None => Duration::ZERO,
-    };
+    let delay = nack.delay.as_ref().map(|delay| fields::delay(limits, path("delay"), delay)).transpose()?;
     if let Some(metadata) = &nack.metadata {
         fields::bytes(path("metadata"), metadata.len(), limits.metadata_bytes)?;
     }
@@ -48,7 +43,7 @@ fn check(limits: &Limits, namespace: &str, index: usize, nack: Nack) -> Result<N
             return Err(Refusal::field(path("release"), "must not be set together with dead_letter"));
         }
         (true, false) => NackAction::DeadLetter,
-        (false, true) => NackAction::Release(delay),
+        (false, true) => NackAction::Release(delay.unwrap_or_default()),
         (false, false) => NackAction::Fail(delay),
     };
     Ok(NackOf { receipt, action, metadata: nack.metadata.map(Vec::from), reason: nack.reason })
@@ -56,6 +51,8 @@ fn check(limits: &Limits, namespace: &str, index: usize, nack: Nack) -> Result<N
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use forebay_types::{ItemId, Reason, Receipt, Seq, ShardId};
 
     use super::*;
@@ -81,8 +78,10 @@ mod tests {
         let delay = Some(prost_types::Duration { seconds: 5, nanos: 0 });
         let five = Duration::from_secs(5);
         let action = |nack| checked(nack).unwrap().action;
-        assert_eq!(action(good()), NackAction::Fail(Duration::ZERO));
-        assert_eq!(action(Nack { delay, ..good() }), NackAction::Fail(five));
+        assert_eq!(action(good()), NackAction::Fail(None), "the topic's");
+        let zero = Some(prost_types::Duration::default());
+        assert_eq!(action(Nack { delay: zero, ..good() }), NackAction::Fail(Some(Duration::ZERO)));
+        assert_eq!(action(Nack { delay, ..good() }), NackAction::Fail(Some(five)));
         assert_eq!(action(Nack { delay, release: true, ..good() }), NackAction::Release(five));
         assert_eq!(action(Nack { dead_letter: true, ..good() }), NackAction::DeadLetter);
     }

@@ -84,6 +84,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::ShardDraining
         | Reason::OperationEnded
         | Reason::ExpectationFailed
+        | Reason::NotEmpty
         | Reason::NoCatalog => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
@@ -101,7 +102,11 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::OutcomeUnknown => Code::Unavailable,
         Reason::Unimplemented => Code::Unimplemented,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,
-        Reason::TopicNotFound | Reason::ItemNotFound | Reason::OperationNotFound => Code::NotFound,
+        Reason::TopicNotFound
+        | Reason::ItemNotFound
+        | Reason::OperationNotFound
+        | Reason::NamespaceNotFound => Code::NotFound,
+        Reason::VersionMismatch => Code::Aborted,
         Reason::RequestIdReused => Code::AlreadyExists,
     }
 }

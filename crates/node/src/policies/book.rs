@@ -40,29 +40,44 @@ pub struct PolicyBook {
 }
 
 impl PolicyBook {
-    /// Changes a policy, and returns it as it is then. What did not change is not written.
-    pub async fn change(&self, name: &TopicName, change: impl Fn(&mut Policy)) -> Result<Policy, Refusal> {
+    /// Changes a policy, and returns it as it is then. What did not change is not written. Tried without
+    /// effect, it tells how the policy would be.
+    pub async fn change(
+        &self,
+        name: &TopicName,
+        dry_run: bool,
+        change: impl Fn(&mut Policy),
+    ) -> Result<Policy, Refusal> {
         let _turn = self.turns.take(&name.namespace)?;
-        let written = tokio::time::timeout(CATALOG_TIMEOUT, self.write(name, change)).await;
-        let late = |_| unavailable(&format!("no answer within {CATALOG_TIMEOUT:?}"));
-        let Written { policy, version, is_new } = written.map_err(late)??;
+        let Written { wanted, version, is_new } = in_time(self.write(name, dry_run, change)).await?;
+        self.tell(version, is_new).await?;
+        Ok(wanted)
+    }
+
+    /// Has all nodes follow a change, and waits for this one. Where nothing is new, it waits for what was
+    /// there.
+    pub(super) async fn tell(&self, version: u64, is_new: bool) -> Result<(), Refusal> {
         if is_new {
             self.tell_others();
         }
-        self.tell_engine(version).await?;
-        Ok(policy)
+        self.tell_engine(version).await
     }
 
     /// Writes the change.
-    async fn write(&self, name: &TopicName, change: impl Fn(&mut Policy)) -> Result<Written, Refusal> {
+    async fn write(
+        &self,
+        name: &TopicName,
+        dry_run: bool,
+        change: impl Fn(&mut Policy),
+    ) -> Result<Written<Policy>, Refusal> {
         for _ in 0..TRIES_MAX {
             let found = self.catalog.policy(name).await.map_err(|error| failed(&error))?;
             let now = self.clock.wall();
             let mut policy = found.policy.clone();
             policy.drop_ended(now);
             change(&mut policy);
-            if policy == found.policy {
-                return Ok(Written { policy, version: found.version, is_new: false });
+            if policy == found.policy || dry_run {
+                return Ok(Written { wanted: policy, version: found.version, is_new: false });
             }
             let wish = PolicyWish {
                 name: name.clone(),
@@ -71,15 +86,13 @@ impl PolicyBook {
                 ended_before: now.minus(ENDED_FOR),
                 bounds: PolicyBounds::DEFAULT,
             };
-            match self.catalog.put_policy(&wish).await.map_err(|error| failed(&error))? {
+            let written = self.catalog.put_policy(&wish).await.map_err(|error| failed(&error))?;
+            match written {
                 PolicyWritten::Yes(version) => {
-                    return Ok(Written { policy: wish.policy, version, is_new: true });
+                    return Ok(Written { wanted: wish.policy, version, is_new: true });
                 }
                 PolicyWritten::Stale => {}
-                PolicyWritten::NamespaceFull => {
-                    return Err(full("the namespace has", PolicyBounds::DEFAULT.per_namespace));
-                }
-                PolicyWritten::Full => return Err(full("the cluster has", PolicyBounds::DEFAULT.in_all)),
+                PolicyWritten::NamespaceFull | PolicyWritten::Full => return Err(full("pauses", written)),
             }
         }
         Err(unavailable("the policy is changed by others at the moment"))
@@ -113,23 +126,34 @@ impl PolicyBook {
 }
 
 /// What became of a wish.
-struct Written {
-    /// The policy.
-    policy: Policy,
+pub(super) struct Written<T> {
+    /// What is wanted.
+    pub wanted: T,
     /// Its version.
-    version: u64,
+    pub version: u64,
     /// It was something else before.
-    is_new: bool,
+    pub is_new: bool,
 }
 
-/// There is no room for one more.
-fn full(whose: &str, most: u64) -> Refusal {
-    Refusal::new(Reason::TooManyPolicies, format!("{whose} {most} policies, which is the limit"))
-        .retry_after(RETRY_AFTER)
+/// The outcome of a change, if the catalog makes it in time.
+pub(super) async fn in_time<T>(change: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+    let late = |_| unavailable(&format!("no answer within {CATALOG_TIMEOUT:?}"));
+    tokio::time::timeout(CATALOG_TIMEOUT, change).await.map_err(late)?
+}
+
+/// There is no room for one more: of a namespace, or in all.
+pub(super) fn full(what: &str, written: PolicyWritten) -> Refusal {
+    let PolicyBounds { per_namespace, in_all, .. } = PolicyBounds::DEFAULT;
+    let (whose, most) = match written {
+        PolicyWritten::NamespaceFull => ("the namespace has", per_namespace),
+        _ => ("the cluster has", in_all),
+    };
+    let message = format!("{whose} {what} of {most} topics and namespaces, which is the limit");
+    Refusal::new(Reason::TooManyPolicies, message).retry_after(RETRY_AFTER)
 }
 
 /// The catalog failed. What it said is for operators.
-fn failed(error: &StoreError) -> Refusal {
+pub(super) fn failed(error: &StoreError) -> Refusal {
     tracing::warn!(%error, "a policy can't be changed in the catalog");
     unavailable("it does not answer, or its schema is older than this program")
 }

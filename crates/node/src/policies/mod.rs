@@ -1,7 +1,9 @@
-//! Policies of topics and namespaces: written into the catalog, from where every node learns of them.
+//! Policies and settings of topics and namespaces: written into the catalog, from where every node learns of
+//! them.
 
 mod alone;
 mod book;
+mod settings;
 mod turns;
 
 pub use alone::{AloneError, begin as begin_alone, migrate};

@@ -126,6 +126,13 @@ pub struct Item {
     /// Its rank, as the node gave it that took the call.
     #[prost(sint64, optional, tag = "13")]
     pub rank: ::core::option::Option<i64>,
+    /// The item names no lease: `lease` is the node's default, and what is set for the topic goes before it.
+    #[prost(bool, tag = "14")]
+    pub lease_is_default: bool,
+    /// The item names no number: `max_attempts` is the node's default, and what is set for the topic goes before
+    /// it.
+    #[prost(bool, tag = "15")]
+    pub attempts_are_default: bool,
     /// When it may be delivered; at once if nothing is set.
     #[prost(oneof = "item::Schedule", tags = "6, 7")]
     pub schedule: ::core::option::Option<item::Schedule>,
@@ -216,6 +223,9 @@ pub struct Nack {
     /// Why; may be empty.
     #[prost(string, tag = "6")]
     pub reason: ::prost::alloc::string::String,
+    /// Nobody named a delay: `fail` is 0, and what is set for the topic goes before it.
+    #[prost(bool, tag = "7")]
+    pub delay_is_default: bool,
     /// What is to become of the item. Spans are in microseconds.
     #[prost(oneof = "nack::Action", tags = "2, 3, 4")]
     pub action: ::core::option::Option<nack::Action>,

@@ -309,6 +309,53 @@ pub struct Topic {
     /// Its pauses, and those of its namespace, as the node knows them that answers.
     #[prost(message, repeated, tag = "10")]
     pub pauses: ::prost::alloc::vec::Vec<Pause>,
+    /// Its own settings, as the node knows them that answers. Absent: it has none.
+    #[prost(message, optional, tag = "11")]
+    pub settings: ::core::option::Option<TopicSettings>,
+    /// The version of its settings, which PutTopic has to name. 0: it has none.
+    #[prost(uint64, tag = "12")]
+    pub settings_version: u64,
+}
+/// What is set for the items of a topic. What is absent is as the namespace has it, and if that has nothing either,
+/// as the node's configuration has it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TopicSettings {
+    /// The lease of an item that names none: 1 s to 12 h. An item has it from its enqueue on, so those that are
+    /// there keep theirs.
+    #[prost(message, optional, tag = "1")]
+    pub default_lease: ::core::option::Option<::prost_types::Duration>,
+    /// After so many failed deliveries an item that names no number is a dead letter: 1 to 1,000. An item has it from
+    /// its enqueue on, so those that are there keep theirs. 0: not set.
+    #[prost(uint32, tag = "2")]
+    pub default_max_attempts: u32,
+    /// So long an item waits after a nack that names no delay, and after a lease that ran out: at most 366 days. 0: not
+    /// at all. It counts for every failure from now on, also of items that are there. A release is no failure.
+    #[prost(message, optional, tag = "3")]
+    pub retry_delay: ::core::option::Option<::prost_types::Duration>,
+    /// How long dead letters are kept: at most 3,660 days. 0: for ever. A longer one counts for those that are there, a
+    /// shorter one for those to come. Those that are kept for ever stay so.
+    #[prost(message, optional, tag = "6")]
+    pub dead_letter_retention: ::core::option::Option<::prost_types::Duration>,
+}
+/// What is set for the items of all topics of a namespace. What is absent is as the node's configuration has it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NamespaceSettings {
+    /// How long dedupe keys and request ids are remembered: 1 s at least, and at most the longest window of the node's
+    /// configuration, for which keys are kept. It counts for keys that are remembered already.
+    #[prost(message, optional, tag = "5")]
+    pub dedupe_window: ::core::option::Option<::prost_types::Duration>,
+    /// As in TopicSettings.
+    #[prost(message, optional, tag = "6")]
+    pub dead_letter_retention: ::core::option::Option<::prost_types::Duration>,
+    /// As in TopicSettings.
+    #[prost(message, optional, tag = "7")]
+    pub default_lease: ::core::option::Option<::prost_types::Duration>,
+    /// As in TopicSettings.
+    #[prost(uint32, tag = "8")]
+    pub default_max_attempts: u32,
+    /// As in TopicSettings.
+    #[prost(message, optional, tag = "9")]
+    pub retry_delay: ::core::option::Option<::prost_types::Duration>,
 }
 /// A side that is paused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -351,6 +398,9 @@ pub struct PauseTopicRequest {
     /// Why, for people. At most 1 KiB.
     #[prost(string, tag = "5")]
     pub note: ::prost::alloc::string::String,
+    /// Checks and answers, but changes nothing.
+    #[prost(bool, tag = "6")]
+    pub dry_run: bool,
 }
 /// The pauses from now on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -371,6 +421,12 @@ pub struct ResumeTopicRequest {
     /// Which sides. One at least.
     #[prost(enumeration = "Side", repeated, tag = "3")]
     pub sides: ::prost::alloc::vec::Vec<i32>,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Checks and answers, but changes nothing.
+    #[prost(bool, tag = "5")]
+    pub dry_run: bool,
 }
 /// The pauses from now on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -378,6 +434,207 @@ pub struct ResumeTopicResponse {
     /// Those of the topic, or of the namespace if the topic is empty, that are left.
     #[prost(message, repeated, tag = "1")]
     pub pauses: ::prost::alloc::vec::Vec<Pause>,
+}
+/// Asks to set what counts for the items of a topic.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutTopicRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. It need not have items.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// All of its settings. What is absent is not set any more.
+    #[prost(message, optional, tag = "3")]
+    pub settings: ::core::option::Option<TopicSettings>,
+    /// The version of the settings that these are to replace, as GetTopic or the last PutTopic told it. 0: there are
+    /// none. If they have another version by now, somebody else has changed them, and nothing is done
+    /// (VERSION_MISMATCH). Pauses have no part in it.
+    #[prost(uint64, tag = "4")]
+    pub version: u64,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
+    /// Checks and answers, but changes nothing.
+    #[prost(bool, tag = "7")]
+    pub dry_run: bool,
+}
+/// The settings from now on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutTopicResponse {
+    /// Those of the topic.
+    #[prost(message, optional, tag = "1")]
+    pub settings: ::core::option::Option<TopicSettings>,
+    /// Their version. 0: there are none. Of a dry run it is the version that is there.
+    #[prost(uint64, tag = "2")]
+    pub version: u64,
+    /// What counts for the topic: its settings, and what its namespace and the node have in place of absent ones.
+    #[prost(message, optional, tag = "3")]
+    pub effective_settings: ::core::option::Option<TopicSettings>,
+}
+/// Asks to remove the settings and the pauses of a topic.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteTopicRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. If it has an item, nothing is done (NOT_EMPTY); dead letters count. Items that come meanwhile stay.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    /// Checks and answers, but changes nothing.
+    #[prost(bool, tag = "6")]
+    pub dry_run: bool,
+}
+/// The topic that was removed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteTopicResponse {
+    /// As it last was.
+    #[prost(message, optional, tag = "1")]
+    pub topic: ::core::option::Option<Topic>,
+}
+/// A namespace over all shards that could be asked.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Namespace {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its own settings, as the node knows them that answers. Absent: it has none.
+    #[prost(message, optional, tag = "2")]
+    pub settings: ::core::option::Option<NamespaceSettings>,
+    /// The version of its settings, which PutNamespace has to name. 0: it has none.
+    #[prost(uint64, tag = "3")]
+    pub settings_version: u64,
+    /// Topics with items, and those that have been empty for a short time.
+    #[prost(uint64, tag = "4")]
+    pub topic_count: u64,
+    /// Items that could be leased now.
+    #[prost(uint64, tag = "5")]
+    pub ready_count: u64,
+    /// Items that are leased.
+    #[prost(uint64, tag = "6")]
+    pub leased_count: u64,
+    /// Items that are not due yet.
+    #[prost(uint64, tag = "7")]
+    pub scheduled_count: u64,
+    /// Dead letters.
+    #[prost(uint64, tag = "8")]
+    pub dead_count: u64,
+    /// The oldest oldest_ready_at of its topics. Absent: nothing is ready, or no first item has been read yet.
+    #[prost(message, optional, tag = "9")]
+    pub oldest_ready_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Dequeue calls that wait for its topics.
+    #[prost(uint64, tag = "10")]
+    pub waiting_calls: u64,
+    /// Pauses of the whole namespace, as the node knows them that answers.
+    #[prost(message, repeated, tag = "11")]
+    pub pauses: ::prost::alloc::vec::Vec<Pause>,
+    /// It has more topics than were looked at, which are 50,000: the figures count the first ones alone, by name.
+    #[prost(bool, tag = "12")]
+    pub topics_cut: bool,
+}
+/// Asks for a page of namespaces.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListNamespacesRequest {
+    /// Namespaces of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even none,
+    /// and go on: it looks at no more than 50,000 topics.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// The next_page_token of the page before. Empty: the first page.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of namespaces.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListNamespacesResponse {
+    /// By name.
+    #[prost(message, repeated, tag = "1")]
+    pub namespaces: ::prost::alloc::vec::Vec<Namespace>,
+    /// Asks for the next page. Empty on the last one.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// Shards that could not be asked. What they have is missing in the figures, and so are namespaces that only they
+    /// know.
+    #[prost(uint32, repeated, tag = "3")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+    /// How many topics were looked at for this page.
+    #[prost(uint64, tag = "4")]
+    pub scanned: u64,
+}
+/// Asks for a namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetNamespaceRequest {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+}
+/// A namespace, as it is now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetNamespaceResponse {
+    /// Its figures.
+    #[prost(message, optional, tag = "1")]
+    pub namespace: ::core::option::Option<Namespace>,
+    /// What counts for topics without settings of their own: its settings, and what the node has in place of absent
+    /// ones.
+    #[prost(message, optional, tag = "2")]
+    pub effective_settings: ::core::option::Option<NamespaceSettings>,
+    /// Shards that could not be asked. What they have is missing in the figures.
+    #[prost(uint32, repeated, tag = "3")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// Asks to set what counts for the items of a namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutNamespaceRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// All of its settings. What is absent is not set any more.
+    #[prost(message, optional, tag = "2")]
+    pub settings: ::core::option::Option<NamespaceSettings>,
+    /// The version of the settings that these are to replace, as in PutTopicRequest.
+    #[prost(uint64, tag = "3")]
+    pub version: u64,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    /// Checks and answers, but changes nothing.
+    #[prost(bool, tag = "6")]
+    pub dry_run: bool,
+}
+/// The settings from now on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutNamespaceResponse {
+    /// Those of the namespace.
+    #[prost(message, optional, tag = "1")]
+    pub settings: ::core::option::Option<NamespaceSettings>,
+    /// Their version. 0: there are none. Of a dry run it is the version that is there.
+    #[prost(uint64, tag = "2")]
+    pub version: u64,
+    /// What counts: its settings, and what the node has in place of absent ones.
+    #[prost(message, optional, tag = "3")]
+    pub effective_settings: ::core::option::Option<NamespaceSettings>,
+}
+/// Asks to remove the settings and the pauses of a namespace, and those of its topics.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteNamespaceRequest {
+    /// The tenant. If it has an item, nothing is done (NOT_EMPTY); dead letters count. Items that come meanwhile stay.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Checks and answers, but changes nothing.
+    #[prost(bool, tag = "5")]
+    pub dry_run: bool,
+}
+/// The namespace that was removed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteNamespaceResponse {
+    /// As it last was.
+    #[prost(message, optional, tag = "1")]
+    pub namespace: ::core::option::Option<Namespace>,
 }
 /// Asks for a page of topics.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -442,6 +699,9 @@ pub struct GetTopicResponse {
     /// Shards that could not be asked. What they have is missing in the figures.
     #[prost(uint32, repeated, tag = "4")]
     pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+    /// What counts for the topic: its settings, and what its namespace and the node have in place of absent ones.
+    #[prost(message, optional, tag = "5")]
+    pub effective_settings: ::core::option::Option<TopicSettings>,
 }
 /// The ready items of one priority.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1823,6 +2083,158 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "ResumeTopic"));
             self.inner.unary(req, path, codec).await
         }
+        /// Sets what counts for the items of a topic. Every node of the cluster follows within some seconds. To repeat it
+        /// does no harm: where all is set so already, nothing changes and the version is not compared.
+        pub async fn put_topic(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PutTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutTopicResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/PutTopic",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "PutTopic"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes the settings and the pauses of a topic without items. The topic itself needs no removal: one without
+        /// items is forgotten by itself.
+        pub async fn delete_topic(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteTopicResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/DeleteTopic",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "DeleteTopic"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists namespaces that have topics, settings or pauses.
+        pub async fn list_namespaces(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListNamespacesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListNamespacesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ListNamespaces",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ListNamespaces"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Describes one namespace.
+        pub async fn get_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetNamespaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/GetNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "GetNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Sets what counts for the items of all topics of a namespace that have no settings of their own. As PutTopic.
+        pub async fn put_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PutNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutNamespaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/PutNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "PutNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes the settings and the pauses of a namespace without items, and those of its topics.
+        pub async fn delete_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteNamespaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/DeleteNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "DeleteNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Lists items of a topic in one state. Nothing is leased or changed.
         pub async fn list_items(
             &mut self,
@@ -2224,6 +2636,56 @@ pub mod admin_service_server {
             request: tonic::Request<super::ResumeTopicRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ResumeTopicResponse>,
+            tonic::Status,
+        >;
+        /// Sets what counts for the items of a topic. Every node of the cluster follows within some seconds. To repeat it
+        /// does no harm: where all is set so already, nothing changes and the version is not compared.
+        async fn put_topic(
+            &self,
+            request: tonic::Request<super::PutTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutTopicResponse>,
+            tonic::Status,
+        >;
+        /// Removes the settings and the pauses of a topic without items. The topic itself needs no removal: one without
+        /// items is forgotten by itself.
+        async fn delete_topic(
+            &self,
+            request: tonic::Request<super::DeleteTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteTopicResponse>,
+            tonic::Status,
+        >;
+        /// Lists namespaces that have topics, settings or pauses.
+        async fn list_namespaces(
+            &self,
+            request: tonic::Request<super::ListNamespacesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListNamespacesResponse>,
+            tonic::Status,
+        >;
+        /// Describes one namespace.
+        async fn get_namespace(
+            &self,
+            request: tonic::Request<super::GetNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Sets what counts for the items of all topics of a namespace that have no settings of their own. As PutTopic.
+        async fn put_namespace(
+            &self,
+            request: tonic::Request<super::PutNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PutNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// Removes the settings and the pauses of a namespace without items, and those of its topics.
+        async fn delete_namespace(
+            &self,
+            request: tonic::Request<super::DeleteNamespaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteNamespaceResponse>,
             tonic::Status,
         >;
         /// Lists items of a topic in one state. Nothing is leased or changed.
@@ -2892,6 +3354,276 @@ pub mod admin_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/forebay.v1.AdminService/PutTopic" => {
+                    #[allow(non_camel_case_types)]
+                    struct PutTopicSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::PutTopicRequest>
+                    for PutTopicSvc<T> {
+                        type Response = super::PutTopicResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PutTopicRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::put_topic(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PutTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/DeleteTopic" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteTopicSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::DeleteTopicRequest>
+                    for DeleteTopicSvc<T> {
+                        type Response = super::DeleteTopicResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteTopicRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::delete_topic(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ListNamespaces" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListNamespacesSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListNamespacesRequest>
+                    for ListNamespacesSvc<T> {
+                        type Response = super::ListNamespacesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListNamespacesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_namespaces(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListNamespacesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/GetNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetNamespaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::GetNamespaceRequest>
+                    for GetNamespaceSvc<T> {
+                        type Response = super::GetNamespaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::get_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/PutNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct PutNamespaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::PutNamespaceRequest>
+                    for PutNamespaceSvc<T> {
+                        type Response = super::PutNamespaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PutNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::put_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PutNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/DeleteNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteNamespaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::DeleteNamespaceRequest>
+                    for DeleteNamespaceSvc<T> {
+                        type Response = super::DeleteNamespaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::delete_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/forebay.v1.AdminService/ListItems" => {
                     #[allow(non_camel_case_types)]
                     struct ListItemsSvc<T: AdminService>(pub Arc<T>);
@@ -3500,7 +4232,7 @@ pub struct EnqueueItem {
     /// At most 4 KiB; a nack may replace it.
     #[prost(bytes = "bytes", tag = "4")]
     pub metadata: ::prost::bytes::Bytes,
-    /// 1 s to 12 h; absent: 30 s.
+    /// 1 s to 12 h; absent: what is set for the topic or its namespace, else 30 s.
     #[prost(message, optional, tag = "7")]
     pub lease_duration: ::core::option::Option<::prost_types::Duration>,
     /// Counts from arrival; an expired item is never delivered. At most 366 days.
@@ -3508,7 +4240,8 @@ pub struct EnqueueItem {
     pub ttl: ::core::option::Option<::prost_types::Duration>,
     #[prost(enumeration = "DeliveryPolicy", tag = "9")]
     pub delivery_policy: i32,
-    /// After this many failed deliveries the item becomes a dead letter; 0: the topic's default, 16.
+    /// After this many failed deliveries the item becomes a dead letter; 0: what is set for the
+    /// topic or its namespace, else 16.
     #[prost(uint32, tag = "10")]
     pub max_attempts: u32,
     /// A second item with this key inside the window is not stored.
@@ -3668,7 +4401,8 @@ pub struct NackRequest {
 pub struct Nack {
     #[prost(string, tag = "1")]
     pub receipt: ::prost::alloc::string::String,
-    /// Ready again after this span; absent: at once. At most 366 days.
+    /// Ready again after this span; absent: the retry delay that is set for the topic or its namespace, else at once;
+    /// for a release at once. At most 366 days.
     #[prost(message, optional, tag = "2")]
     pub delay: ::core::option::Option<::prost_types::Duration>,
     /// Replaces the item's metadata where given.

@@ -1,6 +1,10 @@
 //! Rows of a catalog as columns, and back.
 
-use forebay_types::{Incarnation, NodeName, Pause, Policy, PolicyRow, ShardId, TopicName};
+use std::time::Duration;
+
+use forebay_types::{
+    Incarnation, NodeName, Pause, Policy, PolicyRow, SettingsRow, ShardId, TopicName, TopicSettings,
+};
 
 use super::rows::{CatalogNode, CatalogShard, CatalogShardState, Home, NodeReport};
 use crate::{
@@ -140,4 +144,49 @@ fn pause(row: &Row, column: usize) -> Result<Option<Pause>, StoreError> {
     let Some(since) = row.optional_time(column + 1)? else { return Ok(None) };
     let until = row.optional_time(column + 2)?;
     Ok(Some(Pause { by: row.text(column)?, since, until, note: row.text(column + 3)? }))
+}
+
+/// The columns of settings, in the order of [`of_settings`].
+pub(super) const OF_SETTINGS: [&str; 6] = [
+    "removed",
+    "default_lease",
+    "default_max_attempts",
+    "retry_delay",
+    "dead_letter_retention",
+    "dedupe_window",
+];
+
+/// The values of [`OF_SETTINGS`].
+pub(super) fn of_settings(settings: &TopicSettings) -> Vec<Value> {
+    let span = |span: Option<Duration>| {
+        span.map_or(Value::Null, |span| u64::try_from(span.as_micros()).unwrap_or(u64::MAX).into())
+    };
+    vec![
+        i64::from(settings.is_nothing()).into(),
+        span(settings.default_lease),
+        settings.default_max_attempts.map_or(Value::Null, Value::from),
+        span(settings.retry_delay),
+        span(settings.dead_letter_retention),
+        span(settings.dedupe_window),
+    ]
+}
+
+/// Settings, from `namespace`, `topic`, `version` and [`OF_SETTINGS`].
+pub(super) fn settings(row: &Row) -> Result<SettingsRow, StoreError> {
+    let span = |column| {
+        let micros = row.optional_int(column)?;
+        Ok::<_, StoreError>(micros.map(|micros| Duration::from_micros(micros.unsigned_abs())))
+    };
+    let attempts = row.optional_int(5)?.map(|_| row.u32(5)).transpose()?;
+    Ok(SettingsRow {
+        name: TopicName::new(row.text(0)?, row.text(1)?),
+        version: row.u64(2)?,
+        settings: TopicSettings {
+            default_lease: span(4)?,
+            default_max_attempts: attempts,
+            retry_delay: span(6)?,
+            dead_letter_retention: span(7)?,
+            dedupe_window: span(8)?,
+        },
+    })
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, ShardId, TopicName};
+use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, TopicName};
 
 use super::{
     error::CatalogError,
     rows::{
-        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyWish,
-        PolicyWritten, Sighting, Versions,
+        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
+        PolicyWish, PolicyWritten, SettingsWish, Sighting, Versions,
     },
 };
 use crate::error::{MigrateError, StoreError};
@@ -80,4 +80,15 @@ pub trait Catalog: Send + Sync + 'static {
     /// Writes a policy, if its row has not changed meanwhile. A removed row is kept for a while, so that who
     /// reads what has changed learns of it.
     async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError>;
+
+    /// Reads settings. Without them they have version 0, or that of their removal.
+    async fn settings(&self, name: &TopicName) -> Result<SettingsRow, StoreError>;
+
+    /// Writes settings, if their row has not changed meanwhile. Policies and settings have one line of
+    /// versions.
+    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError>;
+
+    /// Removes the policy and the settings of a topic, or all of a namespace, in one change. Returns its
+    /// version. `None`: there was nothing, and nothing has changed.
+    async fn remove_policies(&self, removal: &PolicyRemoval) -> Result<Option<u64>, StoreError>;
 }

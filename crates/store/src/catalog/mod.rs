@@ -12,6 +12,7 @@ mod error;
 mod identity;
 mod interface;
 mod read;
+mod read_policy;
 mod rows;
 mod session;
 mod shard_url;
@@ -22,7 +23,8 @@ pub use error::CatalogError;
 pub use interface::Catalog;
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
-    Joined, NodeReport, PolicyBounds, PolicyWish, PolicyWritten, Sighting, Versions,
+    Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsWish, Sighting,
+    Versions,
 };
 pub(crate) use session::CatalogSession;
 pub use shard_url::check as check_shard_url;

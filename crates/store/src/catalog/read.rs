@@ -1,7 +1,7 @@
 //! Reads what has changed in a catalog.
 
 use async_trait::async_trait;
-use forebay_types::{ClusterId, Policy, PolicyChanges, PolicyRow, TopicName};
+use forebay_types::{ClusterId, PolicyChanges};
 
 use super::{
     call::{Call, Failure},
@@ -49,28 +49,29 @@ fn queries(known: Versions) -> Vec<Statement> {
              WHERE c.id = 1 AND c.assignment_version <> ? ORDER BY a.shard",
             vec![known.assignment.into()],
         ),
-        changed_policies(known.policies),
+        changed("policy", &columns::OF_POLICY, known.policies),
+        changed("setting", &columns::OF_SETTINGS, known.policies),
     ]
 }
 
-/// The policies that have changed; all, if removed ones may be missing.
-fn changed_policies(known: u64) -> Statement {
-    let columns = columns::OF_POLICY.map(|column| format!("p.{column}")).join(", ");
+/// The policies or settings that have changed; all, if removed ones may be missing.
+fn changed(table: &str, columns: &[&str], known: u64) -> Statement {
+    let columns: String = columns.iter().map(|column| format!(", p.{column}")).collect();
     let sql = format!(
-        "SELECT p.namespace, p.topic, p.version, {columns} FROM cluster c, policy p \
+        "SELECT p.namespace, p.topic, p.version{columns} FROM cluster c, {table} p \
          WHERE c.id = 1 AND c.policies_version <> ? \
          AND (p.version > ? OR c.policies_floor > ? OR c.policies_version < ?) ORDER BY p.version"
     );
     Statement::new(sql, vec![known.into(); 4])
 }
 
-/// Whether the rows of [`changed_policies`] are all that there are.
+/// Whether the rows of [`changed`] are all that there are.
 const fn is_whole(known: u64, version: u64, floor: u64) -> bool {
     version != known && (known == 0 || floor > known || version < known)
 }
 
 fn decode(rows: Vec<Vec<Row>>, known: Versions) -> Result<CatalogChanges, StoreError> {
-    let Ok([cluster, nodes, shards, homes, policies]) = <[Vec<Row>; 5]>::try_from(rows) else {
+    let Ok([cluster, nodes, shards, homes, policies, settings]) = <[Vec<Row>; 6]>::try_from(rows) else {
         return Err(corrupt("a query of the catalog has no answer"));
     };
     let cluster = scalar(cluster, "the cluster")?;
@@ -83,6 +84,7 @@ fn decode(rows: Vec<Vec<Row>>, known: Versions) -> Result<CatalogChanges, StoreE
     let policies = PolicyChanges {
         whole: is_whole(known.policies, versions.policies, cluster.u64(5)?),
         rows: policies.iter().map(columns::policy).collect::<Result<_, _>>()?,
+        settings: settings.iter().map(columns::settings).collect::<Result<_, _>>()?,
     };
     let shards = match versions.shards == known.shards {
         true => None,
@@ -103,24 +105,4 @@ fn decode(rows: Vec<Vec<Row>>, known: Versions) -> Result<CatalogChanges, StoreE
         assignment,
         policies,
     })
-}
-
-/// Reads one policy.
-pub(super) struct ReadPolicy<'a>(pub(super) &'a TopicName);
-
-#[async_trait]
-impl Call for ReadPolicy<'_> {
-    type Answer = PolicyRow;
-
-    async fn run(&self, session: &mut dyn CatalogSession) -> Result<PolicyRow, Failure> {
-        let columns = columns::OF_POLICY.join(", ");
-        let sql = format!(
-            "SELECT namespace, topic, version, {columns} FROM policy WHERE namespace = ? AND topic = ?"
-        );
-        let values = vec![(&*self.0.namespace).into(), (&*self.0.topic).into()];
-        let rows = session.snapshot(vec![Statement::new(sql, values)]).await?;
-        let found = rows.first().and_then(|rows| rows.first()).map(columns::policy).transpose()?;
-        let none = || PolicyRow { name: self.0.clone(), version: 0, policy: Policy::default() };
-        Ok(found.unwrap_or_else(none))
-    }
 }

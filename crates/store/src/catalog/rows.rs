@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use forebay_types::{ClusterId, Incarnation, NodeName, Policy, PolicyChanges, ShardId, Timestamp, TopicName};
+use forebay_types::{
+    ClusterId, Incarnation, Namespace, NodeName, Policy, PolicyChanges, ShardId, Timestamp, Topic, TopicName,
+    TopicSettings,
+};
 
 /// A version of each set of rows. A version only grows. Nobody has seen anything yet: all are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -13,7 +16,7 @@ pub struct Versions {
     pub nodes: u64,
     /// Of the assignment.
     pub assignment: u64,
-    /// Of the policies.
+    /// Of the policies and settings.
     pub policies: u64,
 }
 
@@ -114,7 +117,7 @@ pub struct CatalogChanges {
     pub shards: Option<Vec<CatalogShard>>,
     /// The assignment, if its version is another than the reader's.
     pub assignment: Option<Assignment>,
-    /// The policies that have changed since the reader's version.
+    /// The policies and settings that have changed since the reader's version.
     pub policies: PolicyChanges,
 }
 
@@ -175,7 +178,31 @@ pub struct PolicyWish {
     pub bounds: PolicyBounds,
 }
 
-/// How many policies a catalog holds.
+/// Settings that are to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsWish {
+    /// Of which topic. An empty topic: of the namespace itself.
+    pub name: TopicName,
+    /// The version of the row from which they were made. 0: there was none.
+    pub from_version: u64,
+    /// What is set. Nothing removes the settings.
+    pub settings: TopicSettings,
+    /// What the table may hold.
+    pub bounds: PolicyBounds,
+}
+
+/// Policies and settings that are to be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyRemoval {
+    /// Whose they are.
+    pub namespace: Namespace,
+    /// Of which topic. `None`: of the namespace, and of all of its topics.
+    pub topic: Option<Topic>,
+    /// What each table may hold.
+    pub bounds: PolicyBounds,
+}
+
+/// How many policies a catalog holds, and how many settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyBounds {
     /// Of one namespace.
@@ -187,19 +214,20 @@ pub struct PolicyBounds {
 }
 
 impl PolicyBounds {
-    /// What a catalog holds. A row has 3 KiB at most, so that all of them have 30 MiB.
+    /// What a catalog holds. A policy has 3 KiB at most and settings have 0.5 KiB, so that all of them have
+    /// 35 MiB.
     pub const DEFAULT: Self = Self { per_namespace: 1_000, in_all: 10_000, removed: 1_000 };
 }
 
-/// The result of writing a policy.
+/// The result of writing a policy, or settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyWritten {
     /// It has this version.
     Yes(u64),
     /// The row has another version by now, and nothing was changed.
     Stale,
-    /// The namespace has as many policies as it may have.
+    /// The namespace has as many of them as it may have.
     NamespaceFull,
-    /// The catalog has as many policies as it may have.
+    /// The catalog has as many of them as it may have.
     Full,
 }

@@ -3,19 +3,23 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, ShardId, TopicName};
+use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, TopicName};
 
 use super::{
     call::{Change, Transaction},
-    change::{AddShard, Assign, Join, Leave, PutPolicy, RemoveShard, SendBeat, SetDraining, SetShardState},
+    change::{
+        AddShard, Assign, Join, Leave, PutPolicy, PutSettings, RemovePolicies, RemoveShard, SendBeat,
+        SetDraining, SetShardState,
+    },
     connection::Connector,
     error::CatalogError,
     identity::{CheckVersion, IfNew, ReadCluster},
     interface::Catalog,
-    read::{ReadChanges, ReadPolicy},
+    read::ReadChanges,
+    read_policy::{ReadPolicy, ReadSettings},
     rows::{
-        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyWish,
-        PolicyWritten, Sighting, Versions,
+        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
+        PolicyWish, PolicyWritten, SettingsWish, Sighting, Versions,
     },
     shard_url,
 };
@@ -98,5 +102,17 @@ impl<C: Connector> Catalog for C {
 
     async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError> {
         change(self, PutPolicy(wish)).await
+    }
+
+    async fn settings(&self, name: &TopicName) -> Result<SettingsRow, StoreError> {
+        self.connections().changes.run(self, &ReadSettings(name)).await
+    }
+
+    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError> {
+        change(self, PutSettings(wish)).await
+    }
+
+    async fn remove_policies(&self, removal: &PolicyRemoval) -> Result<Option<u64>, StoreError> {
+        change(self, RemovePolicies(removal)).await
     }
 }

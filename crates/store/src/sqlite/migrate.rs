@@ -54,6 +54,11 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/catalog/sqlite/0002_policies.sql"),
     },
+    Migration {
+        version: 3,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/sqlite/0003_settings.sql"),
+    },
 ]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that

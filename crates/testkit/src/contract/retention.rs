@@ -46,12 +46,11 @@ async fn seqs(owner: &Owner) -> Vec<u64> {
     found(owner, at(1_000_000)).await.into_iter().map(|row| row.seq.0).collect()
 }
 
-/// In order of their ends, with their namespace. Those that are kept for ever are never looked for.
+/// In order of their ends, with their topic. Those that are kept for ever are never looked for.
 pub async fn dead_letters_are_found_by_their_end(subject: Subject) {
     let bench = bench_with(subject, &[at(30), Timestamp::MAX, at(20), at(30)]).await;
     let row = |seq: u64, end| {
-        let namespace = topic(TOPIC.0).name.namespace;
-        let item = DueItem::DeadLetter { namespace, died_at: at(seq as i64) };
+        let item = DueItem::DeadLetter { name: topic(TOPIC.0).name, died_at: at(seq as i64) };
         DueRow { at: end, seq: Seq(seq), topic: TOPIC, item }
     };
     assert_eq!(found(&bench.owner, at(29)).await, [row(3, at(20))]);

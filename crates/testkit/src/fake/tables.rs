@@ -285,8 +285,8 @@ impl Tables {
                 }
                 Sweep::Retention => {
                     let (item, letter) = self.dead.get(seq)?;
-                    let namespace = self.topics.get(&item.topic)?.name.namespace.clone();
-                    (item.topic, DueItem::DeadLetter { namespace, died_at: letter.died_at })
+                    let name = self.topics.get(&item.topic)?.name.clone();
+                    (item.topic, DueItem::DeadLetter { name, died_at: letter.died_at })
                 }
             };
             Some(DueRow { at: *at, seq: *seq, topic, item })

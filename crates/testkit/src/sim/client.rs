@@ -231,7 +231,7 @@ fn nack_of(port: &mut Port<'_>, receipt: Receipt) -> NackOf {
     let delay =
         if dice.chance(500) { Duration::ZERO } else { dice.millis((1, *dice.clone().pick(&[30, 4_000]))) };
     let action = match dice.below(10) {
-        0..6 => NackAction::Fail(delay),
+        0..6 => NackAction::Fail(Some(delay)),
         6..9 => NackAction::Release(delay),
         _ => NackAction::DeadLetter,
     };

@@ -269,9 +269,11 @@ fn new_item(sent: &Sent) -> NewItem {
         },
         schedule: sent.schedule,
         lease: sent.lease,
+        lease_is_default: false,
         ttl: sent.ttl,
         policy: sent.policy,
         max_attempts: sent.max_attempts,
+        attempts_are_default: false,
         dedupe_key: sent.dedupe_key.clone(),
         shard: sent.shard,
         rank: None,
@@ -357,7 +359,8 @@ struct Actions<'a>(&'a [NackOf]);
 impl std::fmt::Debug for Actions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|nack| match nack.action {
-            NackAction::Fail(span) => write!(f, "fail {span:?} "),
+            NackAction::Fail(None) => write!(f, "fail "),
+            NackAction::Fail(Some(span)) => write!(f, "fail {span:?} "),
             NackAction::Release(span) => write!(f, "release {span:?} "),
             NackAction::DeadLetter => write!(f, "dead "),
         })

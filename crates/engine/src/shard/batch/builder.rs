@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use forebay_store::{Batch, Checkpoint, DueKey, HighWaterMarks, Sweep, TopicCounts};
-use forebay_types::{Namespace, Seq, Timestamp, TopicId, TopicName};
+use forebay_types::{Namespace, Seq, Timestamp, TopicId, TopicName, TopicSettings};
 use rand::rngs::StdRng;
 
 use crate::{
-    api::Changed,
+    api::{Changed, SettingsTable},
     clock::Moment,
     shard::{
         OwnedShard,
@@ -26,6 +26,8 @@ pub(super) struct BatchBuilder<'a> {
     pub moment: Moment,
     /// Random numbers for nonces.
     pub rng: &'a mut StdRng,
+    /// What is set for topics and namespaces.
+    pub set: &'a SettingsTable,
     /// The rows.
     pub batch: Batch,
     /// What the batch does, in order.
@@ -137,11 +139,13 @@ impl<'a> BatchBuilder<'a> {
         allowed: Need,
         rng: &'a mut StdRng,
         topics_left: usize,
+        set: &'a SettingsTable,
     ) -> Self {
         let marks = shard.tenure.marks;
         Self {
             moment,
             rng,
+            set,
             batch: Batch { number: shard.tenure.batch + 1, ..Batch::default() },
             planned: Vec::new(),
             page: None,
@@ -166,6 +170,17 @@ impl<'a> BatchBuilder<'a> {
             dormant_losses: BTreeMap::new(),
             shard,
         }
+    }
+
+    /// What is set for a topic. What is absent is as the node has it.
+    pub fn settings_of(&self, topic: TopicId) -> TopicSettings {
+        self.shard.topics.get(topic).map(|topic| self.set.of_topic(&topic.name)).unwrap_or_default()
+    }
+
+    /// When a dead letter of a topic is deleted that died at this time.
+    pub fn dead_letter_end(&self, name: &TopicName, died_at: Timestamp) -> Timestamp {
+        let set = self.set.of_topic(name).dead_letter_retention;
+        self.shard.settings.dead_letter_end(set, &name.namespace, died_at)
     }
 
     /// Rows of a sweep's page that it may deal with.

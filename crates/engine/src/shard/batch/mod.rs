@@ -31,7 +31,7 @@ use self::{
     shares::{Class, Shares},
 };
 use super::{OwnedShard, work::WaitingPolls};
-use crate::clock::Moment;
+use crate::{api::SettingsTable, clock::Moment};
 
 /// What building needs to know beside the shard.
 pub(crate) struct BuildContext<'a> {
@@ -45,6 +45,8 @@ pub(crate) struct BuildContext<'a> {
     pub topics_left: usize,
     /// Polls to which new items may be handed directly.
     pub waiting: WaitingPolls,
+    /// What is set for topics and namespaces.
+    pub set: &'a SettingsTable,
 }
 
 impl OwnedShard {
@@ -52,13 +54,13 @@ impl OwnedShard {
     /// tenants take turns. No batch is in flight.
     pub fn build(&mut self, context: BuildContext<'_>) -> Built {
         debug_assert!(self.in_flight.is_none(), "one batch is in flight at a time");
-        let BuildContext { moment, rng, topics_of, topics_left, waiting } = context;
+        let BuildContext { moment, rng, topics_of, topics_left, waiting, set } = context;
         let moment = self.time.moment(moment);
         let Some(allowed) = self.disk.allowed(moment.at) else {
             self.disk.set_barren(moment.at);
             return Built::nothing();
         };
-        let mut builder = BatchBuilder::new(self, moment, allowed, rng, topics_left);
+        let mut builder = BatchBuilder::new(self, moment, allowed, rng, topics_left, set);
         if builder.record_topology() {
             return builder.finish(BTreeSet::new());
         }

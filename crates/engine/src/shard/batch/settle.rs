@@ -198,6 +198,7 @@ fn nack(
 ) -> SettleEffect {
     let now = builder.moment.now;
     let ItemAttributes { failures, max_attempts, expires_at, .. } = lease.attributes;
+    let retry_delay = || retry_delay(builder, lease);
     let (ending, cause) = match action {
         NackAction::Fail(_) => {
             (after_failure(failures + 1, max_attempts, expires_at, now), Some(FailureCause::Nacked))
@@ -209,7 +210,8 @@ fn nack(
     let rank = match action {
         // Without a delay it keeps its old place.
         NackAction::Release(delay) if delay.is_zero() && !on(Bug::ReleaseLosesPlace) => lease.rank,
-        NackAction::Release(delay) | NackAction::Fail(delay) => now.plus(delay).as_micros(),
+        NackAction::Release(delay) => now.plus(delay).as_micros(),
+        NackAction::Fail(delay) => now.plus(delay.unwrap_or_else(retry_delay)).as_micros(),
         NackAction::DeadLetter => lease.rank,
     };
     match (ending, failure) {
@@ -224,10 +226,18 @@ fn time_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect 
     let ItemAttributes { failures, max_attempts, expires_at, .. } = lease.attributes;
     let failure = failure_of(lease, lease.deadline, FailureCause::LeaseEnded, "");
     match after_failure(failures + 1, max_attempts, expires_at, builder.moment.now) {
-        Ending::Again => requeue(builder, lease, lease.deadline.as_micros(), None, Some(failure)),
+        Ending::Again => {
+            let again = lease.deadline.plus(retry_delay(builder, lease));
+            requeue(builder, lease, again.as_micros(), None, Some(failure))
+        }
         Ending::Dead => dead_letter(builder, lease, "", None, failure),
         Ending::Expired => ack(builder, lease),
     }
+}
+
+/// How long an item waits after a failure for which nobody named a delay.
+fn retry_delay(builder: &BatchBuilder<'_>, lease: &LeaseEntry) -> Duration {
+    builder.settings_of(lease.topic).retry_delay.unwrap_or_default()
 }
 
 /// How a delivery failed, as the item remembers it.
@@ -291,8 +301,7 @@ fn dead_letter(
     failure: Failure,
 ) -> SettleEffect {
     let why = failure.cause.as_str();
-    let shard = &builder.shard;
-    let expires_at = shard.settings.dead_letter_end(&shard.namespace_of(lease.topic), builder.moment.now);
+    let expires_at = builder.dead_letter_end(&builder.shard.name_of(lease.topic), builder.moment.now);
     builder.batch.dead_letters.push(DeadLetter {
         seq: lease.seq,
         deliveries: lease.delivery(),

@@ -8,17 +8,17 @@ use crate::shard::{disk_room::Need, work::SweepPage};
 /// Puts a page into the batch, but for dead letters that can't be changed.
 ///
 /// The end of a dead letter was set when it died. If the retention has become longer since, it is kept for
-/// longer: nobody loses what the present configuration keeps.
+/// longer: nobody loses what the present settings keep.
 pub(super) fn delete(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageShare {
     let mut share = PageShare::new(page);
     let mut room = builder.page_rows_max();
     for row in &page.rows {
-        let DueItem::DeadLetter { namespace, died_at } = &row.item else { continue };
+        let DueItem::DeadLetter { name, died_at } = &row.item else { continue };
         if builder.shard.sweeps.retention.is_parked(row.seq) {
             share.park(row.at);
             continue;
         }
-        let end = builder.shard.settings.dead_letter_end(namespace, *died_at);
+        let end = builder.dead_letter_end(name, *died_at);
         let is_over = end <= builder.moment.now;
         // An operation may have made it an item again, or deleted it.
         let changed = builder.shard.sweeps.retention.is_invalidated(row.seq);

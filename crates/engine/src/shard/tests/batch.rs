@@ -175,7 +175,7 @@ fn the_second_thing_on_an_item_waits_for_the_next_batch() {
 fn what_had_to_wait_goes_before_what_came_later() {
     let mut shard = shard();
     let receipts = store_leased(&mut shard, 0, items(2));
-    let fail = |seconds| NackAction::Fail(Duration::from_secs(seconds));
+    let fail = |seconds| NackAction::Fail(Some(Duration::from_secs(seconds)));
     for (seconds, receipt) in [1, 2, 3, 4].into_iter().zip([0, 0, 0, 1]) {
         nack(&mut shard, receipts[receipt], fail(seconds));
     }

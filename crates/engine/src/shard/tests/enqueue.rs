@@ -3,7 +3,7 @@
 use forebay_types::{Reason, Refusal, State};
 
 use super::*;
-use crate::shard::decode_answer;
+use crate::{api::SettingsTable, shard::decode_answer};
 
 /// The topics and priorities of a batch's new items, in the order of their numbers.
 fn inserted(batch: &Batch) -> Vec<(u32, i32)> {
@@ -106,7 +106,14 @@ fn a_node_has_no_more_topics_than_its_bytes_allow() {
     put(&mut shard, part(1, vec![item_of("a", 0), item_of("b", 0), item_of("a", 1)]));
     let rng = &mut StdRng::seed_from_u64(1);
     let waiting = HashMap::new();
-    shard.build(BuildContext { moment: moment(0), rng, topics_of: &|_| 4, topics_left: 1, waiting });
+    shard.build(BuildContext {
+        moment: moment(0),
+        rng,
+        topics_of: &|_| 4,
+        topics_left: 1,
+        waiting,
+        set: &SettingsTable::default(),
+    });
     assert_eq!(refusals(&shard), [None, Some(Reason::TooManyTopics), None]);
     let Planned::Enqueue { results, .. } = &shard.in_flight.as_ref().unwrap().planned[0] else { panic!() };
     let message = &results[1].as_ref().unwrap_err().message;

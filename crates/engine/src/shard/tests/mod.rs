@@ -16,6 +16,7 @@ mod prefetch;
 mod retention;
 mod settle;
 mod sweep;
+mod topic_settings;
 mod undo;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -41,7 +42,7 @@ use super::{
     },
 };
 use crate::{
-    api::{NackAction, Settings},
+    api::{NackAction, Settings, SettingsTable},
     clock::Moment,
 };
 
@@ -209,7 +210,14 @@ pub(super) fn build_with(
     waiting: WaitingPolls,
 ) -> Built {
     let rng = &mut StdRng::seed_from_u64(ms);
-    shard.build(BuildContext { moment: moment(ms), rng, topics_of, topics_left: usize::MAX, waiting })
+    shard.build(BuildContext {
+        moment: moment(ms),
+        rng,
+        topics_of,
+        topics_left: usize::MAX,
+        waiting,
+        set: &SettingsTable::default(),
+    })
 }
 
 /// The batch in flight is committed.

@@ -159,7 +159,7 @@ fn what_changed_since_the_read_is_skipped() {
     run(&mut shard, 2);
     shard.begin_operation(7, moment(3)).unwrap();
     let receipt = lease(&mut shard, 3, 1)[0];
-    nack(&mut shard, receipt, NackAction::Fail(Duration::ZERO));
+    nack(&mut shard, receipt, NackAction::Fail(Some(Duration::ZERO)));
     run(&mut shard, 4);
     shard.operation_read(7, Some(ready(&keys)), at(5));
     run(&mut shard, 5);

@@ -24,9 +24,9 @@ fn die(shard: &mut OwnedShard, ms: u64) -> (Seq, Batch) {
 }
 
 /// The sweep finds these dead letters of a topic: their ends, and when they died.
-fn found(shard: &mut OwnedShard, ms: u64, topic: TopicId, letters: &[(Seq, u64, u64)]) {
+pub(super) fn found(shard: &mut OwnedShard, ms: u64, topic: TopicId, letters: &[(Seq, u64, u64)]) {
     let row = |&(seq, end, died): &(Seq, u64, u64)| {
-        let item = DueItem::DeadLetter { namespace: "ns".into(), died_at: time(died) };
+        let item = DueItem::DeadLetter { name: TopicName::new("ns", "t"), died_at: time(died) };
         DueRow { at: time(end), seq, topic, item }
     };
     let rows: Vec<DueRow> = letters.iter().map(row).collect();

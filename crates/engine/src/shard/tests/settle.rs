@@ -50,7 +50,7 @@ fn a_failed_item_without_a_delay_goes_behind_what_is_ready() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, items(2));
     let receipt = lease(&mut shard, 0, 1)[0];
-    nack(&mut shard, receipt, NackAction::Fail(Duration::ZERO));
+    nack(&mut shard, receipt, NackAction::Fail(Some(Duration::ZERO)));
     let (batch, _) = run(&mut shard, 10);
     let requeue = &batch.requeues[0];
     let rank = time(10).as_micros();
@@ -62,7 +62,7 @@ fn a_failed_item_without_a_delay_goes_behind_what_is_ready() {
 fn a_failed_item_with_a_delay_is_scheduled() {
     let mut shard = shard();
     let receipt = leased_once(&mut shard, 3);
-    nack(&mut shard, receipt, NackAction::Fail(Duration::from_millis(30)));
+    nack(&mut shard, receipt, NackAction::Fail(Some(Duration::from_millis(30))));
     let (batch, committed) = run(&mut shard, 10);
     let requeue = &batch.requeues[0];
     assert_eq!((requeue.state, requeue.rank), (State::Scheduled, time(40).as_micros()));
@@ -75,7 +75,7 @@ fn a_failed_item_is_looked_for_once_its_delay_is_over() {
     let mut shard = shard();
     sweep_all(&mut shard, 0);
     let receipt = leased_once(&mut shard, 3);
-    nack(&mut shard, receipt, NackAction::Fail(Duration::from_millis(30)));
+    nack(&mut shard, receipt, NackAction::Fail(Some(Duration::from_millis(30))));
     run(&mut shard, 10);
     assert!(shard.begin_scan(1, moment(39)).is_none());
     scan(&mut shard, Sweep::Due, 1, 40);
@@ -85,7 +85,7 @@ fn a_failed_item_is_looked_for_once_its_delay_is_over() {
 fn an_item_that_failed_too_often_becomes_a_dead_letter() {
     let mut shard = shard();
     let receipt = leased_once(&mut shard, 1);
-    nack(&mut shard, receipt, NackAction::Fail(Duration::ZERO));
+    nack(&mut shard, receipt, NackAction::Fail(Some(Duration::ZERO)));
     let (batch, committed) = run(&mut shard, 10);
     let dead = &batch.dead_letters[0];
     assert_eq!((&*dead.reason, &*dead.last_error, dead.failures), ("nacked", "why", 1));
@@ -106,7 +106,7 @@ fn an_item_becomes_a_dead_letter_at_once_if_asked() {
 
 #[test]
 fn an_expired_item_is_deleted_whatever_is_asked() {
-    for action in [NackAction::Fail(Duration::ZERO), NackAction::DeadLetter] {
+    for action in [NackAction::Fail(Some(Duration::ZERO)), NackAction::DeadLetter] {
         let mut shard = shard();
         let receipt = store_leased(&mut shard, 0, vec![item_expiring(9)])[0];
         nack(&mut shard, receipt, action);
@@ -266,7 +266,7 @@ fn what_says_something_else_waits_and_what_comes_behind_it_too() {
     let mut shard = shard();
     let receipt = store_leased(&mut shard, 0, items(1))[0];
     ack(&mut shard, receipt);
-    nack(&mut shard, receipt, NackAction::Fail(Duration::ZERO));
+    nack(&mut shard, receipt, NackAction::Fail(Some(Duration::ZERO)));
     ack(&mut shard, receipt);
     build(&mut shard, 0);
     assert_eq!(answered(&shard), [1]);

@@ -1,6 +1,16 @@
 //! `forebay namespace`
 
+mod delete;
+mod get;
+mod list;
+mod put;
+
 use clap::{Args, Subcommand};
+
+use delete::Delete;
+use get::Get;
+use list::ListNamespaces;
+use put::Put;
 
 use super::pauses::{Pausing, Resuming};
 use crate::failure::Failure;
@@ -9,6 +19,9 @@ use crate::failure::Failure;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  forebay namespace list
+  forebay namespace get --namespace shop -o json
+  forebay namespace put --namespace shop --default-max-attempts 5 --retry-delay 10s
   forebay namespace pause --namespace shop --side dequeue --for 2h --note 'database move'
   forebay namespace resume --namespace shop")]
 pub struct NamespaceCommand {
@@ -19,6 +32,14 @@ pub struct NamespaceCommand {
 
 #[derive(Subcommand)]
 enum NamespaceVerb {
+    /// List the namespaces that have topics, settings or pauses
+    List(ListNamespaces),
+    /// Show the namespace, with the sums over its topics
+    Get(Get),
+    /// Set what counts for the items of all topics that have no settings of their own
+    Put(Put),
+    /// Remove the settings and the pauses of the namespace and of its topics, if it has no items
+    Delete(Delete),
     /// Pause all topics of the namespace, those to come included
     Pause(Pause),
     /// End the pauses of the namespace; those of single topics stay
@@ -53,6 +74,10 @@ impl NamespaceCommand {
     /// Does it.
     pub async fn run(self) -> Result<(), Failure> {
         match self.verb {
+            NamespaceVerb::List(verb) => verb.run().await,
+            NamespaceVerb::Get(verb) => verb.run().await,
+            NamespaceVerb::Put(verb) => verb.run().await,
+            NamespaceVerb::Delete(verb) => verb.run().await,
             NamespaceVerb::Pause(flags) => flags.pausing.run("").await,
             NamespaceVerb::Resume(flags) => flags.resuming.run("").await,
         }

@@ -162,6 +162,8 @@ pub fn line_of(place: usize) -> usize {
 mod tests {
     use std::time::Duration;
 
+    use forebay_client::TopicSettings;
+
     use super::*;
 
     fn topic(name: &str, ready: u64, dead: u64) -> TopicFigures {
@@ -176,6 +178,8 @@ mod tests {
             next_due_at: None,
             waiting: 2,
             pauses: Vec::new(),
+            settings: TopicSettings::default(),
+            settings_version: 0,
         }
     }
 

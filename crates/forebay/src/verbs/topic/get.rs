@@ -7,7 +7,7 @@ use super::flags::Get;
 use crate::{
     failure::Failure,
     output::{self, Cell, One, Style, Table},
-    verbs::pauses::side_name,
+    verbs::{pauses::side_name, settings},
 };
 
 /// Shows a topic.
@@ -29,17 +29,17 @@ impl One for TopicReport {
     fn table(&self, style: &Style) -> Table {
         let topic = &self.figures;
         let mut table = Table::new(["TOPIC", "", ""]);
-        let mut row = |name: &str, value: Cell, more: String| {
-            table.row([name.into(), value, more.into()]);
+        let mut row = |name: &str, value: Cell| {
+            table.row([name.into(), value, "".into()]);
         };
-        row("name", Cell::from(&topic.topic), String::new());
-        row("ready", topic.ready.into(), String::new());
-        row("leased", topic.leased.into(), String::new());
-        row("scheduled", topic.scheduled.into(), String::new());
-        row("dead", topic.dead.into(), String::new());
-        row("oldest ready", style.optional_time(topic.oldest_ready_at).into(), String::new());
-        row("next due", style.optional_time(topic.next_due_at).into(), String::new());
-        row("waiting calls", topic.waiting.into(), String::new());
+        row("name", Cell::from(&topic.topic));
+        row("ready", topic.ready.into());
+        row("leased", topic.leased.into());
+        row("scheduled", topic.scheduled.into());
+        row("dead", topic.dead.into());
+        row("oldest ready", style.optional_time(topic.oldest_ready_at).into());
+        row("next due", style.optional_time(topic.next_due_at).into());
+        row("waiting calls", topic.waiting.into());
         for pause in &topic.pauses {
             let (since, until) = (style.optional_time(pause.since), style.optional_time(pause.until));
             let whose = if pause.of_namespace { "the namespace is paused" } else { "paused" };
@@ -53,14 +53,17 @@ impl One for TopicReport {
             if !pause.note.is_empty() {
                 more += &format!(": {}", pause.note);
             }
-            row("paused", side_name(pause).into(), more);
+            table.row(["paused".into(), side_name(pause).into(), more.into()]);
         }
+        settings::add_rows(&mut table, &topic.settings, &self.effective);
+        table.row(["settings version".into(), topic.settings_version.into(), "".into()]);
         for count in &self.priorities {
             let since = format!("ready since {}", style.optional_time(count.oldest_ready_at));
-            row(&format!("priority {}", count.priority), count.ready.into(), since);
+            table.row([format!("priority {}", count.priority).into(), count.ready.into(), since.into()]);
         }
         if self.priorities_cut {
-            row("others", "".into(), "ready items that were not counted by priority".to_owned());
+            let more = "ready items that were not counted by priority";
+            table.row(["others".into(), "".into(), more.into()]);
         }
         table
     }

@@ -1,20 +1,24 @@
 //! `forebay topic`
 
+mod delete;
 mod explain;
 mod flags;
 mod get;
 mod list;
 mod pause;
 mod purge;
+mod put;
 mod reset_leases;
 
 use clap::{Args, Subcommand};
 
+use delete::Delete;
 use explain::Explain;
 use flags::{Get, List};
 pub use list::print as print_topics;
 use pause::{Pause, Resume};
 use purge::Purge;
+use put::Put;
 use reset_leases::ResetLeases;
 
 use crate::failure::Failure;
@@ -28,6 +32,7 @@ Examples:
   forebay topic list --order -oldest --limit 20
   forebay topic get mail
   forebay topic pause mail --side dequeue --for 2h --note 'the mail server is down'
+  forebay topic put mail --default-lease 2m --retry-delay 10s
   forebay topic explain mail
   forebay topic purge mail --filter 'age > 1h' --dry-run
   forebay topic reset-leases mail --yes")]
@@ -43,6 +48,10 @@ enum TopicVerb {
     List(List),
     /// Show one topic, with its priorities
     Get(Get),
+    /// Set what counts for the items of a topic: leases, attempts, retries, dead letters
+    Put(Put),
+    /// Remove the settings and the pauses of a topic without items
+    Delete(Delete),
     /// Pause a topic: it takes no new items, hands nothing out, or both
     Pause(Pause),
     /// End pauses of a topic
@@ -61,6 +70,8 @@ impl TopicCommand {
         match self.verb {
             TopicVerb::List(flags) => list::run(&flags).await,
             TopicVerb::Get(flags) => get::run(&flags).await,
+            TopicVerb::Put(verb) => verb.run().await,
+            TopicVerb::Delete(verb) => verb.run().await,
             TopicVerb::Pause(verb) => verb.run().await,
             TopicVerb::Resume(verb) => verb.run().await,
             TopicVerb::Explain(verb) => verb.run().await,

@@ -51,7 +51,7 @@ impl Resume {
 }
 
 /// An empty name would be the whole namespace: that is not what an unset variable of a script should mean.
-fn named(topic: &str) -> Result<&str, Failure> {
+pub(super) fn named(topic: &str) -> Result<&str, Failure> {
     match topic {
         "" => Err(Failure::usage("the topic is empty; for a whole namespace use `forebay namespace`")),
         topic => Ok(topic),

@@ -7,7 +7,7 @@ use forebay_engine::{ChangeCall, Changed, ItemChange};
 use forebay_proto::v1;
 use forebay_types::{ItemId, Reason, Refusal};
 
-use super::context::Admin;
+use super::context::{Admin, REASON_BYTES};
 use crate::{
     grpc::{
         admission::Call,
@@ -20,8 +20,6 @@ use crate::{
 
 /// The most items of one call.
 const ITEMS_MAX: usize = 1_000;
-/// The longest reason.
-const REASON_BYTES: usize = 1 << 10;
 /// What the answer to one item may take between nodes.
 const ANSWER_BYTES: usize = 256;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use forebay_engine::Settings;
 use forebay_membership::{ClusterState, NodeState as Member};
 use forebay_types::Clock;
 use tokio::sync::watch;
@@ -16,6 +17,9 @@ use crate::{
 /// Rows of a page by default, and at most.
 pub const PAGE_ROWS: (usize, usize) = (100, 1_000);
 
+/// The longest reason of a change.
+pub const REASON_BYTES: usize = 1 << 10;
+
 /// What the calls answer from.
 #[derive(Clone)]
 pub struct Admin {
@@ -29,6 +33,8 @@ pub struct Admin {
     pub gather: Gather,
     /// Changes policies. `None`: the node has no catalog.
     pub policies: Option<PolicyBook>,
+    /// What counts where nothing is set.
+    pub settings: Arc<Settings>,
     /// Checked before anything is looked at.
     pub rules: Arc<RequestRules>,
     /// Signs where lists go on.

@@ -2,32 +2,39 @@
 //! on the catalog.
 
 mod cancel_items;
+mod cluster;
 mod context;
 mod dead_letters;
+mod delete_namespace;
+mod delete_topic;
 mod explain;
 mod items;
+mod namespaces;
 mod operations;
 mod pauses;
+mod put_namespace;
+mod put_topic;
+mod settings;
 mod start_operation;
+mod topic_walk;
 mod topics;
 
 use std::sync::Arc;
 
 use forebay_access::Scope;
 use forebay_engine::{ShardState as EngineState, ShardStatus};
-use forebay_membership::{ClusterState, NodeState as Member, Presence, ShardHome};
-use forebay_proto::v1::{self, NodeState, ShardState, admin_service_server::AdminService};
-use forebay_types::{Refusal, Timestamp};
+use forebay_membership::{ClusterState, NodeState as Member};
+use forebay_proto::v1::{self, admin_service_server::AdminService};
+use forebay_types::Refusal;
 use tonic::{Request, Response, Status};
 
+use self::cluster::{for_clients, node, page, shard};
 pub use self::context::Admin;
-use self::context::PAGE_ROWS;
 use super::{
     admission::{Call, caller},
     status,
     who_am_i::who_am_i,
 };
-use crate::cluster::HoldUp;
 
 impl Admin {
     fn cluster(&self) -> Option<Arc<ClusterState>> {
@@ -156,8 +163,56 @@ impl AdminService for Admin {
         &self,
         request: Request<v1::ResumeTopicRequest>,
     ) -> Result<Response<v1::ResumeTopicResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(pauses::resume(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn put_topic(
+        &self,
+        request: Request<v1::PutTopicRequest>,
+    ) -> Result<Response<v1::PutTopicResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(put_topic::put(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn delete_topic(
+        &self,
+        request: Request<v1::DeleteTopicRequest>,
+    ) -> Result<Response<v1::DeleteTopicResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(delete_topic::delete(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn list_namespaces(
+        &self,
+        request: Request<v1::ListNamespacesRequest>,
+    ) -> Result<Response<v1::ListNamespacesResponse>, Status> {
         let call = Call::of(&request)?;
-        answer(pauses::resume(self, &call, request.into_inner()).await)
+        answer(namespaces::list(self, &call, request.into_inner()).await)
+    }
+
+    async fn get_namespace(
+        &self,
+        request: Request<v1::GetNamespaceRequest>,
+    ) -> Result<Response<v1::GetNamespaceResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(namespaces::get(self, &call, request.into_inner()).await)
+    }
+
+    async fn put_namespace(
+        &self,
+        request: Request<v1::PutNamespaceRequest>,
+    ) -> Result<Response<v1::PutNamespaceResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(put_namespace::put(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn delete_namespace(
+        &self,
+        request: Request<v1::DeleteNamespaceRequest>,
+    ) -> Result<Response<v1::DeleteNamespaceResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(delete_namespace::delete(self, &call, &caller, request.into_inner()).await)
     }
 
     async fn list_items(
@@ -258,119 +313,4 @@ fn by_command_line() -> Status {
     Status::unimplemented(
         "changes of the cluster are made with `forebay shard` and `forebay node` on its catalog",
     )
-}
-
-/// A page of a list in order, and the token for the next one.
-fn page<T>(
-    rows: Vec<T>,
-    size: u32,
-    is_after: impl Fn(&T) -> bool,
-    token: impl Fn(&T) -> String,
-) -> (Vec<T>, String) {
-    let (default, most) = PAGE_ROWS;
-    let size = if size == 0 { default } else { most.min(usize::try_from(size).unwrap_or(most)) };
-    let mut rows: Vec<T> = rows.into_iter().filter(is_after).collect();
-    let more = rows.len() > size;
-    rows.truncate(size);
-    let next = rows.last().filter(|_| more).map(token).unwrap_or_default();
-    (rows, next)
-}
-
-fn node(node: &Member, is_self: bool) -> v1::Node {
-    let state = match node.presence() {
-        Presence::Live => NodeState::Live,
-        Presence::Joining => NodeState::Joining,
-        Presence::Draining => NodeState::Draining,
-        Presence::Silent => NodeState::Silent,
-    };
-    v1::Node {
-        name: node.name.clone(),
-        clients_address: node.clients_address.clone(),
-        peer_address: node.peer_address.clone(),
-        http_address: node.http_address.clone(),
-        release: node.release.clone(),
-        state: state.into(),
-        shards: u32::try_from(node.shards).unwrap_or(u32::MAX),
-        draining: node.draining,
-        started_at: None,
-        self_: is_self,
-    }
-}
-
-/// What every client needs of a node, to reach it.
-fn for_clients(node: v1::Node) -> v1::Node {
-    let v1::Node { name, clients_address, state, draining, self_, .. } = node;
-    v1::Node { name, clients_address, state, draining, self_, ..v1::Node::default() }
-}
-
-/// A shard. What is stored in it is known to its owner alone.
-fn shard(status: &ShardStatus, home: Option<&ShardHome>, in_cluster: bool, alone: &str) -> v1::Shard {
-    let owned = status.state == EngineState::Owned;
-    let name = |name: Option<String>| name.unwrap_or_default();
-    let state = match home.map(|home| home.state.as_str()) {
-        Some("draining") => ShardState::Draining,
-        Some("offline") => ShardState::Offline,
-        _ => ShardState::Active,
-    };
-    let hold_up = match home.and_then(|home| home.owner.as_ref()) {
-        _ if state != ShardState::Draining => String::new(),
-        _ if owned => hold_up(status).to_string(),
-        Some(owner) => format!("{owner} owns it, and knows"),
-        None => String::new(),
-    };
-    let owner = match in_cluster {
-        true => name(home.and_then(|home| home.owner.as_ref()).map(ToString::to_string)),
-        false if owned => alone.to_owned(),
-        false => status.owner.clone(),
-    };
-    v1::Shard {
-        id: status.id,
-        server: status.server.clone(),
-        state: state.into(),
-        owner,
-        wished_owner: name(home.and_then(|home| home.home.as_ref()).map(ToString::to_string)),
-        pinned: home.is_some_and(|home| home.pinned),
-        epoch: status.epoch,
-        since: None,
-        trouble: if owned || status.state == EngineState::Unreachable {
-            status.last_error.clone()
-        } else {
-            String::new()
-        },
-        items: owned.then(|| status.ready + status.leased + status.scheduled),
-        hold_up,
-    }
-}
-
-/// What holds the drain of a shard up that this node owns.
-fn hold_up(status: &ShardStatus) -> HoldUp {
-    HoldUp {
-        items: status.ready + status.leased + status.scheduled,
-        dead_letters: status.dead,
-        keys_until: status.keys_until_micros.map(Timestamp::from_micros),
-        not_recorded: !status.draining,
-        ..HoldUp::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_follow_one_another_without_gaps() {
-        let rows: Vec<u32> = (1..=250).collect();
-        let (mut seen, mut token) = (Vec::new(), 0);
-        loop {
-            let (rows, next) = page(rows.clone(), 0, |row| *row > token, u32::to_string);
-            assert!(rows.len() <= 100);
-            seen.extend(rows);
-            match next.parse() {
-                Ok(next) => token = next,
-                Err(_) => break,
-            }
-        }
-        assert_eq!(seen, rows);
-        assert_eq!(page(rows, 5_000, |_| true, u32::to_string).0.len(), 250);
-    }
 }

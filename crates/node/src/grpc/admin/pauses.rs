@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use forebay_access::Identity;
+use forebay_engine::Wanted;
 use forebay_proto::v1;
 use forebay_types::{
     Namespace, PAUSED_BY_BYTES_MAX, Pause, Policy, Reason, Refusal, Side, Timestamp, Topic, TopicName,
 };
 
-use super::context::Admin;
+use super::{
+    context::{Admin, REASON_BYTES},
+    settings,
+};
 use crate::{
     grpc::{admission::Call, fields},
     policies::PolicyBook,
@@ -43,7 +47,7 @@ pub async fn pause(
             *found = Some(Pause { since, ..pause.clone() });
         }
     };
-    let policy = book(admin)?.change(&name, wish).await?;
+    let policy = book(admin)?.change(&name, request.dry_run, wish).await?;
     Ok(v1::PauseTopicResponse { pauses: pauses_of(&policy, name.topic.is_empty(), since) })
 }
 
@@ -51,16 +55,22 @@ pub async fn pause(
 pub async fn resume(
     admin: &Admin,
     call: &Call,
+    caller: &Identity,
     request: v1::ResumeTopicRequest,
 ) -> Result<v1::ResumeTopicResponse, Refusal> {
     let name = name(admin, call, &request.namespace, &request.topic)?;
     let sides = sides(&request.sides)?;
+    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
     let wish = |policy: &mut Policy| sides.iter().for_each(|side| *policy.pause_mut(*side) = None);
-    let policy = book(admin)?.change(&name, wish).await?;
+    let policy = book(admin)?.change(&name, request.dry_run, wish).await?;
+    if !request.dry_run && !request.reason.is_empty() {
+        let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
+        tracing::info!(namespace, topic, who, reason, "pauses were ended");
+    }
     Ok(v1::ResumeTopicResponse { pauses: pauses_of(&policy, name.topic.is_empty(), admin.clock.wall()) })
 }
 
-/// Adds their pauses to topics.
+/// Adds their pauses and settings to topics.
 pub async fn add_to(admin: &Admin, caller: &Namespace, topics: &mut [v1::Topic]) -> Result<(), Refusal> {
     let own = topics.iter().map(|topic| TopicName::new(topic.namespace.as_str(), topic.topic.as_str()));
     let mut names: Vec<TopicName> = own.collect();
@@ -71,24 +81,27 @@ pub async fn add_to(admin: &Admin, caller: &Namespace, topics: &mut [v1::Topic])
     names.extend(namespaces);
     let policies = admin.gather.policies(caller.clone(), names.clone()).await?;
     let now = admin.clock.wall();
-    let of_namespaces: Vec<(&TopicName, &Policy)> = names.iter().zip(&policies).skip(count).collect();
-    for (topic, policy) in topics.iter_mut().zip(&policies) {
+    let of_namespaces: Vec<(&TopicName, &Wanted)> = names.iter().zip(&policies).skip(count).collect();
+    for (topic, Wanted { policy, settings, version }) in topics.iter_mut().zip(&policies) {
+        topic.settings = (!settings.is_nothing()).then(|| settings::topic_message(settings));
+        topic.settings_version = *version;
         topic.pauses = pauses_of(policy, false, now);
         let of_namespace = of_namespaces.iter().find(|(name, _)| *name.namespace == *topic.namespace);
-        topic.pauses.extend(of_namespace.iter().flat_map(|(_, policy)| pauses_of(policy, true, now)));
+        topic.pauses.extend(of_namespace.iter().flat_map(|(_, of)| pauses_of(&of.policy, true, now)));
     }
     Ok(())
 }
 
-/// What the pauses of a page take in its answer.
-pub fn bytes(topic: &v1::Topic) -> usize {
-    topic.pauses.iter().map(|pause| pause.by.len() + pause.note.len() + PAUSE_BYTES).sum()
+/// What pauses take in an answer.
+pub fn bytes(pauses: &[v1::Pause]) -> usize {
+    pauses.iter().map(|pause| pause.by.len() + pause.note.len() + PAUSE_BYTES).sum()
 }
 
 /// What a pause takes in an answer beside its texts.
 const PAUSE_BYTES: usize = 48;
 
-fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> Vec<v1::Pause> {
+/// The pauses of a policy that are not over.
+pub fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> Vec<v1::Pause> {
     let pause = |side: Side| {
         let pause = policy.pause(side).filter(|pause| !pause.is_over(now))?;
         let to = match side {
@@ -107,9 +120,11 @@ fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> Vec<v1::Pau
     Side::BOTH.into_iter().filter_map(pause).collect()
 }
 
-fn book(admin: &Admin) -> Result<&PolicyBook, Refusal> {
+/// What changes policies and settings.
+pub fn book(admin: &Admin) -> Result<&PolicyBook, Refusal> {
     admin.policies.as_ref().ok_or_else(|| {
-        let message = "this node has a static list of shards: to pause topics, configure a [catalog]";
+        let message = "this node has a static list of shards: to pause topics or to set something for them, \
+             configure a [catalog]";
         Refusal::new(Reason::NoCatalog, message)
     })
 }

@@ -12,6 +12,7 @@ use forebay_types::{
 use super::{
     context::{Admin, PAGE_ROWS},
     pauses,
+    settings::{self, SETTINGS_BYTES},
 };
 use crate::{
     gather::TopicScan,
@@ -109,8 +110,10 @@ pub async fn list(
         Some(figure) => by_figure(admin, call, &query, figure).await?,
     };
     pauses::add_to(admin, &query.namespace, &mut response.topics).await?;
-    let bytes =
-        |topic: &v1::Topic| topic.namespace.len() + topic.topic.len() + TOPIC_BYTES + pauses::bytes(topic);
+    let bytes = |topic: &v1::Topic| {
+        let settings = topic.settings.as_ref().map_or(0, |_| SETTINGS_BYTES);
+        topic.namespace.len() + topic.topic.len() + TOPIC_BYTES + pauses::bytes(&topic.pauses) + settings
+    };
     call.reserve_answer(response.topics.iter().map(bytes).sum())?;
     Ok(response)
 }
@@ -124,10 +127,28 @@ pub async fn get(
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
-    let _look = admin.gather.admit(&namespace, TOPIC_BYTES_MAX)?;
     let name = TopicName { namespace, topic };
-    let mut found = admin.gather.topic(&name).await?;
-    // One that is paused can be shown, though it has no item.
+    let mut found = look(admin, &name).await?;
+    let Some(topic) = &found.topic else {
+        if found.incomplete_shards.is_empty() {
+            return Err(Refusal::new(Reason::TopicNotFound, format!("there is no topic {}", request.topic)));
+        }
+        let shards = &found.incomplete_shards;
+        let message = format!("no shard that answered has the topic, and {shards:?} could not be asked");
+        return Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
+    };
+    // They were valid when they were set.
+    let own = settings::of_topic(&admin.rules.limits, topic.settings.as_ref()).unwrap_or_default();
+    let effective = settings::effective(admin, &name, own).await?;
+    found.effective_settings = Some(settings::topic_message(&effective));
+    Ok(found)
+}
+
+/// A topic that has items, or of which something is wanted.
+pub async fn look(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicResponse, Refusal> {
+    let _look = admin.gather.admit(&name.namespace, TOPIC_BYTES_MAX)?;
+    let mut found = admin.gather.topic(name).await?;
+    // One that is paused, or has settings, can be shown though it has no item.
     let figures = v1::Topic {
         namespace: name.namespace.to_string(),
         topic: name.topic.to_string(),
@@ -136,17 +157,7 @@ pub async fn get(
     let mut topic = [found.topic.take().unwrap_or_else(|| figures.clone())];
     pauses::add_to(admin, &name.namespace, &mut topic).await?;
     found.topic = Some(topic).map(|[topic]| topic).filter(|topic| *topic != figures);
-    match &found.topic {
-        Some(_) => Ok(found),
-        None if found.incomplete_shards.is_empty() => {
-            Err(Refusal::new(Reason::TopicNotFound, format!("there is no topic {}", request.topic)))
-        }
-        None => {
-            let shards = &found.incomplete_shards;
-            let message = format!("no shard that answered has the topic, and {shards:?} could not be asked");
-            Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER))
-        }
-    }
+    Ok(found)
 }
 
 /// The tenant of a call, or all of them.

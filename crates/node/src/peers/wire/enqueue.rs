@@ -26,9 +26,11 @@ fn item(item: NewItem) -> peer::Item {
         body,
         schedule,
         lease,
+        lease_is_default,
         ttl,
         policy,
         max_attempts,
+        attempts_are_default,
         dedupe_key,
         shard: _,
         rank,
@@ -50,6 +52,8 @@ fn item(item: NewItem) -> peer::Item {
         max_attempts,
         dedupe_key,
         rank,
+        lease_is_default,
+        attempts_are_default,
     }
 }
 
@@ -80,9 +84,11 @@ fn new_item(item: peer::Item) -> NewItem {
             Some(WireSchedule::DeliverAfter(time)) => Schedule::After(Timestamp::from_micros(time)),
         },
         lease: Duration::from_micros(item.lease),
+        lease_is_default: item.lease_is_default,
         ttl: item.ttl.map(Duration::from_micros),
         policy: if item.at_most_once { DeliveryPolicy::AtMostOnce } else { DeliveryPolicy::AtLeastOnce },
         max_attempts: item.max_attempts,
+        attempts_are_default: item.attempts_are_default,
         dedupe_key: item.dedupe_key,
         shard: None,
         rank: item.rank,
@@ -130,9 +136,11 @@ mod tests {
             },
             schedule: Schedule::Now,
             lease: Duration::from_secs(30),
+            lease_is_default: true,
             ttl: Some(Duration::from_micros(1)),
             policy: DeliveryPolicy::AtMostOnce,
             max_attempts: 16,
+            attempts_are_default: true,
             dedupe_key: Some("k".to_owned()),
             shard: None,
             rank: Some(i64::MIN),
@@ -147,6 +155,8 @@ mod tests {
             Schedule::After(Timestamp::from_micros(-7)),
         ];
         let bare = NewItem {
+            lease_is_default: false,
+            attempts_are_default: false,
             ttl: None,
             dedupe_key: None,
             rank: None,

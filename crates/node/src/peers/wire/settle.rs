@@ -34,9 +34,10 @@ pub fn acks(request: peer::AckRequest) -> (Namespace, Vec<Receipt>) {
 /// The request for nacks of deliveries of another node.
 pub fn nack_request(namespace: &Namespace, nacks: Vec<NackOf>) -> peer::NackRequest {
     let nack = |NackOf { receipt, action, metadata, reason }| peer::Nack {
+        delay_is_default: action == NackAction::Fail(None),
         delivery: Some(delivery(receipt)),
         action: Some(match action {
-            NackAction::Fail(delay) => Action::Fail(micros(delay)),
+            NackAction::Fail(delay) => Action::Fail(micros(delay.unwrap_or_default())),
             NackAction::Release(delay) => Action::Release(micros(delay)),
             NackAction::DeadLetter => Action::DeadLetter(peer::DeadLetter {}),
         }),
@@ -53,7 +54,8 @@ pub fn nack_request(namespace: &Namespace, nacks: Vec<NackOf>) -> peer::NackRequ
 pub fn nacks(request: peer::NackRequest) -> Result<(Namespace, Vec<NackOf>), Malformed> {
     let nack = |nack: peer::Nack| {
         let action = match nack.action.ok_or(Malformed("action"))? {
-            Action::Fail(delay) => NackAction::Fail(Duration::from_micros(delay)),
+            Action::Fail(_) if nack.delay_is_default => NackAction::Fail(None),
+            Action::Fail(delay) => NackAction::Fail(Some(Duration::from_micros(delay))),
             Action::Release(delay) => NackAction::Release(Duration::from_micros(delay)),
             Action::DeadLetter(peer::DeadLetter {}) => NackAction::DeadLetter,
         };
@@ -147,7 +149,12 @@ mod tests {
     #[test]
     fn nacks_arrive_as_they_were() {
         let second = Duration::from_secs(1);
-        let actions = [NackAction::Fail(second), NackAction::Release(second * 2), NackAction::DeadLetter];
+        let actions = [
+            NackAction::Fail(Some(second)),
+            NackAction::Fail(None),
+            NackAction::Release(second * 2),
+            NackAction::DeadLetter,
+        ];
         let nack = |action| NackOf {
             receipt: receipts()[0],
             action,

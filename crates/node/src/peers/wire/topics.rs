@@ -31,6 +31,8 @@ pub fn topic(topic: TopicFigures) -> v1::Topic {
         waiting_calls: topic.waiting as u64,
         // The node that took the call adds them.
         pauses: Vec::new(),
+        settings: None,
+        settings_version: 0,
     }
 }
 

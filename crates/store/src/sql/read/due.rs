@@ -1,6 +1,6 @@
 //! Reads the rows that the sweeps look for.
 
-use forebay_types::Timestamp;
+use forebay_types::{Timestamp, TopicName};
 
 use super::item::{self, ITEM, ITEM_COLUMNS};
 use crate::{
@@ -36,7 +36,7 @@ fn sql(sweep: Sweep, dialect: Dialect) -> String {
             (format!("{ITEM}, i.topic, i.state"), format!("{table} d"), "item i ON i.seq = d.seq")
         }
         Sweep::Retention => (
-            "d.seq, d.topic, d.died_at, t.namespace".to_owned(),
+            "d.seq, d.topic, d.died_at, t.namespace, t.name".to_owned(),
             dialect.dead_letters_by_end().to_owned(),
             "topic t ON t.id = d.topic",
         ),
@@ -60,8 +60,9 @@ fn decode_item(row: &Row) -> Result<DueRow, StoreError> {
 }
 
 fn decode_dead_letter(row: &Row) -> Result<DueRow, StoreError> {
-    let item = DueItem::DeadLetter { namespace: row.text(3)?.into(), died_at: row.time(2)? };
-    Ok(DueRow { at: row.time(4)?, seq: row.seq(0)?, topic: row.topic(1)?, item })
+    let item =
+        DueItem::DeadLetter { name: TopicName::new(row.text(3)?, row.text(4)?), died_at: row.time(2)? };
+    Ok(DueRow { at: row.time(5)?, seq: row.seq(0)?, topic: row.topic(1)?, item })
 }
 
 pub(super) async fn next_due(

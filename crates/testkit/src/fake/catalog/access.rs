@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use forebay_store::{
     Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShardState, ErrorClass, Home, Joined,
-    MigrateError, NodeReport, PolicyWish, PolicyWritten, Sighting, StoreError, Versions, check_shard_url,
+    MigrateError, NodeReport, PolicyRemoval, PolicyWish, PolicyWritten, SettingsWish, Sighting, StoreError,
+    Versions, check_shard_url,
 };
-use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, ShardId, TopicName};
+use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, TopicName};
 use tokio::sync::oneshot;
 
 use super::{
@@ -19,7 +20,7 @@ use super::{
 use crate::fake::{Life, Process};
 
 /// The program's own version of the schema.
-const KNOWN: u32 = 2;
+const KNOWN: u32 = 3;
 /// A call to a catalog that hangs fails after so long, as a connection does.
 const HANGS_FOR: Duration = Duration::from_secs(10);
 
@@ -203,5 +204,23 @@ impl Catalog for FakeCatalog {
     async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError> {
         let wish = wish.clone();
         self.change("policy", move |tables| tables.put_policy(&wish)).await
+    }
+
+    async fn settings(&self, name: &TopicName) -> Result<SettingsRow, StoreError> {
+        let name = name.clone();
+        let read = move |state: &mut CatalogState| {
+            state.tables.as_ref().map(|tables| tables.settings(&name)).ok_or_else(no_schema)
+        };
+        self.call("settings", read).await
+    }
+
+    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError> {
+        let wish = wish.clone();
+        self.change("settings", move |tables| tables.put_settings(&wish)).await
+    }
+
+    async fn remove_policies(&self, removal: &PolicyRemoval) -> Result<Option<u64>, StoreError> {
+        let removal = removal.clone();
+        self.change("removal of policies", move |tables| tables.remove_policies(&removal)).await
     }
 }

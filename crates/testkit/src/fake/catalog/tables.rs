@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use forebay_store::{
     Assignment, Beat, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState, Home,
-    Joined, NodeReport, PolicyWish, PolicyWritten, Sighting, Versions,
+    Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsWish, Sighting,
+    Versions,
 };
 use forebay_types::{
-    ClusterId, Incarnation, NodeName, Policy, PolicyChanges, PolicyRow, ShardId, Side, TopicName,
+    ClusterId, Incarnation, NodeName, Policy, PolicyChanges, PolicyRow, SettingsRow, ShardId, Side,
+    TopicName, TopicSettings,
 };
 
 /// Everything that a catalog stores.
@@ -25,7 +27,9 @@ pub(super) struct CatalogTables {
     pub homes: BTreeMap<ShardId, Home>,
     /// The policies, removed ones included.
     pub policies: BTreeMap<TopicName, PolicyRow>,
-    /// The highest version of a removed policy that is deleted.
+    /// The settings, removed ones included.
+    pub settings: BTreeMap<TopicName, SettingsRow>,
+    /// The highest version of a removed row of either that is deleted.
     pub policies_floor: u64,
     /// The highest number that a shard has had.
     pub last_shard: u32,
@@ -61,7 +65,10 @@ impl CatalogTables {
         let rows = self.policies.values().filter(|row| whole || row.version > known);
         let mut rows: Vec<PolicyRow> = rows.cloned().collect();
         rows.sort_by_key(|row| row.version);
-        PolicyChanges { whole, rows }
+        let settings = self.settings.values().filter(|row| whole || row.version > known);
+        let mut settings: Vec<SettingsRow> = settings.cloned().collect();
+        settings.sort_by_key(|row| row.version);
+        PolicyChanges { whole, rows, settings }
     }
 
     /// See [`Catalog::policy`](forebay_store::Catalog::policy).
@@ -88,30 +95,81 @@ impl CatalogTables {
         for row in rows.values_mut().filter(|row| has_ended(row)) {
             (row.policy, row.version) = (Policy::default(), version);
         }
-        let there = rows.values().filter(|row| !row.policy.is_nothing());
-        let (mut all, mut of_namespace) = (0, 0);
-        for row in there {
-            all += 1;
-            of_namespace += u64::from(row.name.namespace == name.namespace);
-        }
-        if found.policy.is_nothing() && !policy.is_nothing() {
-            if of_namespace >= bounds.per_namespace {
-                return PolicyWritten::NamespaceFull;
-            }
-            if all >= bounds.in_all {
-                return PolicyWritten::Full;
-            }
+        let there = rows.values().filter(|row| !row.policy.is_nothing()).map(|row| &row.name);
+        if found.policy.is_nothing()
+            && !policy.is_nothing()
+            && let Some(full) = no_room(there, name, bounds)
+        {
+            return full;
         }
         rows.insert(name.clone(), PolicyRow { name: name.clone(), version, policy: policy.clone() });
-        let removed = rows.values().filter(|row| row.policy.is_nothing());
-        let mut removed: Vec<u64> = removed.map(|row| row.version).collect();
-        removed.sort_unstable_by(|one, other| other.cmp(one));
-        if let Some(floor) = usize::try_from(bounds.removed).ok().and_then(|most| removed.get(most)) {
-            rows.retain(|_, row| !row.policy.is_nothing() || row.version > *floor);
-            self.policies_floor = *floor;
-        }
         (self.policies, self.versions.policies) = (rows, version);
+        self.forget_removed(bounds);
         PolicyWritten::Yes(version)
+    }
+
+    /// See [`Catalog::settings`](forebay_store::Catalog::settings).
+    pub fn settings(&self, name: &TopicName) -> SettingsRow {
+        let none = || SettingsRow { name: name.clone(), version: 0, settings: TopicSettings::default() };
+        self.settings.get(name).cloned().unwrap_or_else(none)
+    }
+
+    /// See [`Catalog::put_settings`](forebay_store::Catalog::put_settings).
+    pub fn put_settings(&mut self, wish: &SettingsWish) -> PolicyWritten {
+        let SettingsWish { name, from_version, settings, bounds } = wish;
+        let found = self.settings(name);
+        if found.version != *from_version {
+            return PolicyWritten::Stale;
+        }
+        let there = self.settings.values().filter(|row| !row.settings.is_nothing()).map(|row| &row.name);
+        if found.settings.is_nothing()
+            && !settings.is_nothing()
+            && let Some(full) = no_room(there, name, bounds)
+        {
+            return full;
+        }
+        self.versions.policies += 1;
+        let version = self.versions.policies;
+        self.settings.insert(name.clone(), SettingsRow { name: name.clone(), version, settings: *settings });
+        self.forget_removed(bounds);
+        PolicyWritten::Yes(version)
+    }
+
+    /// See [`Catalog::remove_policies`](forebay_store::Catalog::remove_policies).
+    pub fn remove_policies(&mut self, removal: &PolicyRemoval) -> Option<u64> {
+        let PolicyRemoval { namespace, topic, bounds } = removal;
+        let version = self.versions.policies + 1;
+        let is_of = |name: &TopicName| {
+            name.namespace == *namespace && topic.as_ref().is_none_or(|topic| name.topic == *topic)
+        };
+        let mut removed = 0;
+        for row in self.policies.values_mut().filter(|row| is_of(&row.name) && !row.policy.is_nothing()) {
+            (row.policy, row.version, removed) = (Policy::default(), version, removed + 1);
+        }
+        for row in self.settings.values_mut().filter(|row| is_of(&row.name) && !row.settings.is_nothing()) {
+            (row.settings, row.version, removed) = (TopicSettings::default(), version, removed + 1);
+        }
+        if removed == 0 {
+            return None;
+        }
+        self.versions.policies = version;
+        self.forget_removed(bounds);
+        Some(version)
+    }
+
+    /// Deletes the oldest removed rows of each table, if there are too many.
+    fn forget_removed(&mut self, bounds: &PolicyBounds) {
+        let floor = |mut removed: Vec<u64>| {
+            removed.sort_unstable_by(|one, other| other.cmp(one));
+            usize::try_from(bounds.removed).ok().and_then(|most| removed.get(most).copied()).unwrap_or(0)
+        };
+        let removed = self.policies.values().filter(|row| row.policy.is_nothing());
+        let of_policies = floor(removed.map(|row| row.version).collect());
+        self.policies.retain(|_, row| !row.policy.is_nothing() || row.version > of_policies);
+        let removed = self.settings.values().filter(|row| row.settings.is_nothing());
+        let of_settings = floor(removed.map(|row| row.version).collect());
+        self.settings.retain(|_, row| !row.settings.is_nothing() || row.version > of_settings);
+        self.policies_floor = self.policies_floor.max(of_policies).max(of_settings);
     }
 
     /// See [`Catalog::join`](forebay_store::Catalog::join).
@@ -206,5 +264,23 @@ impl CatalogTables {
             self.versions.assignment += 1;
         }
         Ok(())
+    }
+}
+
+/// Why there is no room for one more beside these.
+fn no_room<'a>(
+    there: impl Iterator<Item = &'a TopicName>,
+    name: &TopicName,
+    bounds: &PolicyBounds,
+) -> Option<PolicyWritten> {
+    let (mut all, mut of_namespace) = (0, 0);
+    for other in there {
+        all += 1;
+        of_namespace += u64::from(other.namespace == name.namespace);
+    }
+    match () {
+        () if of_namespace >= bounds.per_namespace => Some(PolicyWritten::NamespaceFull),
+        () if all >= bounds.in_all => Some(PolicyWritten::Full),
+        () => None,
     }
 }

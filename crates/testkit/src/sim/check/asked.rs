@@ -121,7 +121,9 @@ fn nacked(call: &Call, nack: &NackOf, items: &Items, found: &mut Vec<Finding>) {
                         wrong(format!("a release lost its place {} for {}", lease.entry.rank, requeue.rank));
                     }
                     NackAction::Release(Duration::ZERO) | NackAction::DeadLetter => {}
-                    NackAction::Fail(delay) | NackAction::Release(delay) => {
+                    // Nothing is set for topics here.
+                    NackAction::Fail(None) => {}
+                    NackAction::Fail(Some(delay)) | NackAction::Release(delay) => {
                         if !counts_from_commit(call.start, phase, rank, delay) {
                             let time = phase.time;
                             wrong(format!("is due at {rank:?}, {delay:?} after a nack at {time:?}"));

@@ -1,6 +1,6 @@
 //! Each rule, on what it is about.
 
-use forebay_client::{Caller, Node, Operation, OperationState, Shard, Timestamp};
+use forebay_client::{Caller, Node, Operation, OperationState, Shard, Timestamp, TopicSettings};
 
 use super::*;
 
@@ -69,6 +69,8 @@ fn topic(name: &str, [ready, leased, dead, waiting]: [u64; 4]) -> TopicFigures {
         next_due_at: None,
         waiting,
         pauses: Vec::new(),
+        settings: TopicSettings::default(),
+        settings_version: 0,
     }
 }
 

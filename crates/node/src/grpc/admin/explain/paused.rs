@@ -11,8 +11,12 @@ pub async fn pauses(admin: &Admin, name: &TopicName, side: Side) -> Result<Vec<F
     let namespace = TopicName::new(name.namespace.clone(), "");
     let names = vec![namespace, name.clone()];
     let policies = admin.gather.policies(name.namespace.clone(), names.clone()).await?;
-    let found = names.iter().zip(&policies).filter_map(|(name, policy)| {
-        policy.pause(side).filter(|pause| !pause.is_over(admin.clock.wall())).map(|it| found(name, side, it))
+    let found = names.iter().zip(&policies).filter_map(|(name, wanted)| {
+        wanted
+            .policy
+            .pause(side)
+            .filter(|pause| !pause.is_over(admin.clock.wall()))
+            .map(|it| found(name, side, it))
     });
     Ok(found.collect())
 }

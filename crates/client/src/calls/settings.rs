@@ -1,0 +1,60 @@
+//! PutTopic and DeleteTopic: what is set for the items of a topic.
+
+use forebay_proto::v1;
+use forebay_types::TopicSettings;
+
+use super::{
+    topic_settings::{ChangeNote, SettingsReport, of_topic, to_topic},
+    topics::{TopicFigures, figures},
+};
+use crate::{client::Client, error::Error};
+
+impl Client {
+    /// Replaces all settings of a topic that have this version; 0: there are none. What is absent is not set
+    /// any more. Somebody else's change since then fails it with
+    /// [`Reason::VersionMismatch`](crate::Reason::VersionMismatch). A topic has no dedupe window.
+    pub async fn put_topic(
+        &self,
+        topic: &str,
+        settings: TopicSettings,
+        version: u64,
+        note: ChangeNote,
+    ) -> Result<SettingsReport, Error> {
+        let request = v1::PutTopicRequest {
+            namespace: self.config.namespace.clone(),
+            topic: topic.to_owned(),
+            settings: Some(to_topic(settings)),
+            version,
+            reason: note.reason,
+            dry_run: note.dry_run,
+        };
+        let answer = self
+            .ask(|mut admin| {
+                let request = request.clone();
+                async move { admin.put_topic(request).await }
+            })
+            .await?;
+        Ok(SettingsReport {
+            settings: answer.settings.map(of_topic).unwrap_or_default(),
+            version: answer.version,
+            effective: answer.effective_settings.map(of_topic).unwrap_or_default(),
+        })
+    }
+
+    /// Removes the settings and the pauses of a topic that has no items. Returns it as it last was.
+    pub async fn delete_topic(&self, topic: &str, note: ChangeNote) -> Result<TopicFigures, Error> {
+        let request = v1::DeleteTopicRequest {
+            namespace: self.config.namespace.clone(),
+            topic: topic.to_owned(),
+            reason: note.reason,
+            dry_run: note.dry_run,
+        };
+        let answer = self
+            .ask(|mut admin| {
+                let request = request.clone();
+                async move { admin.delete_topic(request).await }
+            })
+            .await?;
+        Ok(figures(answer.topic.unwrap_or_default()))
+    }
+}

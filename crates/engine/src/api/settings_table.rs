@@ -1,0 +1,123 @@
+//! What is set for topics and namespaces, as the node has heard of it.
+
+use std::{collections::HashMap, time::Duration};
+
+use forebay_types::{Namespace, Policy, Topic, TopicName, TopicSettings};
+
+/// What is wanted of a topic or a namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Its pauses.
+    pub policy: Policy,
+    /// Its own settings.
+    pub settings: TopicSettings,
+    /// The version of the settings. 0: there are none.
+    pub version: u64,
+}
+
+/// Settings with their version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Versioned {
+    /// The settings.
+    pub settings: TopicSettings,
+    /// Their version.
+    pub version: u64,
+}
+
+/// The settings of topics and namespaces.
+#[derive(Debug, Default)]
+pub(crate) struct SettingsTable {
+    /// Those of topics.
+    topics: HashMap<TopicName, Versioned>,
+    /// Those of namespaces.
+    namespaces: HashMap<Namespace, Versioned>,
+}
+
+impl SettingsTable {
+    /// The own settings of a topic; with an empty topic, of the namespace itself.
+    pub fn own(&self, name: &TopicName) -> Versioned {
+        let found = match name.topic.is_empty() {
+            true => self.namespaces.get(&name.namespace),
+            false => self.topics.get(name),
+        };
+        found.copied().unwrap_or_default()
+    }
+
+    /// This is set from now on. Returns what was set before, if anything was.
+    pub fn replace(&mut self, name: &TopicName, new: Versioned) -> Option<Versioned> {
+        match (name.topic.is_empty(), new.settings.is_nothing()) {
+            (true, true) => self.namespaces.remove(&name.namespace),
+            (true, false) => self.namespaces.insert(name.namespace.clone(), new),
+            (false, true) => self.topics.remove(name),
+            (false, false) => self.topics.insert(name.clone(), new),
+        }
+    }
+
+    /// Every name of which something is set.
+    pub fn names(&self) -> Vec<TopicName> {
+        let namespaces = self.namespaces.keys().map(|namespace| TopicName::new(namespace.clone(), ""));
+        namespaces.chain(self.topics.keys().cloned()).collect()
+    }
+
+    /// What counts for a topic: its own settings, and those of its namespace where it has none. What is
+    /// absent is as the node has it.
+    pub fn of_topic(&self, name: &TopicName) -> TopicSettings {
+        let own = self.topics.get(name).map(|own| own.settings).unwrap_or_default();
+        own.or(self.of_namespace(&name.namespace))
+    }
+
+    /// The same by the two parts of its name.
+    pub fn of(&self, namespace: &Namespace, topic: &Topic) -> TopicSettings {
+        // Mostly no topic has settings.
+        match self.topics.is_empty() {
+            true => self.of_namespace(namespace),
+            false => self.of_topic(&TopicName { namespace: namespace.clone(), topic: topic.clone() }),
+        }
+    }
+
+    /// How long the keys of a namespace are remembered, where that is set.
+    pub fn dedupe_window(&self, namespace: &Namespace) -> Option<Duration> {
+        self.of_namespace(namespace).dedupe_window
+    }
+
+    fn of_namespace(&self, namespace: &Namespace) -> TopicSettings {
+        self.namespaces.get(namespace).map(|own| own.settings).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempts(number: u32) -> Versioned {
+        let settings = TopicSettings { default_max_attempts: Some(number), ..TopicSettings::default() };
+        Versioned { settings, version: u64::from(number) }
+    }
+
+    #[test]
+    fn a_topic_has_its_own_settings_and_then_those_of_its_namespace() {
+        let (name, namespace) = (TopicName::new("ns", "t"), TopicName::new("ns", ""));
+        let mut table = SettingsTable::default();
+        let counts = |table: &SettingsTable| table.of(&name.namespace, &name.topic).default_max_attempts;
+        assert_eq!(counts(&table), None);
+        assert_eq!(table.replace(&namespace, attempts(2)), None);
+        assert_eq!(counts(&table), Some(2));
+        table.replace(&name, attempts(3));
+        assert_eq!((counts(&table), table.of_topic(&name).default_max_attempts), (Some(3), Some(3)));
+        assert_eq!(table.of_topic(&TopicName::new("ns", "u")).default_max_attempts, Some(2));
+        assert_eq!(table.of_topic(&TopicName::new("other", "t")), TopicSettings::default());
+        assert_eq!((table.own(&name), table.own(&namespace)), (attempts(3), attempts(2)));
+        assert_eq!(table.replace(&name, Versioned::default()), Some(attempts(3)));
+        assert_eq!((counts(&table), table.names().len()), (Some(2), 1));
+    }
+
+    #[test]
+    fn the_window_of_keys_is_that_of_the_namespace() {
+        let window = Some(Duration::from_secs(5));
+        let settings = TopicSettings { dedupe_window: window, ..TopicSettings::default() };
+        let mut table = SettingsTable::default();
+        table.replace(&TopicName::new("ns", ""), Versioned { settings, version: 1 });
+        assert_eq!(table.dedupe_window(&"ns".into()), window);
+        assert_eq!(table.dedupe_window(&"other".into()), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! Settings, as the messages that they came in.
+
+use std::time::Duration;
+
+use forebay_client::{SettingsReport, TopicSettings};
+use forebay_proto::v1;
+
+fn span(span: Duration) -> prost_types::Duration {
+    // Servers take no longer ones than the type holds.
+    span.try_into().unwrap_or_default()
+}
+
+/// What is set for a topic.
+pub fn topic_settings(settings: &TopicSettings) -> v1::TopicSettings {
+    v1::TopicSettings {
+        default_lease: settings.default_lease.map(span),
+        default_max_attempts: settings.default_max_attempts.unwrap_or(0),
+        retry_delay: settings.retry_delay.map(span),
+        dead_letter_retention: settings.dead_letter_retention.map(span),
+    }
+}
+
+/// What is set for a namespace.
+pub fn namespace_settings(settings: &TopicSettings) -> v1::NamespaceSettings {
+    v1::NamespaceSettings {
+        dedupe_window: settings.dedupe_window.map(span),
+        dead_letter_retention: settings.dead_letter_retention.map(span),
+        default_lease: settings.default_lease.map(span),
+        default_max_attempts: settings.default_max_attempts.unwrap_or(0),
+        retry_delay: settings.retry_delay.map(span),
+    }
+}
+
+/// The settings of a topic after a change.
+pub fn put_topic(report: &SettingsReport) -> v1::PutTopicResponse {
+    v1::PutTopicResponse {
+        settings: Some(topic_settings(&report.settings)),
+        version: report.version,
+        effective_settings: Some(topic_settings(&report.effective)),
+    }
+}
+
+/// The settings of a namespace after a change.
+pub fn put_namespace(report: &SettingsReport) -> v1::PutNamespaceResponse {
+    v1::PutNamespaceResponse {
+        settings: Some(namespace_settings(&report.settings)),
+        version: report.version,
+        effective_settings: Some(namespace_settings(&report.effective)),
+    }
+}

@@ -1,0 +1,60 @@
+//! `forebay namespace delete`
+
+use clap::Args;
+use forebay_client::NamespaceFigures;
+use forebay_proto::v1;
+use serde_json::Value;
+
+use crate::{
+    failure::Failure,
+    output::{self, Format, One, Style, Table},
+    verbs::{connection::Connection, note::Note, removed},
+};
+
+/// The flags.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay namespace delete --namespace shop --dry-run
+  forebay namespace delete --namespace shop --reason 'closed'
+
+A namespace that has items is not deleted: remove them first, topic by topic, with `forebay topic purge` and
+`forebay dead-letter delete`.")]
+pub struct Delete {
+    /// Server and namespace.
+    #[command(flatten)]
+    connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    format: Format,
+    /// What all changes share.
+    #[command(flatten)]
+    note: Note,
+}
+
+/// A namespace that was removed.
+struct Deleted(NamespaceFigures);
+
+impl Delete {
+    /// Removes the settings and the pauses of the namespace.
+    pub async fn run(self) -> Result<(), Failure> {
+        let client = self.connection.client().await?;
+        let removed = client.delete_namespace(self.note.into()).await?;
+        output::print_one(&Deleted(removed), &self.format)
+    }
+}
+
+impl One for Deleted {
+    fn name(&self) -> String {
+        self.0.namespace.clone()
+    }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        let message = v1::DeleteNamespaceResponse { namespace: Some(output::namespace(&self.0)) };
+        output::to_json("DeleteNamespaceResponse", &message)
+    }
+
+    fn table(&self, style: &Style) -> Table {
+        removed::table("NAMESPACE", &self.0.namespace, &self.0.settings, &self.0.pauses, style)
+    }
+}

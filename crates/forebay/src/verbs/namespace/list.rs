@@ -1,0 +1,95 @@
+//! `forebay namespace list`
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use forebay_client::NamespaceFigures;
+use serde_json::Value;
+
+use crate::{
+    failure::Failure,
+    output::{self, Cell, Column, Format, List, Row},
+    verbs::{connection::Connection, pages, pauses::side_name},
+};
+
+/// The flags.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay namespace list
+  forebay namespace list -o wide
+  forebay namespace list --limit 20 -o json
+
+It needs the right to observe all namespaces. Whoever has it for one uses `namespace get`.")]
+pub struct ListNamespaces {
+    /// Server and namespace.
+    #[command(flatten)]
+    connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    format: Format,
+    /// The most namespaces to list
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+}
+
+impl ListNamespaces {
+    /// Lists namespaces.
+    pub async fn run(self) -> Result<(), Failure> {
+        let client = self.connection.client().await?;
+        let (mut incomplete, mut scanned) = (BTreeSet::new(), 0);
+        let pages = pages::collect(self.limit, async |page_size, page_token| {
+            let page = client.list_namespaces(page_size, page_token).await?;
+            incomplete.extend(page.incomplete_shards);
+            scanned += page.scanned;
+            Ok((page.namespaces, page.next))
+        });
+        let (namespaces, next) = pages.await?;
+        let incomplete: Vec<u32> = incomplete.into_iter().collect();
+        output::note_incomplete(&self.format.look, &incomplete);
+        let rows: Vec<Listed> = namespaces.into_iter().map(Listed).collect();
+        let rest = vec![
+            ("nextPageToken", next.into()),
+            ("incompleteShards", incomplete.into()),
+            // As protobuf JSON has numbers of 64 bits.
+            ("scanned", scanned.to_string().into()),
+        ];
+        List { field: "namespaces", rows: &rows, rest }.print(self.format.output, &self.format.look)
+    }
+}
+
+/// An entry of the list.
+struct Listed(NamespaceFigures);
+
+impl Listed {
+    /// A sum over topics, which is too small if not all were looked at.
+    fn sum(&self, figure: u64) -> Cell {
+        if self.0.topics_cut { format!("\u{2265} {figure}").into() } else { figure.into() }
+    }
+}
+
+impl Row for Listed {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("NAMESPACE", |it, _| it.name().into()),
+        Column::new("OLDEST READY", |it, style| style.optional_time(it.0.oldest_ready_at).into()),
+        Column::new("READY", |it, _| it.sum(it.0.ready)),
+        Column::new("LEASED", |it, _| it.sum(it.0.leased)),
+        Column::new("SCHEDULED", |it, _| it.sum(it.0.scheduled)),
+        Column::new("DEAD", |it, _| it.sum(it.0.dead)),
+        Column::new("TOPICS", |it, _| it.sum(it.0.topics)),
+        Column::new("PAUSED", |it, _| {
+            let sides: Vec<&str> = it.0.pauses.iter().map(side_name).collect();
+            sides.join(", ").into()
+        }),
+        Column::wide("WAITING", |it, _| it.sum(it.0.waiting)),
+        Column::wide("SETTINGS VERSION", |it, _| it.0.settings_version.into()),
+    ];
+
+    fn name(&self) -> String {
+        self.0.namespace.clone()
+    }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        output::to_json("Namespace", &output::namespace(&self.0))
+    }
+}

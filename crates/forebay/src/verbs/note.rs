@@ -1,0 +1,21 @@
+//! The flags that changes of topics and namespaces share.
+
+use clap::Args;
+use forebay_client::ChangeNote;
+
+/// How a change is made.
+#[derive(Args)]
+pub struct Note {
+    /// Why, for the log of the server
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    reason: String,
+    /// Only check and show what would be; change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl From<Note> for ChangeNote {
+    fn from(note: Note) -> Self {
+        Self { reason: note.reason, dry_run: note.dry_run }
+    }
+}

@@ -1,0 +1,180 @@
+//! What `topic put` and `namespace put` share: the flags of settings, and how settings are shown.
+
+use std::time::Duration;
+
+use clap::Args;
+use forebay_client::{SettingsReport, TopicSettings};
+
+use crate::{failure::Failure, output::Table};
+
+/// What a flag says of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given<T> {
+    /// It is not set any more.
+    Unset,
+    /// It is this.
+    To(T),
+}
+
+/// The flags of settings.
+#[derive(Debug, Args)]
+#[group(id = "settings", multiple = true)]
+pub struct SettingFlags {
+    /// The lease of items that name none, as in 2m; `inherit`: not set here
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub default_lease: Option<Given<Duration>>,
+    /// How many deliveries may fail of items that name no number; `inherit`: not set here
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    pub default_max_attempts: Option<Given<u32>>,
+    /// How long items wait after a failed delivery, as in 10s, or 0s; `inherit`: not set here
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub retry_delay: Option<Given<Duration>>,
+    /// How long dead letters are kept, as in 30d, or `forever`; `inherit`: not set here
+    #[arg(long, value_name = "TIME", value_parser = retention)]
+    pub dead_letter_retention: Option<Given<Duration>>,
+}
+
+impl SettingFlags {
+    /// The settings that are there, with those that the flags name.
+    pub fn merge(&self, there: TopicSettings) -> TopicSettings {
+        TopicSettings {
+            default_lease: merged(self.default_lease, there.default_lease),
+            default_max_attempts: merged(self.default_max_attempts, there.default_max_attempts),
+            retry_delay: merged(self.retry_delay, there.retry_delay),
+            dead_letter_retention: merged(self.dead_letter_retention, there.dead_letter_retention),
+            dedupe_window: there.dedupe_window,
+        }
+    }
+}
+
+/// The settings that are there must have the version that was named, or what no flag names would be taken
+/// from others.
+pub fn check_version(named: Option<u64>, there: u64) -> Result<(), Failure> {
+    match named {
+        Some(named) if named != there => {
+            let message = format!("the settings have version {there} by now, and {named} was named");
+            Err(Failure::new(format!("{message}; look at them, and decide anew")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A setting that is there, unless a flag names it.
+pub fn merged<T>(given: Option<Given<T>>, there: Option<T>) -> Option<T> {
+    match given {
+        None => there,
+        Some(Given::Unset) => None,
+        Some(Given::To(value)) => Some(value),
+    }
+}
+
+/// Reads a span.
+pub fn span(text: &str) -> Result<Given<Duration>, String> {
+    match text {
+        "inherit" => Ok(Given::Unset),
+        // A zero needs no unit.
+        "0" => Ok(Given::To(Duration::ZERO)),
+        text => humantime::parse_duration(text).map(Given::To).map_err(|error| error.to_string()),
+    }
+}
+
+fn number(text: &str) -> Result<Given<u32>, String> {
+    match text {
+        "inherit" => Ok(Given::Unset),
+        text => match text.parse() {
+            Ok(number) if number > 0 => Ok(Given::To(number)),
+            _ => Err("it must be a number from 1 on, or `inherit`".to_owned()),
+        },
+    }
+}
+
+fn retention(text: &str) -> Result<Given<Duration>, String> {
+    if text == "forever" {
+        return Ok(Given::To(Duration::ZERO));
+    }
+    match span(text)? {
+        Given::To(Duration::ZERO) => Err("for ever is written as `forever`".to_owned()),
+        given => Ok(given),
+    }
+}
+
+/// Adds settings to a table: what counts, and whether that is set here.
+pub fn add_rows(table: &mut Table, own: &TopicSettings, effective: &TopicSettings) {
+    let mut row = |name: &str, value: Option<String>, is_own: bool| {
+        // Another version of the server may have no such setting.
+        if let Some(value) = value {
+            let whose = if is_own { "set here" } else { "inherited" };
+            table.row([name.into(), value.into(), whose.into()]);
+        }
+    };
+    let TopicSettings {
+        default_lease,
+        default_max_attempts,
+        retry_delay,
+        dead_letter_retention,
+        dedupe_window,
+    } = effective;
+    row("default lease", default_lease.map(shown), own.default_lease.is_some());
+    let attempts = default_max_attempts.map(|number| number.to_string());
+    row("default max attempts", attempts, own.default_max_attempts.is_some());
+    let delay = retry_delay.map(|span| if span.is_zero() { "none".to_owned() } else { shown(span) });
+    row("retry delay", delay, own.retry_delay.is_some());
+    let kept =
+        dead_letter_retention.map(|span| if span.is_zero() { "for ever".to_owned() } else { shown(span) });
+    row("dead letters kept", kept, own.dead_letter_retention.is_some());
+    row("dedupe window", dedupe_window.map(shown), own.dedupe_window.is_some());
+}
+
+fn shown(span: Duration) -> String {
+    humantime::format_duration(span).to_string()
+}
+
+/// The settings after a change, for people.
+pub fn table(title: &'static str, name: &str, report: &SettingsReport) -> Table {
+    let mut table = Table::new([title, "", ""]);
+    table.row(["name".into(), name.into(), "".into()]);
+    add_rows(&mut table, &report.settings, &report.effective);
+    table.row(["settings version".into(), report.version.into(), "".into()]);
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_flags_are_read() {
+        let second = Duration::from_secs(1);
+        assert_eq!((span("1s"), span("inherit")), (Ok(Given::To(second)), Ok(Given::Unset)));
+        assert_eq!((span("0"), span("0s")), (Ok(Given::To(Duration::ZERO)), Ok(Given::To(Duration::ZERO))));
+        assert_eq!((number("3"), number("inherit")), (Ok(Given::To(3)), Ok(Given::Unset)));
+        assert_eq!(retention("forever"), Ok(Given::To(Duration::ZERO)));
+        assert_eq!((retention("1s"), retention("inherit")), (Ok(Given::To(second)), Ok(Given::Unset)));
+        for wrong in ["", "1", "forever", "-1s"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "0", "-1", "x"] {
+            assert!(number(wrong).is_err(), "{wrong}");
+        }
+        assert!(retention("0s").is_err(), "nobody should keep them for ever who means not at all");
+    }
+
+    #[test]
+    fn what_no_flag_names_stays() {
+        let there = TopicSettings {
+            default_lease: Some(Duration::from_secs(1)),
+            retry_delay: Some(Duration::from_secs(2)),
+            dedupe_window: Some(Duration::from_secs(3)),
+            ..TopicSettings::default()
+        };
+        let flags = SettingFlags {
+            default_lease: None,
+            default_max_attempts: Some(Given::To(4)),
+            retry_delay: Some(Given::Unset),
+            dead_letter_retention: None,
+        };
+        let merged = flags.merge(there);
+        let expected = TopicSettings { retry_delay: None, default_max_attempts: Some(4), ..there };
+        assert_eq!(merged, expected);
+    }
+}

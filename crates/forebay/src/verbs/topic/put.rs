@@ -1,0 +1,88 @@
+//! `forebay topic put`
+
+use clap::Args;
+use forebay_client::{Reason, SettingsReport};
+use serde_json::Value;
+
+use super::pause::named;
+use crate::{
+    failure::Failure,
+    output::{self, Format, One, Style, Table},
+    verbs::{
+        connection::Connection,
+        note::Note,
+        settings::{self, SettingFlags},
+    },
+};
+
+/// The flags.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay topic put mail --default-lease 2m --retry-delay 10s
+  forebay topic put mail --default-max-attempts 5 --dead-letter-retention 30d --reason 'as agreed'
+  forebay topic put mail --retry-delay inherit
+  forebay topic put mail --default-lease 5m --dry-run -o json
+
+What no flag names stays as it is.")]
+#[command(group = clap::ArgGroup::new("any").required(true).multiple(true)
+    .args(["default_lease", "default_max_attempts", "retry_delay", "dead_letter_retention"]))]
+pub struct Put {
+    /// Server and namespace.
+    #[command(flatten)]
+    connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    format: Format,
+    /// The topic; it need not have items
+    topic: String,
+    /// What is to be set.
+    #[command(flatten)]
+    settings: SettingFlags,
+    /// The version of the settings to replace, as `topic get` shows it; 0: there are none [default: that
+    /// which is there]
+    #[arg(long, value_name = "NUMBER")]
+    version: Option<u64>,
+    /// What all changes share.
+    #[command(flatten)]
+    note: Note,
+}
+
+/// The settings of a topic after a change.
+struct Settings {
+    /// The topic.
+    topic: String,
+    /// The settings.
+    report: SettingsReport,
+}
+
+impl Put {
+    /// Sets what counts for the items of the topic.
+    pub async fn run(self) -> Result<(), Failure> {
+        let topic = named(&self.topic)?;
+        let client = self.connection.client().await?;
+        let (there, version) = match client.topic(topic).await {
+            Ok(report) => (report.figures.settings, report.figures.settings_version),
+            Err(error) if error.reason() == Some(Reason::TopicNotFound) => Default::default(),
+            Err(error) => return Err(error.into()),
+        };
+        let wanted = self.settings.merge(there);
+        settings::check_version(self.version, version)?;
+        let report = client.put_topic(topic, wanted, version, self.note.into()).await?;
+        output::print_one(&Settings { topic: topic.to_owned(), report }, &self.format)
+    }
+}
+
+impl One for Settings {
+    fn name(&self) -> String {
+        self.topic.clone()
+    }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        output::to_json("PutTopicResponse", &output::put_topic(&self.report))
+    }
+
+    fn table(&self, _: &Style) -> Table {
+        settings::table("TOPIC", &self.topic, &self.report)
+    }
+}

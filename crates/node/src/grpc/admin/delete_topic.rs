@@ -1,0 +1,70 @@
+//! DeleteTopic.
+
+use forebay_access::Identity;
+use forebay_engine::RETRY_AFTER;
+use forebay_proto::v1;
+use forebay_types::{Reason, Refusal, TopicName};
+
+use super::{
+    context::{Admin, REASON_BYTES},
+    pauses::book,
+    topics,
+};
+use crate::grpc::{admission::Call, fields};
+
+/// Serves DeleteTopic. Between the look and the removal items may come: they stay, and have no settings.
+pub async fn delete(
+    admin: &Admin,
+    call: &Call,
+    caller: &Identity,
+    request: v1::DeleteTopicRequest,
+) -> Result<v1::DeleteTopicResponse, Refusal> {
+    let namespace = admin.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
+    let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
+    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    let name = TopicName { namespace, topic };
+    let book = book(admin)?;
+    let found = topics::look(admin, &name).await?;
+    let topic = found.topic.unwrap_or_default();
+    if topic.ready_count + topic.leased_count + topic.scheduled_count + topic.dead_count > 0 {
+        return Err(not_empty("topic", &topic));
+    }
+    if !found.incomplete_shards.is_empty() {
+        return Err(not_asked(&found.incomplete_shards));
+    }
+    let is_there = topic != v1::Topic::default();
+    let had_any = match request.dry_run {
+        true => false,
+        false => book.remove(&name.namespace, Some(&name.topic)).await?,
+    };
+    if !is_there && !had_any {
+        return Err(Refusal::new(Reason::TopicNotFound, format!("there is no topic {}", name.topic)));
+    }
+    if had_any {
+        let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
+        tracing::info!(namespace, topic, who, reason, "settings and pauses of a topic were removed");
+    }
+    Ok(v1::DeleteTopicResponse { topic: Some(topic) })
+}
+
+/// A topic, or a namespace with a topic, that has items.
+pub fn not_empty(what: &str, topic: &v1::Topic) -> Refusal {
+    let v1::Topic { namespace, topic, ready_count, leased_count, scheduled_count, dead_count, .. } = topic;
+    let whose = match what {
+        "topic" => format!("topic {topic} has"),
+        _ => format!("namespace {namespace} has items: its topic {topic} has"),
+    };
+    let message = format!(
+        "{whose} {ready_count} ready, {leased_count} leased and {scheduled_count} scheduled items and \
+         {dead_count} dead letters; remove them first, with `forebay topic purge --leased` and \
+         `forebay dead-letter delete`"
+    );
+    Refusal::new(Reason::NotEmpty, message)
+}
+
+/// Shards could not be asked whether they have items.
+pub fn not_asked(shards: &[u32]) -> Refusal {
+    let message = format!("whether it has items is not known: shards {shards:?} could not be asked");
+    Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER)
+}

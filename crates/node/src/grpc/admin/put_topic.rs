@@ -1,0 +1,38 @@
+//! PutTopic.
+
+use forebay_access::Identity;
+use forebay_proto::v1;
+use forebay_types::{Refusal, TopicName};
+
+use super::{
+    context::{Admin, REASON_BYTES},
+    pauses::book,
+    settings,
+};
+use crate::grpc::{admission::Call, fields};
+
+/// Serves PutTopic.
+pub async fn put(
+    admin: &Admin,
+    call: &Call,
+    caller: &Identity,
+    request: v1::PutTopicRequest,
+) -> Result<v1::PutTopicResponse, Refusal> {
+    let namespace = admin.rules.namespace(&request.namespace)?;
+    call.request().count_for(&namespace)?;
+    let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
+    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    let wanted = settings::of_topic(&admin.rules.limits, request.settings.as_ref())?;
+    let name = TopicName { namespace, topic };
+    let row = book(admin)?.put_settings(&name, request.version, wanted, request.dry_run).await?;
+    if !request.dry_run {
+        let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
+        tracing::info!(namespace, topic, who, reason, version = row.version, "settings of a topic were put");
+    }
+    let effective = settings::effective(admin, &name, row.settings).await?;
+    Ok(v1::PutTopicResponse {
+        settings: Some(settings::topic_message(&row.settings)),
+        version: row.version,
+        effective_settings: Some(settings::topic_message(&effective)),
+    })
+}

@@ -1,0 +1,103 @@
+//! Rows of topics and namespaces: of `policy` and of `setting`. Both tables have the same keys, versions and
+//! bounds.
+
+use forebay_types::TopicName;
+
+use super::super::rows::{PolicyBounds, PolicyWritten};
+use crate::{
+    error::StoreError,
+    sql::{Session, Statement, Value, int_of, scalar},
+};
+
+/// The next version of policies and settings. It locks the row of the cluster.
+pub(super) async fn next_version(session: &mut dyn Session) -> Result<u64, StoreError> {
+    let next = "UPDATE cluster SET policies_version = policies_version + 1 WHERE id = 1";
+    session.execute(Statement::new(next, vec![])).await?;
+    let version = Statement::new("SELECT policies_version FROM cluster WHERE id = 1", vec![]);
+    scalar(session.fetch(version).await?, "the cluster")?.u64(0)
+}
+
+/// One of the two tables.
+pub(super) struct NamedRows {
+    /// Its name.
+    pub table: &'static str,
+    /// What it may hold.
+    pub bounds: PolicyBounds,
+}
+
+impl NamedRows {
+    /// The version of a row, and whether there is something in it.
+    pub async fn found(
+        &self,
+        session: &mut dyn Session,
+        name: &TopicName,
+    ) -> Result<(u64, bool), StoreError> {
+        let table = self.table;
+        let sql = format!("SELECT version, removed FROM {table} WHERE namespace = ? AND topic = ?");
+        let rows = session.fetch(Statement::new(sql, values_of(name).into())).await?;
+        let Some(row) = rows.first() else { return Ok((0, false)) };
+        Ok((row.u64(0)?, row.int(1)? == 0))
+    }
+
+    /// Why there is no room for one more.
+    pub async fn no_room(
+        &self,
+        session: &mut dyn Session,
+        name: &TopicName,
+    ) -> Result<Option<PolicyWritten>, StoreError> {
+        let count = format!("SELECT COUNT(*) FROM {} WHERE removed = 0", self.table);
+        let [namespace, _] = values_of(name);
+        let of_namespace = Statement::new(format!("{count} AND namespace = ?"), vec![namespace]);
+        for (statement, most, full) in [
+            (of_namespace, self.bounds.per_namespace, PolicyWritten::NamespaceFull),
+            (Statement::new(count, vec![]), self.bounds.in_all, PolicyWritten::Full),
+        ] {
+            if int_of(&session.fetch(statement).await?)?.unwrap_or(0).cast_unsigned() >= most {
+                return Ok(Some(full));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes a row: these columns beside its name and version.
+    pub async fn write(
+        &self,
+        session: &mut dyn Session,
+        name: &TopicName,
+        version: u64,
+        columns: &[&str],
+        of_columns: Vec<Value>,
+    ) -> Result<(), StoreError> {
+        let marks: String = columns.iter().map(|_| ", ?").collect();
+        let columns: String = columns.iter().map(|column| format!(", {column}")).collect();
+        let sql = format!(
+            "/* forebay policy */ REPLACE INTO {} (namespace, topic, version{columns}) \
+             VALUES (?, ?, ?{marks})",
+            self.table
+        );
+        let mut values = Vec::from(values_of(name));
+        values.push(version.into());
+        values.extend(of_columns);
+        session.execute(Statement::new(sql, values)).await.map(drop)
+    }
+
+    /// Deletes the oldest removed rows, if there are too many. Who has not heard of them reads all rows, of
+    /// both tables.
+    pub async fn forget_removed(&self, session: &mut dyn Session) -> Result<(), StoreError> {
+        let table = self.table;
+        let sql =
+            format!("SELECT version FROM {table} WHERE removed = 1 ORDER BY version DESC LIMIT 1 OFFSET ?");
+        let oldest = Statement::new(sql, vec![self.bounds.removed.into()]);
+        let Some(floor) = int_of(&session.fetch(oldest).await?)? else { return Ok(()) };
+        let delete = format!("DELETE FROM {table} WHERE removed = 1 AND version <= ?");
+        session.execute(Statement::new(delete, vec![floor.into()])).await?;
+        // The other table may have raised it further.
+        let raise = "UPDATE cluster SET policies_floor = ? WHERE id = 1 AND policies_floor < ?";
+        session.execute(Statement::new(raise, vec![floor.into(); 2])).await.map(drop)
+    }
+}
+
+/// The values of `namespace` and `topic`.
+pub(super) fn values_of(name: &TopicName) -> [Value; 2] {
+    [(&*name.namespace).into(), (&*name.topic).into()]
+}

@@ -1,0 +1,196 @@
+//! Settings of topics and namespaces: written by compare-and-set, removed together with policies.
+
+use std::time::Duration;
+
+use forebay_store::{
+    Catalog, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsWish, Versions,
+};
+use forebay_types::{Pause, Policy, PolicyChanges, SettingsRow, Timestamp, TopicName, TopicSettings};
+
+use super::{CatalogSubject, all};
+
+/// Few, to reach them.
+const BOUNDS: PolicyBounds = PolicyBounds { per_namespace: 3, in_all: 5, removed: 2 };
+
+fn topic(topic: &str) -> TopicName {
+    TopicName::new("ns", topic)
+}
+
+fn attempts(number: u32) -> TopicSettings {
+    TopicSettings { default_max_attempts: Some(number), ..TopicSettings::default() }
+}
+
+fn wish(name: &TopicName, from_version: u64, settings: TopicSettings) -> SettingsWish {
+    SettingsWish { name: name.clone(), from_version, settings, bounds: BOUNDS }
+}
+
+/// Writes settings over those that are there.
+async fn put(catalog: &dyn Catalog, name: &TopicName, settings: TopicSettings) -> PolicyWritten {
+    let from = catalog.settings(name).await.expect("reads").version;
+    catalog.put_settings(&wish(name, from, settings)).await.expect("is written")
+}
+
+/// The same where there is room. Returns the version.
+async fn put_version(catalog: &dyn Catalog, name: &TopicName, settings: TopicSettings) -> u64 {
+    match put(catalog, name, settings).await {
+        PolicyWritten::Yes(version) => version,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+/// Pauses a topic.
+async fn pause(catalog: &dyn Catalog, name: &TopicName) {
+    let (by, since, note) = ("ops".to_owned(), Timestamp::from_micros(5), String::new());
+    let policy = Policy { dequeue: Some(Pause { by, since, until: None, note }), ..Policy::default() };
+    let from_version = catalog.policy(name).await.expect("reads").version;
+    let wish = PolicyWish {
+        name: name.clone(),
+        from_version,
+        policy,
+        ended_before: Timestamp::from_micros(1),
+        bounds: BOUNDS,
+    };
+    assert!(matches!(catalog.put_policy(&wish).await.expect("is written"), PolicyWritten::Yes(_)));
+}
+
+/// What has changed since a version.
+async fn since(catalog: &dyn Catalog, policies: u64) -> PolicyChanges {
+    let known = Versions { policies, ..all(catalog).await.versions };
+    catalog.read(known).await.expect("reads").policies
+}
+
+fn names(rows: &[SettingsRow]) -> Vec<&str> {
+    rows.iter().map(|row| &*row.name.topic).collect()
+}
+
+/// Also those of the namespace itself, the greatest values, and zeros, which are not the same as nothing.
+pub async fn settings_are_read_as_they_were_written(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let none = catalog.settings(&topic("t")).await.expect("reads");
+    assert_eq!((none.version, none.settings.is_nothing()), (0, true));
+    let days = |days: u64| Some(Duration::from_secs(days * 86_400) + Duration::from_micros(1));
+    let great = TopicSettings {
+        default_lease: days(1),
+        default_max_attempts: Some(u32::MAX),
+        retry_delay: days(366),
+        dead_letter_retention: days(3_660),
+        dedupe_window: days(2),
+    };
+    let zero = Some(Duration::ZERO);
+    let zeros = TopicSettings { retry_delay: zero, dead_letter_retention: zero, ..TopicSettings::default() };
+    for (name, settings) in [(topic("t"), great), (topic(""), zeros), (topic("T"), attempts(1))] {
+        let version = put_version(&*catalog, &name, settings).await;
+        let row = catalog.settings(&name).await.expect("reads");
+        assert_eq!((&row.name, row.version, row.settings), (&name, version, settings));
+        let changes = since(&*catalog, version - 1).await;
+        assert_eq!((changes.whole, changes.rows.len(), changes.settings), (false, 0, vec![row]));
+    }
+    let whole = all(&*catalog).await.policies;
+    assert_eq!((whole.whole, names(&whole.settings)), (true, vec!["t", "", "T"]));
+}
+
+/// What somebody else has written meanwhile is not overwritten.
+pub async fn settings_are_written_from_their_last_version(subject: CatalogSubject) {
+    let (catalog, other) = (subject.migrated().await, (subject.open)());
+    let first = put_version(&*catalog, &topic("t"), attempts(1)).await;
+    let before = all(&*catalog).await;
+    for from in [0, first - 1, first + 1] {
+        let written = catalog.put_settings(&wish(&topic("t"), from, attempts(2))).await.expect("answers");
+        assert_eq!(written, PolicyWritten::Stale);
+    }
+    assert_eq!(all(&*catalog).await, before);
+    for (name, from) in [("t", first), ("new", 0)] {
+        let (a, b) = (wish(&topic(name), from, attempts(3)), wish(&topic(name), from, attempts(4)));
+        let (a, b) = tokio::join!(catalog.put_settings(&a), other.put_settings(&b));
+        let answers = [a.expect("answers"), b.expect("answers")];
+        let won = answers.iter().filter(|answer| matches!(answer, PolicyWritten::Yes(_))).count();
+        assert_eq!((won, answers.contains(&PolicyWritten::Stale)), (1, true), "{answers:?}");
+    }
+}
+
+/// A pause changes no settings, and settings end no pause: neither has the version of the other.
+pub async fn settings_and_pauses_leave_each_other_alone(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let version = put_version(&*catalog, &topic("t"), attempts(1)).await;
+    pause(&*catalog, &topic("t")).await;
+    pause(&*catalog, &topic("other")).await;
+    let row = catalog.settings(&topic("t")).await.expect("reads");
+    assert_eq!((row.version, row.settings), (version, attempts(1)));
+    let paused = catalog.policy(&topic("t")).await.expect("reads");
+    put_version(&*catalog, &topic("t"), attempts(2)).await;
+    assert_eq!(catalog.policy(&topic("t")).await.expect("reads"), paused);
+}
+
+/// Those of one topic, or all of a namespace: nodes hear of both.
+pub async fn policies_and_settings_are_removed_together(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let removal = |topic: Option<&str>| PolicyRemoval {
+        namespace: "ns".into(),
+        topic: topic.map(Into::into),
+        bounds: PolicyBounds::DEFAULT,
+    };
+    let foreign = TopicName::new("n2", "t");
+    for name in [topic(""), topic("t"), topic("u"), foreign.clone()] {
+        pause(&*catalog, &name).await;
+    }
+    for name in [topic("t"), topic("v"), foreign.clone()] {
+        put_version(&*catalog, &name, attempts(1)).await;
+    }
+    let before = all(&*catalog).await;
+    assert_eq!(catalog.remove_policies(&removal(Some("w"))).await.expect("answers"), None);
+    assert_eq!(all(&*catalog).await, before, "there was nothing");
+    let known = before.versions.policies;
+    let version = catalog.remove_policies(&removal(Some("t"))).await.expect("answers").expect("had both");
+    let changes = since(&*catalog, known).await;
+    assert_eq!((changes.whole, changes.rows.len(), names(&changes.settings)), (false, 1, vec!["t"]));
+    assert!(changes.rows[0].policy.is_nothing() && changes.settings[0].settings.is_nothing());
+    assert_eq!((changes.rows[0].version, changes.settings[0].version), (version, version));
+    catalog.remove_policies(&removal(None)).await.expect("answers").expect("had some");
+    let changes = since(&*catalog, version).await;
+    let mut paused: Vec<&str> = changes.rows.iter().map(|row| &*row.name.topic).collect();
+    paused.sort_unstable();
+    assert_eq!((paused, names(&changes.settings)), (vec!["", "u"], vec!["v"]));
+    let kept = catalog.settings(&foreign).await.expect("reads");
+    assert_eq!(kept.settings, attempts(1));
+    assert!(!catalog.policy(&foreign).await.expect("reads").policy.is_nothing());
+    // A row that was removed is written again from the version of its removal.
+    put_version(&*catalog, &topic("t"), attempts(3)).await;
+}
+
+/// Who has not heard of a removal that is forgotten reads everything.
+pub async fn removed_settings_are_told_and_then_forgotten(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    put_version(&*catalog, &topic("stays"), attempts(1)).await;
+    pause(&*catalog, &topic("paused")).await;
+    let begin = all(&*catalog).await.versions.policies;
+    for name in ["a", "b", "c"] {
+        let known = put_version(&*catalog, &topic(name), attempts(1)).await;
+        put_version(&*catalog, &topic(name), TopicSettings::default()).await;
+        let changes = since(&*catalog, known).await;
+        assert_eq!((changes.whole, names(&changes.settings)), (false, vec![name]));
+        assert!(changes.settings[0].settings.is_nothing());
+    }
+    let after = since(&*catalog, begin).await;
+    assert_eq!((after.whole, names(&after.settings)), (true, vec!["stays", "b", "c"]), "two are kept");
+    assert_eq!(after.rows.len(), 1, "the policies are read again, too");
+    assert_eq!(catalog.settings(&topic("a")).await.expect("reads").version, 0);
+}
+
+/// Of a namespace, and in all. What is there can still be changed and removed. Pauses have bounds of their
+/// own.
+pub async fn settings_have_bounds(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    for name in ["", "a", "b"] {
+        put_version(&*catalog, &topic(name), attempts(1)).await;
+    }
+    pause(&*catalog, &topic("c")).await;
+    let before = all(&*catalog).await;
+    assert_eq!(put(&*catalog, &topic("c"), attempts(1)).await, PolicyWritten::NamespaceFull);
+    assert_eq!(all(&*catalog).await, before);
+    put_version(&*catalog, &TopicName::new("n2", "a"), attempts(1)).await;
+    put_version(&*catalog, &TopicName::new("n2", "b"), attempts(1)).await;
+    assert_eq!(put(&*catalog, &TopicName::new("n3", "a"), attempts(1)).await, PolicyWritten::Full);
+    put_version(&*catalog, &topic("a"), attempts(2)).await;
+    put_version(&*catalog, &topic("a"), TopicSettings::default()).await;
+    put_version(&*catalog, &topic("c"), attempts(1)).await;
+}

@@ -1,0 +1,80 @@
+//! What is set for the items of a topic, or of all topics of a namespace.
+
+use std::time::Duration;
+
+use crate::TopicName;
+
+/// What is set for a topic or a namespace. What is absent is as the next wider scope has it: of a topic as
+/// its namespace has it, of a namespace as the node's configuration has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct TopicSettings {
+    /// The lease of an item that names none. Items have it from their enqueue on.
+    pub default_lease: Option<Duration>,
+    /// After so many failed deliveries an item that names no number is a dead letter. Items have it from
+    /// their enqueue on.
+    pub default_max_attempts: Option<u32>,
+    /// So long an item waits after a failed delivery whose nack names no delay, and after a lease that ran
+    /// out. Zero: not at all. It counts for every failure from now on.
+    pub retry_delay: Option<Duration>,
+    /// How long dead letters are kept. Zero: for ever. A longer one counts for those that are there, too.
+    pub dead_letter_retention: Option<Duration>,
+    /// How long dedupe keys and request ids are remembered. Of a namespace alone: keys are the namespace's.
+    pub dedupe_window: Option<Duration>,
+}
+
+impl TopicSettings {
+    /// Nothing is set.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These, and where something is absent that of a wider scope.
+    pub fn or(self, wider: Self) -> Self {
+        Self {
+            default_lease: self.default_lease.or(wider.default_lease),
+            default_max_attempts: self.default_max_attempts.or(wider.default_max_attempts),
+            retry_delay: self.retry_delay.or(wider.retry_delay),
+            dead_letter_retention: self.dead_letter_retention.or(wider.dead_letter_retention),
+            dedupe_window: self.dedupe_window.or(wider.dedupe_window),
+        }
+    }
+}
+
+/// Settings as the catalog has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsRow {
+    /// Of which topic. An empty topic: of the namespace itself.
+    pub name: TopicName,
+    /// Grows with each change of any policy or settings.
+    pub version: u64,
+    /// What is set. Nothing: the settings were removed.
+    pub settings: TopicSettings,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrower_scope_goes_first_field_by_field() {
+        let second = Duration::from_secs;
+        let topic = TopicSettings {
+            default_lease: Some(second(1)),
+            retry_delay: Some(Duration::ZERO),
+            ..TopicSettings::default()
+        };
+        let namespace = TopicSettings {
+            default_lease: Some(second(2)),
+            default_max_attempts: Some(3),
+            retry_delay: Some(second(4)),
+            dead_letter_retention: Some(second(5)),
+            dedupe_window: Some(second(6)),
+        };
+        let both = topic.or(namespace);
+        assert_eq!((both.default_lease, both.default_max_attempts), (Some(second(1)), Some(3)));
+        assert_eq!(both.retry_delay, Some(Duration::ZERO), "zero is a value, too");
+        assert_eq!((both.dead_letter_retention, both.dedupe_window), (Some(second(5)), Some(second(6))));
+        assert_eq!(TopicSettings::default().or(namespace), namespace);
+        assert!(TopicSettings::default().is_nothing() && !topic.is_nothing());
+    }
+}

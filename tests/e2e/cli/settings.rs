@@ -1,0 +1,70 @@
+//! `forebay topic put`, `forebay topic delete`, `forebay namespace list`, `get`, `put` and `delete`
+
+use serde_json::json;
+
+use super::Server;
+
+#[tokio::test]
+async fn settings_of_a_topic_are_put_shown_and_deleted() {
+    let server = Server::start().await;
+    let put = ["topic", "put", "mail", "--default-lease", "2m", "--retry-delay", "10s", "--reason", "agreed"];
+    let table = server.run(&put).await.done();
+    assert!(table.contains("default lease") && table.contains("2m") && table.contains("set here"), "{table}");
+    assert!(table.contains("inherited"), "{table}");
+    let more =
+        ["topic", "put", "mail", "--default-max-attempts", "5", "--retry-delay", "inherit", "-o", "json"];
+    let answer = server.run(&more).await.json();
+    assert_eq!(answer["settings"], json!({"defaultLease": "120s", "defaultMaxAttempts": 5}));
+    assert_eq!(answer["effectiveSettings"]["retryDelay"], json!("0s"));
+    let shown = server.run(&["topic", "get", "mail", "-o", "json"]).await.json();
+    assert_eq!(shown["topic"]["settings"], answer["settings"]);
+    assert_eq!(shown["topic"]["settingsVersion"], answer["version"]);
+    assert_eq!(shown["effectiveSettings"]["deadLetterRetention"], json!("1209600s"));
+    let table = server.run(&["topic", "get", "mail"]).await.done();
+    assert!(table.contains("default max attempts") && table.contains("14days"), "{table}");
+
+    let stale = ["topic", "put", "mail", "--default-lease", "3m", "--version", "1"];
+    let stderr = server.run(&stale).await.failed(1);
+    assert!(stderr.contains("and 1 was named"), "{stderr}");
+    server.run(&["topic", "put", "mail"]).await.failed(2);
+    server.run(&["topic", "put", "", "--default-lease", "3m"]).await.failed(2);
+    server.run(&["topic", "put", "mail", "--dead-letter-retention", "0s"]).await.failed(2);
+    let tried = ["topic", "put", "mail", "--dead-letter-retention", "forever", "--dry-run"];
+    assert!(server.run(&tried).await.done().contains("for ever"));
+
+    server.run(&["enqueue", "--topic", "mail", "x"]).await.done();
+    let stderr = server.run(&["topic", "delete", "mail"]).await.failed(1);
+    assert!(stderr.contains("NOT_EMPTY") && stderr.contains("1 ready"), "{stderr}");
+    server.run(&["topic", "purge", "mail", "--yes"]).await.done();
+    let gone = server.run(&["topic", "delete", "mail", "-o", "json"]).await.json();
+    assert_eq!(gone["topic"]["settings"], answer["settings"]);
+    server.run(&["topic", "delete", "never"]).await.failed(3);
+}
+
+#[tokio::test]
+async fn namespaces_are_listed_put_and_deleted() {
+    let server = Server::start().await;
+    server.run(&["enqueue", "--topic", "a", "--namespace", "shop", "x"]).await.done();
+    server.run(&["namespace", "get", "--namespace", "none"]).await.failed(3);
+    let put =
+        ["namespace", "put", "--namespace", "club", "--dedupe-window", "2m", "--default-max-attempts", "3"];
+    let table = server.run(&put).await.done();
+    assert!(table.contains("dedupe window") && table.contains("2m"), "{table}");
+    let listed = server.run(&["namespace", "list", "-o", "json"]).await.json();
+    let names: Vec<_> = listed["namespaces"].as_array().unwrap().iter().map(|it| &it["namespace"]).collect();
+    assert_eq!(names, [&json!("club"), &json!("shop")]);
+    assert_eq!(listed["namespaces"][0]["settings"], json!({"dedupeWindow": "120s", "defaultMaxAttempts": 3}));
+    assert_eq!(listed["namespaces"][1]["readyCount"], json!("1"));
+    assert_eq!(server.run(&["namespace", "list", "-o", "name"]).await.done(), "club\nshop\n");
+    let table = server.run(&["namespace", "get", "--namespace", "shop"]).await.done();
+    assert!(table.contains("topics") && table.contains("10m"), "{table}");
+
+    let stderr = server.run(&["namespace", "delete", "--namespace", "shop"]).await.failed(1);
+    assert!(stderr.contains("NOT_EMPTY") && stderr.contains("its topic a has 1 ready"), "{stderr}");
+    server.run(&["namespace", "delete", "--namespace", "club", "--dry-run"]).await.done();
+    server.run(&["namespace", "delete", "--namespace", "club"]).await.done();
+    server.run(&["namespace", "delete", "--namespace", "club"]).await.failed(3);
+    let too_long = ["namespace", "put", "--dedupe-window", "1h"];
+    let stderr = server.run(&too_long).await.failed(1);
+    assert!(stderr.contains("settings.dedupe_window"), "{stderr}");
+}
