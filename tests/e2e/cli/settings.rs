@@ -23,7 +23,7 @@ async fn settings_of_a_topic_are_put_shown_and_deleted() {
     let table = server.run(&["topic", "get", "mail"]).await.done();
     assert!(table.contains("default max attempts") && table.contains("14days"), "{table}");
 
-    let stale = ["topic", "put", "mail", "--default-lease", "3m", "--version", "1"];
+    let stale = ["topic", "put", "mail", "--default-lease", "3m", "--if-version", "1"];
     let stderr = server.run(&stale).await.failed(1);
     assert!(stderr.contains("and 1 was named"), "{stderr}");
     server.run(&["topic", "put", "mail"]).await.failed(2);

@@ -41,10 +41,9 @@ pub struct Put {
     /// How long dedupe keys and request ids are remembered, as in 2m; `inherit`: not set here
     #[arg(long, value_name = "TIME", value_parser = settings::span)]
     dedupe_window: Option<Given<Duration>>,
-    /// The version of the settings to replace, as `namespace get` shows it; 0: there are none [default: that
-    /// which is there]
+    /// Only if the settings have this version, as `namespace get` shows it; 0: there are none
     #[arg(long, value_name = "NUMBER")]
-    version: Option<u64>,
+    if_version: Option<u64>,
     /// What all changes share.
     #[command(flatten)]
     note: Note,
@@ -69,7 +68,7 @@ impl Put {
         };
         let dedupe_window = settings::merged(self.dedupe_window, there.dedupe_window);
         let wanted = TopicSettings { dedupe_window, ..self.settings.merge(there) };
-        settings::check_version(self.version, version)?;
+        settings::check_version(self.if_version, version)?;
         let report = client.put_namespace(wanted, version, self.note.into()).await?;
         output::print_one(&Settings { namespace: self.connection.servers.namespace()?, report }, &self.format)
     }

@@ -39,10 +39,9 @@ pub struct Put {
     /// What is to be set.
     #[command(flatten)]
     settings: SettingFlags,
-    /// The version of the settings to replace, as `topic get` shows it; 0: there are none [default: that
-    /// which is there]
+    /// Only if the settings have this version, as `topic get` shows it; 0: there are none
     #[arg(long, value_name = "NUMBER")]
-    version: Option<u64>,
+    if_version: Option<u64>,
     /// What all changes share.
     #[command(flatten)]
     note: Note,
@@ -67,7 +66,7 @@ impl Put {
             Err(error) => return Err(error.into()),
         };
         let wanted = self.settings.merge(there);
-        settings::check_version(self.version, version)?;
+        settings::check_version(self.if_version, version)?;
         let report = client.put_topic(topic, wanted, version, self.note.into()).await?;
         output::print_one(&Settings { topic: topic.to_owned(), report }, &self.format)
     }
