@@ -18,7 +18,7 @@ mod shard;
 mod sql;
 mod sqlite;
 
-pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, Requeue};
+pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewExpiry, Requeue, UpdatedRow};
 pub use catalog::{
     Assignment, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState,
     CatalogView, Home, Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten,

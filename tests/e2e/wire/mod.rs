@@ -32,6 +32,7 @@ mod share;
 mod stop;
 mod topics;
 mod unread;
+mod update_item;
 
 use std::{fs, time::Duration};
 

@@ -225,7 +225,7 @@ fn view(full: bool) -> i32 {
     if full { v1::ItemView::Full } else { v1::ItemView::Basic }.into()
 }
 
-const fn state_of(state: v1::ItemState) -> Option<ItemState> {
+pub(super) const fn state_of(state: v1::ItemState) -> Option<ItemState> {
     match state {
         v1::ItemState::Ready => Some(ItemState::Ready),
         v1::ItemState::Leased => Some(ItemState::Leased),

@@ -23,7 +23,7 @@ mod tasks;
 mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
-pub use changes::{ChangeCall, Changed, ItemChange};
+pub use changes::{ChangeCall, Changed, ItemChange, ItemUpdate};
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;

@@ -98,8 +98,13 @@ pub async fn get(
             let message = format!("shard {} could not be asked", id.shard);
             Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER))
         }
-        _ => Err(Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"))),
+        _ => Err(not_found(id)),
     }
+}
+
+/// There is no such item.
+pub fn not_found(id: ItemId) -> Refusal {
+    Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"))
 }
 
 fn shown(view: i32, max_payload_bytes: u32) -> Result<Shown, Refusal> {
