@@ -37,7 +37,7 @@ pub use api::{
     PriorityCount, RETRY_AFTER, Reach, Schedule, Served, Settings, Settled, Setup, ShardSight, ShardState,
     ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails,
     TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus, Wanted,
-    filter_fields,
+    filter_fields, list_fields,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};

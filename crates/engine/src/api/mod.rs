@@ -29,7 +29,7 @@ pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
 pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};
 pub use explain::{BehindCall, Standing};
-pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen};
+pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, list_fields};
 pub use misplaced::{Misplaced, Notice, Placed};
 pub(crate) use operations::held;
 pub use operations::{ItemCount, OperationsSeen, Ordered, filter_fields};

@@ -418,6 +418,12 @@ pub struct ListItemsRequest {
     /// So many bytes of each payload at most.
     #[prost(uint32, tag = "5")]
     pub payload_max: u32,
+    /// Only items that pass it. Empty: all.
+    #[prost(string, tag = "6")]
+    pub filter: ::prost::alloc::string::String,
+    /// By which ages are counted, in microseconds from 1970.
+    #[prost(sint64, tag = "7")]
+    pub now: i64,
 }
 /// An item and its place in the list.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -441,6 +447,9 @@ pub struct ListItemsResponse {
     /// How many items were looked at.
     #[prost(uint64, tag = "4")]
     pub scanned: u64,
+    /// The filter of the request was applied. A node of an earlier release does not know of it.
+    #[prost(bool, tag = "5")]
+    pub filtered: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetItemRequest {

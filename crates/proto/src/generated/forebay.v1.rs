@@ -857,9 +857,12 @@ pub struct ListItemsRequest {
     /// items. It may have fewer items, even none, and go on.
     #[prost(uint32, tag = "6")]
     pub page_size: u32,
-    /// The next_page_token of the page before, of the same topic and state. Empty: the first page.
+    /// The next_page_token of the page before, of the same topic, state and filter. Empty: the first page.
     #[prost(string, tag = "7")]
     pub page_token: ::prost::alloc::string::String,
+    /// Only items that pass it. Fields: age, priority, attempt and, of dead letters, reason. Empty: all.
+    #[prost(string, tag = "8")]
+    pub filter: ::prost::alloc::string::String,
 }
 /// A page of items.
 #[derive(Clone, PartialEq, ::prost::Message)]
