@@ -9,6 +9,8 @@
 mod batch;
 mod catalog;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod looked;
 mod mysql;
 mod names;
