@@ -57,6 +57,7 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/ListItems", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/GetItem", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/CancelItems", Needs::InNamespace(Scope::Operate)),
+    ("/forebay.v1.AdminService/UpdateItem", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/ExplainTopic", Needs::InNamespace(Scope::Observe)),
     // Of what an item carries it tells the reason of its last nack alone, as GetItem does.
     ("/forebay.v1.AdminService/ExplainItem", Needs::InNamespace(Scope::Observe)),

@@ -101,6 +101,7 @@ pub use calls::{
     pauses::TopicPause,
     topic_settings::{ChangeNote, SettingsReport},
     topics::{PriorityCount, TopicFigures, TopicList, TopicListQuery, TopicReport},
+    update_item::ItemUpdate,
     who_am_i::{Caller, Grant},
 };
 pub use client::Client;

@@ -108,6 +108,10 @@ pub enum Bug {
     PurgedLeaseLives,
     /// An item that is cancelled stays in the store.
     CancelForgotten,
+    /// An item whose priority was changed has its old place in memory.
+    UpdateKeepsPlace,
+    /// An item whose time was changed becomes due at its old time, too.
+    UpdateKeepsSchedule,
     /// A change of an item uses what was read of it, although a commit has changed it since.
     ChangeOfThePast,
     /// Nobody but the named successor ever takes a shard that was handed over.

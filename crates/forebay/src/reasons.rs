@@ -224,6 +224,20 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "check the id and the namespace: an item that is done is gone",
     },
     ReasonInfo {
+        reason: Reason::ItemLeased,
+        code: "FAILED_PRECONDITION",
+        meaning: "the item is leased, and what waits alone can be updated",
+        happened: "no",
+        advice: "wait until its lease ends, or end it: see `forebay item get`",
+    },
+    ReasonInfo {
+        reason: Reason::ItemDead,
+        code: "FAILED_PRECONDITION",
+        meaning: "the item is a dead letter, and what waits alone can be updated",
+        happened: "no",
+        advice: "redrive it, then update it",
+    },
+    ReasonInfo {
         reason: Reason::OperationNotFound,
         code: "NOT_FOUND",
         meaning: "all shards were asked, and none has it",

@@ -5,6 +5,8 @@ pub mod cluster;
 pub mod config;
 pub mod connections;
 mod descriptors;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod gather;
 pub mod grpc;
 pub mod http;

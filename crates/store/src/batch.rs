@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_types::{Body, Failure, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
+use forebay_types::{Body, Failure, Headers, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
 
 use crate::operation::{OperationId, OperationProgress, OperationRow, Redrive};
 use crate::rows::{
@@ -52,6 +52,8 @@ pub struct Batch {
     pub dead_letter_cancels: Vec<Seq>,
     /// Dead letters that an operation makes items again.
     pub redrives: Vec<Redrive>,
+    /// Items that wait and get other values.
+    pub updates: Vec<UpdatedRow>,
     /// Lease rows some of whose deliveries ended. A row without open deliveries is deleted.
     pub lease_changes: Vec<LeaseChange>,
     /// Dedupe keys and request ids, stored with the time in `marks`. An entry with the same hash is replaced:
@@ -123,6 +125,33 @@ pub struct Requeue {
     pub metadata: Option<Vec<u8>>,
     /// How the delivery failed, if it did.
     pub failure: Option<Failure>,
+}
+
+/// An item that waits, with other values than before. Its earlier rows in `schedule` and `expiry` are among
+/// the batch's deletes, if they change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpdatedRow {
+    /// Its new position in the delivery order. The rank of a scheduled item is its due time.
+    pub key: Key,
+    /// Ready, or scheduled at the time given by its rank.
+    pub state: State,
+    /// It gets a `schedule` row.
+    pub schedules: bool,
+    /// Its new metadata. `None`: it keeps what it has.
+    pub metadata: Option<Vec<u8>>,
+    /// Its new expiry, for which it gets an `expiry` row. `None`: it keeps what it has.
+    pub expiry: Option<NewExpiry>,
+}
+
+/// What is stored with an item's expiry, which is in one column with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewExpiry {
+    /// The item's attributes, the new expiry among them.
+    pub attributes: ItemAttributes,
+    /// Bytes of its payload and its headers.
+    pub bytes: u32,
+    /// Its headers.
+    pub headers: Headers,
 }
 
 /// An item that becomes a dead letter.

@@ -9,6 +9,8 @@
 mod batch;
 mod catalog;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod looked;
 mod mysql;
 mod names;
@@ -18,7 +20,7 @@ mod shard;
 mod sql;
 mod sqlite;
 
-pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, Requeue};
+pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewExpiry, Requeue, UpdatedRow};
 pub use catalog::{
     Assignment, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState,
     CatalogView, Home, Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten,

@@ -249,6 +249,17 @@ pub trait Reader: Send + Sync + 'static {
         not_looked_into()
     }
 
+    /// Reads the first `limit` dead letters of a topic, of those that died before a time and item, the latest
+    /// first, without what a redrive needs of them.
+    async fn dead_rows(
+        &self,
+        _topic: TopicId,
+        _before: (Timestamp, Seq),
+        _limit: usize,
+    ) -> Result<Vec<DeadRow>, StoreError> {
+        not_looked_into()
+    }
+
     /// Reads items and dead letters, with at most so many bytes of each payload. Missing ones are left out.
     async fn items(&self, _seqs: &[Seq], _payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {
         not_looked_into()

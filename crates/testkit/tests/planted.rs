@@ -112,6 +112,8 @@ engine! {
     counts_of_an_operation_that_are_lost: OperationCountsLost in Quiet breaks "CONSERVATION";
     an_operation_whose_effect_is_lost: OperationEffectLost in Quiet breaks "CONSERVATION";
     a_cancelled_item_that_stays: CancelForgotten in Quiet breaks "CONSERVATION";
+    an_updated_item_at_its_old_place: UpdateKeepsPlace in Quiet breaks "PRIORITY" | "AS-ASKED";
+    an_updated_item_that_becomes_due_twice: UpdateKeepsSchedule in Quiet breaks "CONSERVATION";
     a_change_of_what_an_item_was: ChangeOfThePast in Quiet | Unknown breaks "CONSERVATION"
         with |plan| (plan.topics, plan.clients) = (1, 8);
     a_purged_item_whose_lease_lives_on: PurgedLeaseLives in Quiet breaks "CONSERVATION"

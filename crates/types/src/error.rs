@@ -63,6 +63,10 @@ pub enum Reason {
     TopicNotFound,
     /// There is no such item.
     ItemNotFound,
+    /// The item is leased.
+    ItemLeased,
+    /// The item is a dead letter.
+    ItemDead,
     /// There is no such operation.
     OperationNotFound,
     /// There is no such namespace.
@@ -81,7 +85,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -110,6 +114,8 @@ impl Reason {
         Self::DeadlineExceeded,
         Self::TopicNotFound,
         Self::ItemNotFound,
+        Self::ItemLeased,
+        Self::ItemDead,
         Self::OperationNotFound,
         Self::NamespaceNotFound,
         Self::OperationEnded,
@@ -155,6 +161,8 @@ impl Reason {
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::TopicNotFound => "TOPIC_NOT_FOUND",
             Self::ItemNotFound => "ITEM_NOT_FOUND",
+            Self::ItemLeased => "ITEM_LEASED",
+            Self::ItemDead => "ITEM_DEAD",
             Self::OperationNotFound => "OPERATION_NOT_FOUND",
             Self::NamespaceNotFound => "NAMESPACE_NOT_FOUND",
             Self::OperationEnded => "OPERATION_ENDED",

@@ -1,11 +1,12 @@
 //! Development tasks: `cargo xtask test`, `soak`, `upgrade`, `model`, `mutants`, `servers`, `tidy`,
-//! `codegen`, `programs`, `compose`.
+//! `codegen`, `fuzz`, `programs`, `compose`.
 
 mod cargo;
 mod codegen;
 mod compose;
 mod count;
 mod e2e;
+mod fuzz;
 mod model;
 mod mutants;
 mod netns;
@@ -35,6 +36,8 @@ enum Task {
     Model(model::Arguments),
     /// Changes the engine and the store in small ways and lists the changes that no test notices.
     Mutants(mutants::Arguments),
+    /// Feeds the targets of `crates/fuzz` with random bytes, under libFuzzer. It needs a C++ compiler.
+    Fuzz(fuzz::Arguments),
     /// Says which database servers the tests would use, unpacking them if need be.
     Servers,
     /// Checks the rules of the tree that no compiler knows: lengths, comments, who may import whom.
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Task::Upgrade(arguments) => upgrade::run(&arguments),
         Task::Model(arguments) => model::run(&arguments),
         Task::Mutants(arguments) => mutants::run(&arguments),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Servers => servers::start().map(|_| true),
         Task::Tidy => tidy::run(&cargo::workspace()),
         Task::Codegen => codegen::run(),

@@ -134,6 +134,45 @@ async fn items_are_cancelled_by_their_ids() {
 }
 
 #[tokio::test]
+async fn lists_take_a_filter() {
+    let server = Server::start().await;
+    let [first, second] = [put(&server, &["--priority", "3"], "1").await, put(&server, &[], "2").await];
+    let list = ["item", "list", "--topic", "t", "-o", "name", "--filter"];
+    let urgent = server.run(&[&list[..], &["priority < 3"]].concat()).await.done();
+    assert_eq!(urgent.trim(), second);
+    let stderr = server.run(&[&list[..], &["colour = 3"]].concat()).await.failed(1);
+    assert!(stderr.contains("at character 1"), "{stderr}");
+    let receipt = server.run(&["dequeue", "--topic", "t", "--max", "1", "-o", "json"]).await.json();
+    let receipt = receipt["items"][0]["receipt"].as_str().unwrap().to_owned();
+    server.run(&["nack", &receipt, "--dead-letter", "--reason", "timeout 17"]).await.done();
+    let dead = ["dead-letter", "list", "t", "-o", "name", "--filter"];
+    assert_eq!(server.run(&[&dead[..], &["reason = \"timeout*\""]].concat()).await.done().trim(), second);
+    assert!(server.run(&[&dead[..], &["reason = \"full*\""]].concat()).await.done().is_empty());
+    assert_eq!(server.run(&[&list[..], &["age < 1h"]].concat()).await.done().trim(), first);
+}
+
+#[tokio::test]
+async fn an_item_is_updated() {
+    let server = Server::start().await;
+    let [first, second] = [put(&server, &[], "1").await, put(&server, &["--delay", "1h"], "2").await];
+    let stderr = server.run(&["item", "update", &second]).await.failed(2);
+    assert!(stderr.contains("--priority"), "{stderr}");
+    let update = ["item", "update", &second, "--delay", "0s", "--priority", "-5", "--metadata", "now"];
+    let dry = server.run(&[&update[..], &["--dry-run"]].concat()).await.done();
+    assert!(dry.contains("ready"), "{dry}");
+    let done = server.run(&[&update[..], &["--reason", "they wait", "-o", "json"]].concat()).await.json();
+    assert_eq!(done["state"], "ITEM_STATE_READY");
+    let listed = server.run(&["item", "list", "--topic", "t", "-o", "name"]).await.done();
+    assert_eq!(listed.lines().collect::<Vec<_>>(), [&*second, &*first]);
+    server.run(&["dequeue", "--topic", "t"]).await.done();
+    let stderr = server.run(&update).await.failed(1);
+    assert!(stderr.contains("ITEM_LEASED"), "{stderr}");
+    let forever = ["item", "update", &first, "--deliver-after", "2030-01-31T12:00:00Z", "--ttl", "1h"];
+    assert!(server.run(&forever).await.failed(1).contains("deliver_after"));
+    server.run(&["item", "update", "1-999999", "--priority", "1"]).await.failed(3);
+}
+
+#[tokio::test]
 async fn topics_and_items_are_explained() {
     let server = Server::start().await;
     let first = put(&server, &[], "1").await;

@@ -17,6 +17,7 @@ mod http2;
 mod json;
 mod json_bounds;
 mod json_protocol;
+mod list_items;
 mod load;
 mod memory;
 mod metrics;
@@ -32,6 +33,7 @@ mod share;
 mod stop;
 mod topics;
 mod unread;
+mod update_item;
 
 use std::{fs, time::Duration};
 

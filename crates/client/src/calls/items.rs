@@ -32,6 +32,8 @@ pub struct ItemListQuery {
     pub topic: String,
     /// Which of its items.
     pub state: ItemState,
+    /// Only those that pass it, as `age > 1h AND priority <= 5`; empty: all.
+    pub filter: String,
     /// With headers, metadata and the payload.
     pub full: bool,
     /// At most so many bytes of each payload, and 256 KiB at most; 0: none, or 1 KiB if `full`.
@@ -189,6 +191,7 @@ impl Client {
             max_payload_bytes: query.max_payload_bytes,
             page_size: query.page_size,
             page_token: query.page_token,
+            filter: query.filter,
         };
         let answer = self
             .ask(|mut admin| {
@@ -225,7 +228,7 @@ fn view(full: bool) -> i32 {
     if full { v1::ItemView::Full } else { v1::ItemView::Basic }.into()
 }
 
-const fn state_of(state: v1::ItemState) -> Option<ItemState> {
+pub(super) const fn state_of(state: v1::ItemState) -> Option<ItemState> {
     match state {
         v1::ItemState::Ready => Some(ItemState::Ready),
         v1::ItemState::Leased => Some(ItemState::Leased),

@@ -18,4 +18,5 @@ pub(crate) mod pauses;
 pub(crate) mod settings;
 pub(crate) mod topic_settings;
 pub(crate) mod topics;
+pub(crate) mod update_item;
 pub(crate) mod who_am_i;

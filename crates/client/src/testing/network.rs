@@ -176,6 +176,7 @@ unimplemented_calls!(
     explain_topic: ExplainTopicRequest -> ExplainTopicResponse,
     explain_item: ExplainItemRequest -> ExplainItemResponse,
     cancel_items: CancelItemsRequest -> CancelItemsResponse,
+    update_item: UpdateItemRequest -> UpdateItemResponse,
     get_operation: GetOperationRequest -> GetOperationResponse,
     list_operations: ListOperationsRequest -> ListOperationsResponse,
     cancel_operation: CancelOperationRequest -> CancelOperationResponse,

@@ -1,7 +1,9 @@
 //! ListItems and GetItem: items of the shards that this node owns, as operators look at them.
 
-use forebay_store::StoredItem;
-use forebay_types::{ItemId, ShardId, Timestamp, TopicName};
+use forebay_store::{OperationKind, StoredItem};
+use forebay_types::{ItemAttributes, ItemId, ShardId, Timestamp, TopicName, filter::Field};
+
+use super::filter_fields;
 
 /// A page of a topic's items is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,18 @@ pub struct ItemsCall {
     pub limit: usize,
     /// At most so many bytes of each payload.
     pub payload_max: usize,
+    /// Only those that pass it; see [`list_fields`]. Empty: all.
+    pub filter: String,
+    /// By which ages are counted.
+    pub now: Timestamp,
+}
+
+/// Fields of the filter of a list of items in a state: those of an operation on them.
+pub fn list_fields(state: ItemState) -> &'static [Field] {
+    filter_fields(match state {
+        ItemState::Dead => OperationKind::Redrive,
+        ItemState::Ready | ItemState::Leased | ItemState::Scheduled => OperationKind::Purge,
+    })
 }
 
 /// Where an item is in its life.
@@ -82,6 +96,10 @@ pub struct LeaseSeen {
     pub ends_at: Timestamp,
     /// The number of the delivery, from 1.
     pub delivery: u32,
+    /// The item's priority.
+    pub priority: i32,
+    /// What else was known of the item when it was leased.
+    pub attributes: ItemAttributes,
 }
 
 /// An item that was looked for.

@@ -23,13 +23,13 @@ mod tasks;
 mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
-pub use changes::{ChangeCall, Changed, ItemChange};
+pub use changes::{ChangeCall, Changed, ItemChange, ItemUpdate};
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
 pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};
 pub use explain::{BehindCall, Standing};
-pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen};
+pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, list_fields};
 pub use misplaced::{Misplaced, Notice, Placed};
 pub(crate) use operations::held;
 pub use operations::{ItemCount, OperationsSeen, Ordered, filter_fields};

@@ -45,8 +45,8 @@ fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
 }
 
 fn seen(entry: &LeaseEntry) -> (Seq, LeaseSeen) {
-    let LeaseEntry { leased_at, deadline: ends_at, .. } = *entry;
-    let lease =
-        LeaseSeen { consumer: entry.consumer.clone(), leased_at, ends_at, delivery: entry.delivery() };
+    let LeaseEntry { leased_at, deadline: ends_at, priority, attributes, .. } = *entry;
+    let (consumer, delivery) = (entry.consumer.clone(), entry.delivery());
+    let lease = LeaseSeen { consumer, leased_at, ends_at, delivery, priority, attributes };
     (entry.seq, lease)
 }

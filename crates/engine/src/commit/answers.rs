@@ -4,7 +4,7 @@ use forebay_store::OperationRow;
 use forebay_types::{ItemId, Reason, Refusal};
 
 use crate::{
-    api::{Enqueued, RETRY_AFTER},
+    api::{Enqueued, ItemChange, RETRY_AFTER},
     calls::{dedupe, enqueue},
     core::{Core, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
     dispatch::delivery,
@@ -89,7 +89,11 @@ fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Count
         Planned::HandOff { part, leased } => delivery::leased(core, index, part, leased),
         Planned::Order(order) => ordered(core, index, &order.request, order.result),
         Planned::Change(change) => {
-            counts.add("forebay_cancelled_total", 1);
+            let counter = match change.request.change {
+                ItemChange::Cancel => "forebay_cancelled_total",
+                ItemChange::Update(_) => "forebay_updated_total",
+            };
+            counts.add(counter, 1);
             core.calls.change_done(&change.request, Ok(change.state));
         }
         Planned::Lease { .. } | Planned::Restore(_) | Planned::MoveLease(_) => {}

@@ -12,7 +12,7 @@ use forebay_store::{NameRange, StoredItem, StoredState};
 use forebay_types::{ItemId, Key, Namespace, Refusal, Seq, ShardId, State, Timestamp, TopicId, TopicName};
 use futures_util::{StreamExt as _, stream};
 
-use super::read;
+use super::{list_filter::ListFilter, read};
 use crate::{
     api::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, TopicScope},
     engine::Engine,
@@ -35,7 +35,7 @@ const READ_BYTES_MAX: usize = PAGE_BYTES_MAX / 4;
 /// The most that an item may have beside its payload.
 const REST_BYTES_MAX: usize = 16 << 10;
 
-/// What comes next in one shard.
+/// What comes next in one shard, and passes the filter.
 struct Next {
     /// The items, in order, with their leases.
     items: Vec<(ItemPosition, Option<LeaseSeen>)>,
@@ -48,6 +48,7 @@ struct Next {
 impl Engine {
     /// Lists items of a topic in this node's shards.
     pub async fn list_items(&self, call: ItemsCall) -> Result<ItemsPage, Refusal> {
+        let filter = ListFilter::of(&call)?;
         let scope =
             TopicScope { namespace: Some(call.name.namespace.clone()), prefix: call.name.topic.to_string() };
         let shards = self.look_shards(&scope).await?;
@@ -59,9 +60,9 @@ impl Engine {
         }
         let mut asked = Vec::new();
         for shard in shards.iter().filter(|shard| !seen.doubtful.contains(&shard.id)).cloned() {
-            let (engine, call) = (self.clone(), call.clone());
+            let (engine, call, filter) = (self.clone(), call.clone(), filter.clone());
             let topics = topics.remove(&shard.id).unwrap_or_default();
-            asked.push(async move { (shard.id, engine.next_in_shard(&shard, topics, &call).await) });
+            asked.push(async move { (shard.id, engine.next_in_shard(&shard, topics, &call, &filter).await) });
         }
         let answers: Vec<_> = stream::iter(asked).buffer_unordered(SHARDS_AT_ONCE).collect().await;
         let mut page = ItemsPage::default();
@@ -125,6 +126,7 @@ impl Engine {
         shard: &ShardLook,
         topics: Vec<TopicId>,
         call: &ItemsCall,
+        filter: &ListFilter,
     ) -> Result<Option<Next>, Refusal> {
         let mut sum = Next { items: Vec::new(), through: None, scanned: 0 };
         let topics = match call.state {
@@ -136,10 +138,10 @@ impl Engine {
         };
         for topic in topics {
             let next = match call.state {
-                ItemState::Ready => self.waiting(shard, topic, call, State::Ready).await?,
-                ItemState::Scheduled => self.waiting(shard, topic, call, State::Scheduled).await?,
-                ItemState::Leased => self.leased(shard, topic, call).await?,
-                ItemState::Dead => dead(shard, topic, call).await,
+                ItemState::Ready => self.waiting(shard, topic, call, State::Ready, filter).await?,
+                ItemState::Scheduled => self.waiting(shard, topic, call, State::Scheduled, filter).await?,
+                ItemState::Leased => self.leased(shard, topic, call, filter).await?,
+                ItemState::Dead => dead(shard, topic, call, filter).await,
             };
             let Some(next) = next else { return Ok(None) };
             sum.items.extend(next.items);
@@ -156,29 +158,30 @@ impl Engine {
         topic: TopicId,
         call: &ItemsCall,
         state: State,
+        filter: &ListFilter,
     ) -> Result<Option<Next>, Refusal> {
         let mut next = Next { items: Vec::new(), through: None, scanned: 0 };
         let mut after = call.after.map_or(Key::MIN, |after| key_before(after, shard.id));
         loop {
-            let keys =
-                read(shard, |reader| async move { reader.keys(topic, state, after, SLICE).await }).await;
-            let Some(keys) = keys else { return Ok(None) };
-            next.scanned += keys.len();
+            let Some(slice) = filter.waiting(shard, topic, state, after, SLICE).await else {
+                return Ok(None);
+            };
+            next.scanned += slice.scanned;
             let listed = match state {
-                State::Scheduled => keys.clone(),
-                State::Ready => match self.not_out(&call.name.namespace, shard, &keys).await? {
+                State::Scheduled => slice.passed,
+                State::Ready => match self.not_out(&call.name.namespace, shard, &slice.passed).await? {
                     Some(ready) => ready,
                     None => return Ok(None),
                 },
             };
             next.items.extend(listed.into_iter().map(|key| (position(key, shard.id), None)));
-            match keys.last().filter(|_| keys.len() == SLICE) {
+            match slice.last.filter(|_| slice.scanned == SLICE) {
                 None => return Ok(Some(next)),
                 Some(last) if next.items.len() >= call.limit || next.scanned >= LOOKED_AT_MAX => {
-                    next.through = Some(position(*last, shard.id));
+                    next.through = Some(position(last, shard.id));
                     return Ok(Some(next));
                 }
-                Some(last) => after = *last,
+                Some(last) => after = last,
             }
         }
     }
@@ -189,6 +192,7 @@ impl Engine {
         shard: &ShardLook,
         topic: TopicId,
         call: &ItemsCall,
+        filter: &ListFilter,
     ) -> Result<Option<Next>, Refusal> {
         let mut next = Next { items: Vec::new(), through: None, scanned: 0 };
         let mut after = call.after.map_or((Timestamp::MIN, Seq(0)), |after| {
@@ -206,8 +210,8 @@ impl Engine {
             let seen = self.leases(&call.name.namespace, shard, which).await?;
             let Some(LeasesSeen { leases, through, looked_at }) = seen else { return Ok(None) };
             next.scanned += looked_at;
-            next.items
-                .extend(leases.into_iter().map(|(seq, lease)| (position(lease.ends_at, seq), Some(lease))));
+            let passed = leases.into_iter().filter(|(_, lease)| filter.passes_lease(lease));
+            next.items.extend(passed.map(|(seq, lease)| (position(lease.ends_at, seq), Some(lease))));
             match through {
                 None => return Ok(Some(next)),
                 Some((at, seq)) if next.items.len() >= call.limit || next.scanned >= LOOKED_AT_MAX => {
@@ -233,16 +237,28 @@ async fn with_dormant(shard: &ShardLook, mut topics: Vec<TopicId>, name: &TopicN
 }
 
 /// Dead letters, the latest first.
-async fn dead(shard: &ShardLook, topic: TopicId, call: &ItemsCall) -> Option<Next> {
-    let before = call.after.map_or((Timestamp::MAX, Seq(i64::MAX as u64)), |after| {
+async fn dead(shard: &ShardLook, topic: TopicId, call: &ItemsCall, filter: &ListFilter) -> Option<Next> {
+    let mut before = call.after.map_or((Timestamp::MAX, Seq(i64::MAX as u64)), |after| {
         let seq = Seq(i64::MAX as u64 - seq_before(after, shard.id).0.min(i64::MAX as u64));
         (Timestamp::from_micros(-after.first), seq)
     });
-    let limit = call.limit + 1;
-    let rows = read(shard, |reader| async move { reader.dead_letters(topic, before, limit).await }).await?;
-    let position = |(at, seq): &(Timestamp, Seq)| death_position(*at, *seq, shard.id);
-    let through = rows.last().filter(|_| rows.len() == limit).map(position);
-    Some(Next { items: rows.iter().map(|row| (position(row), None)).collect(), through, scanned: rows.len() })
+    let position = |(at, seq): (Timestamp, Seq)| death_position(at, seq, shard.id);
+    let mut next = Next { items: Vec::new(), through: None, scanned: 0 };
+    // Without a filter one slice is enough.
+    let slice = if filter.is_empty() { call.limit + 1 } else { SLICE };
+    loop {
+        let found = filter.dead(shard, topic, before, slice).await?;
+        next.scanned += found.scanned;
+        next.items.extend(found.passed.into_iter().map(|death| (position(death), None)));
+        match found.last.filter(|_| found.scanned == slice) {
+            None => return Some(next),
+            Some(last) if next.items.len() >= call.limit || next.scanned >= LOOKED_AT_MAX => {
+                next.through = Some(position(last));
+                return Some(next);
+            }
+            Some(last) => before = last,
+        }
+    }
 }
 
 fn death_position(died_at: Timestamp, seq: Seq, shard: ShardId) -> ItemPosition {

@@ -4,6 +4,7 @@
 mod count_items;
 mod dead_groups;
 mod items;
+mod list_filter;
 mod priorities;
 mod reason;
 mod standing;

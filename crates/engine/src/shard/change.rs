@@ -4,9 +4,10 @@ use forebay_types::{Refusal, Seq};
 
 use super::{
     OwnedShard,
-    in_flight::OperationEffect,
+    in_flight::{OperationEffect, UpdatedItem},
     work::{ChangeRequest, FoundItem},
 };
+use crate::planted::{Bug, on};
 
 impl OwnedShard {
     /// A change waits for its item to be read. Beyond what may wait it is returned, with why.
@@ -41,12 +42,26 @@ impl OwnedShard {
                 self.invalidate(topic, key.seq);
                 self.topics.with_window(topic, |window| window.add(key, item));
             }
+            OperationEffect::Updated(updated) => {
+                let UpdatedItem { topic, before, ready, .. } = *updated;
+                self.invalidate(topic, before.seq);
+                self.topics.mark_changed(topic);
+                if let Some((key, item)) = ready {
+                    let key = if on(Bug::UpdateKeepsPlace) { before } else { key };
+                    self.topics.with_window(topic, |window| window.add(key, item));
+                }
+            }
         }
     }
 
     /// It did not happen.
     pub(super) fn undo_effect(&mut self, effect: OperationEffect) {
-        if let OperationEffect::Purged(topic, key, Some(item)) = effect {
+        let (topic, key, windowed) = match effect {
+            OperationEffect::Purged(topic, key, windowed) => (topic, key, windowed),
+            OperationEffect::Updated(updated) => (updated.topic, updated.before, updated.windowed),
+            OperationEffect::DeadLetterGone(_) | OperationEffect::Redriven(..) => return,
+        };
+        if let Some(item) = windowed {
             self.topics.with_window(topic, |window| window.add(key, item));
         }
     }

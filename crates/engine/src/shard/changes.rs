@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use super::{
     fair_queue::FairQueue,
-    work::{ChangeRequest, FoundItem},
+    work::{ChangeRequest, FoundItem, Full},
 };
 use crate::api::RETRY_AFTER;
 
@@ -19,6 +19,10 @@ const ITEMS_MAX: usize = 200;
 const WAITING_TENANT_MAX: usize = 4_000;
 /// The same of all tenants.
 const WAITING_MAX: usize = 4 * WAITING_TENANT_MAX;
+/// Bytes of one tenant's changes that wait for a read: they may bring metadata.
+const WAITING_TENANT_BYTES: usize = 4 << 20;
+/// The same of all tenants.
+const WAITING_BYTES: usize = 4 * WAITING_TENANT_BYTES;
 
 /// A change, and its item as it was read. `None`: it was not there.
 pub(super) type ChangeOfFound = (ChangeRequest, Option<FoundItem>);
@@ -42,10 +46,13 @@ impl Changes {
     /// A change waits. Beyond what may wait it is returned, with why.
     pub fn wait(&mut self, id: ShardId, request: ChangeRequest) -> Result<(), Box<(ChangeRequest, Refusal)>> {
         let (mine, all) = (self.waiting.len_of(&request.namespace), self.waiting.sum().rows);
-        let (whose, most) = match () {
-            () if mine >= WAITING_TENANT_MAX => (" of this namespace", WAITING_TENANT_MAX),
-            () if all >= WAITING_MAX => ("", WAITING_MAX),
-            () => {
+        let full = self.waiting.full(&request, WAITING_TENANT_BYTES, WAITING_BYTES);
+        let (whose, most) = match full {
+            Some(Full::Tenant) => (" of this namespace", format!("{WAITING_TENANT_BYTES} bytes of")),
+            Some(Full::All) => ("", format!("{WAITING_BYTES} bytes of")),
+            None if mine >= WAITING_TENANT_MAX => (" of this namespace", WAITING_TENANT_MAX.to_string()),
+            None if all >= WAITING_MAX => ("", WAITING_MAX.to_string()),
+            None => {
                 self.waiting.push(request);
                 return Ok(());
             }

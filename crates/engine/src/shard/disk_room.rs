@@ -28,7 +28,7 @@ impl Need {
 
     /// What a batch needs.
     pub fn of(batch: &Batch) -> Self {
-        let changes = batch.requeues.len() + batch.dead_letter_keeps.len();
+        let changes = batch.requeues.len() + batch.dead_letter_keeps.len() + batch.updates.len();
         let rows = batch.leases.len() + batch.promotes.len() + changes;
         match () {
             () if batch.inserts.len() + batch.dead_letters.len() + batch.dedupes.len() > 0 => Self::Items,

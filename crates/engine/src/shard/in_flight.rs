@@ -311,7 +311,7 @@ pub(crate) struct PlannedOrder {
 pub(crate) struct PlannedChange {
     /// Who asked, and for what.
     pub request: ChangeRequest,
-    /// The state in which the item was.
+    /// The state that is told: the one before the item was cancelled, or after it was updated.
     pub state: ItemState,
     /// What it changes in memory. `None`: a delivery ends, which is planned beside it.
     pub effect: Option<OperationEffect>,
@@ -342,6 +342,22 @@ pub(crate) enum OperationEffect {
     DeadLetterGone(Seq),
     /// A dead letter is an item again.
     Redriven(TopicId, Key, ReadyItem),
+    /// An item that waited has other values. While the batch is in flight it is in no window, so that nobody
+    /// takes it as it was.
+    Updated(Box<UpdatedItem>),
+}
+
+/// What an update changes in memory.
+#[derive(Debug)]
+pub(crate) struct UpdatedItem {
+    /// The item's topic.
+    pub topic: TopicId,
+    /// Its place in the delivery order before.
+    pub before: Key,
+    /// As its window had it.
+    pub windowed: Option<ReadyItem>,
+    /// Its new place, if it is ready then.
+    pub ready: Option<(Key, ReadyItem)>,
 }
 
 /// A sweep's page, as it went into the batch.

@@ -58,7 +58,7 @@ pub fn enqueued(result: &Result<Enqueued, Error>) -> v1::EnqueueResult {
 pub fn cancelled(item: &str, result: &Result<ItemState, Error>) -> v1::CancelItemResult {
     let item_id = item.to_owned();
     match result {
-        Ok(was) => v1::CancelItemResult { item_id, state: state(*was).into(), ..Default::default() },
+        Ok(was) => v1::CancelItemResult { item_id, state: item_state(*was).into(), ..Default::default() },
         Err(error) => v1::CancelItemResult {
             item_id,
             error: Some(status(error)),
@@ -256,7 +256,7 @@ pub fn dead_group(group: &DeadGroup) -> v1::DeadLetterGroup {
     }
 }
 
-const fn state(state: ItemState) -> v1::ItemState {
+pub const fn item_state(state: ItemState) -> v1::ItemState {
     match state {
         ItemState::Ready => v1::ItemState::Ready,
         ItemState::Leased => v1::ItemState::Leased,
@@ -267,7 +267,7 @@ const fn state(state: ItemState) -> v1::ItemState {
 
 /// An item.
 pub fn item(item: &StoredItem) -> v1::Item {
-    let state = item.state.map_or(v1::ItemState::Unspecified, state);
+    let state = item.state.map_or(v1::ItemState::Unspecified, item_state);
     let lease = item.lease.as_ref().map(|lease| v1::ItemLease {
         consumer: lease.consumer.clone(),
         ends_at: lease.ends_at.map(time),

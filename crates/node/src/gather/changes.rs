@@ -6,6 +6,7 @@ use forebay_engine::{ChangeCall, Changed, RETRY_AFTER};
 use forebay_types::{ItemId, Reason, Refusal};
 
 use super::Gather;
+use crate::peers::NoAnswer;
 
 /// How long this node's shards may take. Other nodes have as long as a look.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -14,10 +15,16 @@ impl Gather {
     /// Changes items. Returns one answer for each of them, in their order.
     pub async fn change_items(&self, call: &ChangeCall) -> Vec<Changed> {
         let own = tokio::time::timeout(CHANGE_TIMEOUT, self.engine.change_items(call.clone()));
-        let others = self.others().len();
-        let asked = self.ask_others(|links, address| async move { links.change_items(&address, call).await });
-        let (own, mut answers) = tokio::join!(own, asked);
-        let silent = answers.len() < others;
+        let asked =
+            self.ask_others(|links, address| async move { Some(links.change_items(&address, call).await) });
+        let (own, others) = tokio::join!(own, asked);
+        let (mut answers, mut without) = (Vec::new(), Vec::new());
+        for other in others {
+            match other {
+                Ok(answer) => answers.push(answer),
+                Err(why) => without.push(why),
+            }
+        }
         // It tells nothing of items of other nodes.
         let mut refused = None;
         match own {
@@ -35,23 +42,34 @@ impl Gather {
             changed.push(match best {
                 Some(told) if says(&told) > Says::NotMine => told,
                 // The owner of the shard may be the one that is silent.
-                _ if silent => Err(unknown("a node has not answered, which may own its shard")),
+                _ if without.contains(&NoAnswer::Lost) && !call.dry_run => {
+                    Err(unknown("a node has not answered, which may own its shard"))
+                }
                 _ => Err(match &refused {
                     Some(refusal) => refusal.clone(),
-                    None => self.unserved(*id).await,
+                    None => self.unserved(*id, &without).await,
                 }),
             });
         }
         changed
     }
 
-    /// Nobody owns the shard of an item. A shard that nobody knows has no items.
-    async fn unserved(&self, id: ItemId) -> Refusal {
-        if self.knows(id.shard).await {
-            let message = format!("shard {} could not be asked", id.shard);
-            return Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
+    /// Nobody who answered owns the shard of an item, and nobody else can have changed it. A shard that
+    /// nobody knows has no items.
+    async fn unserved(&self, id: ItemId, without: &[NoAnswer]) -> Refusal {
+        if !self.knows(id.shard).await {
+            return Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"));
         }
-        Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"))
+        if without.contains(&NoAnswer::UnknownChange) {
+            let message = format!(
+                "a node of an earlier release, which may own shard {}, does not know this change: nothing \
+                 was changed",
+                id.shard
+            );
+            return Refusal::new(Reason::Unimplemented, message);
+        }
+        let message = format!("shard {} could not be asked: nothing was changed", id.shard);
+        Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER)
     }
 }
 

@@ -35,12 +35,15 @@ pub struct ItemScan {
 impl Gather {
     /// The items behind a position. What all nodes know is kept, as far as there is room for it.
     pub async fn items(&self, call: &ItemsCall) -> Result<ItemScan, Refusal> {
-        let asked = self.ask_others(|links, address| async move { links.list_items(&address, call).await });
+        // One that does not know of the filter lists what does not pass it: it counts as silent.
+        let fits = |page: &peer::ListItemsResponse| page.filtered || call.filter.is_empty();
+        let asked = self
+            .ask_others(|links, address| async move { links.list_items(&address, call).await.filter(fits) });
         let (own, others) = tokio::join!(self.engine.list_items(call.clone()), asked);
         let mut scan = ItemScan::default();
         let mut found = BTreeMap::new();
         for page in std::iter::once(items_response(own?)).chain(others) {
-            let peer::ListItemsResponse { items, through, shards, scanned } = page;
+            let peer::ListItemsResponse { items, through, shards, scanned, filtered: _ } = page;
             scan.through = scan.through.into_iter().chain(through.map(from_wire)).min();
             scan.shards.extend(shards);
             scan.scanned += scanned;

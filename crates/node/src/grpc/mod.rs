@@ -24,6 +24,8 @@ pub use admin::Admin;
 pub use admission::{AdmissionLoad, LoadLimits};
 pub(crate) use admission::{AnswerCharge, Caller, ConnectionLoad, RequestBounds, RequestCharge, overloaded};
 pub(crate) use fields::to_timestamp;
+#[cfg(feature = "fuzzing")]
+pub(crate) use page_token::List;
 pub(crate) use page_token::PageTokens;
 pub use queue::{Queue, RequestRules};
 pub use server::{Calls, Health, ReflectionError, Serving, serve};

@@ -85,6 +85,8 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::OperationEnded
         | Reason::ExpectationFailed
         | Reason::NotEmpty
+        | Reason::ItemLeased
+        | Reason::ItemDead
         | Reason::NoCatalog => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,

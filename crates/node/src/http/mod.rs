@@ -15,6 +15,8 @@ mod server;
 mod status_cache;
 
 pub use connect::Connect;
+#[cfg(feature = "fuzzing")]
+pub use connect::fuzz_json_bodies;
 pub use gate::Gate;
 pub use hosts::Hosts;
 pub use info::{NodeInfo, NodeStatus};

@@ -140,7 +140,7 @@ fn limited<T>(message: T) -> Request<T> {
 }
 
 /// Whether a call that failed may have taken effect.
-fn failure(status: &Status) -> LinkError {
+pub(super) fn failure(status: &Status) -> LinkError {
     let why = status.message().to_owned();
     let mut cause = status.source();
     while let Some(error) = cause {

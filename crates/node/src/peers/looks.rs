@@ -15,7 +15,7 @@ use super::{
 };
 
 /// How long another node may take. It gives each of its shards 5 s.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most topics that another node may ask for at once.
 const TOPICS_MAX: u32 = 1_000;
 /// The most items.

@@ -22,6 +22,7 @@ mod serve_forwarded;
 mod server;
 pub(crate) mod wire;
 
+pub use changes::NoAnswer;
 pub use connection::Incoming;
 pub use credentials::Credentials;
 pub use dial::Dial;

@@ -418,6 +418,12 @@ pub struct ListItemsRequest {
     /// So many bytes of each payload at most.
     #[prost(uint32, tag = "5")]
     pub payload_max: u32,
+    /// Only items that pass it. Empty: all.
+    #[prost(string, tag = "6")]
+    pub filter: ::prost::alloc::string::String,
+    /// By which ages are counted, in microseconds from 1970.
+    #[prost(sint64, tag = "7")]
+    pub now: i64,
 }
 /// An item and its place in the list.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -441,6 +447,9 @@ pub struct ListItemsResponse {
     /// How many items were looked at.
     #[prost(uint64, tag = "4")]
     pub scanned: u64,
+    /// The filter of the request was applied. A node of an earlier release does not know of it.
+    #[prost(bool, tag = "5")]
+    pub filtered: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetItemRequest {
@@ -614,16 +623,18 @@ pub struct ChangeItemsRequest {
     #[prost(bool, tag = "3")]
     pub dry_run: bool,
     /// What is done to each.
-    #[prost(oneof = "change_items_request::Change", tags = "4")]
+    #[prost(oneof = "change_items_request::Change", tags = "4, 5")]
     pub change: ::core::option::Option<change_items_request::Change>,
 }
 /// Nested message and enum types in `ChangeItemsRequest`.
 pub mod change_items_request {
     /// What is done to each.
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Change {
         #[prost(message, tag = "4")]
         Cancel(super::CancelItem),
+        #[prost(message, tag = "5")]
+        Update(super::UpdateItem),
     }
 }
 /// Names an item.
@@ -639,6 +650,35 @@ pub struct ItemId {
 /// It is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelItem {}
+/// It gets other values, if it waits. What is absent stays as it is. Times are in microseconds.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateItem {
+    /// Smaller numbers are delivered first.
+    #[prost(sint32, optional, tag = "1")]
+    pub priority: ::core::option::Option<i32>,
+    /// What it carries beside the payload.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub metadata: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Its time to live, from the change.
+    #[prost(uint64, optional, tag = "5")]
+    pub ttl: ::core::option::Option<u64>,
+    /// When it may be delivered.
+    #[prost(oneof = "update_item::Schedule", tags = "2, 3")]
+    pub schedule: ::core::option::Option<update_item::Schedule>,
+}
+/// Nested message and enum types in `UpdateItem`.
+pub mod update_item {
+    /// When it may be delivered.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Schedule {
+        /// So long after the change; 0: at once.
+        #[prost(uint64, tag = "2")]
+        Delay(u64),
+        /// Not before this time, counted from 1970.
+        #[prost(sint64, tag = "3")]
+        DeliverAfter(i64),
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ChangeItemsResponse {
     /// One for each item.
@@ -647,7 +687,7 @@ pub struct ChangeItemsResponse {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChangeItemResult {
-    /// The state in which it was.
+    /// The state in which it was when it was cancelled, or in which it is after an update.
     #[prost(enumeration = "crate::v1::ItemState", tag = "1")]
     pub state: i32,
     /// Why it was not changed.

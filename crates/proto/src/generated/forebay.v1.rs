@@ -857,9 +857,12 @@ pub struct ListItemsRequest {
     /// items. It may have fewer items, even none, and go on.
     #[prost(uint32, tag = "6")]
     pub page_size: u32,
-    /// The next_page_token of the page before, of the same topic and state. Empty: the first page.
+    /// The next_page_token of the page before, of the same topic, state and filter. Empty: the first page.
     #[prost(string, tag = "7")]
     pub page_token: ::prost::alloc::string::String,
+    /// Only items that pass it. Fields: age, priority, attempt and, of dead letters, reason. Empty: all.
+    #[prost(string, tag = "8")]
+    pub filter: ::prost::alloc::string::String,
 }
 /// A page of items.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -941,6 +944,56 @@ pub struct CancelItemResult {
     /// When to try again at the earliest, as in the error's RetryInfo.
     #[prost(message, optional, tag = "5")]
     pub retry_after: ::core::option::Option<::prost_types::Duration>,
+}
+/// Asks to change an item. At least one of its values must be given; what is absent stays as it is.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateItemRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The item.
+    #[prost(string, tag = "2")]
+    pub item_id: ::prost::alloc::string::String,
+    /// Smaller numbers are delivered first. Inside its new priority the item keeps the time since which it is ready.
+    #[prost(int32, optional, tag = "3")]
+    pub priority: ::core::option::Option<i32>,
+    /// Replaces the metadata. At most as much as an enqueue may bring.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub metadata: ::core::option::Option<::prost::bytes::Bytes>,
+    /// The item expires so long after the change. Above 0, and at most 366 days.
+    #[prost(message, optional, tag = "7")]
+    pub ttl: ::core::option::Option<::prost_types::Duration>,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "8")]
+    pub reason: ::prost::alloc::string::String,
+    /// Looks and answers, but changes nothing.
+    #[prost(bool, tag = "9")]
+    pub dry_run: bool,
+    /// When it is delivered. A time that has passed makes a scheduled item ready, and moves a ready one nowhere. It must be
+    /// before the item expires.
+    #[prost(oneof = "update_item_request::Schedule", tags = "4, 5")]
+    pub schedule: ::core::option::Option<update_item_request::Schedule>,
+}
+/// Nested message and enum types in `UpdateItemRequest`.
+pub mod update_item_request {
+    /// When it is delivered. A time that has passed makes a scheduled item ready, and moves a ready one nowhere. It must be
+    /// before the item expires.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Schedule {
+        /// So long after the change; 0: now. At most 366 days.
+        #[prost(message, tag = "4")]
+        Delay(::prost_types::Duration),
+        /// Not before this time.
+        #[prost(message, tag = "5")]
+        DeliverAfter(::prost_types::Timestamp),
+    }
+}
+/// The item was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateItemResponse {
+    /// Where it is now: ready or scheduled.
+    #[prost(enumeration = "ItemState", tag = "1")]
+    pub state: i32,
 }
 /// Something that keeps items from being delivered.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2311,6 +2364,32 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "CancelItems"));
             self.inner.unary(req, path, codec).await
         }
+        /// Changes an item that waits: its priority, when it is delivered, its metadata, when it expires. One that is leased
+        /// or dead is not changed.
+        pub async fn update_item(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateItemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateItemResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/UpdateItem",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "UpdateItem"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Says why items of a topic are not delivered, or that they are.
         pub async fn explain_topic(
             &mut self,
@@ -2708,6 +2787,15 @@ pub mod admin_service_server {
             request: tonic::Request<super::CancelItemsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CancelItemsResponse>,
+            tonic::Status,
+        >;
+        /// Changes an item that waits: its priority, when it is delivered, its metadata, when it expires. One that is leased
+        /// or dead is not changed.
+        async fn update_item(
+            &self,
+            request: tonic::Request<super::UpdateItemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateItemResponse>,
             tonic::Status,
         >;
         /// Says why items of a topic are not delivered, or that they are.
@@ -3744,6 +3832,51 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CancelItemsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/UpdateItem" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateItemSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::UpdateItemRequest>
+                    for UpdateItemSvc<T> {
+                        type Response = super::UpdateItemResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateItemRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::update_item(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateItemSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

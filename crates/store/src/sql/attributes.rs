@@ -41,16 +41,15 @@ impl PackedAttributes {
     /// The column's value for an item.
     pub(crate) fn pack(item: &ItemRow) -> Result<Value, StoreError> {
         let bytes = item.body.bytes() - item.body.metadata.len();
-        let ItemAttributes { enqueued_at, expires_at, lease_ms, max_attempts, policy, .. } = item.attributes;
-        pack::pack(&Versions::V1(Self {
-            enqueued_at,
-            expires_at,
-            lease_ms,
-            max_attempts,
-            policy,
-            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-            headers: item.body.headers.clone(),
-        }))
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        Self::of(item.attributes, bytes, item.body.headers.clone())
+    }
+
+    /// The column's value for these attributes, with the bytes of payload and headers.
+    pub(crate) fn of(attributes: ItemAttributes, bytes: u32, headers: Headers) -> Result<Value, StoreError> {
+        let ItemAttributes { enqueued_at, expires_at, lease_ms, max_attempts, policy, .. } = attributes;
+        let all = Self { enqueued_at, expires_at, lease_ms, max_attempts, policy, bytes, headers };
+        pack::pack(&Versions::V1(all))
     }
 
     /// Decodes the column.

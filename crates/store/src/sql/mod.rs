@@ -5,6 +5,8 @@ pub(crate) mod commit;
 mod dialect;
 mod failures;
 pub(crate) mod fence;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 pub(crate) mod identity;
 mod pack;
 pub(crate) mod read;

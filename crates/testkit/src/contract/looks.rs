@@ -149,6 +149,14 @@ pub async fn dead_letters_are_read_from_the_latest(subject: Subject) {
     assert_eq!(whys(last, 2, 9).await, [why(1, "größe"), why(4, "no")]);
     assert_eq!(whys((at(20), Seq(4)), 9, 9).await, [why(3, "no"), why(2, "no")]);
     assert_eq!(whys(last, 1, 3).await, [why(1, "gr")], "cut between two characters");
+    let rows = bench.owner.reader.dead_rows(TOPIC, (at(30), Seq(1)), 2).await.expect("reads");
+    for (row, seq) in rows.iter().zip([4, 3]) {
+        let key = Key { rank: at(20).as_micros(), ..item(seq).key };
+        assert_eq!((row.topic, row.died_at, row.item.key, &*row.last_error), (TOPIC, at(20), key, "no"));
+        assert_eq!((row.item.attributes.deliveries, row.item.attributes.failures), (1, 1));
+        assert_eq!(row.item.bytes as usize, item(seq).body.bytes());
+    }
+    assert_eq!(rows.len(), 2);
 }
 
 fn letter(seq: u64, died_at: i64) -> DeadLetter {

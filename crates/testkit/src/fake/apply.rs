@@ -54,6 +54,9 @@ impl Tables {
             self.expiry.remove(&(*at, *seq));
             done.items.insert(*seq);
         }
+        for row in &batch.updates {
+            self.update(row, &mut done);
+        }
         for row in &batch.lease_changes {
             self.change_lease(row, &mut done);
         }

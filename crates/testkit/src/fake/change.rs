@@ -36,6 +36,8 @@ pub enum Change {
     DeadLetterCancelled(Seq),
     /// An operation made a dead letter an item again.
     Redriven(ItemRow),
+    /// A caller gave an item other values: its row since then.
+    Updated(ItemRow),
 }
 
 /// Something that a correct engine never does: the broken invariant and a sentence.

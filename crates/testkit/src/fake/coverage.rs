@@ -41,6 +41,8 @@ pub struct StoreCoverage {
     pub purged: u64,
     /// Items and dead letters that callers cancelled.
     pub cancelled: u64,
+    /// Items that callers gave other values.
+    pub updated: u64,
     /// Dead letters that operations redrove.
     pub redriven: u64,
     /// Batches in which operations released leases.
@@ -69,6 +71,7 @@ impl StoreCoverage {
         self.dormant_dropped += other.dormant_dropped;
         self.purged += other.purged;
         self.cancelled += other.cancelled;
+        self.updated += other.updated;
         self.redriven += other.redriven;
         self.resets += other.resets;
     }

@@ -336,6 +336,7 @@ impl State {
         self.coverage.dormant_dropped += applied.dormant_dropped;
         self.coverage.purged += batch.purges.len() as u64;
         self.coverage.cancelled += (batch.cancels.len() + batch.dead_letter_cancels.len()) as u64;
+        self.coverage.updated += batch.updates.len() as u64;
         self.coverage.redriven += batch.redrives.len() as u64;
         self.coverage.resets += u64::from(applied.resets);
         self.coverage.dead_letters_deleted += batch.dead_letter_deletes.len() as u64;
@@ -389,6 +390,7 @@ impl fmt::Display for Summary<'_> {
                 Change::Cancelled(row) => write!(f, "cancel {} ", row.key.seq.0)?,
                 Change::DeadLetterCancelled(seq) => write!(f, "cancel dead {} ", seq.0)?,
                 Change::Redriven(row) => write!(f, "redrive {} ", row.key.seq.0)?,
+                Change::Updated(row) => write!(f, "update {} ", row.key.seq.0)?,
             }
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Applies what operations do. CONSERVATION: a batch counts exactly what it changes, and what has ended
 //! changes nothing.
 
-use forebay_store::{Batch, ItemRow, OperationKind, Redrive};
-use forebay_types::{ItemAttributes, Seq, State};
+use bytes::Bytes;
+use forebay_store::{Batch, ItemRow, OperationKind, Redrive, UpdatedRow};
+use forebay_types::{ItemAttributes, Seq, State, Timestamp};
 
 use super::{
     change::{Applied, Change},
@@ -51,6 +52,42 @@ impl Tables {
                 done.changes.push(Change::DeadLetterCancelled(*seq));
             }
         }
+    }
+
+    /// Gives an item other values. Its earlier rows of times are deleted before.
+    pub(super) fn update(&mut self, updated: &UpdatedRow, done: &mut Applied) {
+        let seq = updated.key.seq;
+        done.items.insert(seq);
+        let is_leased = self.lease_of(seq).is_some();
+        let Some(mut row) = self.take(seq).filter(|_| !is_leased) else {
+            let what = format!("item {} was updated and is missing, or leased", seq.0);
+            return done.violation("CONSERVATION", what);
+        };
+        let due = (Timestamp::from_micros(updated.key.rank), seq);
+        let is_scheduled = updated.state == State::Scheduled;
+        if is_scheduled && updated.schedules == self.schedule.contains(&due) {
+            let what = format!("item {} was updated with a wrong schedule row", seq.0);
+            done.violation("CONSERVATION", what);
+        }
+        (row.key, row.state) = (updated.key, updated.state);
+        if let Some(metadata) = &updated.metadata {
+            row.body.metadata = Bytes::copy_from_slice(metadata);
+        }
+        if let Some(expiry) = &updated.expiry {
+            let bytes = row.body.bytes() - row.body.metadata.len();
+            let before = ItemAttributes { expires_at: expiry.attributes.expires_at, ..row.attributes };
+            if before != expiry.attributes
+                || (bytes as u32, &row.body.headers) != (expiry.bytes, &expiry.headers)
+            {
+                let what = format!("item {} got other attributes with its expiry", seq.0);
+                done.violation("CONSERVATION", what);
+            }
+            row.attributes = expiry.attributes;
+            self.expiry.extend(row.attributes.expires_at.map(|end| (end, seq)));
+        }
+        done.topics.insert(row.topic);
+        done.changes.push(Change::Updated(row.clone()));
+        self.put(row);
     }
 
     /// What is purged belongs to the topic of an operation, and was there when it began.

@@ -216,6 +216,15 @@ impl Reader for FakeReader {
         self.see("look at dead letters", look).await
     }
 
+    async fn dead_rows(
+        &self,
+        topic: TopicId,
+        before: (Timestamp, Seq),
+        limit: usize,
+    ) -> Result<Vec<DeadRow>, StoreError> {
+        self.see("look at dead letters", |tables: &Tables| tables.dead_rows(topic, before, limit)).await
+    }
+
     async fn deaths(
         &self,
         topic: TopicId,

@@ -267,6 +267,22 @@ impl Tables {
         dead.into_iter().take(limit).map(row).collect()
     }
 
+    /// Dead letters of a topic before a death, the latest first.
+    pub fn dead_rows(&self, topic: TopicId, before: (Timestamp, Seq), limit: usize) -> Vec<DeadRow> {
+        let of_topic = self.dead.values().filter(|(item, _)| item.topic == topic);
+        let row = |(item, letter): &(ItemRow, DeadLetter)| {
+            let mut row = ready_row(item, false);
+            row.key.rank = letter.died_at.as_micros();
+            let last_error = letter.last_error.clone();
+            DeadRow { topic, died_at: letter.died_at, item: row, last_error, packed: Vec::new() }
+        };
+        let mut dead: Vec<DeadRow> = of_topic.map(row).collect();
+        dead.retain(|row| (row.died_at, row.item.key.seq) < before);
+        dead.sort_unstable_by_key(|row| std::cmp::Reverse((row.died_at, row.item.key.seq)));
+        dead.truncate(limit);
+        dead
+    }
+
     /// Rows of a sweep's table, with their items.
     pub fn due(&self, sweep: Sweep, from: Timestamp, to: Timestamp, limit: usize) -> Vec<DueRow> {
         if from > to {

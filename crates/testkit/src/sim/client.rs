@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use forebay_engine::{
-    ActiveTopicsCall, ChangeCall, Demand, DequeueCall, ExtendOf, ItemChange, NackAction, NackOf, Schedule,
-    ShardState,
+    ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, Schedule, ShardState,
 };
 use forebay_store::{OperationId, OperationKind, OperationOrder, OperationSpec, OperationWish};
-use forebay_types::{DeliveryPolicy, ItemId, Receipt, ShardId, Timestamp, Topic};
+use forebay_types::{DeliveryPolicy, Receipt, ShardId, Timestamp, Topic};
 
 use super::{
+    client_changes,
     history::Sent,
     node::{Port, namespace},
     plan::Kind,
@@ -79,7 +79,7 @@ async fn step(port: &mut Port<'_>, node: &Node) {
         82..90 => nack(port, node).await,
         90..94 => extend(port, node).await,
         94..96 => settle_old(port, node).await,
-        96 => change(port, node).await,
+        96 => client_changes::change(port, node).await,
         97 => operate(port, node, tenant).await,
         _ => read_overview(port, node, tenant).await,
     }
@@ -267,32 +267,6 @@ async fn settle_old(port: &mut Port<'_>, node: &Node) {
         _ => {
             port.ack(node, tenant, receipts).await;
         }
-    }
-}
-
-/// Cancels a few items, wherever they are, and by mistake some of another tenant.
-async fn change(port: &mut Port<'_>, node: &Node) {
-    let tenant = usize::from(port.dice.chance(150));
-    let mut items: Vec<ItemId> = Vec::new();
-    for _ in 0..port.dice.within(1, 6) {
-        let stored = &mut port.world.receipts().stored;
-        if stored.is_empty() {
-            break;
-        }
-        let at = port.dice.below(stored.len() as u64) as usize;
-        let (of, item) = stored[at];
-        if (of == tenant || port.dice.chance(20)) && !items.contains(&item) {
-            items.push(item);
-            // Some are cancelled twice.
-            if port.dice.chance(800) {
-                stored.swap_remove(at);
-            }
-        }
-    }
-    if !items.is_empty() {
-        let call =
-            ChangeCall { namespace: namespace(tenant), items, change: ItemChange::Cancel, dry_run: false };
-        port.change(node, tenant, call).await;
     }
 }
 

@@ -122,6 +122,7 @@ impl Coverage {
             ("a dormant topic that went with its last dead letter", shards.dormant_dropped, 100),
             ("an item that was purged", shards.purged, 200),
             ("an item that a caller cancelled", shards.cancelled, 200),
+            ("an item that a caller updated", shards.updated, 200),
             ("a dead letter that was redriven", shards.redriven, 100),
             ("leases that an operation released", shards.resets, 100),
             ("a process that stood still", self.stalls, 120),

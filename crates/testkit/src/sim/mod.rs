@@ -6,6 +6,7 @@
 mod caller_bug;
 mod chaos;
 mod client;
+mod client_changes;
 mod clock;
 mod cluster;
 mod coverage;

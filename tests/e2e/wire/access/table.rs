@@ -42,6 +42,7 @@ const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.AdminService/ListItems", Needs::Own("observe")),
     ("forebay.v1.AdminService/GetItem", Needs::Own("observe")),
     ("forebay.v1.AdminService/CancelItems", Needs::Own("operate")),
+    ("forebay.v1.AdminService/UpdateItem", Needs::Own("operate")),
     ("forebay.v1.AdminService/ExplainTopic", Needs::Own("observe")),
     ("forebay.v1.AdminService/ExplainItem", Needs::Own("observe")),
     ("forebay.v1.AdminService/GroupDeadLetters", Needs::Own("observe")),

@@ -3,14 +3,14 @@
 
 use forebay_types::{ItemId, Reason, Receipt, Refusal};
 
-use super::{builder::BatchBuilder, operation, settle};
+use super::{builder::BatchBuilder, operation, settle, update};
 use crate::{
     api::{ItemChange, ItemState},
     planted::{Bug, on},
     shard::{
         changes::ChangeOfFound,
         in_flight::{OperationEffect, Planned, PlannedChange},
-        work::{ChangeRequest, FoundItem, Place, SettleKind, SettleRequest},
+        work::{ChangeRequest, FoundItem, OperationItem, Place, SettleKind, SettleRequest},
     },
 };
 
@@ -44,14 +44,24 @@ pub(super) fn add_changes(builder: &mut BatchBuilder<'_>, rows: usize) {
 
 fn add(builder: &mut BatchBuilder<'_>, (request, found): ChangeOfFound) {
     // Nobody learns of an item of another tenant.
-    let Some(found) = found.filter(|found| found.namespace == request.namespace) else {
+    let found = found.filter(|found| found.namespace == request.namespace);
+    let Some(found) = found.filter(|found| !is_past_update(builder, &request, &found.item)) else {
         let id = ItemId { shard: builder.shard.id, seq: request.seq };
         let refusal = Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"));
         return builder.not_changed.push((request, Err(refusal)));
     };
-    match request.change {
+    match request.change.clone() {
         ItemChange::Cancel => cancel(builder, request, &found),
+        ItemChange::Update(wanted) => update::add(builder, request, found, wanted),
     }
+}
+
+/// Whether the item has expired and waits for its sweep alone: an update would bring it back.
+fn is_past_update(builder: &BatchBuilder<'_>, request: &ChangeRequest, item: &OperationItem) -> bool {
+    request.change != ItemChange::Cancel
+        && !matches!(item.place, Place::Dead { .. })
+        && !builder.shard.is_leased(request.seq)
+        && item.attributes.expires_at.is_some_and(|end| end <= builder.moment.now)
 }
 
 /// The item is removed, wherever it is.

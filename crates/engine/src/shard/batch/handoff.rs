@@ -121,6 +121,10 @@ fn readies_other_items(builder: &BatchBuilder<'_>, topic: TopicId) -> bool {
                 settle.lease.topic == topic && matches!(settle.effect, SettleEffect::Ready(..))
             }
             Planned::Restore(reserved) => reserved.topic == topic,
+            Planned::Change(change) => match &change.effect {
+                Some(OperationEffect::Updated(updated)) => updated.topic == topic && updated.ready.is_some(),
+                _ => false,
+            },
             _ => false,
         }) || builder.operation.as_ref().is_some_and(|planned| {
         let readied =

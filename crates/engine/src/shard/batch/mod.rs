@@ -19,6 +19,7 @@ mod sweep_due;
 mod sweep_expiry;
 mod sweep_retention;
 pub(crate) mod undo;
+mod update;
 
 use std::collections::BTreeSet;
 

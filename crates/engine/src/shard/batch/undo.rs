@@ -113,6 +113,7 @@ impl OwnedShard {
         let waiting = operation.effects.first().map(|effect| match effect {
             OperationEffect::Purged(_, key, _) | OperationEffect::Redriven(_, key, _) => key.seq,
             OperationEffect::DeadLetterGone(seq) => *seq,
+            OperationEffect::Updated(updated) => updated.before.seq,
         });
         let leased = planned.iter().find_map(|planned| match planned {
             Planned::Settle(settle) if settle.request.kind.is_of_operation() => Some(settle.lease.seq),

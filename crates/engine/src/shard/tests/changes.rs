@@ -5,7 +5,7 @@ use forebay_types::{Reason, Refusal};
 
 use super::*;
 use crate::{
-    api::{ItemChange, ItemState},
+    api::{ItemChange, ItemState, ItemUpdate},
     shard::work::{ChangeRequest, FoundItem, OperationItem, Place, ReplySlot},
 };
 
@@ -20,24 +20,24 @@ pub(super) fn ask(shard: &mut OwnedShard, call: u64, seq: Seq) -> Result<(), Rea
 }
 
 /// An item, as a read finds it.
-fn found(key: Key, place: Place) -> FoundItem {
+pub(super) fn found(key: Key, place: Place) -> FoundItem {
     let attributes = ItemAttributes { expires_at: None, ..attributes() };
     let item = OperationItem { topic: T, key, attributes, bytes: 0, place };
-    FoundItem { namespace: "ns".into(), item }
+    FoundItem { namespace: "ns".into(), item, headers: Vec::new(), metadata_bytes: 0 }
 }
 
-fn dead() -> Place {
+pub(super) fn dead() -> Place {
     Place::Dead { died_at: time(5), last_error: String::new(), packed: Vec::new() }
 }
 
 /// The next read finds these items.
-fn read(shard: &mut OwnedShard, items: Vec<FoundItem>) {
+pub(super) fn read(shard: &mut OwnedShard, items: Vec<FoundItem>) {
     shard.begin_change(1).unwrap();
     assert!(shard.change_read(1, Some(items)).is_empty());
 }
 
 /// The states of items that a batch changed.
-fn states(committed: &Committed) -> Vec<ItemState> {
+pub(super) fn states(committed: &Committed) -> Vec<ItemState> {
     let states = committed.done.iter().filter_map(|planned| match planned {
         Planned::Change(change) => Some(change.state),
         _ => None,
@@ -45,11 +45,11 @@ fn states(committed: &Committed) -> Vec<ItemState> {
     states.collect()
 }
 
-fn refusals(built: &Built) -> Vec<&Refusal> {
+pub(super) fn refusals(built: &Built) -> Vec<&Refusal> {
     built.not_changed.iter().map(|(_, told)| told.as_ref().unwrap_err()).collect()
 }
 
-fn reasons(built: &Built) -> Vec<Reason> {
+pub(super) fn reasons(built: &Built) -> Vec<Reason> {
     refusals(built).into_iter().map(|refusal| refusal.reason).collect()
 }
 
@@ -186,6 +186,21 @@ fn so_many_changes_of_a_tenant_wait_and_others_have_their_turn() {
     assert!(shard.begin_change(2).is_none(), "one read at a time");
     let failed = shard.change_read(1, None);
     assert_eq!(failed.len(), 200, "a read that failed is for those to know who asked");
+}
+
+#[test]
+fn changes_of_a_tenant_wait_with_so_many_bytes() {
+    let mut shard = shard();
+    let update = |namespace: &str, seq: u64| {
+        let metadata = Some(vec![7; 60_000].into());
+        let change = ItemChange::Update(ItemUpdate { metadata, ..ItemUpdate::default() });
+        ChangeRequest { change, ..cancel(namespace, 1, Seq(seq)) }
+    };
+    let taken = (0..200).take_while(|seq| shard.ask_change(update("ns", *seq)).is_ok()).count();
+    assert_eq!(taken, (4 << 20) / 60_256);
+    assert_eq!(shard.ask_change(update("ns", 500)).unwrap_err().1.reason, Reason::Overloaded);
+    let others = (0..999).take_while(|at| shard.ask_change(update(&format!("o{}", at / 50), *at)).is_ok());
+    assert_eq!(taken + others.count(), (16 << 20) / 60_256);
 }
 
 #[test]

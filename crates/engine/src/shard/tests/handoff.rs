@@ -13,12 +13,12 @@ fn waiting(topic: &str, polls: &[(u64, usize)]) -> (TopicName, Vec<WaitingPoll>)
     (TopicName::new("ns", topic), polls.iter().map(poll).collect())
 }
 
-fn build_for(shard: &mut OwnedShard, ms: u64, polls: &[(u64, usize)]) -> Built {
+pub(super) fn build_for(shard: &mut OwnedShard, ms: u64, polls: &[(u64, usize)]) -> Built {
     build_with(shard, ms, &|_| 0, HashMap::from([waiting("t", polls)]))
 }
 
 /// Whom the batch hands how many items.
-fn handed(shard: &OwnedShard) -> Vec<(u64, Vec<i32>)> {
+pub(super) fn handed(shard: &OwnedShard) -> Vec<(u64, Vec<i32>)> {
     let planned = &shard.in_flight.as_ref().unwrap().planned;
     let handed = planned.iter().filter_map(|planned| match planned {
         Planned::HandOff { part, .. } => {

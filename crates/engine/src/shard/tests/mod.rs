@@ -18,6 +18,7 @@ mod settle;
 mod sweep;
 mod topic_settings;
 mod undo;
+mod updates;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

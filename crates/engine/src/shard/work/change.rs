@@ -1,11 +1,12 @@
 //! What waits for a change of one item.
 
+use bytes::Bytes;
 use forebay_types::{Namespace, Seq};
 
 use super::{Cost, ReplySlot, Work};
 use crate::api::ItemChange;
 
-/// What a change takes while it waits, its answer included.
+/// What a change takes while it waits beside new metadata, its answer included.
 const CHANGE_BYTES: usize = 256;
 
 /// A change of one item.
@@ -29,6 +30,10 @@ impl Work for ChangeRequest {
     }
 
     fn cost(&self) -> Cost {
-        Cost { rows: 1, bytes: CHANGE_BYTES }
+        let more = match &self.change {
+            ItemChange::Cancel => 0,
+            ItemChange::Update(update) => update.metadata.as_ref().map_or(0, Bytes::len),
+        };
+        Cost { rows: 1, bytes: CHANGE_BYTES + more }
     }
 }

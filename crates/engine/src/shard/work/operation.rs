@@ -3,7 +3,9 @@
 use forebay_store::{
     DeadRow, OperationCursor, OperationId, OperationOrder, ReadyRow, StoredItem, StoredState,
 };
-use forebay_types::{Body, ItemAttributes, Key, Namespace, Seq, Timestamp, TopicId, TopicName, filter::Held};
+use forebay_types::{
+    Body, Headers, ItemAttributes, Key, Namespace, Seq, Timestamp, TopicId, TopicName, filter::Held,
+};
 
 use crate::api::held;
 
@@ -81,13 +83,19 @@ pub(crate) struct FoundItem {
     pub namespace: Namespace,
     /// The item.
     pub item: OperationItem,
+    /// Its headers.
+    pub headers: Headers,
+    /// Bytes of its metadata.
+    pub metadata_bytes: u32,
 }
 
 impl From<StoredItem> for FoundItem {
     fn from(stored: StoredItem) -> Self {
         let StoredItem { topic, topic_id, key, attributes, headers, metadata, .. } = stored;
-        let rest = Body { metadata, headers, ..Body::default() }.bytes();
-        let bytes = stored.payload_size.saturating_add(u32::try_from(rest).unwrap_or(u32::MAX));
+        let len = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let metadata_bytes = len(metadata.len());
+        let body = Body { metadata, headers, ..Body::default() };
+        let bytes = stored.payload_size.saturating_add(len(body.bytes()));
         let place = match stored.state {
             StoredState::Ready => Place::Ready,
             StoredState::Scheduled => Place::Scheduled,
@@ -97,7 +105,7 @@ impl From<StoredItem> for FoundItem {
             }
         };
         let item = OperationItem { topic: topic_id, key, attributes, bytes, place };
-        Self { namespace: topic.namespace, item }
+        Self { namespace: topic.namespace, item, headers: body.headers, metadata_bytes }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
 Examples:
   forebay dead-letter list mail
   forebay dead-letter list mail --payload text --limit 20
+  forebay dead-letter list mail --filter 'reason = \"timeout*\"'
   forebay dead-letter list mail -o json")]
 pub struct List {
     /// The topic

@@ -14,6 +14,7 @@ use crate::{
 Examples:
   forebay item list --topic mail
   forebay item list --topic mail --state dead --payload text --limit 20
+  forebay item list --topic mail --filter 'age > 1h AND priority <= 5'
   forebay item list --topic mail --state leased -o json")]
 pub struct List {
     /// The topic
@@ -37,6 +38,9 @@ pub struct Listing {
     /// Output format.
     #[command(flatten)]
     pub format: Format,
+    /// Only items that pass, as in "age > 1h AND priority <= 5"; dead letters have a reason, too
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub filter: String,
     /// The most items to list
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,

@@ -29,6 +29,7 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
         let query = ItemListQuery {
             topic: flags.topic.clone(),
             state: flags.state.into(),
+            filter: listing.filter.clone(),
             full: listing.payload != PayloadForm::None,
             max_payload_bytes: listing.max_payload_bytes,
             page_size,

@@ -6,6 +6,7 @@ mod flags;
 mod get;
 mod list;
 mod show;
+mod update;
 
 pub use cancel::Cancel;
 use clap::{Args, Subcommand};
@@ -13,6 +14,7 @@ pub use explain::Explain;
 pub use flags::{Get, List, Listing, State};
 pub use get::run as get;
 pub use list::run as list;
+pub use update::Update;
 
 use crate::failure::Failure;
 
@@ -25,6 +27,7 @@ Examples:
   forebay item list --topic mail --state leased --output json
   forebay item get 3-1041 --payload hex
   forebay item explain 3-1041
+  forebay item update 3-1041 --priority -5 --delay 0s
   forebay item cancel 3-1041 3-1042 --reason 'sent twice'")]
 pub struct ItemCommand {
     /// What is done.
@@ -40,6 +43,8 @@ enum ItemVerb {
     Get(Get),
     /// Say why an item is not delivered
     Explain(Explain),
+    /// Change an item that waits: priority, time of delivery, metadata, expiry
+    Update(Update),
     /// Remove items, wherever they are: ready, leased, scheduled or dead
     Cancel(Cancel),
 }
@@ -51,6 +56,7 @@ impl ItemCommand {
             ItemVerb::List(flags) => list(&flags).await,
             ItemVerb::Get(flags) => get(&flags).await,
             ItemVerb::Explain(flags) => flags.run().await,
+            ItemVerb::Update(flags) => flags.run().await,
             ItemVerb::Cancel(flags) => flags.run().await,
         }
     }

@@ -1,9 +1,9 @@
 //! ListItems and GetItem.
 
 use forebay_access::{Identity, Scope};
-use forebay_engine::{ItemPosition, ItemsCall, RETRY_AFTER};
+use forebay_engine::{ItemPosition, ItemsCall, RETRY_AFTER, list_fields};
 use forebay_proto::v1;
-use forebay_types::{ItemId, Namespace, Reason, Refusal, ShardId, TopicName};
+use forebay_types::{ItemId, Namespace, Reason, Refusal, ShardId, TopicName, filter::Filter};
 use prost::Message as _;
 
 use super::context::{Admin, PAGE_ROWS};
@@ -53,13 +53,15 @@ pub async fn list(
         0 => default,
         size => size.min(most),
     };
-    let query = format!("{}\0{}", request.state, request.topic);
+    Filter::parse(&request.filter, list_fields(state))?;
+    let query = format!("{}\0{}\0{}", request.state, request.topic, request.filter);
     let list =
         List { tokens: &admin.tokens, name: "ListItems", namespace: &request.namespace, query: &query };
     let after = list.position(&request.page_token)?.map(position_of).transpose()?;
     let _look = admin.gather.admit(&namespace, ITEMS_BYTES)?;
     let name = TopicName { namespace, topic };
-    let asked = ItemsCall { name, state, after, limit, payload_max: shown.payload_max };
+    let (payload_max, now) = (shown.payload_max, admin.clock.wall());
+    let asked = ItemsCall { name, state, after, limit, payload_max, filter: request.filter, now };
     let ItemScan { mut items, through, shards, scanned } = admin.gather.items(&asked).await?;
     items.iter_mut().for_each(|item| shown.cut(item));
     if !asked_for.all {
@@ -98,8 +100,13 @@ pub async fn get(
             let message = format!("shard {} could not be asked", id.shard);
             Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER))
         }
-        _ => Err(Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"))),
+        _ => Err(not_found(id)),
     }
+}
+
+/// There is no such item.
+pub fn not_found(id: ItemId) -> Refusal {
+    Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"))
 }
 
 fn shown(view: i32, max_payload_bytes: u32) -> Result<Shown, Refusal> {

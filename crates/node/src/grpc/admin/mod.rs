@@ -18,6 +18,7 @@ mod settings;
 mod start_operation;
 mod topic_walk;
 mod topics;
+mod update_item;
 
 use std::sync::Arc;
 
@@ -237,6 +238,14 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::CancelItemsResponse>, Status> {
         let (call, caller) = (Call::of(&request)?, caller(&request)?);
         answer(cancel_items::cancel(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn update_item(
+        &self,
+        request: Request<v1::UpdateItemRequest>,
+    ) -> Result<Response<v1::UpdateItemResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(update_item::update(self, &call, &caller, request.into_inner()).await)
     }
 
     async fn explain_topic(

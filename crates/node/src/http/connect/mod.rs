@@ -6,6 +6,8 @@
 mod deadline;
 mod failure;
 mod frame;
+#[cfg(feature = "fuzzing")]
+mod fuzzing;
 mod gzip;
 mod heavy;
 mod json;
@@ -19,4 +21,6 @@ mod response;
 mod service;
 
 pub use failure::Failure;
+#[cfg(feature = "fuzzing")]
+pub use fuzzing::fuzz_json_bodies;
 pub use service::{Connect, PATHS};

@@ -121,6 +121,7 @@ pub const METRICS: &[Metric] = &[
     ),
     metric(Kind::Counter, "forebay_purged_total", &[], "Items that operations removed"),
     metric(Kind::Counter, "forebay_cancelled_total", &[], "Items and dead letters that CancelItems removed"),
+    metric(Kind::Counter, "forebay_updated_total", &[], "Items that UpdateItem changed"),
     metric(Kind::Counter, "forebay_redriven_total", &[], "Dead letters that operations made items again"),
     metric(Kind::Counter, "forebay_expired_total", &[], "Items removed because their ttl was over"),
     metric(Kind::Counter, "forebay_topics_refused_total", &[], "Items refused with TOO_MANY_TOPICS"),

@@ -1,12 +1,14 @@
 //! Changes of items, between nodes.
 
-use forebay_engine::{ChangeCall, Changed, ItemChange};
-use forebay_proto::peer::{self, change_items_request::Change};
-use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId};
+use std::time::Duration;
+
+use forebay_engine::{ChangeCall, Changed, ItemChange, ItemUpdate, Schedule};
+use forebay_proto::peer::{self, change_items_request::Change, update_item::Schedule as WireSchedule};
+use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId, Timestamp};
 
 use super::{
     items::{state, state_message},
-    refusal,
+    micros, refusal,
 };
 
 /// A request to another node.
@@ -14,6 +16,7 @@ pub fn request(call: &ChangeCall) -> peer::ChangeItemsRequest {
     let ChangeCall { namespace, items, change, dry_run } = call;
     let change = match change {
         ItemChange::Cancel => Change::Cancel(peer::CancelItem {}),
+        ItemChange::Update(update) => Change::Update(update_request(update)),
     };
     peer::ChangeItemsRequest {
         namespace: namespace.to_string(),
@@ -28,6 +31,7 @@ pub fn call(request: peer::ChangeItemsRequest) -> Option<ChangeCall> {
     let peer::ChangeItemsRequest { namespace, items, dry_run, change } = request;
     let change = match change? {
         Change::Cancel(peer::CancelItem {}) => ItemChange::Cancel,
+        Change::Update(update) => ItemChange::Update(update_of(update)),
     };
     let id = |id: peer::ItemId| ItemId { shard: ShardId(id.shard), seq: Seq(id.seq) };
     Some(ChangeCall {
@@ -36,6 +40,26 @@ pub fn call(request: peer::ChangeItemsRequest) -> Option<ChangeCall> {
         change,
         dry_run,
     })
+}
+
+fn update_request(update: &ItemUpdate) -> peer::UpdateItem {
+    let ItemUpdate { priority, schedule, metadata, ttl } = update.clone();
+    let schedule = schedule.map(|schedule| match schedule {
+        Schedule::Now => WireSchedule::Delay(0),
+        Schedule::Delay(delay) => WireSchedule::Delay(micros(delay)),
+        Schedule::After(time) => WireSchedule::DeliverAfter(time.as_micros()),
+    });
+    peer::UpdateItem { priority, schedule, metadata, ttl: ttl.map(micros) }
+}
+
+fn update_of(update: peer::UpdateItem) -> ItemUpdate {
+    let peer::UpdateItem { priority, schedule, metadata, ttl } = update;
+    let schedule = schedule.map(|schedule| match schedule {
+        WireSchedule::Delay(0) => Schedule::Now,
+        WireSchedule::Delay(delay) => Schedule::Delay(Duration::from_micros(delay)),
+        WireSchedule::DeliverAfter(time) => Schedule::After(Timestamp::from_micros(time)),
+    });
+    ItemUpdate { priority, schedule, metadata, ttl: ttl.map(Duration::from_micros) }
 }
 
 /// What another node is told.
@@ -71,9 +95,20 @@ mod tests {
     fn a_change_and_its_answers_are_read_back() {
         let items =
             vec![ItemId { shard: ShardId(3), seq: Seq(7) }, ItemId { shard: ShardId(1), seq: Seq(9) }];
-        for dry_run in [false, true] {
-            let (namespace, items) = ("ns".into(), items.clone());
-            let change = ChangeCall { namespace, items, change: ItemChange::Cancel, dry_run };
+        let all = ItemUpdate {
+            priority: Some(i32::MIN),
+            schedule: Some(Schedule::After(Timestamp::from_micros(-7))),
+            metadata: Some("m".into()),
+            ttl: Some(Duration::from_micros(1_500_001)),
+        };
+        let none = ItemUpdate::default();
+        let now = ItemUpdate { schedule: Some(Schedule::Now), metadata: Some("".into()), ..none.clone() };
+        let delay = Some(Schedule::Delay(Duration::from_micros(9)));
+        let later = ItemUpdate { priority: Some(0), schedule: delay, ..none.clone() };
+        let updates = [all, none, now, later].map(ItemChange::Update);
+        for (dry_run, change) in updates.into_iter().chain([ItemChange::Cancel]).enumerate() {
+            let (namespace, items, dry_run) = ("ns".into(), items.clone(), dry_run % 2 == 0);
+            let change = ChangeCall { namespace, items, change, dry_run };
             assert_eq!(call(request(&change)), Some(change));
         }
         assert_eq!(call(peer::ChangeItemsRequest::default()), None, "a change of a later release");

@@ -18,6 +18,7 @@ pub fn items_response(page: ItemsPage) -> peer::ListItemsResponse {
         through: through.map(to_wire),
         shards: shards.into_iter().map(|id| id.0).collect(),
         scanned: scanned as u64,
+        filtered: true,
     }
 }
 
@@ -29,6 +30,8 @@ pub fn items_request(call: &ItemsCall) -> peer::ListItemsRequest {
         after: call.after.map(to_wire),
         limit: u32::try_from(call.limit).unwrap_or(u32::MAX),
         payload_max: u32::try_from(call.payload_max).unwrap_or(u32::MAX),
+        filter: call.filter.clone(),
+        now: call.now.as_micros(),
     }
 }
 
@@ -42,6 +45,8 @@ pub fn items_call(request: peer::ListItemsRequest) -> Option<ItemsCall> {
         after: request.after.map(from_wire),
         limit: request.limit as usize,
         payload_max: request.payload_max as usize,
+        filter: request.filter,
+        now: Timestamp::from_micros(request.now),
     })
 }
 

@@ -107,6 +107,15 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
         stored::deaths(&self.0, topic, before, limit, error_max).await
     }
 
+    async fn dead_rows(
+        &self,
+        topic: TopicId,
+        before: (Timestamp, Seq),
+        limit: usize,
+    ) -> Result<Vec<DeadRow>, StoreError> {
+        stored::dead_rows(&self.0, topic, before, limit).await
+    }
+
     async fn items(&self, seqs: &[Seq], payload_max: usize) -> Result<Vec<StoredItem>, StoreError> {
         stored::items(&self.0, seqs, payload_max).await
     }

@@ -5,6 +5,7 @@ use forebay_types::{Key, Seq, Timestamp, TopicId, TopicName};
 use crate::{
     error::StoreError,
     looked::{Death, DeathRow, StoredItem, StoredState},
+    rows::{DeadRow, ReadyRow},
     sql::{
         attributes::PackedAttributes,
         failures, row_counts,
@@ -98,6 +99,30 @@ pub(super) async fn deaths(
         Ok(DeathRow { died_at, seq, cause, last_error: text_of(&row.bytes(3)?) })
     };
     rows.iter().map(death).collect()
+}
+
+/// Reads dead letters of a topic in the same order, with all that a filter may name.
+pub(super) async fn dead_rows(
+    connection: &dyn ReadConnection,
+    topic: TopicId,
+    before: (Timestamp, Seq),
+    limit: usize,
+) -> Result<Vec<DeadRow>, StoreError> {
+    let columns = ", d.priority, d.deliveries, d.failures, d.attributes, LENGTH(d.metadata), d.last_error";
+    let rows = from_the_latest(connection, topic, before, limit, (columns, &[])).await?;
+    let dead = |row: &Row| {
+        let packed = PackedAttributes::unpack(&row.bytes(5)?)?;
+        let died_at = row.time(0)?;
+        let item = ReadyRow {
+            key: Key { priority: row.i32(2)?, rank: died_at.as_micros(), seq: row.seq(1)? },
+            attributes: packed.with_counters(row.u32(3)?, row.u32(4)?),
+            bytes: packed.bytes.saturating_add(row.u32(6)?),
+            body: None,
+        };
+        let last_error = String::from_utf8_lossy(&row.bytes(7)?).into_owned();
+        Ok(DeadRow { topic, died_at, item, last_error, packed: Vec::new() })
+    };
+    rows.iter().map(dead).collect()
 }
 
 /// A text that may have been cut inside its last character.

@@ -8,6 +8,7 @@ mod operations;
 mod remove;
 mod requeue;
 mod times;
+mod update;
 
 use super::{dialect::Dialect, statement::Statement};
 use crate::{batch::Batch, error::StoreError};
@@ -27,6 +28,7 @@ pub(crate) fn statements(
     all.extend(remove::dead_letters(batch, dialect)?);
     all.extend(remove::delete(batch, dialect));
     all.extend(operations::effects(batch, dialect, statement_bytes)?);
+    all.extend(update::items(batch, dialect, statement_bytes)?);
     all.extend(lease::end(batch, dialect, statement_bytes));
     all.extend(dedupe::keys(batch, statement_bytes)?);
     all.extend(counts::drop_topics(batch, dialect));

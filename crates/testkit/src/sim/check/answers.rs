@@ -1,5 +1,6 @@
 //! BATCH-ATTRIBUTION, and that every call is answered in runs without faults.
 
+use forebay_engine::{ChangeCall, ItemChange};
 use forebay_types::{Reason, Refusal};
 
 use super::record::{Finding, RunRecord};
@@ -41,8 +42,8 @@ pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
             What::Change { call: asked, answer } => {
                 for at in 0..asked.items.len() {
                     let result = answer.member(at).map(|result| result.map(drop));
-                    let is_gone = |refusal: &Refusal| refusal.reason == Reason::ItemNotFound;
-                    member(call, false, result.filter(|result| !result.is_err_and(is_gone)), found);
+                    let unfit = |refusal: &Refusal| does_not_fit(asked, refusal);
+                    member(call, false, result.filter(|result| !result.is_err_and(unfit)), found);
                 }
                 refused(record, call, answer, found);
             }
@@ -50,6 +51,18 @@ pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
             What::Dequeue { answer, .. } => refused(record, call, answer, found),
             What::ActiveTopics { answer, .. } => refused(record, call, answer, found),
         }
+    }
+}
+
+/// Whether the item itself is no such item as can be changed so: see `changes.rs` and `updates.rs`.
+fn does_not_fit(asked: &ChangeCall, refusal: &Refusal) -> bool {
+    let is_update = asked.change != ItemChange::Cancel;
+    match refusal.reason {
+        Reason::ItemNotFound => true,
+        Reason::ItemLeased | Reason::ItemDead => is_update,
+        // It would be due after its end.
+        Reason::InvalidField => is_update && refusal.field.is_some(),
+        _ => false,
     }
 }
 

@@ -194,7 +194,8 @@ fn extended(
     }
 }
 
-/// A delivery carries what is stored: the metadata as the last nack left it, the consumer, the lease.
+/// A delivery carries what is stored: metadata and priority as the last nack or update left them, the
+/// consumer, the lease.
 fn as_stored(call: &Call, delivered: &Delivered, items: &Items, found: &mut Vec<Finding>) {
     let What::Dequeue { call: asked, .. } = &call.what else { return };
     let Some(item) = items.by_id.get(&delivered.id) else { return };
@@ -205,6 +206,10 @@ fn as_stored(call: &Call, delivered: &Delivered, items: &Items, found: &mut Vec<
     if delivered.body.metadata != phase.metadata {
         let (given, stored) = (&delivered.body.metadata, &phase.metadata);
         found.push((NAME, format!("{name} came with the metadata {given:?}, and {stored:?} is stored")));
+    }
+    if delivered.priority != phase.key.priority {
+        let (given, stored) = (delivered.priority, phase.key.priority);
+        found.push((NAME, format!("{name} came with the priority {given}, and {stored} is stored")));
     }
     if lease.entry.consumer != asked.consumer {
         found.push((

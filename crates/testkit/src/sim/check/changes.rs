@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use forebay_engine::ItemState;
+use forebay_engine::{ItemChange, ItemState};
 use forebay_types::{DeliveryPolicy, ItemId, Reason, Refusal};
 
 use super::{
@@ -23,6 +23,9 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     let mut done = HashSet::new();
     for call in &record.calls {
         let What::Change { call: change, answer } = &call.what else { continue };
+        if change.change != ItemChange::Cancel {
+            continue;
+        }
         for (at, id) in change.items.iter().enumerate() {
             let item = items.by_id.get(id).filter(|item| is_of(item, call));
             match (answer.member(at), item) {
@@ -50,7 +53,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-fn is_of(item: &Item, call: &Call) -> bool {
+pub(super) fn is_of(item: &Item, call: &Call) -> bool {
     item.topic.as_ref().is_some_and(|topic| topic.namespace == call.namespace)
 }
 
@@ -82,13 +85,17 @@ fn cancelled(call: &Call, item: &Item, state: ItemState, found: &mut Vec<Finding
 }
 
 /// An item that was not found was not there at some moment of the call.
-fn not_found(call: &Call, item: &Item, refusal: &Refusal, found: &mut Vec<Finding>) {
+pub(super) fn not_found(call: &Call, item: &Item, refusal: &Refusal, found: &mut Vec<Finding>) {
     // One that is delivered at most once may come back.
     if refusal.reason != Reason::ItemNotFound || item.policy == DeliveryPolicy::AtMostOnce {
         return;
     }
     let mut during = item.between(call.start.event, call.end.event);
-    if !during.any(|phase| phase.location == Location::Absent) {
+    // What has expired waits for its sweep alone.
+    let gone = |phase: &Phase| {
+        phase.location == Location::Absent || phase.expires_at.is_some_and(|end| end <= call.end.at)
+    };
+    if !during.any(gone) {
         let name = format!("item {} of call {}", item.id, call.start.event);
         found.push((NAME, format!("{name} was not found, and was there")));
     }

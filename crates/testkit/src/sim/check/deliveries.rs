@@ -1,7 +1,10 @@
 //! NO-PHANTOM, LEASE-BEFORE-DELIVERY, LEASE-EXCLUSIVE, NO-DELIVERY-AFTER-ACK: compares deliveries with what
 //! was sent and stored.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use forebay_engine::Delivered;
 use forebay_types::{DeliveryPolicy, ItemId};
@@ -17,6 +20,9 @@ use crate::{
         payload::tag_of,
     },
 };
+
+/// The engine knows of a commit after this time.
+const COMMIT_KNOWN_AFTER: Duration = Duration::from_millis(60);
 
 /// Every delivery that reached a caller.
 pub(super) fn all(record: &RunRecord) -> impl Iterator<Item = (&Call, &Delivered)> {
@@ -36,7 +42,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     for (call, delivered) in all(record) {
         let id = delivered.id;
         let name = format!("{id}.{} in call {}", delivered.attempt, call.start.event);
-        phantom(call, delivered, &sent, &name, found);
+        phantom(call, delivered, items.by_id.get(&id), &sent, &name, found);
         if acked.get(&id).is_some_and(|event| *event < call.start.event) {
             found.push(("NO-DELIVERY-AFTER-ACK", format!("{name} after its ack")));
         }
@@ -84,6 +90,7 @@ fn acked(record: &RunRecord) -> HashMap<ItemId, u64> {
 fn phantom(
     call: &Call,
     delivered: &Delivered,
+    stored: Option<&Item>,
     sent: &HashMap<u64, Vec<(&Call, &Sent, Known)>>,
     name: &str,
     found: &mut Vec<Finding>,
@@ -92,11 +99,13 @@ fn phantom(
     let Some(of_tag) = tag.and_then(|tag| sent.get(&tag)) else {
         return found.push(("NO-PHANTOM", format!("{name} has a payload that nobody sent")));
     };
+    // A caller may have given it another priority: see `as_stored`.
+    let is_updated = stored.is_some_and(|item| item.phases.iter().any(|phase| phase.updated().is_some()));
     let same = |of: &&(&Call, &Sent, Known)| {
         let (by, item, _) = **of;
         by.namespace == call.namespace
             && item.topic == delivered.topic
-            && item.priority == delivered.priority
+            && (item.priority == delivered.priority || is_updated)
             && item.policy == delivered.policy
     };
     if of_tag.iter().find(same).is_none() {
@@ -143,7 +152,14 @@ fn before(
     if told != (lease.entry.delivery(), lease.entry.delivery(), Some(lease.entry.deadline)) {
         found.push(("LEASE-EXCLUSIVE", format!("{name} reports {told:?}, its lease is {:?}", lease.entry)));
     }
-    let over = lease.closed.is_some_and(|closed| item.phases[closed].done.event < call.end.event);
+    let over = lease.closed.is_some_and(|closed| {
+        let phase = &item.phases[closed];
+        // A caller or an operation may remove it while the engine does not know of that commit yet.
+        let removes = |change: &Change| matches!(change, Change::Cancelled(_) | Change::Purged(_));
+        let known =
+            !phase.changes.iter().any(removes) || phase.done.at.plus(COMMIT_KNOWN_AFTER) < call.end.at;
+        phase.done.event < call.end.event && known
+    });
     // Where clocks are off, the next owner may end it early.
     if over && record.exact_time && !record.stood_still(call) {
         found.push(("LEASE-EXCLUSIVE", format!("{name} was delivered after the end of its lease")));
@@ -177,7 +193,7 @@ fn at_most_once(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
             during && matches!(call.what, What::Dequeue { .. })
         });
         let over = over.map(|call| call.end.at).max().unwrap_or(phase.done.at);
-        let expired = item.expires_at.is_some_and(|end| end <= over) || !record.exact_time;
+        let expired = phase.expires_at.is_some_and(|end| end <= over) || !record.exact_time;
         let back = item.phases.get(at + 1).is_some();
         let taken = phase.changes.iter().find_map(|change| match change {
             Change::Deleted(row) => Some(row.attributes.deliveries + 1),

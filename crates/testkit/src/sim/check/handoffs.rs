@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use forebay_types::{ItemId, Key, ShardId, TopicName};
 
 use super::{
-    items::{Item, Items, Location, Phase},
+    items::{Items, Location, Phase},
     record::Finding,
 };
 use crate::fake::Change;
@@ -17,7 +17,7 @@ type InBatch<'a> = (ShardId, u64, &'a TopicName);
 pub(super) fn check(items: &Items, found: &mut Vec<Finding>) {
     let mut readied: HashMap<InBatch<'_>, Vec<(Key, ItemId)>> = HashMap::new();
     for item in items.by_id.values() {
-        for phase in item.phases.iter().filter(|phase| is_readied(item, phase)) {
+        for phase in item.phases.iter().filter(|phase| is_readied(phase)) {
             let Some(topic) = &item.topic else { continue };
             let batch = (item.id.shard, phase.done.event, topic);
             readied.entry(batch).or_default().push((phase.key, item.id));
@@ -41,11 +41,11 @@ pub(super) fn check(items: &Items, found: &mut Vec<Finding>) {
 }
 
 /// Whether the batch made an item ready that was there before.
-fn is_readied(item: &Item, phase: &Phase) -> bool {
-    let back = phase
-        .changes
-        .iter()
-        .any(|change| matches!(change, Change::Promoted(_) | Change::Requeued(_) | Change::Redriven(_)));
-    let expired = item.expires_at.is_some_and(|end| end <= phase.done.at);
+fn is_readied(phase: &Phase) -> bool {
+    let makes_ready = |change: &Change| {
+        matches!(change, Change::Promoted(_) | Change::Requeued(_) | Change::Redriven(_) | Change::Updated(_))
+    };
+    let back = phase.changes.iter().any(makes_ready);
+    let expired = phase.expires_at.is_some_and(|end| end <= phase.done.at);
     back && phase.location == Location::Ready && phase.lease.is_none() && !expired
 }

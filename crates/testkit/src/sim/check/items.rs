@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
-use forebay_store::LeaseEntry;
+use forebay_store::{ItemRow, LeaseEntry};
 use forebay_types::{DeliveryPolicy, ItemId, Key, State, Timestamp, TopicName};
 
 use super::record::ShardLog;
@@ -65,7 +65,7 @@ pub struct Item {
     pub tag: Option<u64>,
     /// Whether it needs acks.
     pub policy: DeliveryPolicy,
-    /// When it expires.
+    /// When it was to expire as it was enqueued.
     pub expires_at: Option<Timestamp>,
     /// When it was enqueued.
     pub enqueued_at: Timestamp,
@@ -167,6 +167,14 @@ impl Item {
 }
 
 impl Phase {
+    /// The item's row, if a caller gave it other values in the batch.
+    pub fn updated(&self) -> Option<&ItemRow> {
+        self.changes.iter().find_map(|change| match change {
+            Change::Updated(row) => Some(row),
+            _ => None,
+        })
+    }
+
     /// Whether the batch removed the item.
     pub fn deleted(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, Change::Deleted(_)))
@@ -200,6 +208,11 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
             Change::Redriven(row) => {
                 (phase.location, phase.key) = (of(row.state), row.key);
                 phase.expires_at = row.attributes.expires_at;
+            }
+            Change::Updated(row) => {
+                (phase.location, phase.key) = (of(row.state), row.key);
+                phase.expires_at = row.attributes.expires_at;
+                phase.metadata.clone_from(&row.body.metadata);
             }
             Change::Leased(entry) | Change::Moved(entry) => phase.lease = Some(entry.clone()),
             Change::Closed(_) => phase.lease = None,
@@ -237,7 +250,8 @@ fn seq_of(change: &Change) -> forebay_types::Seq {
         | Change::Deleted(row)
         | Change::Purged(row)
         | Change::Cancelled(row)
-        | Change::Redriven(row) => row.key.seq,
+        | Change::Redriven(row)
+        | Change::Updated(row) => row.key.seq,
         Change::DeadLetterPurged(seq) | Change::DeadLetterCancelled(seq) => *seq,
         Change::Leased(entry) | Change::Moved(entry) | Change::Closed(entry) => entry.seq,
         Change::Promoted(seq) => *seq,

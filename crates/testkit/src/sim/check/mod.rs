@@ -19,6 +19,7 @@ mod ranks;
 mod record;
 mod settlements;
 mod times;
+mod updates;
 mod waiters;
 
 pub use items::{Item, Items, Lease, Location, Phase};
@@ -34,6 +35,7 @@ pub fn check(record: &RunRecord) -> Vec<Finding> {
     deliveries::check(record, &items, &mut found);
     settlements::check(record, &items, &mut found);
     changes::check(record, &items, &mut found);
+    updates::check(record, &items, &mut found);
     times::check(record, &items, &mut found);
     handoffs::check(&items, &mut found);
     answers::check(record, &mut found);

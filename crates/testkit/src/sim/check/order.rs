@@ -116,7 +116,7 @@ fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
     let phase = &item.phases[at];
     let ready = phase.location == Location::Ready && phase.lease.is_none();
     let known = phase.done.at.plus(COMMIT_KNOWN_AFTER) < call.end.at;
-    let expired = item.expires_at.is_some_and(|end| end <= call.end.at);
+    let expired = phase.expires_at.is_some_and(|end| end <= call.end.at);
     // The next receiver must be known: a lost call may have reserved the item.
     let later = item.phases.get(at + 1).is_some_and(|next| {
         let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery());
@@ -160,7 +160,7 @@ fn passed_over<'a>(
     let phase = &other.phases[at];
     let better = (phase.key.priority, phase.key.rank, other.id) < key;
     let ready = phase.location == Location::Ready && phase.lease.is_none();
-    let expired = other.expires_at.is_some_and(|end| end <= taken.done.at);
+    let expired = phase.expires_at.is_some_and(|end| end <= taken.done.at);
     // Another call, or this one, may have reserved it in memory.
     let free = other.phases.get(at + 1).is_none_or(|next| {
         let attempt = next.lease.as_ref().map_or(1, |lease| lease.delivery());

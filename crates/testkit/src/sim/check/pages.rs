@@ -91,7 +91,7 @@ fn is_right(call: &Call, topic: &ActiveTopic, items: &Items, found: &mut Vec<Fin
         scheduled.add(gone, &phases, |phase| phase.location == Location::Scheduled);
         // It was there all the time, and was not even asked for.
         let better = phases.len() == 1 && could_be_leased(phases[0]) && key(phases[0]) < first && !gone;
-        if better && item.expires_at.is_none_or(|end| end > call.end.at) {
+        if better && phases[0].expires_at.is_none_or(|end| end > call.end.at) {
             let key = key(phases[0]);
             found.push(("COUNTS", format!("{name} begins with {first:?}, and {} is at {key:?}", item.id)));
         }
@@ -146,7 +146,8 @@ fn is_whole(
             phases.first().is_some_and(|phase| phase.done.at.plus(COMMIT_KNOWN_AFTER) < call.start.at);
         let stays = phases.len() == 1 && could_be_leased(phases[0]) && known;
         let named = page.topics.iter().any(|topic| topic.position.topic == name.topic);
-        let expired = item.expires_at.is_some_and(|end| end <= call.end.at);
+        let ends = |phase: &&&Phase| phase.expires_at.is_some_and(|end| end <= call.end.at);
+        let expired = phases.iter().any(|phase| ends(&phase));
         if stays && !named && !expired && name.topic.starts_with(&asked.prefix) {
             let what = format!("page {} has no {}, where {} is ready", call.start.event, name.topic, item.id);
             found.push(("COUNTS", what));

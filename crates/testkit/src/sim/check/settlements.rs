@@ -128,8 +128,7 @@ fn done(
     if phase.done.event <= call.start.event && !repeated {
         return found.push(("STALE-RECEIPT-INERT", format!("{name} was answered OK after its delivery")));
     }
-    let item = &items.by_id[&receipt.item];
-    let expired = item.expires_at.is_some() && phase.deleted();
+    let expired = phase.expires_at.is_some() && phase.deleted();
     let fits = match nack {
         None => phase.deleted(),
         Some(NackAction::DeadLetter) => phase.location == Location::Dead || expired,
@@ -151,7 +150,7 @@ fn lost(call: &Call, receipt: Receipt, refusal: &Refusal, items: &Items, found: 
             (_, true) => Fate::Leased,
             (_, false) => Fate::Waiting,
         };
-        let expired = item.expires_at.is_some_and(|end| end <= call.end.at) && fate == Fate::Gone;
+        let expired = phase.expires_at.is_some_and(|end| end <= call.end.at) && fate == Fate::Gone;
         over && (location == fate || expired)
     };
     if !item.between(call.start.event, call.end.event).any(fits) {

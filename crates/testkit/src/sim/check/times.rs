@@ -26,7 +26,10 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
                 let at = phase.asked.at;
                 match change {
                     Change::Leased(_) => {
-                        let from = item.tag.and_then(|tag| earliest.get(&tag));
+                        // An update may have made it due earlier.
+                        let before = item.phases.iter().take_while(|it| it.done.event < phase.done.event);
+                        let is_updated = before.into_iter().any(|it| it.updated().is_some());
+                        let from = item.tag.and_then(|tag| earliest.get(&tag)).filter(|_| !is_updated);
                         if from.is_some_and(|from| *from > at) {
                             found.push(("TIME", format!("{} was leased before its time", item.id)));
                         }

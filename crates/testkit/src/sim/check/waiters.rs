@@ -76,7 +76,8 @@ fn passed_over(poll: &Poll<'_>, other: &Poll<'_>, topic: &Topic, leased: &Phase)
 fn expires_meanwhile(items: &Items, call: &Call) -> bool {
     let during = |item: &Item| {
         let of_tenant = item.topic.as_ref().is_some_and(|topic| topic.namespace == call.namespace);
-        of_tenant && item.expires_at.is_some_and(|end| call.start.at <= end && end <= call.end.at)
+        let mut ends = item.phases.iter().filter_map(|phase| phase.expires_at);
+        of_tenant && ends.any(|end| call.start.at <= end && end <= call.end.at)
     };
     items.by_id.values().any(during)
 }

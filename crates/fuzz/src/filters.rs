@@ -1,0 +1,56 @@
+//! Filters: a wrong one names the field and a place in it, a right one is the same when it is said twice.
+
+use forebay_types::filter::{Field, Filter, Held, Kind};
+
+const FIELDS: &[Field] = &[
+    ("topic", Kind::Text),
+    ("state", Kind::Word(&["ready", "leased", "dead"])),
+    ("priority", Kind::Number),
+    ("age", Kind::Span),
+];
+
+/// Rows that a filter meets.
+const ROWS: [fn(&str) -> Held<'static>; 3] = [
+    |field| match field {
+        "topic" => Held::Text("mail/eu"),
+        "state" => Held::Words(vec!["ready", "dead"]),
+        "priority" => Held::Number(i64::MIN),
+        _ => Held::Number(90_000_000),
+    },
+    |field| match field {
+        "topic" => Held::Text("größe"),
+        "state" => Held::Words(Vec::new()),
+        "priority" => Held::Number(i64::MAX),
+        _ => Held::Nothing,
+    },
+    |_| Held::Nothing,
+];
+
+/// Takes the bytes as a filter.
+pub fn run(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let filter = match Filter::parse(&text, FIELDS) {
+        Ok(filter) => filter,
+        Err(refusal) => {
+            assert_eq!(refusal.field.as_deref(), Some("filter"));
+            if let Some(rest) = refusal.message.strip_prefix("at character ") {
+                let number = rest.split(':').next().and_then(|number| number.parse::<usize>().ok());
+                let position = number.expect("a number");
+                assert!((1..=text.chars().count() + 1).contains(&position), "{refusal}");
+            }
+            return;
+        }
+    };
+    assert!(text.len() <= 1_024);
+    let twice = format!("{text} AND {text}");
+    match Filter::parse(&twice, FIELDS) {
+        Ok(again) => {
+            ROWS.iter().for_each(|row| assert_eq!(filter.holds(row), again.holds(row), "{text}"));
+            assert_eq!(filter.prefix_of("topic"), again.prefix_of("topic"));
+        }
+        Err(refusal) => {
+            let is_limit = twice.len() > 1_024 || refusal.message.contains("at most 20 terms");
+            assert!(is_limit || text.trim().is_empty(), "{twice}: {refusal}");
+        }
+    }
+}
