@@ -67,6 +67,12 @@ pub enum Reason {
     OperationNotFound,
     /// There is no such namespace.
     NamespaceNotFound,
+    /// There is no such token.
+    TokenNotFound,
+    /// It is the last token that may change all tokens.
+    LastAdmin,
+    /// The namespace, or the cluster, has as many tokens as it may have.
+    TooManyTokens,
     /// The operation has ended.
     OperationEnded,
     /// It has items.
@@ -81,7 +87,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -112,6 +118,9 @@ impl Reason {
         Self::ItemNotFound,
         Self::OperationNotFound,
         Self::NamespaceNotFound,
+        Self::TokenNotFound,
+        Self::LastAdmin,
+        Self::TooManyTokens,
         Self::OperationEnded,
         Self::NotEmpty,
         Self::VersionMismatch,
@@ -157,6 +166,9 @@ impl Reason {
             Self::ItemNotFound => "ITEM_NOT_FOUND",
             Self::OperationNotFound => "OPERATION_NOT_FOUND",
             Self::NamespaceNotFound => "NAMESPACE_NOT_FOUND",
+            Self::TokenNotFound => "TOKEN_NOT_FOUND",
+            Self::LastAdmin => "LAST_ADMIN",
+            Self::TooManyTokens => "TOO_MANY_TOKENS",
             Self::OperationEnded => "OPERATION_ENDED",
             Self::NotEmpty => "NOT_EMPTY",
             Self::VersionMismatch => "VERSION_MISMATCH",

@@ -85,6 +85,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::OperationEnded
         | Reason::ExpectationFailed
         | Reason::NotEmpty
+        | Reason::LastAdmin
         | Reason::NoCatalog => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
@@ -94,6 +95,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::TooManyLeased
         | Reason::TooManyTopics
         | Reason::TooManyPolicies
+        | Reason::TooManyTokens
         | Reason::DiskFull => Code::ResourceExhausted,
         Reason::ShardUnavailable
         | Reason::NotOwner
@@ -105,7 +107,8 @@ pub const fn code(reason: Reason) -> Code {
         Reason::TopicNotFound
         | Reason::ItemNotFound
         | Reason::OperationNotFound
-        | Reason::NamespaceNotFound => Code::NotFound,
+        | Reason::NamespaceNotFound
+        | Reason::TokenNotFound => Code::NotFound,
         Reason::VersionMismatch => Code::Aborted,
         Reason::RequestIdReused => Code::AlreadyExists,
     }
@@ -114,9 +117,11 @@ pub const fn code(reason: Reason) -> Code {
 /// The subject of the quota that a reason reports.
 const fn quota(reason: Reason) -> Option<&'static str> {
     match reason {
-        Reason::QuotaExceeded | Reason::RateLimited | Reason::TooManyTopics | Reason::TooManyPolicies => {
-            Some("namespace")
-        }
+        Reason::QuotaExceeded
+        | Reason::RateLimited
+        | Reason::TooManyTopics
+        | Reason::TooManyPolicies
+        | Reason::TooManyTokens => Some("namespace"),
         Reason::TooManyLeased => Some("topic"),
         _ => None,
     }
