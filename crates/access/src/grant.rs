@@ -49,7 +49,19 @@ impl Namespaces {
         }
     }
 
-    fn read(text: &str) -> Result<Self, &'static str> {
+    /// Whether all that another one stands for is among what this one does.
+    pub fn cover(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (_, Self::All) => false,
+            (Self::Prefix(prefix), Self::Prefix(name) | Self::One(name)) => name.starts_with(prefix),
+            (Self::One(own), Self::One(name)) => own == name,
+            (Self::One(_), Self::Prefix(_)) => false,
+        }
+    }
+
+    /// From a text, as in `billing`, `team-*` or `*`. The error says what is wrong with it.
+    pub fn read(text: &str) -> Result<Self, &'static str> {
         let (name, prefix) = match text.strip_suffix('*') {
             Some(prefix) => (prefix, true),
             None => (text, false),
@@ -124,6 +136,32 @@ mod tests {
         assert_eq!("*:all".parse::<Grant>().unwrap().scopes, Scopes::all());
         let grant: Grant = "a:consume, produce,produce".parse().unwrap();
         assert_eq!(grant.to_string(), "a:produce,consume");
+    }
+
+    #[test]
+    fn namespaces_cover_those_that_lie_in_them() {
+        for (wide, narrow, expected) in [
+            ("*", "*", true),
+            ("*", "a*", true),
+            ("*", "a", true),
+            ("a*", "*", false),
+            ("a", "*", false),
+            ("team-*", "team-*", true),
+            ("team-*", "team-a*", true),
+            ("team-*", "team-a", true),
+            ("team-*", "team-", true),
+            ("team-*", "team", false),
+            ("team-*", "team*", false),
+            ("team-a", "team-a", true),
+            ("team-a", "team-a*", false),
+            ("team-a", "team-b", false),
+        ] {
+            let [one, other] = [wide, narrow].map(|text| Namespaces::read(text).unwrap());
+            assert_eq!(one.cover(&other), expected, "{wide} {narrow}");
+            // The rights of a call that names them follow from the same.
+            let named = if narrow == "*" { "-" } else { narrow };
+            assert_eq!(one.has(named), expected, "{wide} {named}");
+        }
     }
 
     #[test]

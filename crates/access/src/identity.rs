@@ -45,6 +45,11 @@ impl Identity {
         self.grants.iter().any(|grant| grant.scopes.has(scope) && grant.namespaces.has(namespace))
     }
 
+    /// Whether it has a scope in all of these namespaces, so that it may give it to others there.
+    pub fn may_give(&self, scope: Scope, namespaces: &Namespaces) -> bool {
+        self.grants.iter().any(|grant| grant.scopes.has(scope) && grant.namespaces.cover(namespaces))
+    }
+
     /// Whether it has a scope in all namespaces, and for what belongs to none of them.
     pub fn may_everywhere(&self, scope: Scope) -> bool {
         self.may(scope, "")

@@ -67,6 +67,13 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/ListOperations", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/CancelOperation", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/SetOperationRate", Needs::InNamespace(Scope::Operate)),
+    // The namespace may be the beginning of names and a *: whoever has the right in all of them.
+    ("/forebay.v1.AdminService/ListAuditRecords", Needs::InNamespaces(Scope::Admin)),
+    // Which rights a token may have is decided beside this: nobody gives away what it does not have.
+    ("/forebay.v1.AdminService/CreateToken", Needs::InNamespaces(Scope::Admin)),
+    ("/forebay.v1.AdminService/ListTokens", Needs::InNamespaces(Scope::Admin)),
+    ("/forebay.v1.AdminService/RotateToken", Needs::InNamespaces(Scope::Admin)),
+    ("/forebay.v1.AdminService/RevokeToken", Needs::InNamespaces(Scope::Admin)),
     ("/grpc.health.v1.Health/", Needs::Nothing),
     ("/grpc.reflection.v1.ServerReflection/", Needs::Credential),
     ("/grpc.reflection.v1alpha.ServerReflection/", Needs::Credential),

@@ -30,6 +30,11 @@ impl SecretHash {
         Some(Self(hash))
     }
 
+    /// A hash that is kept as bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The hash itself. Keys of sessions are derived from it.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

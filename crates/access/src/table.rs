@@ -1,6 +1,12 @@
 //! All credentials that a node accepts.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 use forebay_types::Timestamp;
 use subtle::Choice;
@@ -66,6 +72,8 @@ struct Entry {
     identity: Arc<Identity>,
     /// The same, by a secret that is replaced: those rights end with the overlap.
     replaced: Arc<Identity>,
+    /// Hours from the Unix epoch to its last use, as far as this table has seen it.
+    used: AtomicI64,
 }
 
 impl Entry {
@@ -108,7 +116,8 @@ impl Table {
             };
             let ends = [record.ends, record.overlap_ends].into_iter().flatten().min();
             let replaced = Arc::new(Identity { ends, ..identity.clone() });
-            (record.id.clone(), Entry { record, identity: Arc::new(identity), replaced })
+            let (identity, used) = (Arc::new(identity), AtomicI64::new(i64::MIN));
+            (record.id.clone(), Entry { record, identity, replaced, used })
         };
         let holder = |(san, grants): (String, Vec<Grant>)| {
             let (id, name) = (san.clone(), String::new());
@@ -138,6 +147,12 @@ impl Table {
                 }
             }
         }
+    }
+
+    /// Notes that a token is used. Returns whether that is the first time in this hour.
+    pub fn is_first_use(&self, id: &TokenId, now: Timestamp) -> bool {
+        let hour = now.as_micros().div_euclid(3_600_000_000);
+        self.tokens.get(id).is_some_and(|entry| entry.used.fetch_max(hour, Ordering::Relaxed) < hour)
     }
 
     /// The hash of a token's newest secret. `None`: the token is unknown, or of no use any more.
@@ -192,6 +207,16 @@ mod tests {
         assert_eq!(table.authenticate(&wrong, NOW), Err(Failed::Wrong));
         assert!(table.hash(good.id(), NOW).is_some());
         assert_eq!((table.hash(ending.id(), NOW), table.hash(revoked.id(), NOW)), (None, None));
+    }
+
+    #[test]
+    fn the_first_use_of_an_hour_is_told_once() {
+        let (one, other) = (token(1), token(2));
+        let table = Table::new([record(&one)], []);
+        let hours = [5, 5, 6, 5, 6, 7].map(|hour| Timestamp::from_micros(hour * 3_600_000_000 + 1));
+        let first: Vec<bool> = hours.iter().map(|now| table.is_first_use(one.id(), *now)).collect();
+        assert_eq!(first, [true, false, true, false, false, true]);
+        assert!(!table.is_first_use(other.id(), NOW), "it is not known");
     }
 
     #[test]

@@ -86,6 +86,7 @@ mod token;
 
 pub use calls::{
     active_topics::{ActiveTopic, TopicPage, TopicQuery},
+    audit::{AuditOutcome, AuditPage, AuditQuery, AuditRecord},
     cluster::{Node, Shard},
     dead_groups::{DeadGroup, DeadGroups},
     dequeue::{Demand, DequeueCall, Dequeued},
@@ -99,6 +100,7 @@ pub use calls::{
         OperationState, StartedOperation,
     },
     pauses::TopicPause,
+    tokens::{NewToken, TokenInfo, TokenPage, TokenWithSecret},
     topic_settings::{ChangeNote, SettingsReport},
     topics::{PriorityCount, TopicFigures, TopicList, TopicListQuery, TopicReport},
     update_item::ItemUpdate,

@@ -16,9 +16,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use failure::Failure;
 use verbs::severity::Severity;
 use verbs::{
-    ack, bench, check, check_config, complete, completions, context, dead_letter, dequeue, dev, enqueue,
-    error, extend, health, item, man, migrate, nack, namespace, node, operation, serve, shard, status, token,
-    top, topic, topics, whoami, worker,
+    ack, audit, bench, check, check_config, complete, completions, context, dead_letter, dequeue, dev,
+    enqueue, error, extend, health, item, man, migrate, nack, namespace, node, operation, serve, shard,
+    status, token, top, topic, topics, whoami, worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -91,6 +91,8 @@ enum Verb {
     Shard(shard::Shard),
     /// Make, list and revoke the tokens by which nodes know callers
     Token(token::TokenCommand),
+    /// List who has changed what, and who has looked at payloads
+    Audit(audit::AuditCommand),
     /// Tell as whom a node knows the caller, and what the caller may do
     Whoami(whoami::WhoAmI),
     /// Say what is wrong, most severe first, and what to look at
@@ -153,6 +155,7 @@ fn main() -> ExitCode {
             Verb::Node(verb) => verb.run().await,
             Verb::Shard(verb) => verb.run().await,
             Verb::Token(verb) => verb.run().await,
+            Verb::Audit(verb) => verb.run().await,
             Verb::Whoami(verb) => verb.run().await,
             Verb::Status(verb) => verb.run().await,
             Verb::Top(verb) => verb.run().await,

@@ -83,9 +83,16 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "look what matches with a dry run",
     },
     ReasonInfo {
+        reason: Reason::LastAdmin,
+        code: "FAILED_PRECONDITION",
+        meaning: "it is the last token of the catalog that has the right `admin` in all namespaces",
+        happened: "no",
+        advice: "make another such token first",
+    },
+    ReasonInfo {
         reason: Reason::NoCatalog,
         code: "FAILED_PRECONDITION",
-        meaning: "the node has a static list of shards and no catalog, in which policies are kept",
+        meaning: "the node has no catalog, in which policies, audit records and tokens are kept",
         happened: "no",
         advice: "configure a [catalog] (`forebay dev` has one)",
     },
@@ -160,9 +167,16 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "use fewer topics: one without items counts no more after an hour",
     },
     ReasonInfo {
+        reason: Reason::TooManyTokens,
+        code: "RESOURCE_EXHAUSTED",
+        meaning: "the namespace has 1,000 tokens, or the cluster 10,000",
+        happened: "no",
+        advice: "revoke tokens: one that is revoked or has ended counts no more after 30 days",
+    },
+    ReasonInfo {
         reason: Reason::TooManyPolicies,
         code: "RESOURCE_EXHAUSTED",
-        meaning: "the namespace has pauses of 1,000 topics, or the cluster of 10,000",
+        meaning: "the namespace has pauses, or settings, of 1,000 topics, or the cluster of 10,000",
         happened: "no",
         advice: "resume topics, or pause the whole namespace",
     },
@@ -198,7 +212,7 @@ pub const REASONS: &[ReasonInfo] = &[
     ReasonInfo {
         reason: Reason::CatalogUnavailable,
         code: "UNAVAILABLE",
-        meaning: "the catalog does not answer, so nothing can be changed in it",
+        meaning: "the catalog does not answer, so nothing can be changed in it or written down",
         happened: "maybe",
         advice: "repeat: it does no harm; see docs/RUNBOOK.md",
     },
@@ -243,6 +257,13 @@ pub const REASONS: &[ReasonInfo] = &[
         meaning: "all shards were asked, and none has it",
         happened: "no",
         advice: "check the id and the namespace: of those that have ended some are kept, for 30 days",
+    },
+    ReasonInfo {
+        reason: Reason::TokenNotFound,
+        code: "NOT_FOUND",
+        meaning: "the catalog has no such token in the namespace, or it is revoked",
+        happened: "no",
+        advice: "check the id and the namespace (`forebay token list`); tokens of a file are in the file",
     },
     ReasonInfo {
         reason: Reason::NamespaceNotFound,

@@ -1,6 +1,7 @@
 //! gRPC and HTTP in front of the engine, the configuration, and the order of start and stop.
 
 pub mod access;
+pub mod audit;
 pub mod cluster;
 pub mod config;
 pub mod connections;

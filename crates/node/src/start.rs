@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use forebay_engine::{Duty, Engine, ListedShard, Reach, Setup};
+use forebay_engine::{Duty, Engine, ListedShard, Reach, Setup, TenantBudget};
 use forebay_front::{Front, Links};
 use forebay_membership::{BeginError, Begun, Followed, JoinError, NodeState};
 use forebay_proto::FILE_DESCRIPTOR_SET;
@@ -11,7 +11,8 @@ use prost_reflect::DescriptorError;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
-    access::{Access, AccessError, Following, Writer},
+    access::{Access, AccessError, Following, TokenBook, Writer},
+    audit::{self, Auditor},
     cluster::{self, CatalogShards, Joining, JoiningError, Member},
     config::{Config, ShardConfig, ShardUrl},
     connections::ConnectionCap,
@@ -28,6 +29,9 @@ use crate::{
     shards::{Checks, NumberedShard, Opener, UnfitShard},
     tls::{Certificates, Live, PeerTls, Reloading, TlsError},
 };
+
+/// Bytes of lists of records that are read from the catalog at one time. A tenant has a quarter.
+const RECORD_BYTES_MAX: usize = 32 << 20;
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -75,8 +79,9 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     // 1. The certificates, and the credentials of callers. The catalog, if there is one: it names the shards.
     //    Then metrics, so that they include the first call, and the file descriptors.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let (certificates, access, tokens) = protection(&config, &clock)?;
+    let certificates = certificates(&config, &clock)?;
     let begun = cluster::begin(&config).await?;
+    let (access, tokens, book) = protection(&config, begun.as_ref(), &clock).await?;
     let listed = &listed_shards(&config, begun.as_ref());
     let recorder = metrics::recorder(&listed.iter().map(|shard| shard.id).collect::<Vec<_>>())?;
     let (limit, asked) = (descriptors::raise_limit(), asked(&config));
@@ -104,9 +109,11 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let alone = cluster::alone(&address, &clients_address, http_address);
     let (policies, following_policies) =
         policies(&config, &engine, member.as_ref(), clock.clone()).await?.unzip();
-    let (admin, operations) = admin(&config, &queue, alone, member.as_ref(), status.clone(), policies);
+    let books = (policies, following_policies.flatten(), book);
+    let (admin, audit, mut tasks) = admin(&config, &queue, alone, member.as_ref(), status.clone(), books)?;
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
-    let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, access.clone()).await?;
+    let layers = (access.clone(), audit);
+    let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, layers).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
     let info = Arc::new(NodeInfo {
@@ -132,27 +139,35 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     // 7. The cluster, last: from now on others count on this node.
     let ports = [grpc.load().connections.clone(), grpc.load().http_connections.clone(), peer_connections];
     let (followed, listed) = followed.unzip();
-    if let Some(listed) = listed {
-        tokio::spawn(descriptors::follow(limit, listed, asked, ports));
-    }
+    tasks.extend(listed.map(|listed| tokio::spawn(descriptors::follow(limit, listed, asked, ports))));
     let member = join(member.zip(followed), engine.clone(), clock).await?;
-    let (reloading, drain) = (Reloading::start(&certificates, info.clock.clone()), config.drain);
-    let following = tokens.map(Following::start);
-    let tasks = [Some(operations), following_policies.flatten()].into_iter().flatten().collect();
-    Ok(Node { engine, grpc, http, info, readiness, tasks, member, reloading, following, drain })
+    let (reloading, following) =
+        (Reloading::start(&certificates, info.clock.clone()), tokens.map(Following::start));
+    Ok(Node { engine, grpc, http, info, readiness, tasks, member, reloading, following, drain: config.drain })
 }
 
-/// The certificates of the ports, who may do what there, and what follows the file of tokens.
-fn protection(
-    config: &Config,
-    clock: &Arc<dyn Clock>,
-) -> Result<(Certificates, Arc<Access>, Option<Writer>), StartError> {
+/// The certificates of the ports.
+fn certificates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Certificates, StartError> {
     let certificates = Certificates::load(&config.tls, clock.wall()).map_err(StartError::Tls)?;
-    let (access, tokens) = Access::begin(&config.access, clock.clone())?;
     for sentence in &config.exposed {
         tracing::warn!("insecure: {sentence}");
     }
-    Ok((certificates, access, tokens))
+    Ok(certificates)
+}
+
+/// Who may do what at the ports, what follows the tokens, and what changes those of the catalog.
+async fn protection(
+    config: &Config,
+    begun: Option<&Begun>,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Arc<Access>, Option<Writer>, Option<TokenBook>), StartError> {
+    let catalog = begun.map(|begun| begun.catalog.clone());
+    let writer = match config.access.is_on() {
+        true => Some(Writer::begin(config.access.clone(), catalog.clone(), clock).await?),
+        false => None,
+    };
+    let book = writer.as_ref().and_then(|writer| writer.book(catalog, clock));
+    Ok((Access::new(writer.as_ref(), clock.clone()), writer, book))
 }
 
 /// Serves other nodes of the cluster, if there is one, before it is joined.
@@ -283,23 +298,47 @@ fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<
     Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
 }
 
-/// The calls for operators, and what sees to operations. `alone`: the node, if there is no cluster.
+/// The calls for operators, what writes them down, and tasks that see to both.
+type Operators = (Admin, Arc<Auditor>, Vec<JoinHandle<()>>);
+
+/// The calls for operators, what writes them down, and what sees to operations and old records. `alone`: the
+/// node, if there is no cluster.
 fn admin(
     config: &Config,
     queue: &Queue,
     alone: NodeState,
     member: Option<&Joining>,
     status: Arc<StatusCache>,
-    policies: Option<PolicyBook>,
-) -> (Admin, JoinHandle<()>) {
+    (policies, following, token_book): (Option<PolicyBook>, Option<JoinHandle<()>>, Option<TokenBook>),
+) -> Result<Operators, DescriptorError> {
     let cluster = member.map(|member| member.state.subscribe());
     let links = member.map(|member| member.links.clone());
     let gather = Gather::new(queue.engine.clone(), links, cluster.clone());
-    let operations = tokio::spawn(gather.clone().see_to_operations());
+    let mut tasks = vec![tokio::spawn(gather.clone().see_to_operations())];
+    tasks.extend(following);
     let (rules, clock) = (queue.rules.clone(), queue.clock.clone());
+    let catalog = policies.as_ref().map(|book| book.catalog.clone());
+    tasks.extend(catalog.clone().map(|catalog| tokio::spawn(audit::sweep(catalog, clock.clone()))));
+    let name = member.map_or(alone.name.clone(), |member| member.node.name.to_string());
+    // Without a catalog there is the log alone.
+    let audit = Auditor::new(catalog, &name, clock.clone())?;
     let tokens = page_tokens(config, clock.clone());
     let settings = Arc::new(config.settings.clone());
-    (Admin { alone, cluster, status, gather, policies, settings, rules, tokens, clock }, operations)
+    let records = TenantBudget::new(RECORD_BYTES_MAX);
+    let admin = Admin {
+        alone,
+        cluster,
+        status,
+        gather,
+        policies,
+        settings,
+        token_book,
+        records,
+        rules,
+        tokens,
+        clock,
+    };
+    Ok((admin, audit, tasks))
 }
 
 /// What changes policies, and for a node without a cluster what follows them. `None`: there is no catalog.

@@ -71,6 +71,12 @@ pub enum Reason {
     OperationNotFound,
     /// There is no such namespace.
     NamespaceNotFound,
+    /// There is no such token.
+    TokenNotFound,
+    /// It is the last token that may change all tokens.
+    LastAdmin,
+    /// The namespace, or the cluster, has as many tokens as it may have.
+    TooManyTokens,
     /// The operation has ended.
     OperationEnded,
     /// It has items.
@@ -85,7 +91,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 40] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -118,6 +124,9 @@ impl Reason {
         Self::ItemDead,
         Self::OperationNotFound,
         Self::NamespaceNotFound,
+        Self::TokenNotFound,
+        Self::LastAdmin,
+        Self::TooManyTokens,
         Self::OperationEnded,
         Self::NotEmpty,
         Self::VersionMismatch,
@@ -165,6 +174,9 @@ impl Reason {
             Self::ItemDead => "ITEM_DEAD",
             Self::OperationNotFound => "OPERATION_NOT_FOUND",
             Self::NamespaceNotFound => "NAMESPACE_NOT_FOUND",
+            Self::TokenNotFound => "TOKEN_NOT_FOUND",
+            Self::LastAdmin => "LAST_ADMIN",
+            Self::TooManyTokens => "TOO_MANY_TOKENS",
             Self::OperationEnded => "OPERATION_ENDED",
             Self::NotEmpty => "NOT_EMPTY",
             Self::VersionMismatch => "VERSION_MISMATCH",

@@ -1,6 +1,7 @@
 //! The command line, as processes: what they print, and their exit status.
 
 mod address;
+mod audit;
 mod bench;
 mod check;
 mod check_config;

@@ -2,6 +2,7 @@
 //!
 //! Tests that begin with `row_` are named after the rows of the table of faults.
 
+mod audit;
 mod away;
 mod cancels;
 mod candidates;
@@ -26,6 +27,7 @@ mod shards;
 mod slow;
 mod stuck;
 mod tls;
+mod tokens;
 mod transactions;
 mod unreached;
 mod upgrade;

@@ -2,6 +2,7 @@
 
 mod access;
 mod ack;
+mod audit;
 mod cancel_items;
 mod connections;
 mod dead_letters;

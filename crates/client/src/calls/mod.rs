@@ -2,6 +2,7 @@
 
 pub(crate) mod ack;
 pub(crate) mod active_topics;
+pub(crate) mod audit;
 mod by_origin;
 pub(crate) mod cluster;
 pub(crate) mod dead_groups;
@@ -16,6 +17,7 @@ pub(crate) mod namespaces;
 pub(crate) mod operations;
 pub(crate) mod pauses;
 pub(crate) mod settings;
+pub(crate) mod tokens;
 pub(crate) mod topic_settings;
 pub(crate) mod topics;
 pub(crate) mod update_item;

@@ -3,6 +3,7 @@
 use forebay_proto::v1;
 use forebay_types::Timestamp;
 
+use super::audit::kind_name;
 use crate::{client::Client, error::Error};
 
 /// As whom the servers know a client.
@@ -33,12 +34,7 @@ impl Client {
     /// As whom a server knows this client, and what it may do.
     pub async fn who_am_i(&self) -> Result<Caller, Error> {
         let answer = self.ask(|mut admin| async move { admin.who_am_i(v1::WhoAmIRequest {}).await }).await?;
-        let kind = match answer.kind() {
-            v1::PrincipalKind::Anyone => "anyone",
-            v1::PrincipalKind::Token => "token",
-            v1::PrincipalKind::Certificate => "certificate",
-            v1::PrincipalKind::Unspecified => "unknown",
-        };
+        let kind = kind_name(answer.kind());
         let v1::WhoAmIResponse { id, name, grants, ends_at, .. } = answer;
         let grant = |v1::Grant { namespaces, scopes }| Grant { namespaces, scopes };
         let ends_at = ends_at.map(|at| {

@@ -153,6 +153,11 @@ macro_rules! unimplemented_calls {
 
 unimplemented_calls!(
     list_shards: ListShardsRequest -> ListShardsResponse,
+    list_audit_records: ListAuditRecordsRequest -> ListAuditRecordsResponse,
+    create_token: CreateTokenRequest -> CreateTokenResponse,
+    list_tokens: ListTokensRequest -> ListTokensResponse,
+    rotate_token: RotateTokenRequest -> RotateTokenResponse,
+    revoke_token: RevokeTokenRequest -> RevokeTokenResponse,
     add_shard: AddShardRequest -> AddShardResponse,
     drain_shard: DrainShardRequest -> DrainShardResponse,
     remove_shard: RemoveShardRequest -> RemoveShardResponse,

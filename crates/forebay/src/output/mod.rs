@@ -1,5 +1,6 @@
 //! Prints results: tables for people, JSON for programs.
 
+mod access;
 mod flags;
 mod list;
 mod messages;
@@ -12,6 +13,7 @@ mod table;
 mod text;
 mod time;
 
+pub use access::{audit_outcome, audit_record, token};
 pub use flags::note_incomplete;
 pub use flags::{Format, Look, Output, PayloadForm};
 pub use list::{Column, List, Row, print_json};

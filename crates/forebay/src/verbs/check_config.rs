@@ -1,6 +1,6 @@
 //! `forebay check-config`
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use clap::Args;
 use forebay_node::{
@@ -41,8 +41,7 @@ impl CheckConfig {
     pub async fn run(self) -> Result<(), Failure> {
         let config = Config::load(&self.config, Vec::new())?;
         Certificates::load(&config.tls, SystemClock::default().wall()).map_err(Failure::from_all)?;
-        let clock = Arc::new(SystemClock::default());
-        Access::begin(&config.access, clock).map_err(Failure::from_display)?;
+        Access::check(&config.access).map_err(Failure::from_display)?;
         let opened = shards::open(&config).map_err(Failure::from_all)?;
         let (path, count) = (self.config.display(), opened.len());
         let shards = if count == 1 { "shard" } else { "shards" };

@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod ack;
+pub mod audit;
 pub mod bench;
 pub mod check;
 pub mod check_config;

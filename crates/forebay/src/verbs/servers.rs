@@ -57,6 +57,11 @@ impl Servers {
         Ok(namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()))
     }
 
+    /// The namespace that a flag or a variable names.
+    pub fn given_namespace(&self) -> Option<String> {
+        self.namespace.clone()
+    }
+
     /// What is shown where there is TLS.
     pub fn tls(&self) -> Result<TlsConfig, Failure> {
         self.tls.or(&self.context()?).config()

@@ -9,9 +9,11 @@ use tokio::sync::watch;
 
 use super::{
     bearer::{self, Shown},
+    catalog::token_of,
     follow::{TokensState, Writer},
     settings::AccessSettings,
-    tokens::AccessError,
+    sources::Used,
+    tokens::{self, AccessError},
 };
 use crate::{grpc::Caller, tls::Principal};
 
@@ -28,6 +30,8 @@ pub struct Access {
     table: Option<watch::Receiver<Arc<Table>>>,
     /// Whether the file of tokens can be used.
     state: TokensState,
+    /// Receives which tokens were used.
+    used: Used,
     /// Whoever it is, where there is no access control.
     anyone: Arc<Identity>,
     /// Tells which tokens have ended.
@@ -46,27 +50,27 @@ pub struct Authenticated {
 }
 
 impl Access {
-    /// As the configuration says. Returns the writer of the table, if there is one.
-    pub fn begin(
-        settings: &AccessSettings,
-        clock: Arc<dyn Clock>,
-    ) -> Result<(Arc<Self>, Option<Writer>), AccessError> {
-        let writer = settings.is_on().then(|| Writer::begin(settings.clone())).transpose()?;
-        let access = Self {
-            table: writer.as_ref().map(Writer::subscribe),
-            state: writer.as_ref().map(Writer::state).unwrap_or_default(),
+    /// By the table of a writer. `None`: there is no access control.
+    pub fn new(writer: Option<&Writer>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self {
+            table: writer.map(Writer::subscribe),
+            state: writer.map(Writer::state).unwrap_or_default(),
+            used: writer.map(Writer::used).unwrap_or_default(),
             anyone: Arc::new(Identity::anyone()),
             clock,
             logged: Mutex::default(),
-        };
-        Ok((Arc::new(access), writer))
+        })
+    }
+
+    /// Whether the file of tokens can be used.
+    pub fn check(settings: &AccessSettings) -> Result<(), AccessError> {
+        tokens::records(settings, &tokens::read(settings)?).map(drop)
     }
 
     /// Everybody may do everything.
     #[cfg(test)]
     pub fn open() -> Arc<Self> {
-        let clock = Arc::new(forebay_types::SystemClock::default());
-        Self::begin(&AccessSettings::default(), clock).unwrap().0
+        Self::new(None, Arc::new(forebay_types::SystemClock::default()))
     }
 
     /// Whether requests need a credential.
@@ -100,8 +104,12 @@ impl Access {
             (Shown::Several, _) => Err("repeated"),
         };
         let found = credential.and_then(|credential| {
-            let identity = table.borrow().authenticate(&credential, self.clock.wall());
-            Ok((credential, identity.map_err(|failed| failed.as_str())?))
+            let (table, now) = (table.borrow(), self.clock.wall());
+            let identity = table.authenticate(&credential, now).map_err(|failed| failed.as_str())?;
+            if let Some(id) = token_of(&credential).filter(|id| table.is_first_use(id, now)) {
+                self.used.note(id.clone());
+            }
+            Ok((credential, identity))
         });
         match found {
             Ok((credential, identity)) => {

@@ -1,4 +1,4 @@
-//! Follows the file of tokens. It is the one writer of the table.
+//! Follows the file of tokens, and the tokens of the catalog.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -6,15 +6,21 @@ use std::{
 };
 
 use forebay_access::Table;
+use forebay_store::Catalog;
+use forebay_types::Clock;
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
 };
 
 use super::{
+    book::TokenBook,
+    catalog::{self, CatalogTokens},
     settings::AccessSettings,
+    sources::{Sources, Used},
     tokens::{self, AccessError},
 };
+use crate::policies::Turns;
 
 /// How often the file is looked at. A token that is revoked there is of no use after this time, and calls
 /// that wait end within a second of that.
@@ -36,50 +42,105 @@ impl TokensState {
     }
 }
 
-/// The table's writer.
+/// What makes the table.
 pub struct Writer {
-    /// What the table is made of.
-    settings: AccessSettings,
-    /// The file's content of which the table in use was made.
-    content: Vec<u8>,
-    /// Those who look things up have the other end.
-    table: watch::Sender<Arc<Table>>,
-    /// Whether the file can be used.
-    state: TokensState,
+    /// Follows the file.
+    file: FileTokens,
+    /// Follows the catalog. `None`: its tokens are not accepted.
+    catalog: Option<CatalogTokens>,
+    /// Tokens that were used.
+    used: Used,
 }
 
 impl Writer {
-    /// Reads the file for the first time.
-    pub fn begin(settings: AccessSettings) -> Result<Self, AccessError> {
-        let content = tokens::read(&settings)?;
-        let table = watch::Sender::new(Arc::new(tokens::table(&settings, &content)?));
-        Ok(Self { settings, content, table, state: TokensState::default() })
+    /// Reads the file and the catalog for the first time. Waits until the catalog answers.
+    pub async fn begin(
+        settings: AccessSettings,
+        catalog: Option<Arc<dyn Catalog>>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, AccessError> {
+        let (used, mut follows) = (Used::default(), None);
+        let file = FileTokens::begin(settings)?;
+        if let Some(catalog) = catalog.filter(|_| file.settings.catalog_tokens) {
+            let (sources, clock) = (file.sources.clone(), clock.clone());
+            let tokens = CatalogTokens::begin(catalog.clone(), clock.clone(), sources, used.clone()).await?;
+            first_token(&file.settings, &*catalog, &*clock).await?;
+            follows = Some(tokens);
+        }
+        Ok(Self { file, catalog: follows, used })
     }
 
     /// Sees the newest table.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Table>> {
-        self.table.subscribe()
+        self.file.sources.subscribe()
     }
 
     /// Whether the file can be used, from now on.
     pub fn state(&self) -> TokensState {
-        self.state.clone()
+        self.file.state.clone()
+    }
+
+    /// Receives which tokens were used.
+    pub fn used(&self) -> Used {
+        self.used.clone()
+    }
+
+    /// What changes tokens in the catalog. `None`: its tokens are not accepted.
+    pub fn book(&self, catalog: Option<Arc<dyn Catalog>>, clock: &Arc<dyn Clock>) -> Option<TokenBook> {
+        let (look, told) = self.catalog.as_ref()?.handles();
+        Some(TokenBook { catalog: catalog?, look, told, clock: clock.clone(), turns: Turns::default() })
+    }
+}
+
+/// Puts the first token into the catalog, if a file has one and it is needed.
+async fn first_token(
+    settings: &AccessSettings,
+    catalog: &dyn Catalog,
+    clock: &dyn Clock,
+) -> Result<(), AccessError> {
+    let Some(path) = &settings.bootstrap_token_file else { return Ok(()) };
+    let unreadable = |error| AccessError::bootstrap(&format!("cannot read {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let added = catalog::bootstrap(catalog, clock, &text, "bootstrap", true).await?;
+    tracing::info!(?added, "the first token of the catalog: {}", path.display());
+    Ok(())
+}
+
+/// Follows the file.
+struct FileTokens {
+    /// What the table is made of.
+    settings: AccessSettings,
+    /// The file's content of which the table in use was made.
+    content: Vec<u8>,
+    /// What the table is made of.
+    sources: Arc<Sources>,
+    /// Whether the file can be used.
+    state: TokensState,
+}
+
+impl FileTokens {
+    /// Reads the file for the first time.
+    fn begin(settings: AccessSettings) -> Result<Self, AccessError> {
+        let content = tokens::read(&settings)?;
+        let sources = Arc::new(Sources::new(settings.certificates.clone()));
+        sources.set_file(tokens::records(&settings, &content)?);
+        Ok(Self { settings, content, sources, state: TokensState::default() })
     }
 
     /// Reads the file, and takes what it holds into use if that is something else and sound.
     fn look(&mut self) {
         let found = tokens::read(&self.settings).and_then(|content| {
             let changed = content != self.content;
-            let table = changed.then(|| tokens::table(&self.settings, &content)).transpose()?;
-            Ok(table.map(|table| (content, table)))
+            let records = changed.then(|| tokens::records(&self.settings, &content)).transpose()?;
+            Ok(records.map(|records| (content, records)))
         });
         let mut trouble = self.state.get();
         match found {
             Ok(None) if trouble.take().is_some() => tracing::info!("the file of tokens is as before"),
             Ok(None) => {}
-            Ok(Some((content, table))) => {
+            Ok(Some((content, records))) => {
                 self.content = content;
-                self.table.send_replace(Arc::new(table));
+                self.sources.set_file(records);
                 *trouble = None;
                 tracing::info!("the file of tokens has changed, and is in use");
             }
@@ -93,17 +154,18 @@ impl Writer {
     }
 }
 
-/// Looks at the file from time to time. Ends when it is dropped.
+/// Looks at the file and the catalog from time to time. Ends when it is dropped.
 pub struct Following {
-    /// Makes it look at once.
+    /// Makes it look at the file at once.
     now: Arc<Notify>,
-    /// Looks.
-    task: JoinHandle<()>,
+    /// They look.
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Following {
     /// Looks from now on.
-    pub fn start(mut writer: Writer) -> Self {
+    pub fn start(writer: Writer) -> Self {
+        let Writer { file: mut writer, catalog, .. } = writer;
         let now = Arc::new(Notify::new());
         let asked = now.clone();
         let task = tokio::spawn(async move {
@@ -125,7 +187,8 @@ impl Following {
             // The certificates of the configuration stay as they are.
             std::future::pending::<()>().await;
         });
-        Self { now, task }
+        let follow = |catalog: CatalogTokens| tokio::spawn(catalog.follow());
+        Self { now, tasks: std::iter::once(task).chain(catalog.map(follow)).collect() }
     }
 
     /// Looks at once.
@@ -136,7 +199,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        self.task.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -153,8 +216,8 @@ mod tests {
     fn a_file_that_is_wrong_leaves_the_tokens_before_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens.toml");
-        let settings = AccessSettings { tokens_file: Some(path.clone()), certificates: Vec::new() };
-        let error = Writer::begin(settings.clone()).err().unwrap().to_string();
+        let settings = AccessSettings { tokens_file: Some(path.clone()), ..AccessSettings::default() };
+        let error = FileTokens::begin(settings.clone()).err().unwrap().to_string();
         assert!(error.starts_with("access.tokens_file: cannot read "), "{error}");
 
         let token = Token::of_random(&[7; RANDOM_BYTES]);
@@ -163,8 +226,8 @@ mod tests {
         let record = Record { id, name, hashes, grants, ends, overlap_ends, revoked: false };
         let text = append("", &record).unwrap();
         fs::write(&path, &text).unwrap();
-        let mut writer = Writer::begin(settings).unwrap();
-        let (table, state) = (writer.subscribe(), writer.state());
+        let mut writer = FileTokens::begin(settings).unwrap();
+        let (table, state) = (writer.sources.subscribe(), writer.state.clone());
         let credential = Credential::of_token(&token.reveal()).unwrap();
         let accepted =
             || table.borrow().authenticate(&credential, Timestamp::from_micros(0)).map(drop).is_ok();

@@ -1,15 +1,20 @@
 //! Who may use the ports of a node: credentials of requests, and the table that they are looked up in.
 //!
-//! `check.rs` finds who makes a request, and whether it may. `bearer.rs` reads the header. `tokens.rs` is
-//! what the table is made of. `follow.rs` is the table's one writer: it looks at the file of tokens from time
-//! to time.
+//! `check.rs` finds who makes a request, and whether it may. `bearer.rs` reads the header. `sources.rs` is
+//! what the table is made of. `tokens.rs` reads the file of tokens, and `follow.rs` looks at it from time to
+//! time. `catalog.rs` does the same with the tokens of the catalog, and `book.rs` changes these.
 
 mod bearer;
+mod book;
+mod catalog;
 mod check;
 mod follow;
 mod settings;
+mod sources;
 mod tokens;
 
+pub use book::{TokenBook, not_found as token_not_found};
+pub use catalog::bootstrap;
 pub use check::{Access, Authenticated};
 pub use follow::{Following, Writer};
 pub use settings::AccessSettings;

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Read as _, path::Path};
 
-use forebay_access::{Table, parse};
+use forebay_access::{Record, parse};
 
 use super::settings::AccessSettings;
 
@@ -11,13 +11,30 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 
 /// Why access can't be controlled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("access.tokens_file: {0}")]
+#[error("{0}")]
 pub struct AccessError(String);
+
+impl AccessError {
+    fn file(message: impl std::fmt::Display) -> Self {
+        Self(format!("access.tokens_file: {message}"))
+    }
+
+    /// The tokens of the catalog can't be read or changed.
+    pub(super) fn catalog(message: &str) -> Self {
+        Self(format!("access.catalog_tokens: the catalog: {message}"))
+    }
+
+    /// The first token can't be made.
+    pub(super) fn bootstrap(message: &str) -> Self {
+        Self(format!("the first token (FOREBAY_BOOTSTRAP_TOKEN_FILE): {message}"))
+    }
+}
 
 /// The content of the file. Without one there are no tokens.
 pub fn read(settings: &AccessSettings) -> Result<Vec<u8>, AccessError> {
     let Some(path) = &settings.tokens_file else { return Ok(Vec::new()) };
-    let unreadable = |error: std::io::Error| AccessError(format!("cannot read {}: {error}", path.display()));
+    let unreadable =
+        |error: std::io::Error| AccessError::file(format!("cannot read {}: {error}", path.display()));
     let mut content = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(unreadable)?;
@@ -27,14 +44,13 @@ pub fn read(settings: &AccessSettings) -> Result<Vec<u8>, AccessError> {
     Ok(content)
 }
 
-/// The table of a file's content and the configured certificates.
-pub fn table(settings: &AccessSettings, content: &[u8]) -> Result<Table, AccessError> {
+/// The tokens of a file's content.
+pub fn records(settings: &AccessSettings, content: &[u8]) -> Result<Vec<Record>, AccessError> {
     let path = settings.tokens_file.as_deref().unwrap_or(Path::new(""));
     let text = str::from_utf8(content).map_err(|_| wrong(path, "is not text"))?;
-    let tokens = parse(text).map_err(|error| wrong(path, &format!("is wrong: {error}")))?;
-    Ok(Table::new(tokens, settings.certificates.iter().cloned()))
+    parse(text).map_err(|error| wrong(path, &format!("is wrong: {error}")))
 }
 
 fn wrong(path: &Path, what: &str) -> AccessError {
-    AccessError(format!("{} {what}", path.display()))
+    AccessError::file(format!("{} {what}", path.display()))
 }

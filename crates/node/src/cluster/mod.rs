@@ -17,5 +17,5 @@ pub use joining::JoiningError;
 pub(crate) use joining::{Joining, Member};
 pub use migrate::{CatalogMigrateError, CatalogMigrated, migrate};
 pub(crate) use opening::CatalogShards;
-pub use operate::{OperateError, drain_node, pin};
+pub use operate::{OperateError, bootstrap, drain_node, pin};
 pub use operate_shards::{HoldUp, ShardsError, add_shard, drain_shard, remove_shard};

@@ -2,11 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use forebay_store::{Catalog, CatalogChanges, Home, StoreError, Versions};
-use forebay_types::{NodeName, NodeNameError, ShardId};
+use forebay_store::{Catalog, CatalogChanges, Home, StoreError, TokenAdded, Versions};
+use forebay_types::{NodeName, NodeNameError, ShardId, SystemClock};
 
 use super::catalog::open_catalog;
-use crate::{config::Config, shards};
+use crate::{
+    access::{self, AccessError},
+    config::Config,
+    shards,
+};
 
 /// How often a change is tried again because somebody else was faster.
 const TRIES_MAX: u32 = 10;
@@ -33,8 +37,14 @@ pub enum OperateError {
     #[error("shard {0} is not pinned")]
     NotPinned(u32),
     /// The assignment changes all the time.
-    #[error("the assignment is changed by others at the moment: try again")]
+    #[error("the catalog is changed by others at the moment: try again")]
     Busy,
+    /// The token can't be written.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// There is no room for one more.
+    #[error("the catalog has as many tokens as it may have: those that are revoked go after 30 days")]
+    TooManyTokens,
 }
 
 pub(super) fn open(config: &Config) -> Result<Arc<dyn Catalog>, OperateError> {
@@ -78,6 +88,16 @@ pub async fn pin(config: &Config, shard: u32, node: Option<&str>) -> Result<Node
         }
     }
     Err(OperateError::Busy)
+}
+
+/// Writes a token with all rights into the catalog: whoever may write there is the operator.
+pub async fn bootstrap(config: &Config, token: &str, name: &str) -> Result<(), OperateError> {
+    let (catalog, clock) = (open(config)?, SystemClock::default());
+    match access::bootstrap(&*catalog, &clock, token, name, false).await? {
+        TokenAdded::Yes(_) => Ok(()),
+        TokenAdded::IdTaken | TokenAdded::HasAdmin => Err(OperateError::Busy),
+        TokenAdded::NamespaceFull | TokenAdded::Full => Err(OperateError::TooManyTokens),
+    }
 }
 
 /// Lets a node own no shards, or undoes that.

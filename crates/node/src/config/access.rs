@@ -11,7 +11,12 @@ use crate::{
 };
 
 /// Checks the keys. `tls`: by it clients show certificates.
-pub(super) fn access(keys: AccessKeys, tls: &TlsSettings, errors: &mut Vec<String>) -> AccessSettings {
+pub(super) fn access(
+    keys: AccessKeys,
+    tls: &TlsSettings,
+    has_catalog: bool,
+    errors: &mut Vec<String>,
+) -> AccessSettings {
     let (mut certificates, mut names) = (Vec::new(), BTreeSet::new());
     let shown = tls.server.as_ref().is_some_and(|files| files.client_auth != ClientAuth::Off);
     if !keys.certificate.is_empty() && !shown {
@@ -35,8 +40,17 @@ pub(super) fn access(keys: AccessKeys, tls: &TlsSettings, errors: &mut Vec<Strin
         }
         certificates.push((keys.san, grants));
     }
-    let tokens_file = keys.tokens_file.filter(|path| !path.is_empty()).map(PathBuf::from);
-    AccessSettings { tokens_file, certificates }
+    let path = |path: Option<String>| path.filter(|path| !path.is_empty()).map(PathBuf::from);
+    let (tokens_file, bootstrap_token_file) = (path(keys.tokens_file), path(keys.bootstrap_token_file));
+    let catalog_tokens = keys.catalog_tokens.unwrap_or(false);
+    if catalog_tokens && !has_catalog {
+        errors.push("access.catalog_tokens is of no use without a [catalog]".to_owned());
+    }
+    if bootstrap_token_file.is_some() && !catalog_tokens {
+        let what = "access.bootstrap_token_file (or FOREBAY_BOOTSTRAP_TOKEN_FILE) is of no use";
+        errors.push(format!("{what} without access.catalog_tokens"));
+    }
+    AccessSettings { tokens_file, catalog_tokens, bootstrap_token_file, certificates }
 }
 
 /// What strangers may do who reach these ports from other machines, one sentence each.
@@ -118,6 +132,14 @@ mod tests {
         assert_eq!(errors(&format!("{outside}{access}")).len(), 1);
         assert!(errors(&format!("{outside}{tls}\n{access}")).is_empty());
         assert!(errors("").is_empty());
+    }
+
+    #[test]
+    fn tokens_of_the_catalog_need_a_catalog() {
+        let found = errors("[access]\ncatalog_tokens = true\nbootstrap_token_file = \"t\"");
+        assert_eq!(found, ["access.catalog_tokens is of no use without a [catalog]"]);
+        let found = errors("[access]\nbootstrap_token_file = \"t\"");
+        assert!(found.len() == 1 && found[0].ends_with("without access.catalog_tokens"), "{found:?}");
     }
 
     #[test]

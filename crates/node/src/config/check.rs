@@ -67,7 +67,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         cluster(file.catalog, &mut node, secrets.peer_secret, ports, errors);
     let http_access = super::http::http(file.http, errors);
     let tls = tls(file.tls, errors);
-    let access = access(file.access, &tls, errors);
+    let access = access(file.access, &tls, catalog.is_some(), errors);
     let exposed = exposed([("gRPC", &grpc), ("HTTP", &http)], &tls, &access);
     refuse(&exposed, node.insecure.unwrap_or(false), errors);
     let shards = shards(file.shards, catalog.is_some(), errors);

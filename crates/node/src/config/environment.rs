@@ -15,6 +15,8 @@ const PREFIX: &str = "FOREBAY_";
 const LOG: &str = "RUST_LOG";
 /// The keys of `[http]` that variables set, as lists with commas.
 const HTTP_KEYS: [&str; 2] = ["hosts", "cors_origins"];
+/// The key of `[access]` whose variable does not name the section.
+const BOOTSTRAP: &str = "bootstrap_token_file";
 /// What the command line reads.
 const COMMAND_LINE: [&str; 11] = [
     "addr",
@@ -91,6 +93,8 @@ pub fn overlay(
             secrets.mysql_password = Some(Secret::new(text));
         } else if name == "peer_secret" {
             secrets.peer_secret = Some(Secret::new(text));
+        } else if name == BOOTSTRAP {
+            set(table, "access", [(BOOTSTRAP, Value::String(text))], errors);
         } else if NODE_KEYS.contains(&name.as_str()) {
             set(table, "node", [(name.as_str(), value(&text))], errors);
         } else if let Some(key) = name.strip_prefix("http_").filter(|key| HTTP_KEYS.contains(key)) {

@@ -112,6 +112,10 @@ pub struct TlsKeys {
 pub struct AccessKeys {
     /// The file of tokens.
     pub tokens_file: Option<String>,
+    /// Tokens of the catalog are accepted.
+    pub catalog_tokens: Option<bool>,
+    /// A file with the text of the first token of the catalog.
+    pub bootstrap_token_file: Option<String>,
     /// `[[access.certificate]]`: what holders of certificates may do.
     pub certificate: Vec<CertificateKeys>,
 }

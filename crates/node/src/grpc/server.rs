@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     access::Access,
+    audit::Auditor,
     tls::{ConfigSource, Listener},
 };
 
@@ -72,7 +73,7 @@ pub async fn serve(
     queue: Queue,
     admin: Admin,
     limits: LoadLimits,
-    access: Arc<Access>,
+    (access, audit): (Arc<Access>, Arc<Auditor>),
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::new(&limits));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
@@ -98,7 +99,7 @@ pub async fn serve(
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
         .prepare();
-    let admission = AdmissionLayer { load: load.clone(), bounds, access };
+    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit };
     let calls = admission.layer(routes.clone());
     let router = Server::builder()
         .max_concurrent_streams(1_024)

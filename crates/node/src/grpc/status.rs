@@ -87,6 +87,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::NotEmpty
         | Reason::ItemLeased
         | Reason::ItemDead
+        | Reason::LastAdmin
         | Reason::NoCatalog => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
@@ -96,6 +97,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::TooManyLeased
         | Reason::TooManyTopics
         | Reason::TooManyPolicies
+        | Reason::TooManyTokens
         | Reason::DiskFull => Code::ResourceExhausted,
         Reason::ShardUnavailable
         | Reason::NotOwner
@@ -107,7 +109,8 @@ pub const fn code(reason: Reason) -> Code {
         Reason::TopicNotFound
         | Reason::ItemNotFound
         | Reason::OperationNotFound
-        | Reason::NamespaceNotFound => Code::NotFound,
+        | Reason::NamespaceNotFound
+        | Reason::TokenNotFound => Code::NotFound,
         Reason::VersionMismatch => Code::Aborted,
         Reason::RequestIdReused => Code::AlreadyExists,
     }
@@ -116,9 +119,11 @@ pub const fn code(reason: Reason) -> Code {
 /// The subject of the quota that a reason reports.
 const fn quota(reason: Reason) -> Option<&'static str> {
     match reason {
-        Reason::QuotaExceeded | Reason::RateLimited | Reason::TooManyTopics | Reason::TooManyPolicies => {
-            Some("namespace")
-        }
+        Reason::QuotaExceeded
+        | Reason::RateLimited
+        | Reason::TooManyTopics
+        | Reason::TooManyPolicies
+        | Reason::TooManyTokens => Some("namespace"),
         Reason::TooManyLeased => Some("topic"),
         _ => None,
     }

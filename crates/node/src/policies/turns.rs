@@ -21,7 +21,8 @@ impl Turns {
     pub fn take(&self, namespace: &Namespace) -> Result<Turn, Refusal> {
         let mut tenants = self.lock();
         if tenants.len() >= TENANTS_MAX || !tenants.insert(namespace.clone()) {
-            let message = "policies are being changed: one call a namespace at a time, and a few in all";
+            let message =
+                "policies or tokens are being changed: one call a namespace at a time, and a few in all";
             return Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
         }
         Ok(Turn { turns: self.clone(), namespace: namespace.clone() })

@@ -1365,6 +1365,231 @@ pub struct SetOperationRateResponse {
     #[prost(message, optional, tag = "1")]
     pub operation: ::core::option::Option<Operation>,
 }
+/// A call that changed something or showed payloads. Control characters in its texts are replaced, and longer
+/// texts are cut.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AuditRecord {
+    /// Names the record: 32 hexadecimal digits.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// When the call was made, by the clock of the node.
+    #[prost(message, optional, tag = "2")]
+    pub at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The name of the token, or if it has none its id, or the name in the certificate. Empty: nobody is known.
+    #[prost(string, tag = "3")]
+    pub principal: ::prost::alloc::string::String,
+    /// How it is known who that is.
+    #[prost(enumeration = "PrincipalKind", tag = "4")]
+    pub principal_kind: i32,
+    /// The id of the caller's token. Empty: it has none.
+    #[prost(string, tag = "5")]
+    pub token_id: ::prost::alloc::string::String,
+    /// host:port from which the call came. Empty: it is not known.
+    #[prost(string, tag = "6")]
+    pub peer: ::prost::alloc::string::String,
+    /// The call, as in PauseTopic.
+    #[prost(string, tag = "7")]
+    pub method: ::prost::alloc::string::String,
+    /// The namespace that it names. Empty: none.
+    #[prost(string, tag = "8")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic, item, operation, token, node or shard that it is about. May be empty.
+    #[prost(string, tag = "9")]
+    pub target: ::prost::alloc::string::String,
+    /// Why, in the words of the caller; at most 1 KiB. May be empty.
+    #[prost(string, tag = "10")]
+    pub reason: ::prost::alloc::string::String,
+    /// The other fields of the request, without payloads and metadata; at most 1 KiB.
+    #[prost(string, tag = "11")]
+    pub request_summary: ::prost::alloc::string::String,
+    /// What became of it.
+    #[prost(enumeration = "AuditOutcome", tag = "12")]
+    pub outcome: i32,
+    /// The reason of the error, as TOPIC_NOT_FOUND. Empty: it did not fail.
+    #[prost(string, tag = "13")]
+    pub failure: ::prost::alloc::string::String,
+    /// The operation that it began. Empty: none.
+    #[prost(string, tag = "14")]
+    pub operation_id: ::prost::alloc::string::String,
+    /// The name of the node that took it.
+    #[prost(string, tag = "15")]
+    pub node: ::prost::alloc::string::String,
+}
+/// Asks for a page of audit records.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAuditRecordsRequest {
+    /// The tenant. "-": all records, those of no tenant included.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Calls from this time on. Absent: from the oldest one.
+    #[prost(message, optional, tag = "2")]
+    pub from: ::core::option::Option<::prost_types::Timestamp>,
+    /// Calls before this time. Absent: up to now.
+    #[prost(message, optional, tag = "3")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Calls of this principal, or of the token with this id. Empty: of all.
+    #[prost(string, tag = "4")]
+    pub principal: ::prost::alloc::string::String,
+    /// These calls, as PauseTopic. Empty: all.
+    #[prost(string, tag = "5")]
+    pub method: ::prost::alloc::string::String,
+    /// Those that ended so. Unspecified: all.
+    #[prost(enumeration = "AuditOutcome", tag = "6")]
+    pub outcome: i32,
+    /// Records of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even none,
+    /// and go on.
+    #[prost(uint32, tag = "7")]
+    pub page_size: u32,
+    /// The next_page_token of the page before, with the same other fields. Empty: the first page.
+    #[prost(string, tag = "8")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of audit records.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListAuditRecordsResponse {
+    /// The latest first.
+    #[prost(message, repeated, tag = "1")]
+    pub records: ::prost::alloc::vec::Vec<AuditRecord>,
+    /// The token of the next page. Empty: this is the last one.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// How many records were looked at for this page.
+    #[prost(uint64, tag = "3")]
+    pub scanned: u64,
+}
+/// A token, without its secret.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Token {
+    /// Names it: 12 letters and digits.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// All of its grants lie in it: a namespace, the beginning of names and a *, or * for all.
+    #[prost(string, tag = "2")]
+    pub namespace: ::prost::alloc::string::String,
+    /// For people.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// What its holder may do.
+    #[prost(message, repeated, tag = "4")]
+    pub grants: ::prost::alloc::vec::Vec<Grant>,
+    /// Who made it.
+    #[prost(string, tag = "5")]
+    pub made_by: ::prost::alloc::string::String,
+    /// When it was made.
+    #[prost(message, optional, tag = "6")]
+    pub made_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// From when on it is of no use. Absent: never.
+    #[prost(message, optional, tag = "7")]
+    pub ends_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// It was rotated, and the secret before holds until then. Absent: it has one secret.
+    #[prost(message, optional, tag = "8")]
+    pub overlap_ends_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Since when it is revoked. Absent: it is not.
+    #[prost(message, optional, tag = "9")]
+    pub revoked_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The hour in which it was last used. Absent: not yet.
+    #[prost(message, optional, tag = "10")]
+    pub last_used_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Asks for a token.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTokenRequest {
+    /// Where its rights are: a namespace, the beginning of names and a *, or "-" for all. The caller needs `admin` there.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Who gets it, for people. At most 200 bytes.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// What its holder may do. All of them lie in `namespace`, and the caller has each of these rights there. At most
+    /// 64, and 4 KiB as text.
+    #[prost(message, repeated, tag = "3")]
+    pub grants: ::prost::alloc::vec::Vec<Grant>,
+    /// For how long it is of use. Absent: 365 days. At most ten years.
+    #[prost(message, optional, tag = "4")]
+    pub lifetime: ::core::option::Option<::prost_types::Duration>,
+    /// Why. At most 1 KiB.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// A token.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTokenResponse {
+    /// What is kept of it.
+    #[prost(message, optional, tag = "1")]
+    pub token: ::core::option::Option<Token>,
+    /// Its text, for its holder. It is shown this once.
+    #[prost(string, tag = "2")]
+    pub secret: ::prost::alloc::string::String,
+}
+/// Asks for a page of tokens.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTokensRequest {
+    /// Those whose rights lie in it: a namespace, the beginning of names and a *, or "-" for all.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Tokens of the page. 0: 100. At most 1,000; a larger number counts as that.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// The next_page_token of the page before, of the same namespace. Empty: the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of tokens.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTokensResponse {
+    /// By id. Revoked and ended ones are there for 30 days.
+    #[prost(message, repeated, tag = "1")]
+    pub tokens: ::prost::alloc::vec::Vec<Token>,
+    /// The token of the next page. Empty: this is the last one.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Asks for another secret.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RotateTokenRequest {
+    /// Where its rights lie, or a wider one.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The token's id.
+    #[prost(string, tag = "2")]
+    pub token_id: ::prost::alloc::string::String,
+    /// For how long the secret of before holds too, at most 30 days. Absent or 0: it ends at once.
+    #[prost(message, optional, tag = "3")]
+    pub overlap: ::core::option::Option<::prost_types::Duration>,
+    /// Why. At most 1 KiB.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// A token with another secret.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RotateTokenResponse {
+    /// What is kept of it.
+    #[prost(message, optional, tag = "1")]
+    pub token: ::core::option::Option<Token>,
+    /// Its text, for its holder. It is shown this once.
+    #[prost(string, tag = "2")]
+    pub secret: ::prost::alloc::string::String,
+}
+/// Asks for the end of a token.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RevokeTokenRequest {
+    /// Where its rights lie, or a wider one.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The token's id.
+    #[prost(string, tag = "2")]
+    pub token_id: ::prost::alloc::string::String,
+    /// Why. At most 1 KiB.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// A token that is revoked.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RevokeTokenResponse {
+    /// What is kept of it.
+    #[prost(message, optional, tag = "1")]
+    pub token: ::core::option::Option<Token>,
+}
 /// What the cluster thinks of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1455,6 +1680,8 @@ pub enum PrincipalKind {
     Token = 2,
     /// By the certificate of the connection.
     Certificate = 3,
+    /// An operator who wrote to the catalog itself. Audit records alone have it.
+    Operator = 4,
 }
 impl PrincipalKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1467,6 +1694,7 @@ impl PrincipalKind {
             Self::Anyone => "PRINCIPAL_KIND_ANYONE",
             Self::Token => "PRINCIPAL_KIND_TOKEN",
             Self::Certificate => "PRINCIPAL_KIND_CERTIFICATE",
+            Self::Operator => "PRINCIPAL_KIND_OPERATOR",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1476,6 +1704,7 @@ impl PrincipalKind {
             "PRINCIPAL_KIND_ANYONE" => Some(Self::Anyone),
             "PRINCIPAL_KIND_TOKEN" => Some(Self::Token),
             "PRINCIPAL_KIND_CERTIFICATE" => Some(Self::Certificate),
+            "PRINCIPAL_KIND_OPERATOR" => Some(Self::Operator),
             _ => None,
         }
     }
@@ -1763,6 +1992,44 @@ impl OperationState {
             "OPERATION_STATE_CANCELLING" => Some(Self::Cancelling),
             "OPERATION_STATE_SUCCEEDED" => Some(Self::Succeeded),
             "OPERATION_STATE_CANCELLED" => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AuditOutcome {
+    /// Not known to this version.
+    Unspecified = 0,
+    /// It was about to be made, and nothing is known of its end: it is under way, the node or the catalog failed, or
+    /// the caller went away. It may or may not have taken effect.
+    Intended = 1,
+    /// It was done.
+    Done = 2,
+    /// It failed. With the failure OUTCOME_UNKNOWN it may have taken effect.
+    Failed = 3,
+}
+impl AuditOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "AUDIT_OUTCOME_UNSPECIFIED",
+            Self::Intended => "AUDIT_OUTCOME_INTENDED",
+            Self::Done => "AUDIT_OUTCOME_DONE",
+            Self::Failed => "AUDIT_OUTCOME_FAILED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "AUDIT_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "AUDIT_OUTCOME_INTENDED" => Some(Self::Intended),
+            "AUDIT_OUTCOME_DONE" => Some(Self::Done),
+            "AUDIT_OUTCOME_FAILED" => Some(Self::Failed),
             _ => None,
         }
     }
@@ -2591,6 +2858,131 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "SetOperationRate"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists calls that changed something or showed payloads, the latest first.
+        pub async fn list_audit_records(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListAuditRecordsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListAuditRecordsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ListAuditRecords",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ListAuditRecords"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes a token. Its text is in the answer, and nowhere else. A repeated call makes another one.
+        pub async fn create_token(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateTokenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateTokenResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/CreateToken",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "CreateToken"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists tokens, by id. Their secrets are not known.
+        pub async fn list_tokens(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTokensRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTokensResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ListTokens",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ListTokens"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Gives a token another secret. The one before holds for a while too.
+        pub async fn rotate_token(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RotateTokenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RotateTokenResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/RotateToken",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "RotateToken"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lets a token be of no use any more: at every node within two seconds. To repeat it does no harm.
+        pub async fn revoke_token(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RevokeTokenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RevokeTokenResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/RevokeToken",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "RevokeToken"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Tells who makes the call, and what it may do.
         pub async fn who_am_i(
             &mut self,
@@ -2861,6 +3253,46 @@ pub mod admin_service_server {
             request: tonic::Request<super::SetOperationRateRequest>,
         ) -> std::result::Result<
             tonic::Response<super::SetOperationRateResponse>,
+            tonic::Status,
+        >;
+        /// Lists calls that changed something or showed payloads, the latest first.
+        async fn list_audit_records(
+            &self,
+            request: tonic::Request<super::ListAuditRecordsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListAuditRecordsResponse>,
+            tonic::Status,
+        >;
+        /// Makes a token. Its text is in the answer, and nowhere else. A repeated call makes another one.
+        async fn create_token(
+            &self,
+            request: tonic::Request<super::CreateTokenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateTokenResponse>,
+            tonic::Status,
+        >;
+        /// Lists tokens, by id. Their secrets are not known.
+        async fn list_tokens(
+            &self,
+            request: tonic::Request<super::ListTokensRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTokensResponse>,
+            tonic::Status,
+        >;
+        /// Gives a token another secret. The one before holds for a while too.
+        async fn rotate_token(
+            &self,
+            request: tonic::Request<super::RotateTokenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RotateTokenResponse>,
+            tonic::Status,
+        >;
+        /// Lets a token be of no use any more: at every node within two seconds. To repeat it does no harm.
+        async fn revoke_token(
+            &self,
+            request: tonic::Request<super::RevokeTokenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RevokeTokenResponse>,
             tonic::Status,
         >;
         /// Tells who makes the call, and what it may do.
@@ -4239,6 +4671,232 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetOperationRateSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ListAuditRecords" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListAuditRecordsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListAuditRecordsRequest>
+                    for ListAuditRecordsSvc<T> {
+                        type Response = super::ListAuditRecordsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListAuditRecordsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_audit_records(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListAuditRecordsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/CreateToken" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateTokenSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::CreateTokenRequest>
+                    for CreateTokenSvc<T> {
+                        type Response = super::CreateTokenResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateTokenRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::create_token(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateTokenSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ListTokens" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListTokensSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListTokensRequest>
+                    for ListTokensSvc<T> {
+                        type Response = super::ListTokensResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListTokensRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_tokens(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListTokensSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/RotateToken" => {
+                    #[allow(non_camel_case_types)]
+                    struct RotateTokenSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::RotateTokenRequest>
+                    for RotateTokenSvc<T> {
+                        type Response = super::RotateTokenResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RotateTokenRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::rotate_token(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RotateTokenSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/RevokeToken" => {
+                    #[allow(non_camel_case_types)]
+                    struct RevokeTokenSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::RevokeTokenRequest>
+                    for RevokeTokenSvc<T> {
+                        type Response = super::RevokeTokenResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RevokeTokenRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::revoke_token(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RevokeTokenSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -38,17 +38,20 @@ pub(crate) trait Connector: Send + Sync + 'static {
 }
 
 /// The connections that are kept. Beats have one that never waits for the lock of the cluster's row: a change
-/// that hangs must not make its node look dead.
+/// that hangs must not make its node look dead. Nor does it wait for records of calls, which may be many.
 pub(crate) struct Connections<S> {
     /// For beats and reads.
     pub(super) beats: Kept<S>,
     /// For changes.
     pub(super) changes: Kept<S>,
+    /// For records of calls, and to read tokens.
+    pub(super) records: Kept<S>,
 }
 
 impl<S> Default for Connections<S> {
     fn default() -> Self {
-        Self { beats: Kept(Mutex::new(None)), changes: Kept(Mutex::new(None)) }
+        let none = || Kept(Mutex::new(None));
+        Self { beats: none(), changes: none(), records: none() }
     }
 }
 

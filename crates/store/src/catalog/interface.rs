@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, TopicName};
+use forebay_types::{
+    ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
+};
 
 use super::{
+    audit_rows::{AuditEnd, AuditId, AuditQuery, AuditRecord},
     error::CatalogError,
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
         PolicyWish, PolicyWritten, SettingsWish, Sighting, Versions,
     },
+    token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
 };
 use crate::error::{MigrateError, StoreError};
 
@@ -91,4 +95,31 @@ pub trait Catalog: Send + Sync + 'static {
     /// Removes the policy and the settings of a topic, or all of a namespace, in one change. Returns its
     /// version. `None`: there was nothing, and nothing has changed.
     async fn remove_policies(&self, removal: &PolicyRemoval) -> Result<Option<u64>, StoreError>;
+
+    /// Adds the record of a call. To repeat it before its end is harmless.
+    async fn add_audit(&self, record: &AuditRecord) -> Result<(), StoreError>;
+
+    /// Says how a call ended. Returns `false` if there is no such record, or its end is known.
+    async fn end_audit(&self, id: AuditId, end: &AuditEnd) -> Result<bool, StoreError>;
+
+    /// Reads records, the latest first.
+    async fn audit(&self, query: &AuditQuery) -> Result<Vec<AuditRecord>, StoreError>;
+
+    /// Deletes records of calls before a time: the oldest, and so many at most. Returns how many there were.
+    async fn sweep_audit(&self, before: Timestamp, most: u32) -> Result<u64, StoreError>;
+
+    /// Reads all tokens, if they have another version than the known one.
+    async fn tokens(&self, known: u64) -> Result<Tokens, StoreError>;
+
+    /// Reads tokens by id, from this one on, so many at most.
+    async fn token_page(&self, from: &str, limit: u32) -> Result<Vec<TokenRow>, StoreError>;
+
+    /// Adds a token.
+    async fn add_token(&self, token: &NewToken) -> Result<TokenAdded, StoreError>;
+
+    /// Changes a token.
+    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChanged, StoreError>;
+
+    /// Notes that a token was used in an hour, if no later one is noted.
+    async fn note_token_use(&self, id: &str, hour: Timestamp) -> Result<(), StoreError>;
 }

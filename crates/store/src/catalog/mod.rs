@@ -4,6 +4,8 @@
 //! `interface.rs` has the verbs. `verbs.rs` carries them out over any kind of connection, and `change/` has
 //! those that change something. The connections are in `mysql/catalog.rs` and `sqlite/catalog.rs`.
 
+mod audit;
+mod audit_rows;
 mod call;
 mod change;
 mod columns;
@@ -16,8 +18,11 @@ mod read_policy;
 mod rows;
 mod session;
 mod shard_url;
+mod token_rows;
+mod tokens;
 mod verbs;
 
+pub use audit_rows::{AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, PrincipalKind};
 pub(crate) use connection::{Connections, Connector};
 pub use error::CatalogError;
 pub use interface::Catalog;
@@ -28,3 +33,4 @@ pub use rows::{
 };
 pub(crate) use session::CatalogSession;
 pub use shard_url::check as check_shard_url;
+pub use token_rows::{NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow, Tokens};

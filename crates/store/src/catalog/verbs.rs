@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, TopicName};
+use forebay_types::{
+    ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
+};
 
 use super::{
+    audit::{AddAudit, EndAudit, ReadAudit, SweepAudit},
+    audit_rows::{AuditEnd, AuditId, AuditQuery, AuditRecord},
     call::{Change, Transaction},
     change::{
         AddShard, Assign, Join, Leave, PutPolicy, PutSettings, RemovePolicies, RemoveShard, SendBeat,
@@ -22,6 +26,8 @@ use super::{
         PolicyWish, PolicyWritten, SettingsWish, Sighting, Versions,
     },
     shard_url,
+    token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
+    tokens::{AddToken, ChangeToken, NoteUse, ReadTokenPage, ReadTokens},
 };
 use crate::error::{ErrorClass, MigrateError, StoreError};
 
@@ -114,5 +120,41 @@ impl<C: Connector> Catalog for C {
 
     async fn remove_policies(&self, removal: &PolicyRemoval) -> Result<Option<u64>, StoreError> {
         change(self, RemovePolicies(removal)).await
+    }
+
+    async fn add_audit(&self, record: &AuditRecord) -> Result<(), StoreError> {
+        self.connections().records.run(self, &AddAudit(record)).await
+    }
+
+    async fn end_audit(&self, id: AuditId, end: &AuditEnd) -> Result<bool, StoreError> {
+        self.connections().records.run(self, &EndAudit { id, end }).await
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Result<Vec<AuditRecord>, StoreError> {
+        self.connections().records.run(self, &ReadAudit(query)).await
+    }
+
+    async fn sweep_audit(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
+        self.connections().records.run(self, &Transaction(SweepAudit { before, most })).await
+    }
+
+    async fn tokens(&self, known: u64) -> Result<Tokens, StoreError> {
+        self.connections().records.run(self, &ReadTokens(known)).await
+    }
+
+    async fn token_page(&self, from: &str, limit: u32) -> Result<Vec<TokenRow>, StoreError> {
+        self.connections().records.run(self, &ReadTokenPage { from, limit }).await
+    }
+
+    async fn add_token(&self, token: &NewToken) -> Result<TokenAdded, StoreError> {
+        change(self, AddToken(token)).await
+    }
+
+    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChanged, StoreError> {
+        self::change(self, ChangeToken { id, change }).await
+    }
+
+    async fn note_token_use(&self, id: &str, hour: Timestamp) -> Result<(), StoreError> {
+        self.connections().records.run(self, &NoteUse { id, hour }).await
     }
 }

@@ -59,6 +59,11 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/catalog/sqlite/0003_settings.sql"),
     },
+    Migration {
+        version: 4,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/sqlite/0004_audit.sql"),
+    },
 ]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that

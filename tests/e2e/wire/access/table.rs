@@ -59,6 +59,11 @@ const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.AdminService/ListOperations", Needs::Own("operate")),
     ("forebay.v1.AdminService/CancelOperation", Needs::Own("operate")),
     ("forebay.v1.AdminService/SetOperationRate", Needs::Own("operate")),
+    ("forebay.v1.AdminService/ListAuditRecords", Needs::Own("admin")),
+    ("forebay.v1.AdminService/CreateToken", Needs::Own("admin")),
+    ("forebay.v1.AdminService/ListTokens", Needs::Own("admin")),
+    ("forebay.v1.AdminService/RotateToken", Needs::Own("admin")),
+    ("forebay.v1.AdminService/RevokeToken", Needs::Own("admin")),
 ];
 
 const ROUTES: &[(&str, Needs)] = &[

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// Makes a token and adds its hash to a file.
 pub fn create(path: &Path, name: &str, grants: Vec<Grant>, ends: Option<Duration>) -> Result<Token, Failure> {
-    let token = Token::of_random(&random_bytes().map_err(Failure::from_display)?);
+    let token = random()?;
     let record = Record {
         id: token.id().clone(),
         name: name.to_owned(),
@@ -23,4 +23,9 @@ pub fn create(path: &Path, name: &str, grants: Vec<Grant>, ends: Option<Duration
     };
     file::change(path, |text| append(text, &record).map_err(Failure::from_display))?;
     Ok(token)
+}
+
+/// A token that nobody has had.
+pub fn random() -> Result<Token, Failure> {
+    Ok(Token::of_random(&random_bytes().map_err(Failure::from_display)?))
 }

@@ -1,26 +1,29 @@
-//! `forebay token`: the file of tokens.
+//! `forebay token`: tokens of the catalog, through a node, and those of a file.
 
 mod create;
 mod file;
+mod flags;
 mod list;
+mod node;
 mod rotate;
 
-use std::{io::Write as _, path::PathBuf, time::Duration};
+use std::{io::Write as _, path::Path};
 
 use clap::{Args, Subcommand};
-use forebay_access::{Grant, TokenId};
+use forebay_access::TokenId;
+use forebay_node::config::Config;
 
 pub use self::create::create;
-use crate::{failure::Failure, output::Format};
+use crate::failure::Failure;
 
 /// The flags.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml
-  forebay token create --name mailer --grant 'team-*:produce,consume' --ends 365d --tokens-file tokens.toml
-  forebay token list --tokens-file tokens.toml
-  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --tokens-file tokens.toml
+  forebay token create --name admin --bootstrap --config forebay.toml > admin.token
+  forebay token create --name mailer --grant 'team-*:produce,consume' --ends 90d > mailer.token
+  forebay token list --namespace -
+  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --namespace -
   forebay token revoke 0Ab1Cd2Ef3Gh --tokens-file tokens.toml")]
 pub struct TokenCommand {
     /// What is done.
@@ -30,99 +33,84 @@ pub struct TokenCommand {
 
 #[derive(Subcommand)]
 enum TokenVerb {
-    /// Make a token, add its hash to the file of tokens, and print it: it is shown this once
-    #[command(after_help = "\
-Examples:
-  forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml
-  forebay token create --name mailer --grant 'team-*:produce,consume' --ends 365d --tokens-file tokens.toml")]
-    Create {
-        /// Who gets it, for people
-        #[arg(long, value_name = "NAME")]
-        name: String,
-        /// Rights in namespaces, as in team-*:produce,consume or *:all; may be given several times. The
-        /// rights are produce, consume, observe, inspect, operate, admin and metrics
-        #[arg(long = "grant", required = true, value_name = "NAMESPACES:RIGHTS")]
-        grants: Vec<Grant>,
-        /// For how long it is of use, as in 365d; without it for ever
-        #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-        ends: Option<Duration>,
-        /// The file of tokens, which nodes have as access.tokens_file; created if missing
-        #[arg(long, value_name = "FILE")]
-        tokens_file: PathBuf,
-    },
-    /// List the tokens of the file
-    #[command(after_help = "\
-Examples:
-  forebay token list --tokens-file tokens.toml
-  forebay token list --tokens-file tokens.toml -o json")]
-    List {
-        /// The file of tokens
-        #[arg(long, value_name = "FILE")]
-        tokens_file: PathBuf,
-        /// How the list is printed
-        #[command(flatten)]
-        format: Format,
-    },
+    /// Make a token, and print it: it is shown this once
+    Create(flags::Create),
+    /// List tokens
+    List(flags::List),
     /// Give a token another secret, and print it: it is shown this once. The one before holds for a while too
-    #[command(after_help = "\
-Examples:
-  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --tokens-file tokens.toml > new.token
-  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 0s --tokens-file tokens.toml")]
-    Rotate {
-        /// The token's id
-        #[arg(value_parser = id)]
-        id: TokenId,
-        /// For how long the secret of before holds too, as in 24h; with 0s it ends at once
-        #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-        overlap: Duration,
-        /// The file of tokens
-        #[arg(long, value_name = "FILE")]
-        tokens_file: PathBuf,
-    },
+    Rotate(flags::Rotate),
     /// Let a token be of no use any more; nodes notice within two seconds
-    #[command(after_help = "\
-Examples:
-  forebay token revoke 0Ab1Cd2Ef3Gh --tokens-file tokens.toml")]
-    Revoke {
-        /// The token's id
-        #[arg(value_parser = id)]
-        id: TokenId,
-        /// The file of tokens
-        #[arg(long, value_name = "FILE")]
-        tokens_file: PathBuf,
-    },
+    Revoke(flags::Revoke),
 }
 
 impl TokenCommand {
     /// Does it.
     pub async fn run(self) -> Result<(), Failure> {
         match self.verb {
-            TokenVerb::Create { name, grants, ends, tokens_file } => {
-                let token = create(&tokens_file, &name, grants, ends)?;
-                eprintln!("token {} is in {}; it is shown this once:", token.id(), tokens_file.display());
-                Ok(writeln!(std::io::stdout().lock(), "{}", token.reveal())?)
-            }
-            TokenVerb::List { tokens_file, format } => list::list(&tokens_file, &format),
-            TokenVerb::Rotate { id, overlap, tokens_file } => {
-                let token = rotate::rotate(&tokens_file, &id, overlap)?;
-                let before = match overlap.is_zero() {
-                    true => "the one before has ended".to_owned(),
-                    false => format!("the one before holds for {}", humantime::format_duration(overlap)),
+            TokenVerb::Create(flags) => make(flags).await,
+            TokenVerb::List(flags) => match &flags.tokens_file {
+                Some(path) => list::list(path, &flags.format),
+                None => node::list(&flags).await,
+            },
+            TokenVerb::Rotate(flags) => {
+                let secret = match &flags.tokens_file {
+                    Some(path) => rotate::rotate(path, &flags.id, flags.overlap)?.reveal(),
+                    None => node::rotate(&flags).await?,
                 };
-                eprintln!("token {id} has another secret, and {before}; it is shown this once:");
-                Ok(writeln!(std::io::stdout().lock(), "{}", token.reveal())?)
+                let before = match flags.overlap.is_zero() {
+                    true => "the one before has ended".to_owned(),
+                    false => {
+                        format!("the one before holds for {}", humantime::format_duration(flags.overlap))
+                    }
+                };
+                eprintln!("token {} has another secret, and {before}; it is shown this once:", flags.id);
+                print(&secret)
             }
-            TokenVerb::Revoke { id, tokens_file } => {
-                file::change(&tokens_file, |text| {
-                    let changed = forebay_access::revoke(text, &id).map_err(Failure::from_display)?;
-                    changed.ok_or_else(|| file::no_token(&id, &tokens_file))
-                })?;
-                Ok(writeln!(std::io::stdout().lock(), "token {id} is revoked")?)
+            TokenVerb::Revoke(flags) => {
+                match &flags.tokens_file {
+                    Some(path) => revoke(path, &flags.id)?,
+                    None => node::revoke(&flags).await?,
+                }
+                print(&format!("token {} is revoked", flags.id))
             }
         }
     }
 }
 
-fn id(text: &str) -> Result<TokenId, String> {
-    TokenId::new(text).ok_or_else(|| "an id has 12 letters and digits".to_owned())
+/// Makes a token in a file, in the catalog, or through a node.
+async fn make(flags: flags::Create) -> Result<(), Failure> {
+    if flags.bootstrap {
+        return bootstrap(&flags.config, &flags.name).await;
+    }
+    if let Some(path) = &flags.tokens_file {
+        let token = create(path, &flags.name, flags.grants, flags.ends)?;
+        eprintln!("token {} is in {}; it is shown this once:", token.id(), path.display());
+        return print(&token.reveal());
+    }
+    let made = node::create(flags).await?;
+    eprintln!("token {} is in the catalog; it is shown this once:", made.token.id);
+    print(&made.secret)
+}
+
+/// Writes a token with all rights into the catalog.
+async fn bootstrap(path: &Path, name: &str) -> Result<(), Failure> {
+    let config = Config::load(path, Vec::new())?;
+    let token = create::random()?;
+    forebay_node::cluster::bootstrap(&config, &token.reveal(), name).await.map_err(Failure::from_display)?;
+    if !config.access.catalog_tokens {
+        eprintln!("nodes with this configuration do not accept it: set catalog_tokens = true under [access]");
+    }
+    eprintln!("token {} is in the catalog and may do everything; it is shown this once:", token.id());
+    print(&token.reveal())
+}
+
+fn revoke(path: &Path, id: &TokenId) -> Result<(), Failure> {
+    file::change(path, |text| {
+        let changed = forebay_access::revoke(text, id).map_err(Failure::from_display)?;
+        changed.ok_or_else(|| file::no_token(id, path))
+    })
+}
+
+fn print(line: &str) -> Result<(), Failure> {
+    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }

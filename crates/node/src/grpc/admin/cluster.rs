@@ -1,15 +1,66 @@
-//! Nodes and shards as answers have them, and pages of them.
+//! ListNodes and ListShards.
+
+use std::sync::Arc;
 
 use forebay_engine::{ShardState as EngineState, ShardStatus};
-use forebay_membership::{NodeState as Member, Presence, ShardHome};
+use forebay_membership::{ClusterState, NodeState as Member, Presence, ShardHome};
 use forebay_proto::v1::{self, NodeState, ShardState};
 use forebay_types::Timestamp;
+use tonic::Status;
 
-use super::context::PAGE_ROWS;
+use super::context::{Admin, PAGE_ROWS};
 use crate::cluster::HoldUp;
 
+impl Admin {
+    fn cluster(&self) -> Option<Arc<ClusterState>> {
+        self.cluster.as_ref().map(|cluster| cluster.borrow().clone())
+    }
+
+    async fn own_shards(&self) -> Vec<ShardStatus> {
+        self.status.get().await.map(|status| status.shards.clone()).unwrap_or_default()
+    }
+}
+
+/// Serves ListNodes. Who does not see all learns how to reach the nodes.
+pub async fn nodes(admin: &Admin, sees_all: bool, request: v1::ListNodesRequest) -> v1::ListNodesResponse {
+    let v1::ListNodesRequest { page_size, page_token } = request;
+    let nodes = match admin.cluster() {
+        Some(cluster) => {
+            let own = |node: &Member| node.name == cluster.own;
+            cluster.nodes.iter().map(|it| node(it, own(it))).collect()
+        }
+        None => {
+            let owned = admin.own_shards().await.iter().filter(|it| it.state == EngineState::Owned).count();
+            vec![node(&Member { shards: owned, ..admin.alone.clone() }, true)]
+        }
+    };
+    let (nodes, next_page_token) =
+        page(nodes, page_size, |node| node.name > page_token, |it| it.name.clone());
+    let nodes = if sees_all { nodes } else { nodes.into_iter().map(for_clients).collect() };
+    v1::ListNodesResponse { nodes, next_page_token }
+}
+
+/// Serves ListShards.
+pub async fn shards(admin: &Admin, request: v1::ListShardsRequest) -> Result<v1::ListShardsResponse, Status> {
+    let v1::ListShardsRequest { page_size, page_token } = request;
+    let after = match page_token.as_str() {
+        "" => 0,
+        token => token
+            .parse::<u32>()
+            .map_err(|_| Status::invalid_argument("page_token: is not a page token of this list"))?,
+    };
+    let own = admin.own_shards().await;
+    let cluster = admin.cluster();
+    let homes = |id: u32| cluster.as_ref()?.shards.iter().find(|home| home.id.0 == id);
+    let alone = &admin.alone.name;
+    let shards = own.iter().map(|status| shard(status, homes(status.id), cluster.is_some(), alone)).collect();
+    let (shards, next_page_token) =
+        page(shards, page_size, |shard| shard.id > after, |shard| shard.id.to_string());
+    Ok(v1::ListShardsResponse { shards, next_page_token })
+}
+
 /// A page of a list in order, and the token for the next one.
-pub fn page<T>(
+fn page<T>(
     rows: Vec<T>,
     size: u32,
     is_after: impl Fn(&T) -> bool,
@@ -25,7 +76,7 @@ pub fn page<T>(
 }
 
 /// A node, as those see it who may see all.
-pub fn node(node: &Member, is_self: bool) -> v1::Node {
+fn node(node: &Member, is_self: bool) -> v1::Node {
     let state = match node.presence() {
         Presence::Live => NodeState::Live,
         Presence::Joining => NodeState::Joining,
@@ -47,13 +98,13 @@ pub fn node(node: &Member, is_self: bool) -> v1::Node {
 }
 
 /// What every client needs of a node, to reach it.
-pub fn for_clients(node: v1::Node) -> v1::Node {
+fn for_clients(node: v1::Node) -> v1::Node {
     let v1::Node { name, clients_address, state, draining, self_, .. } = node;
     v1::Node { name, clients_address, state, draining, self_, ..v1::Node::default() }
 }
 
 /// A shard. What is stored in it is known to its owner alone.
-pub fn shard(status: &ShardStatus, home: Option<&ShardHome>, in_cluster: bool, alone: &str) -> v1::Shard {
+fn shard(status: &ShardStatus, home: Option<&ShardHome>, in_cluster: bool, alone: &str) -> v1::Shard {
     let owned = status.state == EngineState::Owned;
     let name = |name: Option<String>| name.unwrap_or_default();
     let state = match home.map(|home| home.state.as_str()) {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use forebay_engine::Settings;
+use forebay_engine::{Settings, TenantBudget};
 use forebay_membership::{ClusterState, NodeState as Member};
 use forebay_types::Clock;
 use tokio::sync::watch;
 
 use crate::{
+    access::TokenBook,
     gather::Gather,
     grpc::{page_token::PageTokens, queue::RequestRules},
     http::StatusCache,
@@ -35,6 +36,10 @@ pub struct Admin {
     pub policies: Option<PolicyBook>,
     /// What counts where nothing is set.
     pub settings: Arc<Settings>,
+    /// Changes tokens in the catalog. `None`: those are not accepted.
+    pub token_book: Option<TokenBook>,
+    /// Bytes of lists that are read from the catalog.
+    pub records: Arc<TenantBudget>,
     /// Checked before anything is looked at.
     pub rules: Arc<RequestRules>,
     /// Signs where lists go on.

@@ -1,6 +1,7 @@
 //! The calls for those who run the cluster, as far as they only read. Changes are made with the command line
 //! on the catalog.
 
+mod audit;
 mod cancel_items;
 mod cluster;
 mod context;
@@ -16,36 +17,23 @@ mod put_namespace;
 mod put_topic;
 mod settings;
 mod start_operation;
+mod tokens;
 mod topic_walk;
 mod topics;
 mod update_item;
 
-use std::sync::Arc;
-
 use forebay_access::Scope;
-use forebay_engine::{ShardState as EngineState, ShardStatus};
-use forebay_membership::{ClusterState, NodeState as Member};
 use forebay_proto::v1::{self, admin_service_server::AdminService};
 use forebay_types::Refusal;
 use tonic::{Request, Response, Status};
 
-use self::cluster::{for_clients, node, page, shard};
 pub use self::context::Admin;
 use super::{
     admission::{Call, caller},
     status,
     who_am_i::who_am_i,
 };
-
-impl Admin {
-    fn cluster(&self) -> Option<Arc<ClusterState>> {
-        self.cluster.as_ref().map(|cluster| cluster.borrow().clone())
-    }
-
-    async fn own_shards(&self) -> Vec<ShardStatus> {
-        self.status.get().await.map(|status| status.shards.clone()).unwrap_or_default()
-    }
-}
+use crate::audit::AuditNote;
 
 #[tonic::async_trait]
 impl AdminService for Admin {
@@ -54,44 +42,14 @@ impl AdminService for Admin {
         request: Request<v1::ListNodesRequest>,
     ) -> Result<Response<v1::ListNodesResponse>, Status> {
         let sees_all = caller(&request)?.may_everywhere(Scope::Observe);
-        let v1::ListNodesRequest { page_size, page_token } = request.into_inner();
-        let nodes = match self.cluster() {
-            Some(cluster) => {
-                let own = |node: &Member| node.name == cluster.own;
-                cluster.nodes.iter().map(|it| node(it, own(it))).collect()
-            }
-            None => {
-                let owned =
-                    self.own_shards().await.iter().filter(|it| it.state == EngineState::Owned).count();
-                vec![node(&Member { shards: owned, ..self.alone.clone() }, true)]
-            }
-        };
-        let (nodes, next_page_token) =
-            page(nodes, page_size, |node| node.name > page_token, |it| it.name.clone());
-        let nodes = if sees_all { nodes } else { nodes.into_iter().map(for_clients).collect() };
-        Ok(Response::new(v1::ListNodesResponse { nodes, next_page_token }))
+        Ok(Response::new(cluster::nodes(self, sees_all, request.into_inner()).await))
     }
 
     async fn list_shards(
         &self,
         request: Request<v1::ListShardsRequest>,
     ) -> Result<Response<v1::ListShardsResponse>, Status> {
-        let v1::ListShardsRequest { page_size, page_token } = request.into_inner();
-        let after = match page_token.as_str() {
-            "" => 0,
-            token => token
-                .parse::<u32>()
-                .map_err(|_| Status::invalid_argument("page_token: is not a page token of this list"))?,
-        };
-        let own = self.own_shards().await;
-        let cluster = self.cluster();
-        let homes = |id: u32| cluster.as_ref()?.shards.iter().find(|home| home.id.0 == id);
-        let alone = &self.alone.name;
-        let shards =
-            own.iter().map(|status| shard(status, homes(status.id), cluster.is_some(), alone)).collect();
-        let (shards, next_page_token) =
-            page(shards, page_size, |shard| shard.id > after, |shard| shard.id.to_string());
-        Ok(Response::new(v1::ListShardsResponse { shards, next_page_token }))
+        cluster::shards(self, request.into_inner()).await.map(Response::new)
     }
 
     async fn add_shard(
@@ -277,7 +235,10 @@ impl AdminService for Admin {
         request: Request<v1::StartOperationRequest>,
     ) -> Result<Response<v1::StartOperationResponse>, Status> {
         let (call, caller) = (Call::of(&request)?, caller(&request)?);
-        answer(start_operation::start(self, &call, &caller, request.into_inner()).await)
+        let started = start_operation::start(self, &call, &caller, request.into_inner()).await;
+        let begun = started.as_ref().ok().and_then(|it| it.operation.as_ref()).map(|it| it.id.clone());
+        let note = AuditNote { operation_id: begun.unwrap_or_default(), ..AuditNote::default() };
+        noted(answer(started), note)
     }
 
     async fn get_operation(
@@ -311,10 +272,60 @@ impl AdminService for Admin {
         let call = Call::of(&request)?;
         answer(operations::set_rate(self, &call, request.into_inner()).await)
     }
+
+    async fn list_audit_records(
+        &self,
+        request: Request<v1::ListAuditRecordsRequest>,
+    ) -> Result<Response<v1::ListAuditRecordsResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(audit::list(self, &call, request.into_inner()).await)
+    }
+
+    async fn create_token(
+        &self,
+        request: Request<v1::CreateTokenRequest>,
+    ) -> Result<Response<v1::CreateTokenResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        let made = tokens::create(self, &call, &caller, request.into_inner()).await;
+        let id = made.as_ref().ok().and_then(|it| it.token.as_ref()).map(|it| it.id.clone());
+        noted(answer(made), AuditNote { target: id.unwrap_or_default(), ..AuditNote::default() })
+    }
+
+    async fn list_tokens(
+        &self,
+        request: Request<v1::ListTokensRequest>,
+    ) -> Result<Response<v1::ListTokensResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(tokens::list(self, &call, request.into_inner()).await)
+    }
+
+    async fn rotate_token(
+        &self,
+        request: Request<v1::RotateTokenRequest>,
+    ) -> Result<Response<v1::RotateTokenResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(tokens::rotate(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn revoke_token(
+        &self,
+        request: Request<v1::RevokeTokenRequest>,
+    ) -> Result<Response<v1::RevokeTokenResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(tokens::revoke(self, &call, request.into_inner()).await)
+    }
 }
 
 fn answer<T>(outcome: Result<T, Refusal>) -> Result<Response<T>, Status> {
     outcome.map(Response::new).map_err(|refusal| status::of_call(&refusal))
+}
+
+/// The same, with what its audit record says beside the request.
+fn noted<T>(answer: Result<Response<T>, Status>, note: AuditNote) -> Result<Response<T>, Status> {
+    answer.map(|mut response| {
+        response.extensions_mut().insert(note);
+        response
+    })
 }
 
 /// They are not served here yet.

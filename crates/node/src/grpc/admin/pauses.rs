@@ -14,6 +14,7 @@ use super::{
     settings,
 };
 use crate::{
+    audit::principal_name,
     grpc::{admission::Call, fields},
     policies::PolicyBook,
 };
@@ -36,7 +37,7 @@ pub async fn pause(
     if until.is_some_and(|until| until <= since || until > since.plus(PAUSE_MAX)) {
         return Err(Refusal::field("until", "must be in the future, and at most 366 days from now"));
     }
-    let who = if caller.name.is_empty() { &caller.id } else { &caller.name };
+    let who = principal_name(caller);
     let by = who[..who.floor_char_boundary(PAUSED_BY_BYTES_MAX)].to_owned();
     let pause = Pause { by, since, until, note: request.note };
     let wish = |policy: &mut Policy| {

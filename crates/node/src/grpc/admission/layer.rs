@@ -2,6 +2,7 @@
 //! A refusal that tonic made by itself gets its error details here.
 
 use std::{
+    net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -25,7 +26,7 @@ use super::{
     rights::Rights,
     side_call::SideCall,
 };
-use crate::{access::Access, grpc::status};
+use crate::{access::Access, audit::Auditor, grpc::status};
 
 /// How often a call that lasts looks whether its caller still has the right to it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -50,13 +51,16 @@ pub struct AdmissionLayer {
     pub bounds: RequestBounds,
     /// Who may call what.
     pub access: Arc<Access>,
+    /// Writes calls down.
+    pub audit: Arc<Auditor>,
 }
 
 impl<S> Layer<S> for AdmissionLayer {
     type Service = Admission<S>;
 
     fn layer(&self, inner: S) -> Admission<S> {
-        Admission { inner, load: self.load.clone(), bounds: self.bounds, access: self.access.clone() }
+        let Self { load, bounds, access, audit } = self.clone();
+        Admission { inner, load, bounds, access, audit }
     }
 }
 
@@ -71,6 +75,8 @@ pub struct Admission<S> {
     bounds: RequestBounds,
     /// Who may call what.
     access: Arc<Access>,
+    /// Writes calls down.
+    audit: Arc<Auditor>,
 }
 
 impl<S> Admission<S> {
@@ -144,12 +150,12 @@ where
         // The service has been asked whether it is ready, so that its clone stays behind.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let bounds = self.bounds;
+        let (bounds, audit, client) = (self.bounds, self.audit.clone(), caller.client);
         request.extensions_mut().insert(caller.principal);
         request.extensions_mut().insert(rights.caller().identity.clone());
         Box::pin(async move {
             let deadline = call.deadline();
-            let served = serve(inner, request, call, bounds, &rights);
+            let served = serve(inner, request, call, bounds, &rights, (&audit, client));
             let response = match until(deadline, &rights, served).await {
                 Ok(response) => add_details(response?),
                 Err(refusal) => status::of_call(&refusal).into_http(),
@@ -176,13 +182,14 @@ async fn until<T>(deadline: Instant, rights: &Rights, served: impl Future<Output
     }
 }
 
-/// Receives the request, then has the call served.
+/// Receives the request, writes the call down if it changes something, and has it served.
 async fn serve<S>(
     mut inner: S,
     request: Request<Body>,
     call: Call,
     bounds: RequestBounds,
     rights: &Rights,
+    (audit, client): (&Arc<Auditor>, SocketAddr),
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
@@ -197,8 +204,17 @@ where
     });
     match checked {
         Ok(bytes) => {
-            head.extensions.insert(call);
-            inner.call(Request::from_parts(head, Body::new(Full::new(bytes)))).await
+            let caller = &rights.caller().identity;
+            let audited = match audit.begin(head.uri.path(), &bytes, caller, client).await {
+                Ok(audited) => audited,
+                Err(refusal) => return Ok(status::of_call(&refusal).into_http()),
+            };
+            head.extensions.insert(call.clone());
+            let response = inner.call(Request::from_parts(head, Body::new(Full::new(bytes)))).await?;
+            if let Some(audited) = audited {
+                audited.end(&response, call.left() / 2).await;
+            }
+            Ok(response)
         }
         Err(refusal) => Ok(status::of_call(&refusal).into_http()),
     }
@@ -274,7 +290,9 @@ mod tests {
         });
         let bounds = RequestBounds { bytes: 1_000, members: 10, values: 100 };
         let access = Access::open();
-        let mut service = AdmissionLayer { load: load.clone(), bounds, access }.layer(inner);
+        let clock = Arc::new(forebay_types::SystemClock::default());
+        let audit = Auditor::new(None, "node1", clock).unwrap();
+        let mut service = AdmissionLayer { load: load.clone(), bounds, access, audit }.layer(inner);
         let principal = Principal::Certificate { name: "spiffe://prod/worker".into() };
         for path in ["/forebay.v1.QueueService/Ack", "/grpc.reflection.v1.ServerReflection/X"] {
             let connection = Arc::new(ConnectionLoad::open(&load).unwrap());

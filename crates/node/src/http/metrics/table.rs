@@ -23,6 +23,7 @@ const LIMITS: Values = Fixed(&[
     "node.http_connections",
     "health checks and reflection",
     "calls to another node",
+    "audit",
 ]);
 /// Where an item may be.
 const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
@@ -325,6 +326,13 @@ pub const METRICS: &[Metric] = &[
         "forebay_tokens_file_failed",
         &[],
         "1 if the file of tokens holds something that can't be used, so that the tokens before stay in use",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_audit_failures_total",
+        &[],
+        "Records of calls that could not be written to the catalog. Calls that were to change something \
+         were refused",
     ),
     metric(
         Kind::Counter,

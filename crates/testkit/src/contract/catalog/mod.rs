@@ -4,6 +4,7 @@
 //! a fresh [`CatalogSubject`] and panics if the catalog breaks the contract.
 
 pub mod assignment;
+pub mod audit;
 pub mod connections;
 pub mod nodes;
 pub mod policies;
@@ -11,6 +12,7 @@ pub mod schema;
 pub mod settings;
 pub mod shards;
 pub mod snapshot;
+pub mod tokens;
 
 use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -116,6 +118,11 @@ macro_rules! catalog_contract {
                     settings_are_written_from_their_last_version, settings_and_pauses_leave_each_other_alone,
                     policies_and_settings_are_removed_together, removed_settings_are_told_and_then_forgotten,
                     settings_have_bounds;
+                audit: a_record_is_read_as_it_was_written, a_record_ends_once,
+                    records_are_read_by_tenant_and_time, old_records_are_deleted;
+                tokens: a_token_is_read_as_it_was_written, a_token_is_rotated_from_its_newest_secret,
+                    a_token_is_revoked, the_last_admin_stays, the_first_admin_is_made_once,
+                    tokens_have_bounds, the_hour_of_the_last_use_is_noted;
                 connections: a_lost_connection_is_replaced, an_abandoned_change_is_rolled_back;
             );
         }

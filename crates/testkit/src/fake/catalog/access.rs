@@ -4,23 +4,27 @@ use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use forebay_store::{
-    Beat, Catalog, CatalogChanges, CatalogError, CatalogNode, CatalogShardState, ErrorClass, Home, Joined,
-    MigrateError, NodeReport, PolicyRemoval, PolicyWish, PolicyWritten, SettingsWish, Sighting, StoreError,
-    Versions, check_shard_url,
+    AuditEnd, AuditId, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode,
+    CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewToken, NodeReport, PolicyRemoval,
+    PolicyWish, PolicyWritten, SettingsWish, Sighting, StoreError, TokenAdded, TokenChange, TokenChanged,
+    TokenRow, Tokens, Versions, check_shard_url,
 };
-use forebay_types::{ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, TopicName};
+use forebay_types::{
+    ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
+};
 use tokio::sync::oneshot;
 
 use super::{
     bug::CatalogBug,
     db::{CatalogDb, CatalogState, no_schema},
     faults::Outage,
+    records::Records,
     tables::CatalogTables,
 };
 use crate::fake::{Life, Process};
 
 /// The program's own version of the schema.
-const KNOWN: u32 = 3;
+const KNOWN: u32 = 4;
 /// A call to a catalog that hangs fails after so long, as a connection does.
 const HANGS_FOR: Duration = Duration::from_secs(10);
 
@@ -90,6 +94,18 @@ impl FakeCatalog {
     ) -> Result<T, StoreError> {
         let (journal, number) = (self.db.journal.clone(), self.process.number);
         let call = move |state: &mut CatalogState| state.change(&journal, number, what, change);
+        self.call(what, call).await
+    }
+
+    /// Reads or changes what no version of a cluster counts.
+    async fn records<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        call: impl FnOnce(&mut Records) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let call = move |state: &mut CatalogState| {
+            state.tables.as_mut().map(|tables| call(&mut tables.records)).ok_or_else(no_schema)
+        };
         self.call(what, call).await
     }
 }
@@ -222,5 +238,51 @@ impl Catalog for FakeCatalog {
     async fn remove_policies(&self, removal: &PolicyRemoval) -> Result<Option<u64>, StoreError> {
         let removal = removal.clone();
         self.change("removal of policies", move |tables| tables.remove_policies(&removal)).await
+    }
+
+    async fn add_audit(&self, record: &AuditRecord) -> Result<(), StoreError> {
+        let record = record.clone();
+        self.records("audit", move |it| drop(it.audit.insert(record.id, record))).await
+    }
+
+    async fn end_audit(&self, id: AuditId, end: &AuditEnd) -> Result<bool, StoreError> {
+        let end = end.clone();
+        self.records("audit", move |it| it.end_audit(id, end)).await
+    }
+
+    async fn audit(&self, query: &AuditQuery) -> Result<Vec<AuditRecord>, StoreError> {
+        let query = query.clone();
+        self.records("audit", move |it| it.read_audit(&query)).await
+    }
+
+    async fn sweep_audit(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
+        self.records("audit", move |it| it.sweep_audit(before, most)).await
+    }
+
+    async fn tokens(&self, known: u64) -> Result<Tokens, StoreError> {
+        self.records("tokens", move |it| it.read_tokens(known)).await
+    }
+
+    async fn token_page(&self, from: &str, limit: u32) -> Result<Vec<TokenRow>, StoreError> {
+        let from = from.to_owned();
+        let read = move |it: &mut Records| {
+            it.tokens.range(from..).take(limit as usize).map(|(_, row)| row.clone()).collect()
+        };
+        self.records("tokens", read).await
+    }
+
+    async fn add_token(&self, token: &NewToken) -> Result<TokenAdded, StoreError> {
+        let token = token.clone();
+        self.records("token", move |it| it.add_token(token)).await
+    }
+
+    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChanged, StoreError> {
+        let (id, change) = (id.to_owned(), change.clone());
+        self.records("token", move |it| it.change_token(&id, &change)).await
+    }
+
+    async fn note_token_use(&self, id: &str, hour: Timestamp) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.records("token", move |it| it.note_token_use(&id, hour)).await
     }
 }

@@ -7,6 +7,7 @@ mod access;
 mod bug;
 mod db;
 mod faults;
+mod records;
 mod tables;
 
 pub use access::FakeCatalog;

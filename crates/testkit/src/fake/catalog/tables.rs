@@ -12,6 +12,8 @@ use forebay_types::{
     TopicName, TopicSettings,
 };
 
+use super::records::Records;
+
 /// Everything that a catalog stores.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CatalogTables {
@@ -33,6 +35,8 @@ pub(super) struct CatalogTables {
     pub policies_floor: u64,
     /// The highest number that a shard has had.
     pub last_shard: u32,
+    /// Records of calls, and tokens.
+    pub records: Records,
 }
 
 impl CatalogTables {

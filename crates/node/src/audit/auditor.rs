@@ -1,0 +1,260 @@
+//! Writes calls down, before they take effect and after.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use forebay_access::{Identity, Kind as Known, Scope};
+use forebay_engine::RETRY_AFTER;
+use forebay_store::{AuditEnd, AuditId, AuditOutcome, AuditRecord, Catalog, PrincipalKind, StoreError};
+use forebay_types::{Clock, Reason, Refusal};
+use http::Response;
+use prost_reflect::{DescriptorError, DynamicMessage};
+use tonic::Status;
+use tonic_types::StatusExt as _;
+
+use super::{
+    budget::{Budget, Place},
+    methods::{Kind, Methods, asks_for_payloads},
+    request::describe,
+    text::clean,
+};
+use crate::random::random_bytes;
+
+/// How long the catalog may take to write a record.
+const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a call that is done waits until its end is written.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes before the message of a request: a flag and the length.
+const PREFIX_BYTES: usize = 5;
+/// What a record takes beside its texts.
+const RECORD_BYTES: usize = 160;
+
+/// What a handler knows of its call only at its end. It is among the extensions of the response.
+#[derive(Debug, Clone, Default)]
+pub struct AuditNote {
+    /// What the call was about. Empty: what the request says.
+    pub target: String,
+    /// The operation that it began. Empty: none.
+    pub operation_id: String,
+}
+
+/// Writes calls down.
+pub struct Auditor {
+    /// Which calls.
+    methods: Methods,
+    /// Where they are kept. `None`: the node has no catalog, and they are in the log alone.
+    catalog: Option<Arc<dyn Catalog>>,
+    /// The name of the node.
+    node: String,
+    /// When calls are made.
+    clock: Arc<dyn Clock>,
+    /// How much a caller can have written.
+    budget: Budget,
+}
+
+/// A call that is about to take effect.
+pub struct AuditedCall {
+    /// Writes its end.
+    auditor: Arc<Auditor>,
+    /// What is known of it. `None`: its end is written.
+    record: Option<AuditRecord>,
+    /// Counts it.
+    place: Option<Place>,
+}
+
+impl Auditor {
+    /// Writes calls into this catalog, and into the log.
+    pub fn new(
+        catalog: Option<Arc<dyn Catalog>>,
+        node: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, DescriptorError> {
+        let (methods, node, budget) = (Methods::new()?, clean(node, 100), Budget::default());
+        Ok(Arc::new(Self { methods, catalog, node, clock, budget }))
+    }
+
+    /// Writes down that a call is about to take effect. `None`: it is none of those that are written down.
+    /// `request`: as gRPC frames it. If it can't be written, the call is refused.
+    pub async fn begin(
+        self: &Arc<Self>,
+        path: &str,
+        request: &[u8],
+        caller: &Identity,
+        peer: SocketAddr,
+    ) -> Result<Option<AuditedCall>, Refusal> {
+        let Some(method) = self.methods.find(path) else { return Ok(None) };
+        // It is refused by whoever decodes it, if it is not refused here: its first message alone is served.
+        let message =
+            message(request).and_then(|bytes| DynamicMessage::decode(method.input.clone(), bytes).ok());
+        let message = message.ok_or_else(|| {
+            Refusal::new(Reason::InvalidField, "cannot decode the request: it is no message of this call")
+        })?;
+        let described = describe(&message);
+        let shows = method.kind == Kind::Shows;
+        if shows && !(asks_for_payloads(&message) && caller.may(Scope::Inspect, &described.namespace)) {
+            return Ok(None);
+        }
+        let random = random_bytes().map_err(|error| unavailable(&error.to_string()))?;
+        let record = AuditRecord {
+            id: AuditId::new(self.clock.wall(), random),
+            principal: clean(principal_name(caller), 255),
+            kind: match caller.kind {
+                Known::Anyone => PrincipalKind::Anyone,
+                Known::Token => PrincipalKind::Token,
+                Known::Certificate => PrincipalKind::Certificate,
+            },
+            token_id: if caller.kind == Known::Token { clean(&caller.id, 12) } else { String::new() },
+            peer: peer.to_string(),
+            method: method.name.clone(),
+            namespace: described.namespace,
+            target: described.target,
+            reason: described.reason,
+            summary: described.summary,
+            // Who looks has seen it, whatever comes then.
+            outcome: if shows { AuditOutcome::Done } else { AuditOutcome::Intended },
+            failure: String::new(),
+            operation_id: String::new(),
+            node: self.node.clone(),
+        };
+        let now = self.clock.monotonic();
+        let place = self.budget.take(caller, &record.namespace, record_bytes(&record), now)?;
+        let place = self.add(&record, place).await?;
+        let mut call = AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place) };
+        if shows {
+            call.record.take().iter().for_each(log);
+        }
+        Ok(Some(call))
+    }
+
+    /// Adds a record. The write goes on if the caller goes away, and keeps its place until then.
+    async fn add(&self, record: &AuditRecord, place: Place) -> Result<Place, Refusal> {
+        let Some(catalog) = self.catalog.clone() else { return Ok(place) };
+        let record = record.clone();
+        let write = tokio::spawn(async move {
+            let written = tokio::time::timeout(CATALOG_TIMEOUT, catalog.add_audit(&record)).await;
+            (written, place)
+        });
+        match write.await {
+            Ok((Ok(Ok(())), place)) => Ok(place),
+            Ok((Ok(Err(error)), _)) => Err(failed(&error)),
+            Ok((Err(_), _)) => {
+                count_failure(&format!("no answer within {CATALOG_TIMEOUT:?}"));
+                Err(unavailable("the catalog does not answer"))
+            }
+            Err(_) => Err(unavailable("the node is stopping")),
+        }
+    }
+}
+
+impl AuditedCall {
+    /// Writes down how the call ended. If that can't be written, what is kept says that nothing is known of
+    /// its end; the log has it. Waits so long at most.
+    pub fn end<B>(
+        mut self,
+        response: &Response<B>,
+        patience: Duration,
+    ) -> impl Future<Output = ()> + Send + use<B> {
+        let ended = self.record.take().map(|record| ended(record, response));
+        let (catalog, place) = (self.auditor.catalog.clone(), self.place.take());
+        async move {
+            let Some(((id, end), catalog)) = ended.zip(catalog) else { return };
+            let write = tokio::spawn(async move {
+                match tokio::time::timeout(CATALOG_TIMEOUT, catalog.end_audit(id, &end)).await {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(error)) => count_failure(&error.to_string()),
+                    Err(_) => count_failure(&format!("no answer within {CATALOG_TIMEOUT:?}")),
+                }
+                drop(place);
+            });
+            // It goes on without us.
+            let _ = tokio::time::timeout(END_TIMEOUT.min(patience), write).await;
+        }
+    }
+}
+
+/// How a call ended, by its response. The log has it from now on.
+fn ended<B>(mut record: AuditRecord, response: &Response<B>) -> (AuditId, AuditEnd) {
+    let failure = failure(response);
+    let note = response.extensions().get::<AuditNote>().cloned().unwrap_or_default();
+    record.outcome = if failure.is_some() { AuditOutcome::Failed } else { AuditOutcome::Done };
+    record.failure = failure.unwrap_or_default();
+    record.operation_id = clean(&note.operation_id, 32);
+    let target = clean(&note.target, 255);
+    if !target.is_empty() {
+        record.target.clone_from(&target);
+    }
+    log(&record);
+    let AuditRecord { id, outcome, failure, operation_id, .. } = record;
+    (id, AuditEnd { outcome, failure, target, operation_id })
+}
+
+impl Drop for AuditedCall {
+    fn drop(&mut self) {
+        // The caller has gone away, or the deadline has passed.
+        self.record.take().iter().for_each(log);
+    }
+}
+
+/// The name by which a caller is written down.
+pub fn principal_name(caller: &Identity) -> &str {
+    if caller.name.is_empty() { &caller.id } else { &caller.name }
+}
+
+/// The reason of the error that a response says. `None`: it says none.
+fn failure<B>(response: &Response<B>) -> Option<String> {
+    let status = Status::from_header_map(response.headers())?;
+    if status.code() == tonic::Code::Ok {
+        return None;
+    }
+    let reason = status.get_details_error_info().map(|info| info.reason);
+    Some(clean(&reason.unwrap_or_else(|| format!("{:?}", status.code())), 64))
+}
+
+/// The first message of a request, which alone is served. `None`: it is compressed, or cut.
+fn message(request: &[u8]) -> Option<&[u8]> {
+    let (prefix, rest) = request.split_at_checked(PREFIX_BYTES)?;
+    let [0, length @ ..] = prefix else { return None };
+    let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;
+    rest.get(..length)
+}
+
+fn record_bytes(record: &AuditRecord) -> usize {
+    let AuditRecord { principal, namespace, target, reason, summary, method, peer, node, .. } = record;
+    let texts = [principal, namespace, target, reason, summary, method, peer, node];
+    RECORD_BYTES + texts.into_iter().map(String::len).sum::<usize>()
+}
+
+/// One line a call.
+fn log(record: &AuditRecord) {
+    let AuditRecord { principal, token_id, peer, method, namespace, target, reason, summary, .. } = record;
+    let outcome = match record.outcome {
+        AuditOutcome::Intended => "its end is not known",
+        AuditOutcome::Done => "done",
+        AuditOutcome::Failed => record.failure.as_str(),
+    };
+    let who = if principal.is_empty() { "somebody" } else { principal };
+    tracing::info!(
+        target: "audit",
+        %token_id,
+        %peer,
+        %reason,
+        %summary,
+        operation = %record.operation_id,
+        "{who} {method} {namespace}/{target}: {outcome}"
+    );
+}
+
+fn count_failure(error: &str) {
+    metrics::counter!("forebay_audit_failures_total").increment(1);
+    tracing::error!(error, "a call can't be written down in the catalog's audit log");
+}
+
+/// The catalog failed. What it said is for operators.
+fn failed(error: &StoreError) -> Refusal {
+    count_failure(&error.to_string());
+    unavailable("the catalog does not answer, or its schema is older than this program")
+}
+
+fn unavailable(why: &str) -> Refusal {
+    let message = format!("the call can't be written down in the audit log, so it is not made: {why}");
+    Refusal::new(Reason::CatalogUnavailable, message).retry_after(RETRY_AFTER)
+}

@@ -1,0 +1,248 @@
+//! Tokens are read, added and changed.
+
+use async_trait::async_trait;
+use forebay_types::Timestamp;
+
+use super::{
+    call::{Call, Change, End, Failure},
+    session::CatalogSession,
+    token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
+};
+use crate::{
+    error::StoreError,
+    sql::{Row, Session, Statement, Value, corrupt, int_of, scalar},
+};
+
+/// The columns, in the order of [`values`].
+const COLUMNS: [&str; 13] = [
+    "id",
+    "namespace",
+    "name",
+    "secret",
+    "older_secret",
+    "grants",
+    "made_by",
+    "made_at",
+    "ends_at",
+    "overlap_ends_at",
+    "revoked_at",
+    "last_used_at",
+    "is_admin",
+];
+
+fn values(row: &TokenRow) -> Vec<Value> {
+    let time = |time: Option<Timestamp>| time.map_or(Value::Null, Value::from);
+    vec![
+        row.id.as_str().into(),
+        row.namespace.as_str().into(),
+        row.name.as_str().into(),
+        row.secret.as_slice().into(),
+        row.older_secret.map_or(Value::Null, |hash| hash.as_slice().into()),
+        row.grants.as_str().into(),
+        row.made_by.as_str().into(),
+        row.made_at.into(),
+        time(row.ends),
+        time(row.overlap_ends),
+        time(row.revoked),
+        time(row.last_used),
+        i64::from(row.is_admin).into(),
+    ]
+}
+
+fn token(row: &Row) -> Result<TokenRow, StoreError> {
+    let hash = |bytes: &[u8]| <[u8; 32]>::try_from(bytes).map_err(|_| corrupt("a hash should be 32 bytes"));
+    Ok(TokenRow {
+        id: row.text(0)?,
+        namespace: row.text(1)?,
+        name: row.text(2)?,
+        secret: hash(&row.bytes(3)?)?,
+        older_secret: row.optional_bytes(4)?.map(|bytes| hash(&bytes)).transpose()?,
+        grants: row.text(5)?,
+        made_by: row.text(6)?,
+        made_at: row.time(7)?,
+        ends: row.optional_time(8)?,
+        overlap_ends: row.optional_time(9)?,
+        revoked: row.optional_time(10)?,
+        last_used: row.optional_time(11)?,
+        is_admin: row.int(12)? != 0,
+    })
+}
+
+/// Reads all tokens, if they have another version.
+pub(super) struct ReadTokens(pub(super) u64);
+
+#[async_trait]
+impl Call for ReadTokens {
+    type Answer = Tokens;
+
+    async fn run(&self, session: &mut dyn CatalogSession) -> Result<Tokens, Failure> {
+        let columns = COLUMNS.map(|column| format!("t.{column}")).join(", ");
+        let rows = format!(
+            "SELECT {columns} FROM cluster c, token t WHERE c.id = 1 AND c.tokens_version <> ? ORDER BY t.id"
+        );
+        let queries = vec![
+            Statement::new("SELECT tokens_version FROM cluster WHERE id = 1", vec![]),
+            Statement::new(rows, vec![self.0.into()]),
+        ];
+        let Ok([version, rows]) = <[Vec<Row>; 2]>::try_from(session.snapshot(queries).await?) else {
+            return Err(corrupt("a query of the catalog has no answer").into());
+        };
+        let version = scalar(version, "the cluster")?.u64(0)?;
+        let rows = rows.iter().map(token).collect::<Result<_, _>>()?;
+        Ok(Tokens { version, rows: (version != self.0).then_some(rows) })
+    }
+}
+
+/// Reads tokens by id.
+pub(super) struct ReadTokenPage<'a> {
+    /// From this one on.
+    pub(super) from: &'a str,
+    /// So many at most.
+    pub(super) limit: u32,
+}
+
+#[async_trait]
+impl Call for ReadTokenPage<'_> {
+    type Answer = Vec<TokenRow>;
+
+    async fn run(&self, session: &mut dyn CatalogSession) -> Result<Vec<TokenRow>, Failure> {
+        let sql = format!("SELECT {} FROM token WHERE id >= ? ORDER BY id LIMIT ?", COLUMNS.join(", "));
+        let query = Statement::new(sql, vec![self.from.into(), self.limit.into()]);
+        let answers = session.snapshot(vec![query]).await?;
+        let rows = answers.into_iter().next().unwrap_or_default();
+        Ok(rows.iter().map(token).collect::<Result<_, _>>()?)
+    }
+}
+
+/// Begins a change: all changes lock the cluster's row first. Returns the new version.
+async fn next_version(session: &mut dyn Session) -> Result<u64, StoreError> {
+    let next = "UPDATE cluster SET tokens_version = tokens_version + 1 WHERE id = 1";
+    session.execute(Statement::new(next, vec![])).await?;
+    let version = Statement::new("SELECT tokens_version FROM cluster WHERE id = 1", vec![]);
+    scalar(session.fetch(version).await?, "the cluster")?.u64(0)
+}
+
+async fn found(session: &mut dyn Session, id: &str) -> Result<Option<TokenRow>, StoreError> {
+    let sql = format!("SELECT {} FROM token WHERE id = ?", COLUMNS.join(", "));
+    let rows = session.fetch(Statement::new(sql, vec![id.into()])).await?;
+    rows.first().map(token).transpose()
+}
+
+/// Whether a token but this one has the right `admin` in all namespaces, and is of use.
+async fn has_admin(session: &mut dyn Session, but: &str, now: Timestamp) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM token WHERE is_admin = 1 AND revoked_at IS NULL \
+               AND (ends_at IS NULL OR ends_at > ?) AND id <> ?";
+    let count = session.fetch(Statement::new(sql, vec![now.into(), but.into()])).await?;
+    Ok(int_of(&count)?.unwrap_or(0) > 0)
+}
+
+/// Adds a token.
+pub(super) struct AddToken<'a>(pub(super) &'a NewToken);
+
+impl AddToken<'_> {
+    async fn refusal(&self, session: &mut dyn Session) -> Result<Option<TokenAdded>, StoreError> {
+        let NewToken { row, if_no_admin_at, bounds, .. } = self.0;
+        if found(session, &row.id).await?.is_some() {
+            return Ok(Some(TokenAdded::IdTaken));
+        }
+        if let Some(now) = if_no_admin_at
+            && has_admin(session, &row.id, *now).await?
+        {
+            return Ok(Some(TokenAdded::HasAdmin));
+        }
+        let count = "SELECT COUNT(*) FROM token";
+        let of_namespace =
+            Statement::new(format!("{count} WHERE namespace = ?"), vec![row.namespace.as_str().into()]);
+        for (statement, most, full) in [
+            (of_namespace, bounds.per_namespace, TokenAdded::NamespaceFull),
+            (Statement::new(count, vec![]), bounds.in_all, TokenAdded::Full),
+        ] {
+            if int_of(&session.fetch(statement).await?)?.unwrap_or(0).cast_unsigned() >= most {
+                return Ok(Some(full));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl Change for AddToken<'_> {
+    type Answer = TokenAdded;
+
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<TokenAdded>, StoreError> {
+        let version = next_version(session).await?;
+        let before = self.0.forget_before;
+        let forget = "DELETE FROM token WHERE revoked_at < ? OR ends_at < ?";
+        session.execute(Statement::new(forget, vec![before.into(), before.into()])).await?;
+        if let Some(refusal) = self.refusal(session).await? {
+            return Ok(End::RollBack(refusal));
+        }
+        let sql = format!("INSERT INTO token ({}) VALUES ({})", COLUMNS.join(", "), ["?"; 13].join(", "));
+        session.execute(Statement::new(sql, values(&self.0.row))).await?;
+        Ok(End::Commit(TokenAdded::Yes(version)))
+    }
+}
+
+/// Changes a token.
+pub(super) struct ChangeToken<'a> {
+    /// The token.
+    pub(super) id: &'a str,
+    /// The change.
+    pub(super) change: &'a TokenChange,
+}
+
+#[async_trait]
+impl Change for ChangeToken<'_> {
+    type Answer = TokenChanged;
+
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<TokenChanged>, StoreError> {
+        let version = next_version(session).await?;
+        let Some(row) = found(session, self.id).await? else {
+            return Ok(End::RollBack(TokenChanged::NoToken));
+        };
+        let (set, values) = match self.change {
+            TokenChange::Rotate { from, .. } if row.revoked.is_some() || row.secret != *from => {
+                return Ok(End::RollBack(TokenChanged::Stale));
+            }
+            TokenChange::Rotate { from, secret, overlap_ends } => {
+                let older = overlap_ends.map_or(Value::Null, |_| from.as_slice().into());
+                let ends = overlap_ends.map_or(Value::Null, Value::from);
+                (
+                    "secret = ?, older_secret = ?, overlap_ends_at = ?",
+                    vec![secret.as_slice().into(), older, ends],
+                )
+            }
+            TokenChange::Revoke(_) if row.revoked.is_some() => {
+                return Ok(End::RollBack(TokenChanged::Yes(version - 1)));
+            }
+            TokenChange::Revoke(now) if row.is_admin && !has_admin(session, self.id, *now).await? => {
+                return Ok(End::RollBack(TokenChanged::LastAdmin));
+            }
+            TokenChange::Revoke(now) => ("revoked_at = ?", vec![(*now).into()]),
+        };
+        let sql = format!("UPDATE token SET {set} WHERE id = ?");
+        let values = values.into_iter().chain([self.id.into()]).collect();
+        session.execute(Statement::new(sql, values)).await?;
+        Ok(End::Commit(TokenChanged::Yes(version)))
+    }
+}
+
+/// Notes that a token was used in an hour.
+pub(super) struct NoteUse<'a> {
+    /// The token.
+    pub(super) id: &'a str,
+    /// The hour.
+    pub(super) hour: Timestamp,
+}
+
+#[async_trait]
+impl Call for NoteUse<'_> {
+    type Answer = ();
+
+    async fn run(&self, session: &mut dyn CatalogSession) -> Result<(), Failure> {
+        let sql = "UPDATE token SET last_used_at = ? WHERE id = ? \
+                   AND (last_used_at IS NULL OR last_used_at < ?)";
+        let values = vec![self.hour.into(), self.id.into(), self.hour.into()];
+        Ok(session.execute_alone(Statement::new(sql, values)).await.map(drop)?)
+    }
+}

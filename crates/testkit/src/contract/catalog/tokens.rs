@@ -1,0 +1,190 @@
+//! Tokens: added, rotated and revoked, bounded, and read when they have changed.
+
+use forebay_store::{Catalog, NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow};
+use forebay_types::Timestamp;
+
+use super::{CatalogSubject, all};
+
+/// Few, to reach them.
+const BOUNDS: TokenBounds = TokenBounds { per_namespace: 3, in_all: 5 };
+/// The time of the tests.
+const NOW: Timestamp = Timestamp::from_micros(1_000);
+
+fn row(id: u32, namespace: &str) -> TokenRow {
+    TokenRow {
+        id: format!("{id:012}"),
+        namespace: namespace.to_owned(),
+        name: "worker".to_owned(),
+        secret: [1; 32],
+        older_secret: None,
+        grants: format!("{namespace}:produce,consume"),
+        made_by: "ops".to_owned(),
+        made_at: NOW,
+        ends: None,
+        overlap_ends: None,
+        revoked: None,
+        last_used: None,
+        is_admin: false,
+    }
+}
+
+fn admin(id: u32) -> TokenRow {
+    TokenRow { grants: "*:all".to_owned(), is_admin: true, ..row(id, "*") }
+}
+
+fn new(row: &TokenRow) -> NewToken {
+    let forget_before = Timestamp::from_micros(500);
+    NewToken { row: row.clone(), if_no_admin_at: None, forget_before, bounds: BOUNDS }
+}
+
+async fn add(catalog: &dyn Catalog, row: &TokenRow) -> TokenAdded {
+    catalog.add_token(&new(row)).await.expect("answers")
+}
+
+async fn change(catalog: &dyn Catalog, row: &TokenRow, change: TokenChange) -> TokenChanged {
+    catalog.change_token(&row.id, &change).await.expect("answers")
+}
+
+async fn read(catalog: &dyn Catalog) -> Vec<TokenRow> {
+    catalog.tokens(0).await.expect("reads").rows.expect("who knows nothing is told everything")
+}
+
+/// Also the longest texts. A reader that knows the version is told nothing, and nothing else changes.
+pub async fn a_token_is_read_as_it_was_written(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let before = all(&*catalog).await;
+    let long = |bytes: usize| "ö".repeat(bytes / 2);
+    let longest = TokenRow {
+        namespace: long(254),
+        name: long(200),
+        older_secret: Some([2; 32]),
+        grants: long(4_096),
+        made_by: long(254),
+        ends: Some(Timestamp::from_micros(2_000)),
+        overlap_ends: Some(Timestamp::from_micros(3_000)),
+        revoked: Some(Timestamp::from_micros(4_000)),
+        last_used: Some(Timestamp::from_micros(5_000)),
+        is_admin: true,
+        ..row(2, "a")
+    };
+    assert_eq!(read(&*catalog).await, []);
+    let empty = catalog.tokens(0).await.expect("reads").version;
+    assert_eq!(add(&*catalog, &longest).await, TokenAdded::Yes(empty + 1));
+    assert_eq!(add(&*catalog, &row(1, "a")).await, TokenAdded::Yes(empty + 2));
+    assert_eq!(add(&*catalog, &row(1, "b")).await, TokenAdded::IdTaken);
+    let tokens = catalog.tokens(empty).await.expect("reads");
+    assert_eq!((tokens.version, tokens.rows), (empty + 2, Some(vec![row(1, "a"), longest])));
+    let known = catalog.tokens(empty + 2).await.expect("reads");
+    assert_eq!((known.version, known.rows), (empty + 2, None));
+    assert_eq!(all(&*catalog).await, before);
+}
+
+/// From its newest secret alone, so that of two who do it at once one learns of the other.
+pub async fn a_token_is_rotated_from_its_newest_secret(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let token = row(1, "a");
+    let rotate = |from: u8, to: u8, overlap_ends| TokenChange::Rotate {
+        from: [from; 32],
+        secret: [to; 32],
+        overlap_ends,
+    };
+    assert_eq!(change(&*catalog, &token, rotate(1, 2, None)).await, TokenChanged::NoToken);
+    add(&*catalog, &token).await;
+    let ends = Some(Timestamp::from_micros(9));
+    assert!(matches!(change(&*catalog, &token, rotate(1, 2, ends)).await, TokenChanged::Yes(_)));
+    let expected =
+        TokenRow { secret: [2; 32], older_secret: Some([1; 32]), overlap_ends: ends, ..token.clone() };
+    assert_eq!(read(&*catalog).await, std::slice::from_ref(&expected));
+    assert_eq!(change(&*catalog, &token, rotate(1, 3, ends)).await, TokenChanged::Stale);
+    assert_eq!(read(&*catalog).await, [expected]);
+    let version = catalog.tokens(0).await.expect("reads").version;
+    assert_eq!(change(&*catalog, &token, rotate(2, 3, None)).await, TokenChanged::Yes(version + 1));
+    assert_eq!(read(&*catalog).await, [TokenRow { secret: [3; 32], ..token.clone() }]);
+    change(&*catalog, &token, TokenChange::Revoke(NOW)).await;
+    assert_eq!(change(&*catalog, &token, rotate(3, 4, None)).await, TokenChanged::Stale);
+}
+
+/// Once. Others stay as they are.
+pub async fn a_token_is_revoked(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let token = row(1, "a");
+    assert_eq!(change(&*catalog, &token, TokenChange::Revoke(NOW)).await, TokenChanged::NoToken);
+    add(&*catalog, &token).await;
+    add(&*catalog, &row(2, "a")).await;
+    let version = catalog.tokens(0).await.expect("reads").version;
+    for late in [0, 1] {
+        let revoke = TokenChange::Revoke(Timestamp::from_micros(1_000 + late));
+        assert_eq!(change(&*catalog, &token, revoke).await, TokenChanged::Yes(version + 1));
+    }
+    assert_eq!(read(&*catalog).await, [TokenRow { revoked: Some(NOW), ..token }, row(2, "a")]);
+}
+
+/// One that has ended, or is revoked, is no other one.
+pub async fn the_last_admin_stays(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let ended = TokenRow { ends: Some(NOW), ..admin(2) };
+    for row in [&admin(1), &ended, &row(3, "a")] {
+        add(&*catalog, row).await;
+    }
+    let version = catalog.tokens(0).await.expect("reads").version;
+    let revoke = || TokenChange::Revoke(NOW);
+    assert_eq!(change(&*catalog, &admin(1), revoke()).await, TokenChanged::LastAdmin);
+    assert_eq!(catalog.tokens(0).await.expect("reads").version, version);
+    add(&*catalog, &admin(4)).await;
+    assert!(matches!(change(&*catalog, &admin(1), revoke()).await, TokenChanged::Yes(_)));
+    assert_eq!(change(&*catalog, &admin(4), revoke()).await, TokenChanged::LastAdmin);
+    assert!(matches!(change(&*catalog, &ended, revoke()).await, TokenChanged::Yes(_)));
+    assert!(matches!(change(&*catalog, &row(3, "a"), revoke()).await, TokenChanged::Yes(_)));
+}
+
+/// Also of two that come at once.
+pub async fn the_first_admin_is_made_once(subject: CatalogSubject) {
+    let one = subject.migrated().await;
+    let other = (subject.open)();
+    add(&*one, &row(1, "*")).await;
+    add(&*one, &TokenRow { revoked: Some(NOW), ..admin(2) }).await;
+    let first = |id| NewToken { if_no_admin_at: Some(NOW), ..new(&admin(id)) };
+    let (a, b) = (first(3), first(4));
+    let (a, b) = tokio::join!(one.add_token(&a), other.add_token(&b));
+    let answers = [a.expect("answers"), b.expect("answers")];
+    let made = answers.iter().filter(|answer| matches!(answer, TokenAdded::Yes(_))).count();
+    assert_eq!((made, answers.contains(&TokenAdded::HasAdmin)), (1, true), "{answers:?}");
+}
+
+/// Of a namespace, and in all. What ended or was revoked long ago makes room.
+pub async fn tokens_have_bounds(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let old = Timestamp::from_micros(499);
+    add(&*catalog, &TokenRow { ends: Some(old), ..row(1, "a") }).await;
+    let young = TokenRow { revoked: Some(Timestamp::from_micros(500)), ..row(2, "a") };
+    add(&*catalog, &young).await;
+    for id in [3, 4] {
+        assert!(matches!(add(&*catalog, &row(id, "a")).await, TokenAdded::Yes(_)));
+    }
+    assert_eq!(add(&*catalog, &row(5, "a")).await, TokenAdded::NamespaceFull);
+    for id in [6, 7] {
+        assert!(matches!(add(&*catalog, &row(id, "b")).await, TokenAdded::Yes(_)));
+    }
+    assert_eq!(add(&*catalog, &row(8, "c")).await, TokenAdded::Full);
+    let ids: Vec<String> = read(&*catalog).await.into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, [2, 3, 4, 6, 7].map(|id| format!("{id:012}")));
+    let page = catalog.token_page(&ids[1], 2).await.expect("reads");
+    assert_eq!(page.iter().map(|row| &row.id).collect::<Vec<_>>(), [&ids[1], &ids[2]]);
+    let behind = catalog.token_page(&format!("{}\0", ids[3]), 9).await.expect("reads");
+    assert_eq!(behind.iter().map(|row| &row.id).collect::<Vec<_>>(), [&ids[4]]);
+}
+
+/// The latest hour counts, whoever notes it. Nodes read nothing anew because of it.
+pub async fn the_hour_of_the_last_use_is_noted(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    add(&*catalog, &row(1, "a")).await;
+    let version = catalog.tokens(0).await.expect("reads").version;
+    let hours = [5, 9, 7].map(|hour| Timestamp::from_micros(hour * 3_600_000_000));
+    for hour in hours {
+        catalog.note_token_use(&row(1, "a").id, hour).await.expect("is noted");
+        catalog.note_token_use(&row(2, "a").id, hour).await.expect("there is none");
+    }
+    let tokens = catalog.tokens(0).await.expect("reads");
+    assert_eq!(tokens.version, version);
+    assert_eq!(tokens.rows, Some(vec![TokenRow { last_used: Some(hours[1]), ..row(1, "a") }]));
+}

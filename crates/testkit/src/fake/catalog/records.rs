@@ -1,0 +1,120 @@
+//! Records of calls, and tokens, of a fake catalog.
+
+use std::collections::BTreeMap;
+
+use forebay_store::{
+    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewToken, TokenAdded, TokenChange,
+    TokenChanged, TokenRow, Tokens,
+};
+use forebay_types::Timestamp;
+
+/// What has no part in the assignment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Records {
+    /// Calls.
+    pub audit: BTreeMap<AuditId, AuditRecord>,
+    /// Tokens, by id.
+    pub tokens: BTreeMap<String, TokenRow>,
+    /// Changes of them so far. The version is one higher.
+    pub token_changes: u64,
+}
+
+impl Records {
+    /// See [`Catalog::end_audit`](forebay_store::Catalog::end_audit).
+    pub fn end_audit(&mut self, id: AuditId, end: AuditEnd) -> bool {
+        let known = self.audit.get_mut(&id).filter(|record| record.outcome == AuditOutcome::Intended);
+        let Some(record) = known else { return false };
+        let AuditEnd { outcome, failure, target, operation_id } = end;
+        (record.outcome, record.failure, record.operation_id) = (outcome, failure, operation_id);
+        if !target.is_empty() {
+            record.target = target;
+        }
+        true
+    }
+
+    /// See [`Catalog::audit`](forebay_store::Catalog::audit).
+    pub fn read_audit(&self, query: &AuditQuery) -> Vec<AuditRecord> {
+        let AuditQuery { namespace, from, before, limit } = query;
+        let is_asked_for = |record: &&AuditRecord| {
+            let of_namespace = namespace.as_ref().is_none_or(|name| record.namespace == *name);
+            of_namespace && record.id >= *from && record.id < *before
+        };
+        self.audit.values().rev().filter(is_asked_for).take(*limit as usize).cloned().collect()
+    }
+
+    /// See [`Catalog::sweep_audit`](forebay_store::Catalog::sweep_audit).
+    pub fn sweep_audit(&mut self, before: Timestamp, most: u32) -> u64 {
+        let old = self.audit.keys().take_while(|id| **id < AuditId::first_of(before));
+        let old: Vec<AuditId> = old.take(most as usize).copied().collect();
+        old.iter().for_each(|id| drop(self.audit.remove(id)));
+        old.len() as u64
+    }
+
+    /// See [`Catalog::tokens`](forebay_store::Catalog::tokens).
+    pub fn read_tokens(&self, known: u64) -> Tokens {
+        let version = self.token_changes + 1;
+        let rows = (version != known).then(|| self.tokens.values().cloned().collect());
+        Tokens { version, rows }
+    }
+
+    fn has_admin(&self, but: &str, now: Timestamp) -> bool {
+        let is_of_use = |row: &TokenRow| row.revoked.is_none() && row.ends.is_none_or(|ends| ends > now);
+        self.tokens.values().any(|row| row.is_admin && row.id != but && is_of_use(row))
+    }
+
+    /// See [`Catalog::add_token`](forebay_store::Catalog::add_token).
+    pub fn add_token(&mut self, token: NewToken) -> TokenAdded {
+        let NewToken { row, if_no_admin_at, forget_before, bounds } = token;
+        let is_old = |time: Option<Timestamp>| time.is_some_and(|time| time < forget_before);
+        let mut tokens = self.tokens.clone();
+        tokens.retain(|_, row| !is_old(row.revoked) && !is_old(row.ends));
+        let of_namespace = tokens.values().filter(|known| known.namespace == row.namespace).count() as u64;
+        if tokens.contains_key(&row.id) {
+            return TokenAdded::IdTaken;
+        }
+        if if_no_admin_at.is_some_and(|now| self.has_admin(&row.id, now)) {
+            return TokenAdded::HasAdmin;
+        }
+        if of_namespace >= bounds.per_namespace {
+            return TokenAdded::NamespaceFull;
+        }
+        if tokens.len() as u64 >= bounds.in_all {
+            return TokenAdded::Full;
+        }
+        tokens.insert(row.id.clone(), row);
+        (self.tokens, self.token_changes) = (tokens, self.token_changes + 1);
+        TokenAdded::Yes(self.token_changes + 1)
+    }
+
+    /// See [`Catalog::change_token`](forebay_store::Catalog::change_token).
+    pub fn change_token(&mut self, id: &str, change: &TokenChange) -> TokenChanged {
+        let Some(mut row) = self.tokens.get(id).cloned() else { return TokenChanged::NoToken };
+        match change {
+            TokenChange::Rotate { from, .. } if row.revoked.is_some() || row.secret != *from => {
+                return TokenChanged::Stale;
+            }
+            TokenChange::Rotate { from, secret, overlap_ends } => {
+                row.secret = *secret;
+                row.older_secret = overlap_ends.map(|_| *from);
+                row.overlap_ends = *overlap_ends;
+            }
+            TokenChange::Revoke(_) if row.revoked.is_some() => {
+                return TokenChanged::Yes(self.token_changes + 1);
+            }
+            TokenChange::Revoke(now) if row.is_admin && !self.has_admin(id, *now) => {
+                return TokenChanged::LastAdmin;
+            }
+            TokenChange::Revoke(now) => row.revoked = Some(*now),
+        }
+        self.tokens.insert(id.to_owned(), row);
+        self.token_changes += 1;
+        TokenChanged::Yes(self.token_changes + 1)
+    }
+
+    /// See [`Catalog::note_token_use`](forebay_store::Catalog::note_token_use).
+    pub fn note_token_use(&mut self, id: &str, hour: Timestamp) {
+        if let Some(row) = self.tokens.get_mut(id) {
+            row.last_used = row.last_used.max(Some(hour));
+        }
+    }
+}
