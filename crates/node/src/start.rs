@@ -293,13 +293,15 @@ fn admin(
     policies: Option<PolicyBook>,
 ) -> (Admin, JoinHandle<()>) {
     let cluster = member.map(|member| member.state.subscribe());
+    let operator = member.map(|member| member.operator(config));
     let links = member.map(|member| member.links.clone());
     let gather = Gather::new(queue.engine.clone(), links, cluster.clone());
     let operations = tokio::spawn(gather.clone().see_to_operations());
     let (rules, clock) = (queue.rules.clone(), queue.clock.clone());
     let tokens = page_tokens(config, clock.clone());
     let settings = Arc::new(config.settings.clone());
-    (Admin { alone, cluster, status, gather, policies, settings, rules, tokens, clock }, operations)
+    let admin = Admin { alone, cluster, operator, status, gather, policies, settings, rules, tokens, clock };
+    (admin, operations)
 }
 
 /// What changes policies, and for a node without a cluster what follows them. `None`: there is no catalog.

@@ -67,6 +67,12 @@ pub enum Reason {
     OperationNotFound,
     /// There is no such namespace.
     NamespaceNotFound,
+    /// There is no such shard.
+    ShardNotFound,
+    /// There is no such node.
+    NodeNotFound,
+    /// The shard is needed as it is.
+    ShardInUse,
     /// The operation has ended.
     OperationEnded,
     /// It has items.
@@ -81,7 +87,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -112,6 +118,9 @@ impl Reason {
         Self::ItemNotFound,
         Self::OperationNotFound,
         Self::NamespaceNotFound,
+        Self::ShardNotFound,
+        Self::NodeNotFound,
+        Self::ShardInUse,
         Self::OperationEnded,
         Self::NotEmpty,
         Self::VersionMismatch,
@@ -157,6 +166,9 @@ impl Reason {
             Self::ItemNotFound => "ITEM_NOT_FOUND",
             Self::OperationNotFound => "OPERATION_NOT_FOUND",
             Self::NamespaceNotFound => "NAMESPACE_NOT_FOUND",
+            Self::ShardNotFound => "SHARD_NOT_FOUND",
+            Self::NodeNotFound => "NODE_NOT_FOUND",
+            Self::ShardInUse => "SHARD_IN_USE",
             Self::OperationEnded => "OPERATION_ENDED",
             Self::NotEmpty => "NOT_EMPTY",
             Self::VersionMismatch => "VERSION_MISMATCH",

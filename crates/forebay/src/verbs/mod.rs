@@ -35,7 +35,7 @@ pub mod whoami;
 pub mod worker;
 
 mod bulk;
-mod catalog;
+mod change;
 mod connection;
 mod demo;
 mod note;

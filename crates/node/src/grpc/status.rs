@@ -85,6 +85,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::OperationEnded
         | Reason::ExpectationFailed
         | Reason::NotEmpty
+        | Reason::ShardInUse
         | Reason::NoCatalog => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
@@ -105,7 +106,9 @@ pub const fn code(reason: Reason) -> Code {
         Reason::TopicNotFound
         | Reason::ItemNotFound
         | Reason::OperationNotFound
-        | Reason::NamespaceNotFound => Code::NotFound,
+        | Reason::NamespaceNotFound
+        | Reason::ShardNotFound
+        | Reason::NodeNotFound => Code::NotFound,
         Reason::VersionMismatch => Code::Aborted,
         Reason::RequestIdReused => Code::AlreadyExists,
     }
