@@ -76,6 +76,13 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "remove its items first, with `forebay topic purge` and `forebay dead-letter delete`",
     },
     ReasonInfo {
+        reason: Reason::ShardInUse,
+        code: "FAILED_PRECONDITION",
+        meaning: "the shard is needed as it is: it takes new items, still has some, or is the last one",
+        happened: "no",
+        advice: "drain it first, and see in `forebay shard list` what is left in it",
+    },
+    ReasonInfo {
         reason: Reason::ExpectationFailed,
         code: "FAILED_PRECONDITION",
         meaning: "more items match than `expect_at_most`, or not all could be counted",
@@ -264,6 +271,20 @@ pub const REASONS: &[ReasonInfo] = &[
         meaning: "the catalog has no such token in the namespace, or it is revoked",
         happened: "no",
         advice: "check the id and the namespace (`forebay token list`); tokens of a file are in the file",
+    },
+    ReasonInfo {
+        reason: Reason::ShardNotFound,
+        code: "NOT_FOUND",
+        meaning: "the catalog has no shard of this number",
+        happened: "no",
+        advice: "see `forebay shard list`",
+    },
+    ReasonInfo {
+        reason: Reason::NodeNotFound,
+        code: "NOT_FOUND",
+        meaning: "the catalog has no node of this name",
+        happened: "no",
+        advice: "see `forebay node list`",
     },
     ReasonInfo {
         reason: Reason::NamespaceNotFound,

@@ -48,7 +48,8 @@ impl Reach {
     /// Lets the homes of shards count as reaching a server that this node has not seen answering for a while.
     /// Where a server goes away, or comes back, nodes do not report that at the same time: the last one to
     /// lose it, or the first one to reach it, must not get the shards of all others. The shards of such a
-    /// server do not move for evenness: this node may be the one that is cut off, and would give them to itself.
+    /// server do not move for evenness: this node may be the one that is cut off, and would give them to
+    /// itself.
     pub fn excuse(&self, cluster: &mut ClusterView) {
         let steady = |server: &str| {
             let since = self.0.get(server).and_then(|answered| answered.since);

@@ -312,6 +312,7 @@ fn admin(
     (policies, following, token_book): (Option<PolicyBook>, Option<JoinHandle<()>>, Option<TokenBook>),
 ) -> Result<Operators, DescriptorError> {
     let cluster = member.map(|member| member.state.subscribe());
+    let operator = member.map(|member| member.operator(config));
     let links = member.map(|member| member.links.clone());
     let gather = Gather::new(queue.engine.clone(), links, cluster.clone());
     let mut tasks = vec![tokio::spawn(gather.clone().see_to_operations())];
@@ -328,6 +329,7 @@ fn admin(
     let admin = Admin {
         alone,
         cluster,
+        operator,
         status,
         gather,
         policies,

@@ -77,6 +77,12 @@ pub enum Reason {
     LastAdmin,
     /// The namespace, or the cluster, has as many tokens as it may have.
     TooManyTokens,
+    /// There is no such shard.
+    ShardNotFound,
+    /// There is no such node.
+    NodeNotFound,
+    /// The shard is needed as it is.
+    ShardInUse,
     /// The operation has ended.
     OperationEnded,
     /// It has items.
@@ -91,7 +97,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 43] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -127,6 +133,9 @@ impl Reason {
         Self::TokenNotFound,
         Self::LastAdmin,
         Self::TooManyTokens,
+        Self::ShardNotFound,
+        Self::NodeNotFound,
+        Self::ShardInUse,
         Self::OperationEnded,
         Self::NotEmpty,
         Self::VersionMismatch,
@@ -177,6 +186,9 @@ impl Reason {
             Self::TokenNotFound => "TOKEN_NOT_FOUND",
             Self::LastAdmin => "LAST_ADMIN",
             Self::TooManyTokens => "TOO_MANY_TOKENS",
+            Self::ShardNotFound => "SHARD_NOT_FOUND",
+            Self::NodeNotFound => "NODE_NOT_FOUND",
+            Self::ShardInUse => "SHARD_IN_USE",
             Self::OperationEnded => "OPERATION_ENDED",
             Self::NotEmpty => "NOT_EMPTY",
             Self::VersionMismatch => "VERSION_MISMATCH",

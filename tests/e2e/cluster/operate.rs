@@ -49,16 +49,21 @@ async fn shards_are_moved_and_nodes_are_drained_by_the_command_line() {
     assert_eq!(names, ["node0", "node1"]);
     assert_eq!(listed["nodes"][1]["clientsAddress"], nodes[1].grpc);
 
-    for (shard, node) in [("1", "node1"), ("2", "node1")] {
-        let (done, stdout, stderr) = run(&["shard", "move", shard, node, "--config", &config]).await;
-        assert!(done && stdout == format!("shard {shard} is pinned to {node}\n"), "{stdout}{stderr}");
+    let (by_node, by_config) = (["--addr", &*addr], ["--config", &*config]);
+    let (done, stdout, stderr) =
+        run(&[&["shard", "move", "1", "node1", "--dry-run"][..], &by_node].concat()).await;
+    assert!(done && stdout.starts_with("nothing was changed; "), "{stdout}{stderr}");
+    for (shard, by) in [("1", by_node), ("2", by_config)] {
+        let (done, stdout, stderr) = run(&[&["shard", "move", shard, "node1"][..], &by].concat()).await;
+        assert!(done && stdout == format!("shard {shard} is pinned to node1\n"), "{stdout}{stderr}");
     }
     owns(&nodes[1], &[1, 2]).await;
     let listed = json(&["shard", "list", "--addr", &addr, "--output", "json"]).await;
     assert_eq!(listed["shards"][0]["pinned"], true);
     assert_eq!(listed["shards"][1]["wishedOwner"], "node1");
 
-    let (done, _, stderr) = run(&["node", "drain", "node1", "--config", &config]).await;
+    let (done, _, stderr) =
+        run(&[&["node", "drain", "node1", "--reason", "a test"][..], &by_node].concat()).await;
     assert!(done, "{stderr}");
     owns(&nodes[0], &[1, 2]).await;
     owns(&nodes[1], &[]).await;
@@ -71,12 +76,21 @@ async fn shards_are_moved_and_nodes_are_drained_by_the_command_line() {
     for (wrong, says) in [
         (&["shard", "move", "9", "node1"][..], "there is no shard 9"),
         (&["shard", "move", "1", "node7"], "there is no node node7 in the catalog; there are: node0, node1"),
-        (&["shard", "unpin", "1"], "shard 1 is not pinned"),
         (&["node", "drain", "node7"], "there is no node node7"),
+        (&["shard", "remove", "1"], "shard 1 takes new items: drain it first"),
     ] {
-        let (done, _, stderr) = run(&[wrong, &["--config", &config]].concat()).await;
-        assert!(!done && stderr.contains(says), "{wrong:?}: {stderr}");
+        for by in [by_node, by_config] {
+            let (done, _, stderr) = run(&[wrong, &by].concat()).await;
+            assert!(!done && stderr.contains(says), "{wrong:?}: {stderr}");
+        }
     }
+    // By a call, to repeat it does no harm.
+    let unpin = ["shard", "unpin", "1"];
+    let (done, _, stderr) = run(&[&unpin[..], &by_config].concat()).await;
+    assert!(!done && stderr.contains("shard 1 is not pinned"), "{stderr}");
+    assert!(run(&[&unpin[..], &by_node].concat()).await.0);
+    let (done, _, stderr) = run(&[&["shard", "add", "sqlite:/tmp/a"][..], &by_node].concat()).await;
+    assert!(!done && stderr.contains("url: must begin with mysql://"), "{stderr}");
     assert!(run(&["health", "--http", &nodes[0].http]).await.0);
     let (done, _, stderr) = run(&["health", "--http", &nodes[1].http]).await;
     assert!(!done && stderr.contains("503"), "{stderr}");

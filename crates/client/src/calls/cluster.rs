@@ -123,7 +123,7 @@ impl Client {
     }
 }
 
-fn node(node: v1::Node) -> Node {
+pub(super) fn node(node: v1::Node) -> Node {
     let state = match node.state() {
         v1::NodeState::Live => "live",
         v1::NodeState::Joining => "joining",
@@ -145,7 +145,7 @@ fn node(node: v1::Node) -> Node {
     }
 }
 
-fn shard(shard: v1::Shard) -> Shard {
+pub(super) fn shard(shard: v1::Shard) -> Shard {
     let state = match shard.state() {
         v1::ShardState::Active => "active",
         v1::ShardState::Draining => "draining",

@@ -4,6 +4,7 @@ pub(crate) mod ack;
 pub(crate) mod active_topics;
 pub(crate) mod audit;
 mod by_origin;
+mod change_cluster;
 pub(crate) mod cluster;
 pub(crate) mod dead_groups;
 pub(crate) mod dequeue;

@@ -36,7 +36,7 @@ pub mod whoami;
 pub mod worker;
 
 mod bulk;
-mod catalog;
+mod change;
 mod connection;
 mod demo;
 mod note;

@@ -4,7 +4,7 @@ use clap::Args;
 use forebay_client::ChangeNote;
 
 /// How a change is made.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Note {
     /// Why, for the log of the server
     #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]

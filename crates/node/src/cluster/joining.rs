@@ -8,6 +8,7 @@ use forebay_store::{CatalogNode, NodeReport};
 use forebay_types::{Clock, Incarnation};
 use tokio::sync::{Notify, watch};
 
+use super::Operator;
 use crate::{
     config::{Config, Secret},
     connections::ConnectionCap,
@@ -103,6 +104,11 @@ impl Joining {
         let (catalog_changed, policies_told) = (Arc::new(Notify::new()), watch::Sender::default());
         let state = watch::Sender::default();
         Ok(Self { begun, node, links, credentials, incoming, state, catalog_changed, policies_told })
+    }
+
+    /// What changes shards and nodes in the catalog.
+    pub fn operator(&self, config: &Config) -> Operator {
+        Operator::new(config.clone(), self.catalog_changed.clone(), self.state.subscribe())
     }
 
     /// What changes policies in the catalog.

@@ -9,6 +9,7 @@ mod migrate;
 mod opening;
 mod operate;
 mod operate_shards;
+mod operator;
 
 pub(crate) use alone::alone;
 pub(crate) use begin::begin;
@@ -19,3 +20,4 @@ pub use migrate::{CatalogMigrateError, CatalogMigrated, migrate};
 pub(crate) use opening::CatalogShards;
 pub use operate::{OperateError, bootstrap, drain_node, pin};
 pub use operate_shards::{HoldUp, ShardsError, add_shard, drain_shard, remove_shard};
+pub(crate) use operator::Operator;

@@ -60,8 +60,13 @@ fn known(changes: &CatalogChanges, name: &NodeName) -> Result<(), OperateError> 
     Err(OperateError::NoNode(name.clone(), names.join(", ")))
 }
 
-/// Pins a shard to a node; without a node, ends its pin. Returns its home.
-pub async fn pin(config: &Config, shard: u32, node: Option<&str>) -> Result<NodeName, OperateError> {
+/// Pins a shard to a node; without a node, ends its pin. Returns its home. `dry_run`: only checks.
+pub async fn pin(
+    config: &Config,
+    shard: u32,
+    node: Option<&str>,
+    dry_run: bool,
+) -> Result<NodeName, OperateError> {
     let catalog = open(config)?;
     let node = node.map(str::parse::<NodeName>).transpose()?;
     for _ in 0..TRIES_MAX {
@@ -83,7 +88,7 @@ pub async fn pin(config: &Config, shard: u32, node: Option<&str>) -> Result<Node
         };
         let name = home.node.clone();
         let change = BTreeMap::from([(ShardId(shard), Some(home))]);
-        if catalog.assign(changes.versions.assignment, &change).await? {
+        if dry_run || catalog.assign(changes.versions.assignment, &change).await? {
             return Ok(name);
         }
     }
@@ -100,11 +105,16 @@ pub async fn bootstrap(config: &Config, token: &str, name: &str) -> Result<(), O
     }
 }
 
-/// Lets a node own no shards, or undoes that.
-pub async fn drain_node(config: &Config, node: &str, draining: bool) -> Result<(), OperateError> {
+/// Lets a node own no shards, or undoes that. `dry_run`: only checks.
+pub async fn drain_node(
+    config: &Config,
+    node: &str,
+    draining: bool,
+    dry_run: bool,
+) -> Result<(), OperateError> {
     let catalog = open(config)?;
     let name: NodeName = node.parse()?;
-    if !catalog.set_draining(&name, draining).await? {
+    if dry_run || !catalog.set_draining(&name, draining).await? {
         known(&catalog.read(Versions::default()).await?, &name)?;
     }
     Ok(())

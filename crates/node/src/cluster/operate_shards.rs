@@ -122,7 +122,12 @@ impl fmt::Display for HoldUp {
 }
 
 /// Adds a shard, and makes its schema if it has none. Returns its number, and whether the schema was made.
-pub async fn add_shard(config: &Config, url: &str) -> Result<(ShardId, bool), ShardsError> {
+/// `dry_run`: only checks; a new one has no number yet.
+pub async fn add_shard(
+    config: &Config,
+    url: &str,
+    dry_run: bool,
+) -> Result<(Option<ShardId>, bool), ShardsError> {
     let catalog = open(config)?;
     let cluster = catalog.cluster().await.map_err(OperateError::from)?;
     let cluster = cluster.ok_or(ShardsError::NoCatalogSchema)?;
@@ -137,19 +142,28 @@ pub async fn add_shard(config: &Config, url: &str) -> Result<(ShardId, bool), Sh
         Some(found) if found.cluster != cluster => Err(ShardsError::OtherCluster(found.to_string())),
         Some(found) => {
             reach(found.shard)?.check().await.map_err(ShardsError::New)?;
-            Ok((catalog.add_shard(url, Some(found.shard)).await?, false))
+            if !dry_run {
+                catalog.add_shard(url, Some(found.shard)).await?;
+            }
+            Ok((Some(found.shard), false))
         }
+        None if dry_run => Ok((None, true)),
         None => {
             let id = catalog.add_shard(url, None).await?;
-            let Err(error) = reach(id)?.migrate(cluster).await else { return Ok((id, true)) };
+            let Err(error) = reach(id)?.migrate(cluster).await else { return Ok((Some(id), true)) };
             catalog.remove_shard(id).await?;
             Err(ShardsError::Migrate(error))
         }
     }
 }
 
-/// Lets a shard take no new items, or undoes that.
-pub async fn drain_shard(config: &Config, shard: u32, draining: bool) -> Result<(), ShardsError> {
+/// Lets a shard take no new items, or undoes that. `dry_run`: only checks.
+pub async fn drain_shard(
+    config: &Config,
+    shard: u32,
+    draining: bool,
+    dry_run: bool,
+) -> Result<(), ShardsError> {
     let catalog = open(config)?;
     let shards = listed(&*catalog).await?;
     let row = shards.iter().find(|row| row.id.0 == shard).ok_or(ShardsError::NoShard(shard))?;
@@ -158,11 +172,14 @@ pub async fn drain_shard(config: &Config, shard: u32, draining: bool) -> Result<
         return Err(ShardsError::Last(shard));
     }
     let state = if draining { CatalogShardState::Draining } else { CatalogShardState::Active };
-    Ok(catalog.set_shard_state(row.id, state).await?)
+    if !dry_run {
+        catalog.set_shard_state(row.id, state).await?;
+    }
+    Ok(())
 }
 
-/// Removes a shard. `lost`: its server is gone for good, and nobody looks at it.
-pub async fn remove_shard(config: &Config, shard: u32, lost: bool) -> Result<(), ShardsError> {
+/// Removes a shard. `lost`: its server is gone for good, and nobody looks at it. `dry_run`: only checks.
+pub async fn remove_shard(config: &Config, shard: u32, lost: bool, dry_run: bool) -> Result<(), ShardsError> {
     let catalog = open(config)?;
     let shards = listed(&*catalog).await?;
     let row = shards.iter().find(|row| row.id.0 == shard).ok_or(ShardsError::NoShard(shard))?;
@@ -177,7 +194,10 @@ pub async fn remove_shard(config: &Config, shard: u32, lost: bool) -> Result<(),
             return Err(ShardsError::HeldUp(shard, held_up));
         }
     }
-    Ok(catalog.remove_shard(row.id).await?)
+    if !dry_run {
+        catalog.remove_shard(row.id).await?;
+    }
+    Ok(())
 }
 
 async fn listed(catalog: &dyn Catalog) -> Result<Vec<CatalogShard>, ShardsError> {

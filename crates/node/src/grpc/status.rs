@@ -88,6 +88,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::ItemLeased
         | Reason::ItemDead
         | Reason::LastAdmin
+        | Reason::ShardInUse
         | Reason::NoCatalog => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
@@ -110,7 +111,9 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::ItemNotFound
         | Reason::OperationNotFound
         | Reason::NamespaceNotFound
-        | Reason::TokenNotFound => Code::NotFound,
+        | Reason::TokenNotFound
+        | Reason::ShardNotFound
+        | Reason::NodeNotFound => Code::NotFound,
         Reason::VersionMismatch => Code::Aborted,
         Reason::RequestIdReused => Code::AlreadyExists,
     }

@@ -116,10 +116,7 @@ pub struct AddShardRequest {
     /// Where it is, as in a node's configuration. A password in it is refused: nodes have their own.
     #[prost(string, tag = "1")]
     pub url: ::prost::alloc::string::String,
-    /// Its id. Absent: the next one that was never used.
-    #[prost(uint32, optional, tag = "2")]
-    pub id: ::core::option::Option<u32>,
-    /// Repeating the call with the same id and content within 24 h changes nothing and answers the same.
+    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -132,7 +129,7 @@ pub struct AddShardRequest {
 /// The shard that was added.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AddShardResponse {
-    /// As it is after the call.
+    /// As it is after the call. Tried without effect, a new schema has no number yet: 0.
     #[prost(message, optional, tag = "1")]
     pub shard: ::core::option::Option<Shard>,
 }
@@ -145,7 +142,7 @@ pub struct DrainShardRequest {
     /// Ends its drain: it takes new items again.
     #[prost(bool, tag = "2")]
     pub undo: bool,
-    /// Repeating the call with the same id and content within 24 h changes nothing and answers the same.
+    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -172,7 +169,7 @@ pub struct RemoveShardRequest {
     /// it remembered are forgotten, so that a repeated enqueue may store an item twice.
     #[prost(bool, tag = "2")]
     pub lost: bool,
-    /// Repeating the call with the same id and content within 24 h changes nothing and answers the same.
+    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -199,7 +196,7 @@ pub struct MoveShardRequest {
     /// goes where evenness wants it.
     #[prost(string, tag = "2")]
     pub node: ::prost::alloc::string::String,
-    /// Repeating the call with the same id and content within 24 h changes nothing and answers the same.
+    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -225,7 +222,7 @@ pub struct DrainNodeRequest {
     /// Ends its drain: it may own shards again.
     #[prost(bool, tag = "2")]
     pub undo: bool,
-    /// Repeating the call with the same id and content within 24 h changes nothing and answers the same.
+    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -2177,7 +2174,7 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "ListShards"));
             self.inner.unary(req, path, codec).await
         }
-        /// Adds a shard. Its schema must exist (`forebay migrate`) and must not belong to another cluster.
+        /// Adds a shard. Its schema is made if it has none, and must not belong to another cluster.
         pub async fn add_shard(
             &mut self,
             request: impl tonic::IntoRequest<super::AddShardRequest>,
@@ -3036,7 +3033,7 @@ pub mod admin_service_server {
             tonic::Response<super::ListShardsResponse>,
             tonic::Status,
         >;
-        /// Adds a shard. Its schema must exist (`forebay migrate`) and must not belong to another cluster.
+        /// Adds a shard. Its schema is made if it has none, and must not belong to another cluster.
         async fn add_shard(
             &self,
             request: tonic::Request<super::AddShardRequest>,

@@ -3,33 +3,40 @@
 use clap::Args;
 use forebay_node::cluster;
 
-use crate::{failure::Failure, verbs::catalog::Catalog};
+use crate::{
+    failure::Failure,
+    verbs::change::{By, Change, failed},
+};
 
 /// The flags.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay node drain queue1 --config forebay.toml
-  forebay node drain queue1 --undo --config forebay.toml")]
+  forebay node drain queue1 --reason 'a new disk'
+  forebay node drain queue1 --undo
+  forebay node drain queue1 --config forebay.toml")]
 pub struct Drain {
     /// The node's name
     node: String,
     /// Let it own shards again
     #[arg(long)]
     undo: bool,
-    /// Whose nodes.
+    /// By whom it is drained.
     #[command(flatten)]
-    catalog: Catalog,
+    change: Change,
 }
 
 impl Drain {
     /// Drains a node, or undoes that.
     pub async fn run(self) -> Result<(), Failure> {
-        let (node, config) = (&self.node, self.catalog.config()?);
-        cluster::drain_node(&config, node, !self.undo)
-            .await
-            .map_err(|error| Failure::new(error.to_string()))?;
-        self.catalog.confirm(&match self.undo {
+        let (node, undo, note) = (&self.node, self.undo, self.change.note());
+        match self.change.by().await? {
+            By::Config(config) => {
+                cluster::drain_node(&config, node, !undo, note.dry_run).await.map_err(failed)?;
+            }
+            By::Node(client) => drop(client.drain_node(node, undo, note).await?),
+        }
+        self.change.confirm(&match self.undo {
             false => format!("{node} drains: its shards move to other nodes (see `forebay node list`)"),
             true => format!("{node} may own shards again"),
         })

@@ -3,27 +3,41 @@
 use clap::Args;
 use forebay_node::cluster;
 
-use crate::{failure::Failure, verbs::catalog::Catalog};
+use crate::{
+    failure::Failure,
+    verbs::change::{By, Change, failed},
+};
 
 /// The flags.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay shard add mysql://forebay@db3:3306/forebay_0007 --config forebay.toml")]
+  forebay shard add mysql://forebay@db3:3306/forebay_0007
+  forebay shard add mysql://forebay@db3:3306/forebay_0007 --dry-run --config forebay.toml")]
 pub struct Add {
     /// Where it is, without a password. An empty schema is migrated
     url: String,
-    /// Whose shards.
+    /// By whom it is added.
     #[command(flatten)]
-    catalog: Catalog,
+    change: Change,
 }
 
 impl Add {
     /// Adds a shard.
     pub async fn run(self) -> Result<(), Failure> {
-        let added = cluster::add_shard(&self.catalog.config()?, &self.url).await;
-        let (id, is_new) = added.map_err(|error| Failure::new(error.to_string()))?;
-        let schema = if is_new { "its schema was made" } else { "its schema was there" };
-        self.catalog.confirm(&format!("shard {id} was added; {schema}"))
+        let note = self.change.note();
+        let (id, schema) = match self.change.by().await? {
+            By::Config(config) => {
+                let added = cluster::add_shard(&config, &self.url, note.dry_run).await;
+                let (id, is_new) = added.map_err(failed)?;
+                (id.map(|id| id.0), if is_new { "; its schema was made" } else { "; its schema was there" })
+            }
+            By::Node(client) => {
+                let added = client.add_shard(&self.url, note).await?;
+                (added.map(|shard| shard.id).filter(|id| *id > 0), "")
+            }
+        };
+        let which = id.map_or_else(|| "a new shard".to_owned(), |id| format!("shard {id}"));
+        self.change.confirm(&format!("{which} was added{schema}"))
     }
 }

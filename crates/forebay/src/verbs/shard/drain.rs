@@ -3,32 +3,40 @@
 use clap::Args;
 use forebay_node::cluster;
 
-use crate::{failure::Failure, verbs::catalog::Catalog};
+use crate::{
+    failure::Failure,
+    verbs::change::{By, Change, failed},
+};
 
 /// The flags.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay shard drain 3 --config forebay.toml
-  forebay shard drain 3 --undo --config forebay.toml")]
+  forebay shard drain 3 --reason 'db3 is replaced'
+  forebay shard drain 3 --undo
+  forebay shard drain 3 --config forebay.toml")]
 pub struct Drain {
     /// The shard's number
     shard: u32,
     /// Let it take new items again
     #[arg(long)]
     undo: bool,
-    /// Whose shards.
+    /// By whom it is drained.
     #[command(flatten)]
-    catalog: Catalog,
+    change: Change,
 }
 
 impl Drain {
     /// Drains a shard, or undoes that.
     pub async fn run(self) -> Result<(), Failure> {
-        let drained = cluster::drain_shard(&self.catalog.config()?, self.shard, !self.undo).await;
-        drained.map_err(|error| Failure::new(error.to_string()))?;
-        let shard = self.shard;
-        self.catalog.confirm(&match self.undo {
+        let (shard, undo, note) = (self.shard, self.undo, self.change.note());
+        match self.change.by().await? {
+            By::Config(config) => {
+                cluster::drain_shard(&config, shard, !undo, note.dry_run).await.map_err(failed)?;
+            }
+            By::Node(client) => drop(client.drain_shard(shard, undo, note).await?),
+        }
+        self.change.confirm(&match self.undo {
             false => {
                 format!("shard {shard} takes no new items; `forebay shard list` says what is left in it")
             }

@@ -30,7 +30,7 @@ pub struct Shard {
 enum Verb {
     /// List the shards and who owns them
     List(list::ListShards),
-    /// Add a shard to the catalog of a configuration: nodes take it over while they run
+    /// Add a shard: nodes take it over while they run
     Add(add::Add),
     /// Let a shard take no new items. What it has is delivered as before
     Drain(drain::Drain),

@@ -3,28 +3,32 @@
 use clap::Args;
 use forebay_node::cluster;
 
-use crate::{failure::Failure, verbs::catalog::Catalog};
+use crate::{
+    failure::Failure,
+    verbs::change::{By, Change, failed},
+};
 
 /// The flags of `move`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  forebay shard move 3 queue1
   forebay shard move 3 queue1 --config forebay.toml")]
 pub struct Move {
     /// The shard's number
     shard: u32,
     /// The node's name
     node: String,
-    /// Whose shards.
+    /// By whom it is moved.
     #[command(flatten)]
-    catalog: Catalog,
+    change: Change,
 }
 
 impl Move {
     /// Pins a shard to a node.
     pub async fn run(self) -> Result<(), Failure> {
-        let home = assign(&self.catalog, self.shard, Some(&self.node)).await?;
-        self.catalog.confirm(&format!("shard {} is pinned to {home}", self.shard))
+        let home = assign(&self.change, self.shard, Some(&self.node)).await?;
+        self.change.confirm(&format!("shard {} is pinned to {home}", self.shard))
     }
 }
 
@@ -32,25 +36,35 @@ impl Move {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  forebay shard unpin 3
   forebay shard unpin 3 --config forebay.toml")]
 pub struct Unpin {
     /// The shard's number
     shard: u32,
-    /// Whose shards.
+    /// By whom it is moved.
     #[command(flatten)]
-    catalog: Catalog,
+    change: Change,
 }
 
 impl Unpin {
     /// Ends a shard's pin.
     pub async fn run(self) -> Result<(), Failure> {
-        let home = assign(&self.catalog, self.shard, None).await?;
-        self.catalog.confirm(&format!("shard {} is no longer pinned to {home}", self.shard))
+        let home = assign(&self.change, self.shard, None).await?;
+        self.change.confirm(&format!("shard {} is no longer pinned to {home}", self.shard))
     }
 }
 
-/// Pins a shard to a node, or ends its pin. Returns the node.
-async fn assign(catalog: &Catalog, shard: u32, node: Option<&str>) -> Result<String, Failure> {
-    let pinned = cluster::pin(&catalog.config()?, shard, node).await;
-    Ok(pinned.map_err(|error| Failure::new(error.to_string()))?.to_string())
+/// Pins a shard to a node, or ends its pin. Returns its home.
+async fn assign(change: &Change, shard: u32, node: Option<&str>) -> Result<String, Failure> {
+    let note = change.note();
+    match change.by().await? {
+        By::Config(config) => {
+            let pinned = cluster::pin(&config, shard, node, note.dry_run).await;
+            Ok(pinned.map_err(failed)?.to_string())
+        }
+        By::Node(client) => {
+            let moved = client.move_shard(shard, node, note).await?;
+            Ok(node.map(str::to_owned).or(moved.map(|it| it.wished_owner)).unwrap_or_default())
+        }
+    }
 }

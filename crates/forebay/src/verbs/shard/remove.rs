@@ -3,32 +3,40 @@
 use clap::Args;
 use forebay_node::cluster;
 
-use crate::{failure::Failure, verbs::catalog::Catalog};
+use crate::{
+    failure::Failure,
+    verbs::change::{By, Change, failed},
+};
 
 /// The flags.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay shard remove 3 --config forebay.toml
-  forebay shard remove 3 --lost --config forebay.toml")]
+  forebay shard remove 3
+  forebay shard remove 3 --lost --reason 'db3 burnt down'
+  forebay shard remove 3 --config forebay.toml")]
 pub struct Remove {
     /// The shard's number
     shard: u32,
     /// Its server is gone for good: remove it with all that is in it
     #[arg(long)]
     lost: bool,
-    /// Whose shards.
+    /// By whom it is removed.
     #[command(flatten)]
-    catalog: Catalog,
+    change: Change,
 }
 
 impl Remove {
     /// Removes a shard.
     pub async fn run(self) -> Result<(), Failure> {
-        let removed = cluster::remove_shard(&self.catalog.config()?, self.shard, self.lost).await;
-        removed.map_err(|error| Failure::new(error.to_string()))?;
-        let shard = self.shard;
-        self.catalog.confirm(&match self.lost {
+        let (shard, lost, note) = (self.shard, self.lost, self.change.note());
+        match self.change.by().await? {
+            By::Config(config) => {
+                cluster::remove_shard(&config, shard, lost, note.dry_run).await.map_err(failed)?;
+            }
+            By::Node(client) => drop(client.remove_shard(shard, lost, note).await?),
+        }
+        self.change.confirm(&match self.lost {
             false => format!("shard {shard} was removed"),
             true => format!(
                 "shard {shard} was removed with all that was in it: its items are lost, and what was stored \

@@ -12,11 +12,11 @@ use super::context::{Admin, PAGE_ROWS};
 use crate::cluster::HoldUp;
 
 impl Admin {
-    fn cluster(&self) -> Option<Arc<ClusterState>> {
+    pub(super) fn cluster(&self) -> Option<Arc<ClusterState>> {
         self.cluster.as_ref().map(|cluster| cluster.borrow().clone())
     }
 
-    async fn own_shards(&self) -> Vec<ShardStatus> {
+    pub(super) async fn own_shards(&self) -> Vec<ShardStatus> {
         self.status.get().await.map(|status| status.shards.clone()).unwrap_or_default()
     }
 }
@@ -76,7 +76,7 @@ fn page<T>(
 }
 
 /// A node, as those see it who may see all.
-fn node(node: &Member, is_self: bool) -> v1::Node {
+pub(super) fn node(node: &Member, is_self: bool) -> v1::Node {
     let state = match node.presence() {
         Presence::Live => NodeState::Live,
         Presence::Joining => NodeState::Joining,
@@ -104,7 +104,12 @@ fn for_clients(node: v1::Node) -> v1::Node {
 }
 
 /// A shard. What is stored in it is known to its owner alone.
-fn shard(status: &ShardStatus, home: Option<&ShardHome>, in_cluster: bool, alone: &str) -> v1::Shard {
+pub(super) fn shard(
+    status: &ShardStatus,
+    home: Option<&ShardHome>,
+    in_cluster: bool,
+    alone: &str,
+) -> v1::Shard {
     let owned = status.state == EngineState::Owned;
     let name = |name: Option<String>| name.unwrap_or_default();
     let state = match home.map(|home| home.state.as_str()) {

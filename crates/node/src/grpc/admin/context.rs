@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::{
     access::TokenBook,
+    cluster::Operator,
     gather::Gather,
     grpc::{page_token::PageTokens, queue::RequestRules},
     http::StatusCache,
@@ -28,6 +29,8 @@ pub struct Admin {
     pub alone: Member,
     /// What is known of the cluster. `None`: the node has a static list of shards.
     pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+    /// Changes shards and nodes. `None`: the node has a static list of shards.
+    pub(crate) operator: Option<Operator>,
     /// Reports this node's own shards.
     pub status: Arc<StatusCache>,
     /// Looks at the shards of all nodes.

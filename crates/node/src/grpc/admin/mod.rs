@@ -1,20 +1,25 @@
-//! The calls for those who run the cluster, as far as they only read. Changes are made with the command line
-//! on the catalog.
+//! The calls for those who run the cluster.
 
+mod add_shard;
 mod audit;
 mod cancel_items;
+mod change_cluster;
 mod cluster;
 mod context;
 mod dead_letters;
 mod delete_namespace;
 mod delete_topic;
+mod drain_node;
+mod drain_shard;
 mod explain;
 mod items;
+mod move_shard;
 mod namespaces;
 mod operations;
 mod pauses;
 mod put_namespace;
 mod put_topic;
+mod remove_shard;
 mod settings;
 mod start_operation;
 mod tokens;
@@ -54,37 +59,42 @@ impl AdminService for Admin {
 
     async fn add_shard(
         &self,
-        _request: Request<v1::AddShardRequest>,
+        request: Request<v1::AddShardRequest>,
     ) -> Result<Response<v1::AddShardResponse>, Status> {
-        Err(by_command_line())
+        let caller = caller(&request)?;
+        answer(add_shard::add(self, &caller, request.into_inner()).await)
     }
 
     async fn drain_shard(
         &self,
-        _request: Request<v1::DrainShardRequest>,
+        request: Request<v1::DrainShardRequest>,
     ) -> Result<Response<v1::DrainShardResponse>, Status> {
-        Err(by_command_line())
+        let caller = caller(&request)?;
+        answer(drain_shard::drain(self, &caller, request.into_inner()).await)
     }
 
     async fn remove_shard(
         &self,
-        _request: Request<v1::RemoveShardRequest>,
+        request: Request<v1::RemoveShardRequest>,
     ) -> Result<Response<v1::RemoveShardResponse>, Status> {
-        Err(by_command_line())
+        let caller = caller(&request)?;
+        answer(remove_shard::remove(self, &caller, request.into_inner()).await)
     }
 
     async fn move_shard(
         &self,
-        _request: Request<v1::MoveShardRequest>,
+        request: Request<v1::MoveShardRequest>,
     ) -> Result<Response<v1::MoveShardResponse>, Status> {
-        Err(by_command_line())
+        let caller = caller(&request)?;
+        answer(move_shard::move_to(self, &caller, request.into_inner()).await)
     }
 
     async fn drain_node(
         &self,
-        _request: Request<v1::DrainNodeRequest>,
+        request: Request<v1::DrainNodeRequest>,
     ) -> Result<Response<v1::DrainNodeResponse>, Status> {
-        Err(by_command_line())
+        let caller = caller(&request)?;
+        answer(drain_node::drain(self, &caller, request.into_inner()).await)
     }
 
     async fn who_am_i(
@@ -326,11 +336,4 @@ fn noted<T>(answer: Result<Response<T>, Status>, note: AuditNote) -> Result<Resp
         response.extensions_mut().insert(note);
         response
     })
-}
-
-/// They are not served here yet.
-fn by_command_line() -> Status {
-    Status::unimplemented(
-        "changes of the cluster are made with `forebay shard` and `forebay node` on its catalog",
-    )
 }

@@ -1,0 +1,103 @@
+//! Changes of shards and nodes that calls ask for.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use forebay_engine::RETRY_AFTER;
+use forebay_membership::ClusterState;
+use forebay_store::CatalogError;
+use forebay_types::{Reason, Refusal};
+use tokio::sync::{Notify, Semaphore, watch};
+
+use super::{OperateError, ShardsError};
+use crate::config::Config;
+
+/// So long a call waits until its node has seen the change in the catalog.
+const SEEN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Makes changes, one at a time: each opens connections of its own, to the catalog and perhaps to a shard.
+#[derive(Clone)]
+pub(crate) struct Operator {
+    /// Names the catalog, and has the passwords of the servers.
+    config: Arc<Config>,
+    /// Notified when the catalog has changed.
+    look: Arc<Notify>,
+    /// The cluster as this node sees it.
+    state: watch::Receiver<Arc<ClusterState>>,
+    /// Who may make a change now.
+    turn: Arc<Semaphore>,
+}
+
+impl Operator {
+    /// Of a node in a cluster.
+    pub fn new(config: Config, look: Arc<Notify>, state: watch::Receiver<Arc<ClusterState>>) -> Self {
+        Self { config: Arc::new(config), look, state, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Makes a change, in a task of its own: one whose caller is gone comes to its end all the same.
+    pub async fn change<T, E, F>(&self, change: impl FnOnce(Arc<Config>) -> F) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        E: Into<ShardsError> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let turn = self.turn.clone().try_acquire_owned().map_err(|_| {
+            let message = "the shards or the nodes are being changed: one change at a time";
+            Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
+        })?;
+        let (look, change) = (self.look.clone(), change(self.config.clone()));
+        let made = tokio::spawn(async move {
+            let made = change.await;
+            drop(turn);
+            look.notify_one();
+            made
+        });
+        let made = made.await.map_err(|_| Refusal::new(Reason::OutcomeUnknown, "the change was cut off"))?;
+        made.map_err(|error| refusal(&error.into()))
+    }
+
+    /// Waits until this node has seen a change, but not for long: the change is made in any case.
+    pub async fn seen(&self, mut is_seen: impl FnMut(&ClusterState) -> bool) {
+        let mut state = self.state.clone();
+        let _ = tokio::time::timeout(SEEN_TIMEOUT, state.wait_for(|state| is_seen(state))).await;
+    }
+}
+
+/// Why a change was not made, for a caller.
+fn refusal(error: &ShardsError) -> Refusal {
+    let message = error.to_string();
+    let reason = match error {
+        ShardsError::Url(_)
+        | ShardsError::OtherCluster(_)
+        | ShardsError::Catalog(CatalogError::Password | CatalogError::Url(_)) => {
+            return Refusal::field("url", message);
+        }
+        ShardsError::Operate(OperateError::Name(_)) => return Refusal::field("node", message),
+        ShardsError::Operate(OperateError::NoCatalog) | ShardsError::NoCatalogSchema => Reason::NoCatalog,
+        // Tokens are changed elsewhere.
+        ShardsError::Operate(
+            OperateError::Catalog(_)
+            | OperateError::Busy
+            | OperateError::Access(_)
+            | OperateError::TooManyTokens,
+        )
+        | ShardsError::Catalog(CatalogError::Store(_)) => Reason::CatalogUnavailable,
+        ShardsError::Operate(OperateError::NoNode(..)) => Reason::NodeNotFound,
+        ShardsError::Operate(OperateError::NoShard(_))
+        | ShardsError::NoShard(_)
+        | ShardsError::Catalog(CatalogError::NoShard(_)) => Reason::ShardNotFound,
+        ShardsError::Operate(OperateError::NotPinned(_))
+        | ShardsError::Last(_)
+        | ShardsError::NotDrained(_)
+        | ShardsError::Unseen(..)
+        | ShardsError::HeldUp(..)
+        | ShardsError::Catalog(CatalogError::NumberTaken(_) | CatalogError::UrlTaken(_)) => {
+            Reason::ShardInUse
+        }
+        ShardsError::New(_) | ShardsError::Migrate(_) => Reason::ShardUnavailable,
+    };
+    let refusal = Refusal::new(reason, message);
+    match reason {
+        Reason::CatalogUnavailable | Reason::ShardUnavailable => refusal.retry_after(RETRY_AFTER),
+        _ => refusal,
+    }
+}

@@ -1,0 +1,28 @@
+//! What the calls that change shards and nodes share.
+
+use forebay_proto::v1;
+use forebay_types::{Reason, Refusal, ShardId};
+
+use super::{
+    cluster,
+    context::{Admin, REASON_BYTES},
+};
+use crate::{cluster::Operator, grpc::fields};
+
+impl Admin {
+    /// What makes such a change. `reason`: why it is made.
+    pub(super) fn operator(&self, reason: &str, request_id: &str) -> Result<&Operator, Refusal> {
+        fields::bytes("reason", reason.len(), REASON_BYTES)?;
+        fields::bytes("request_id", request_id.len(), self.rules.limits.key_bytes)?;
+        let no_catalog = "the node has a static list of shards and no catalog: there is nothing to change";
+        self.operator.as_ref().ok_or_else(|| Refusal::new(Reason::NoCatalog, no_catalog))
+    }
+
+    /// A shard as the node sees it.
+    pub(super) async fn shard(&self, id: ShardId) -> Option<v1::Shard> {
+        let (shards, state) = (self.own_shards().await, self.cluster());
+        let home = state.as_ref().and_then(|state| state.shards.iter().find(|home| home.id == id));
+        let status = shards.iter().find(|status| status.id == id.0)?;
+        Some(cluster::shard(status, home, state.is_some(), &self.alone.name))
+    }
+}
