@@ -41,8 +41,8 @@ impl Client {
         Ok(answer.await?.shard.map(shard))
     }
 
-    /// Removes a shard that drains and has run empty, or one that is lost, with all that is in it. Returns it as
-    /// it last was.
+    /// Removes a shard that drains and has run empty, or one that is lost, with all that is in it. Returns it
+    /// as it last was.
     pub async fn remove_shard(&self, id: u32, lost: bool, note: ChangeNote) -> Result<Option<Shard>, Error> {
         let request = v1::RemoveShardRequest {
             shard_id: id,

@@ -1,5 +1,5 @@
-//! The flags of verbs that change shards and nodes: by a call to a node, or in the catalog of a configuration. The
-//! nodes act on it within a second.
+//! The flags of verbs that change shards and nodes: by a call to a node, or in the catalog of a configuration.
+//! The nodes act on it within a second.
 
 use std::{
     io::{self, Write as _},
@@ -35,7 +35,7 @@ pub enum By {
     /// This program, in the catalog of a configuration.
     Config(Box<Config>),
     /// A node.
-    Node(Client),
+    Node(Box<Client>),
 }
 
 impl Change {
@@ -43,7 +43,7 @@ impl Change {
     pub async fn by(&self) -> Result<By, Failure> {
         match &self.config {
             Some(path) => Ok(By::Config(Box::new(Config::load(path, Vec::new())?))),
-            None => Ok(By::Node(self.connection.client().await?)),
+            None => Ok(By::Node(Box::new(self.connection.client().await?))),
         }
     }
 
