@@ -1,5 +1,5 @@
-//! The flags of verbs that change shards and nodes: by a call to a node, or in the catalog of a configuration.
-//! The nodes act on it within a second.
+//! The flags of verbs that change shards and nodes: by a call to a node, or in the catalog of a
+//! configuration. The nodes act on it within a second.
 
 use std::{
     io::{self, Write as _},
