@@ -55,6 +55,20 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "wait until the topic is resumed",
     },
     ReasonInfo {
+        reason: Reason::ItemLeased,
+        code: "FAILED_PRECONDITION",
+        meaning: "the item is leased, and what waits alone can be updated",
+        happened: "no",
+        advice: "wait until its lease ends, or end it: see `forebay item get`",
+    },
+    ReasonInfo {
+        reason: Reason::ItemDead,
+        code: "FAILED_PRECONDITION",
+        meaning: "the item is a dead letter, and what waits alone can be updated",
+        happened: "no",
+        advice: "redrive it, then update it",
+    },
+    ReasonInfo {
         reason: Reason::ShardDraining,
         code: "FAILED_PRECONDITION",
         meaning: "the shard that the item names takes no new items, because it is drained",
@@ -245,20 +259,6 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "check the id and the namespace: an item that is done is gone",
     },
     ReasonInfo {
-        reason: Reason::ItemLeased,
-        code: "FAILED_PRECONDITION",
-        meaning: "the item is leased, and what waits alone can be updated",
-        happened: "no",
-        advice: "wait until its lease ends, or end it: see `forebay item get`",
-    },
-    ReasonInfo {
-        reason: Reason::ItemDead,
-        code: "FAILED_PRECONDITION",
-        meaning: "the item is a dead letter, and what waits alone can be updated",
-        happened: "no",
-        advice: "redrive it, then update it",
-    },
-    ReasonInfo {
         reason: Reason::OperationNotFound,
         code: "NOT_FOUND",
         meaning: "all shards were asked, and none has it",
@@ -273,6 +273,13 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "check the id and the namespace (`forebay token list`); tokens of a file are in the file",
     },
     ReasonInfo {
+        reason: Reason::NamespaceNotFound,
+        code: "NOT_FOUND",
+        meaning: "the namespace has no topics, settings or pauses",
+        happened: "no",
+        advice: "check its name: a namespace comes into being with its first item",
+    },
+    ReasonInfo {
         reason: Reason::ShardNotFound,
         code: "NOT_FOUND",
         meaning: "the catalog has no shard of this number",
@@ -285,13 +292,6 @@ pub const REASONS: &[ReasonInfo] = &[
         meaning: "the catalog has no node of this name",
         happened: "no",
         advice: "see `forebay node list`",
-    },
-    ReasonInfo {
-        reason: Reason::NamespaceNotFound,
-        code: "NOT_FOUND",
-        meaning: "the namespace has no topics, settings or pauses",
-        happened: "no",
-        advice: "check its name: a namespace comes into being with its first item",
     },
     ReasonInfo {
         reason: Reason::VersionMismatch,
