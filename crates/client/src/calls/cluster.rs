@@ -102,6 +102,22 @@ impl Client {
         }
     }
 
+    /// Asks one server, once: to ask again would do something else.
+    pub(crate) async fn ask_once<A, F>(
+        &self,
+        call: impl FnOnce(AdminServiceClient<Link>) -> F,
+    ) -> Result<A, Error>
+    where
+        F: Future<Output = Result<Response<A>, Status>>,
+    {
+        let endpoint = self.attempts_by(self.listing.clone(), Duration::ZERO).target()?.endpoint;
+        match tokio::time::timeout(self.config.attempt_timeout, call(endpoint.admin())).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => Err(Error::of_call(&status).at(endpoint.address())),
+            Err(_) => Err(Error::timed_out(endpoint.address(), self.config.attempt_timeout)),
+        }
+    }
+
     /// Asks one server after the other until one answers.
     pub(crate) async fn ask<A, F>(&self, call: impl Fn(AdminServiceClient<Link>) -> F) -> Result<A, Error>
     where

@@ -129,12 +129,8 @@ impl Client {
             overlap: Some(to_proto(overlap)),
             reason: reason.to_owned(),
         };
-        let answer = self
-            .ask(|mut admin| {
-                let request = request.clone();
-                async move { admin.rotate_token(request).await }
-            })
-            .await?;
+        // Asked again, it would be rotated again, and the first new secret would be lost.
+        let answer = self.ask_once(|mut admin| async move { admin.rotate_token(request).await }).await?;
         Ok(TokenWithSecret { token: token(answer.token.unwrap_or_default()), secret: answer.secret })
     }
 

@@ -123,8 +123,8 @@ impl CatalogTokens {
         }
     }
 
-    /// Notes in the catalog which tokens were used in this hour. What fails is left out: the next hour is
-    /// noted again.
+    /// Notes in the catalog which tokens were used in this hour. The first that fails is the last one: tokens
+    /// that are revoked must not wait for notes. The next hour is noted again.
     async fn note_uses(&self) {
         let hour = hour(self.clock.wall());
         for _ in 0..NOTES {
@@ -132,7 +132,10 @@ impl CatalogTokens {
             let note = self.catalog.note_token_use(id.as_str(), hour);
             match tokio::time::timeout(CATALOG_TIMEOUT, note).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "the use of a token can't be noted"),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "the use of a token can't be noted");
+                    return;
+                }
                 Err(_) => return,
             }
         }

@@ -72,6 +72,11 @@ impl Auditor {
         Ok(Arc::new(Self { methods, catalog, node, clock, budget }))
     }
 
+    /// Whether a call changes something, so that it is written down.
+    pub fn changes(&self, path: &str) -> bool {
+        self.methods.find(path).is_some_and(|method| method.kind == Kind::Changes)
+    }
+
     /// Writes down that a call is about to take effect. `None`: it is none of those that are written down.
     /// `request`: as gRPC frames it. If it can't be written, the call is refused.
     pub async fn begin(

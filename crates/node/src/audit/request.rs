@@ -13,8 +13,8 @@ const NAMESPACE: &str = "namespace";
 /// The fields that say why. The first one that is there counts.
 const REASONS: [&str; 2] = ["reason", "note"];
 /// The fields that say what the call is about. The first one that is set counts.
-const TARGETS: [&str; 9] =
-    ["topic", "item_id", "item_ids", "operation_id", "token_id", "node", "shard", "shard_id", "name"];
+const TARGETS: [&str; 10] =
+    ["topic", "item_id", "item_ids", "operation_id", "token_id", "shard", "shard_id", "node", "url", "name"];
 /// So many members of a list are shown.
 const MEMBERS_MAX: usize = 20;
 /// Deeper values are not shown.
@@ -60,10 +60,16 @@ pub fn describe(request: &DynamicMessage) -> Described {
     }
 }
 
+/// A URL without its account, which may have a password. Any other text is as it was.
+fn without_account(text: &str) -> String {
+    let parts = text.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1)));
+    parts.map_or_else(|| text.to_owned(), |(scheme, server)| format!("{scheme}://{server}"))
+}
+
 /// A text without quotes, a list of them with blanks between.
 fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => without_account(text),
         Value::List(list) => list.iter().take(MEMBERS_MAX).map(plain).collect::<Vec<_>>().join(" "),
         other => {
             let mut text = String::new();
@@ -97,7 +103,7 @@ fn add_value(text: &mut String, field: Option<&FieldDescriptor>, value: &Value, 
         Value::F64(it) => write!(text, "{it}"),
         Value::String(it) => {
             let shown = &it[..it.floor_char_boundary(BYTES_MAX)];
-            write!(text, "{shown:?}")
+            write!(text, "{:?}", without_account(shown))
         }
         Value::Bytes(it) => write!(text, "<{} bytes>", it.len()),
         Value::Map(it) => write!(text, "<{} entries>", it.len()),
@@ -192,6 +198,18 @@ mod tests {
         let told = described("CreateTokenRequest", &request);
         assert_eq!(told.target, "mailer");
         assert_eq!(told.summary, "grants=[{namespaces=\"a\" scopes=[\"produce\"]}] lifetime=90.500s");
+    }
+
+    #[test]
+    fn a_url_is_told_without_its_account() {
+        let url = "mysql://forebay:sec@ret@db3:3306/s".to_owned();
+        let request = v1::AddShardRequest { url, ..v1::AddShardRequest::default() };
+        let told = described("AddShardRequest", &request);
+        assert_eq!((told.target.as_str(), told.summary.as_str()), ("mysql://db3:3306/s", ""));
+        let node = "queue1".to_owned();
+        let request = v1::MoveShardRequest { shard_id: 3, node, ..v1::MoveShardRequest::default() };
+        let told = described("MoveShardRequest", &request);
+        assert_eq!((told.target.as_str(), told.summary.as_str()), ("3", "node=\"queue1\""));
     }
 
     #[test]

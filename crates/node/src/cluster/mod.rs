@@ -19,5 +19,5 @@ pub(crate) use joining::{Joining, Member};
 pub use migrate::{CatalogMigrateError, CatalogMigrated, migrate};
 pub(crate) use opening::CatalogShards;
 pub use operate::{OperateError, bootstrap, drain_node, pin};
-pub use operate_shards::{HoldUp, ShardsError, add_shard, drain_shard, remove_shard};
+pub use operate_shards::{HoldUp, Servers, ShardsError, add_shard, drain_shard, remove_shard};
 pub(crate) use operator::Operator;

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::UNIX_EPOCH};
 
 use forebay_store::{
     Catalog, CatalogError, CatalogShard, CatalogShardState, MigrateError, MySqlServers, Remains, Shard,
-    ShardTopology, SqliteShard, StoreError, Versions,
+    ShardTopology, SqliteShard, StoreError, Versions, check_shard_url,
 };
 use forebay_types::{Clock, ShardId, SystemClock, Timestamp};
 
@@ -41,6 +41,12 @@ pub enum ShardsError {
     /// The schema belongs to others.
     #[error("the schema is {0}: it is not of this cluster")]
     OtherCluster(String),
+    /// Its server has no shard of the cluster.
+    #[error(
+        "the server {0} has no shard of this cluster yet: add its first one with `forebay shard add \
+         --config`, where the nodes' configuration is"
+    )]
+    NewServer(String),
     /// It is the last one that takes new items.
     #[error("shard {0} is the last one that takes new items: add another one first")]
     Last(u32),
@@ -121,21 +127,43 @@ impl fmt::Display for HoldUp {
     }
 }
 
+/// Where a shard may be that is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Servers {
+    /// At any server: who asks has the configuration, with the accounts of the servers.
+    Any,
+    /// At a server that has shards already. Another one could be the caller's, and would get the node's
+    /// password.
+    Known,
+}
+
 /// Adds a shard, and makes its schema if it has none. Returns its number, and whether the schema was made.
-/// `dry_run`: only checks; a new one has no number yet.
+/// One that is listed already is migrated, in case whoever listed it did not come to that. `dry_run`: only
+/// checks; a new one has no number yet.
 pub async fn add_shard(
     config: &Config,
     url: &str,
+    servers: Servers,
     dry_run: bool,
 ) -> Result<(Option<ShardId>, bool), ShardsError> {
+    check_shard_url(url)?;
     let catalog = open(config)?;
     let cluster = catalog.cluster().await.map_err(OperateError::from)?;
     let cluster = cluster.ok_or(ShardsError::NoCatalogSchema)?;
     let url_of = |id| CatalogShard { id, url: url.to_owned(), state: CatalogShardState::Active };
-    let reach = |id| -> Result<Arc<dyn Shard>, ShardsError> {
-        let opened = Opener::new(config).open(&shard_config(&url_of(id)));
+    let open = |shard: &ShardConfig| -> Result<Arc<dyn Shard>, ShardsError> {
+        let opened = Opener::new(config).open(shard);
         Ok(opened.map_err(|error| ShardsError::Url(error.to_string()))?.1)
     };
+    let reach = |id| open(&shard_config(&url_of(id)));
+    let server = reach(ShardId(0))?.server();
+    if servers == Servers::Known {
+        let listed = listed(&*catalog).await?;
+        let known = listed.iter().map(shard_config).chain(config.shards.iter().cloned());
+        if !known.flat_map(|shard| open(&shard)).any(|shard| shard.server() == server) {
+            return Err(ShardsError::NewServer(server));
+        }
+    }
     // Nobody learns of a shard that does not answer.
     let found = reach(ShardId(0))?.identity().await.map_err(ShardsError::New)?;
     match found {
@@ -143,17 +171,31 @@ pub async fn add_shard(
         Some(found) => {
             reach(found.shard)?.check().await.map_err(ShardsError::New)?;
             if !dry_run {
-                catalog.add_shard(url, Some(found.shard)).await?;
+                list(&*catalog, url, Some(found.shard)).await?;
             }
             Ok((Some(found.shard), false))
         }
         None if dry_run => Ok((None, true)),
         None => {
-            let id = catalog.add_shard(url, None).await?;
+            let (id, is_listed) = list(&*catalog, url, None).await?;
             let Err(error) = reach(id)?.migrate(cluster).await else { return Ok((Some(id), true)) };
-            catalog.remove_shard(id).await?;
+            if !is_listed {
+                catalog.remove_shard(id).await?;
+            }
             Err(ShardsError::Migrate(error))
         }
+    }
+}
+
+/// Lists a shard. Returns its number, and whether it was listed before.
+async fn list(
+    catalog: &dyn Catalog,
+    url: &str,
+    id: Option<ShardId>,
+) -> Result<(ShardId, bool), CatalogError> {
+    match catalog.add_shard(url, id).await {
+        Err(CatalogError::UrlTaken(listed)) if id.is_none_or(|id| id == listed) => Ok((listed, true)),
+        added => added.map(|id| (id, false)),
     }
 }
 

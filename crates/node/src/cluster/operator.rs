@@ -14,7 +14,8 @@ use crate::config::Config;
 /// So long a call waits until its node has seen the change in the catalog.
 const SEEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Makes changes, one at a time: each opens connections of its own, to the catalog and perhaps to a shard.
+/// Makes changes, one at a time: each opens connections of its own, to the catalog and perhaps to a shard. To
+/// add a shard may take long, since its schema is made, so other changes do not wait for that.
 #[derive(Clone)]
 pub(crate) struct Operator {
     /// Names the catalog, and has the passwords of the servers.
@@ -25,12 +26,15 @@ pub(crate) struct Operator {
     state: watch::Receiver<Arc<ClusterState>>,
     /// Who may make a change now.
     turn: Arc<Semaphore>,
+    /// Who may add a shard now.
+    adding: Arc<Semaphore>,
 }
 
 impl Operator {
     /// Of a node in a cluster.
     pub fn new(config: Config, look: Arc<Notify>, state: watch::Receiver<Arc<ClusterState>>) -> Self {
-        Self { config: Arc::new(config), look, state, turn: Arc::new(Semaphore::new(1)) }
+        let [turn, adding] = [(); 2].map(|()| Arc::new(Semaphore::new(1)));
+        Self { config: Arc::new(config), look, state, turn, adding }
     }
 
     /// Makes a change, in a task of its own: one whose caller is gone comes to its end all the same.
@@ -40,7 +44,29 @@ impl Operator {
         E: Into<ShardsError> + Send + 'static,
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let turn = self.turn.clone().try_acquire_owned().map_err(|_| {
+        self.make(&self.turn, change).await
+    }
+
+    /// The same, to add a shard.
+    pub async fn add<T, F>(&self, change: impl FnOnce(Arc<Config>) -> F) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ShardsError>> + Send + 'static,
+    {
+        self.make(&self.adding, change).await
+    }
+
+    async fn make<T, E, F>(
+        &self,
+        turn: &Arc<Semaphore>,
+        change: impl FnOnce(Arc<Config>) -> F,
+    ) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        E: Into<ShardsError> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let turn = turn.clone().try_acquire_owned().map_err(|_| {
             let message = "the shards or the nodes are being changed: one change at a time";
             Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
         })?;
@@ -68,6 +94,7 @@ fn refusal(error: &ShardsError) -> Refusal {
     let reason = match error {
         ShardsError::Url(_)
         | ShardsError::OtherCluster(_)
+        | ShardsError::NewServer(_)
         | ShardsError::Catalog(CatalogError::Password | CatalogError::Url(_)) => {
             return Refusal::field("url", message);
         }

@@ -113,7 +113,8 @@ pub struct ListShardsResponse {
 /// Asks to add a shard.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AddShardRequest {
-    /// Where it is, as in a node's configuration. A password in it is refused: nodes have their own.
+    /// Where it is, mysql://USER@HOST:PORT/SCHEMA. A password in it is refused: nodes have their own, and show it only to
+    /// servers that have a shard of the cluster already. The first shard of another server is added with the command line.
     #[prost(string, tag = "1")]
     pub url: ::prost::alloc::string::String,
     /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.

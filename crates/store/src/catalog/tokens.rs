@@ -172,7 +172,8 @@ impl Change for AddToken<'_> {
     async fn execute(&self, session: &mut dyn Session) -> Result<End<TokenAdded>, StoreError> {
         let version = next_version(session).await?;
         let before = self.0.forget_before;
-        let forget = "DELETE FROM token WHERE revoked_at < ? OR ends_at < ?";
+        // A revoked one without an end stays: where a file of tokens has it too, its row alone keeps it out.
+        let forget = "DELETE FROM token WHERE (revoked_at < ? AND ends_at IS NOT NULL) OR ends_at < ?";
         session.execute(Statement::new(forget, vec![before.into(), before.into()])).await?;
         if let Some(refusal) = self.refusal(session).await? {
             return Ok(End::RollBack(refusal));

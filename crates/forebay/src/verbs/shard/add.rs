@@ -1,7 +1,7 @@
 //! `forebay shard add`
 
 use clap::Args;
-use forebay_node::cluster;
+use forebay_node::cluster::{self, Servers};
 
 use crate::{
     failure::Failure,
@@ -28,7 +28,7 @@ impl Add {
         let note = self.change.note();
         let (id, schema) = match self.change.by().await? {
             By::Config(config) => {
-                let added = cluster::add_shard(&config, &self.url, note.dry_run).await;
+                let added = cluster::add_shard(&config, &self.url, Servers::Any, note.dry_run).await;
                 let (id, is_new) = added.map_err(failed)?;
                 (id.map(|id| id.0), if is_new { "; its schema was made" } else { "; its schema was there" })
             }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use forebay_access::Identity;
 use forebay_proto::v1::{self, ShardState};
-use forebay_store::CatalogError;
 use forebay_types::{Refusal, ShardId};
 
 use super::context::Admin;
 use crate::{
-    cluster::{self, ShardsError},
+    cluster::{self, Servers},
     config::Config,
 };
 
@@ -27,13 +26,9 @@ pub async fn add(
         return Err(Refusal::field("url", message));
     }
     let change = |config: Arc<Config>| async move {
-        match cluster::add_shard(&config, &url, dry_run).await {
-            // To repeat the call does no harm.
-            Err(ShardsError::Catalog(CatalogError::UrlTaken(id))) => Ok(Some(id)),
-            added => added.map(|(id, _)| id),
-        }
+        cluster::add_shard(&config, &url, Servers::Known, dry_run).await.map(|(id, _)| id)
     };
-    let id: Option<ShardId> = operator.change(change).await?;
+    let id: Option<ShardId> = operator.add(change).await?;
     let Some(id) = id else { return Ok(v1::AddShardResponse { shard: Some(active(0)) }) };
     if !dry_run {
         let who = &*caller.id;

@@ -159,7 +159,9 @@ pub async fn rotate(
         return Err(Refusal::new(Reason::TokenNotFound, format!("token {id} is revoked")));
     }
     // Whoever gets the secret gets the rights.
-    may_give(caller, &row.grants.split(' ').filter_map(|text| text.parse().ok()).collect::<Vec<Grant>>())?;
+    let grants: Result<Vec<Grant>, _> = row.grants.split(' ').map(str::parse).collect();
+    let unread = "the token has rights that this program does not know: rotate it at a newer node";
+    may_give(caller, &grants.map_err(|_| Refusal::new(Reason::NotAllowed, unread))?)?;
     let now = book.now();
     if overlap.is_some() && row.older_secret.is_some() && row.overlap_ends.is_some_and(|ends| ends > now) {
         let why =

@@ -155,8 +155,10 @@ where
         request.extensions_mut().insert(rights.caller().identity.clone());
         Box::pin(async move {
             let deadline = call.deadline();
+            // A change that has begun comes to its end, also if it ends the caller's own rights.
+            let may_end = rights.may_end() && !audit.changes(request.uri().path());
             let served = serve(inner, request, call, bounds, &rights, (&audit, client));
-            let response = match until(deadline, &rights, served).await {
+            let response = match until(deadline, may_end.then_some(&rights), served).await {
                 Ok(response) => add_details(response?),
                 Err(refusal) => status::of_call(&refusal).into_http(),
             };
@@ -166,18 +168,22 @@ where
     }
 }
 
-/// Waits for an answer until the deadline, and while the caller may have it.
-async fn until<T>(deadline: Instant, rights: &Rights, served: impl Future<Output = T>) -> Result<T, Refusal> {
+/// Waits for an answer until the deadline, and while the caller may have it, if its `rights` may end.
+async fn until<T>(
+    deadline: Instant,
+    rights: Option<&Rights>,
+    served: impl Future<Output = T>,
+) -> Result<T, Refusal> {
     let mut served = pin!(served);
     loop {
-        let look = if rights.may_end() { deadline.min(Instant::now() + LOOK_EVERY) } else { deadline };
+        let look = rights.map_or(deadline, |_| deadline.min(Instant::now() + LOOK_EVERY));
         match timeout_at(look, &mut served).await {
             Ok(answer) => return Ok(answer),
             Err(_) if look == deadline => {
                 let message = "the deadline passed before the call completed";
                 return Err(Refusal::new(Reason::DeadlineExceeded, message));
             }
-            Err(_) => rights.check_again()?,
+            Err(_) => rights.map_or(Ok(()), Rights::check_again)?,
         }
     }
 }

@@ -121,8 +121,8 @@ macro_rules! catalog_contract {
                 audit: a_record_is_read_as_it_was_written, a_record_ends_once,
                     records_are_read_by_tenant_and_time, old_records_are_deleted;
                 tokens: a_token_is_read_as_it_was_written, a_token_is_rotated_from_its_newest_secret,
-                    a_token_is_revoked, the_last_admin_stays, the_first_admin_is_made_once,
-                    tokens_have_bounds, the_hour_of_the_last_use_is_noted;
+                    a_token_is_revoked, a_revoked_token_without_an_end_stays, the_last_admin_stays,
+                    the_first_admin_is_made_once, tokens_have_bounds, the_hour_of_the_last_use_is_noted;
                 connections: a_lost_connection_is_replaced, an_abandoned_change_is_rolled_back;
             );
         }

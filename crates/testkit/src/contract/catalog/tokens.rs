@@ -119,6 +119,17 @@ pub async fn a_token_is_revoked(subject: CatalogSubject) {
     assert_eq!(read(&*catalog).await, [TokenRow { revoked: Some(NOW), ..token }, row(2, "a")]);
 }
 
+/// One that was revoked long ago goes, unless it has no end: a file may have it too.
+pub async fn a_revoked_token_without_an_end_stays(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let old = Some(Timestamp::from_micros(499));
+    add(&*catalog, &TokenRow { revoked: old, ..row(1, "a") }).await;
+    add(&*catalog, &TokenRow { revoked: old, ends: Some(NOW), ..row(2, "a") }).await;
+    add(&*catalog, &row(3, "a")).await;
+    let ids: Vec<String> = read(&*catalog).await.into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, [1, 3].map(|id| format!("{id:012}")));
+}
+
 /// One that has ended, or is revoked, is no other one.
 pub async fn the_last_admin_stays(subject: CatalogSubject) {
     let catalog = subject.migrated().await;

@@ -67,7 +67,8 @@ impl Records {
         let NewToken { row, if_no_admin_at, forget_before, bounds } = token;
         let is_old = |time: Option<Timestamp>| time.is_some_and(|time| time < forget_before);
         let mut tokens = self.tokens.clone();
-        tokens.retain(|_, row| !is_old(row.revoked) && !is_old(row.ends));
+        let is_forgotten = |row: &TokenRow| is_old(row.ends) || is_old(row.revoked) && row.ends.is_some();
+        tokens.retain(|_, row| !is_forgotten(row));
         let of_namespace = tokens.values().filter(|known| known.namespace == row.namespace).count() as u64;
         if tokens.contains_key(&row.id) {
             return TokenAdded::IdTaken;
