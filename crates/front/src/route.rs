@@ -18,8 +18,9 @@ use tokio::sync::oneshot;
 use crate::links::{Answers, LinkError};
 
 /// The pauses before the second round and those after it, in milliseconds. Together they are longer than a
-/// planned move takes. They are short where most moves end, so that a call does not wait long in vain.
-const PAUSES: [u64; 8] = [20, 60, 80, 90, 100, 150, 200, 300];
+/// planned move takes. They are short where most moves end, between 150 and 320 ms, so that a call does not
+/// wait long in vain.
+const PAUSES: [u64; 11] = [20, 60, 70, 40, 40, 40, 50, 80, 100, 150, 350];
 
 /// A verb, and what is the same for all members of its call.
 pub(crate) trait Verb: Sync {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use forebay_types::{TopicId, TopicName};
+use futures_util::future::join;
 
 use crate::{
     error::StoreError,
@@ -45,15 +46,34 @@ struct TopicReader {
 }
 
 impl TopicReader {
-    async fn read(
+    /// Reads all topics that are not dormant, by their numbers.
+    async fn read_awake(
         &mut self,
         connection: &dyn ReadConnection,
-        statement: Statement,
     ) -> Result<Vec<(TopicRow, u64)>, StoreError> {
-        connection.fetch(statement).await?.iter().map(|row| self.decode(row)).collect()
+        let sql = format!("{TOPIC} WHERE id > ? AND NOT ({DORMANT}) ORDER BY id LIMIT ?");
+        let page_after = |after: TopicId| {
+            connection.fetch(Statement::new(sql.clone(), vec![after.0.into(), TOPICS_PER_PAGE.into()]))
+        };
+        let mut topics = Vec::new();
+        let mut page = page_after(TopicId(0)).await?;
+        while page.len() == TOPICS_PER_PAGE as usize
+            && let Some(last) = page.last()
+        {
+            // The server reads the next page while this one is decoded.
+            let (next, decoded) = join(page_after(last.topic(0)?), async { self.decode(&page) }).await;
+            topics.extend(decoded?);
+            page = next?;
+        }
+        topics.extend(self.decode(&page)?);
+        Ok(topics)
     }
 
-    fn decode(&mut self, row: &Row) -> Result<(TopicRow, u64), StoreError> {
+    fn decode(&mut self, rows: &[Row]) -> Result<Vec<(TopicRow, u64)>, StoreError> {
+        rows.iter().map(|row| self.decode_row(row)).collect()
+    }
+
+    fn decode_row(&mut self, row: &Row) -> Result<(TopicRow, u64), StoreError> {
         let namespace = row.text(1)?;
         let namespace = self.namespaces.entry(namespace).or_insert_with_key(|name| Arc::from(name.as_str()));
         let counts = TopicCounts { ready: row.int(3)?, scheduled: row.int(4)?, dead: row.int(5)? };
@@ -67,18 +87,7 @@ impl TopicReader {
 async fn topics(connection: &dyn ReadConnection, snapshot: &mut ShardSnapshot) -> Result<(), StoreError> {
     let deltas = deltas(connection).await?;
     let mut reader = TopicReader::default();
-    let mut topics: Vec<(TopicRow, u64)> = Vec::new();
-    loop {
-        let after = topics.last().map_or(0, |(topic, _)| topic.id.0);
-        let sql = format!("{TOPIC} WHERE id > ? AND NOT ({DORMANT}) ORDER BY id LIMIT ?");
-        let page = vec![after.into(), TOPICS_PER_PAGE.into()];
-        let found = reader.read(connection, Statement::new(sql, page)).await?;
-        let is_last = found.len() < TOPICS_PER_PAGE as usize;
-        topics.extend(found);
-        if is_last {
-            break;
-        }
-    }
+    let mut topics = reader.read_awake(connection).await?;
     let sql = format!(
         "SELECT CAST(COALESCE(SUM(dead), 0) AS SIGNED), COALESCE(MAX(counted_at), 0) \
          FROM topic WHERE {DORMANT}"
@@ -98,7 +107,7 @@ async fn topics(connection: &dyn ReadConnection, snapshot: &mut ShardSnapshot) -
     for ids in row_counts::key_lists(others) {
         let sql = format!("{TOPIC} WHERE id IN ({})", row_counts::placeholders(ids.len()));
         let values = ids.into_iter().map(Into::into).collect();
-        awake.extend(reader.read(connection, Statement::new(sql, values)).await?);
+        awake.extend(reader.decode(&connection.fetch(Statement::new(sql, values)).await?)?);
     }
     awake.retain(|(row, counted_at)| changed_at.get(&row.id) > Some(counted_at));
     snapshot.dormant_dead -= awake.iter().map(|(row, _)| row.counts.dead).sum::<i64>();
