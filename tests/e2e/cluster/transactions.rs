@@ -107,10 +107,13 @@ impl Gate {
     async fn closed(mut keeper: Foreign, items: &Items) -> Self {
         let number = format!("{:016X}", items[0].0);
         keeper.run(&format!("DO GET_LOCK('gate {number}', 0)")).await;
+        // A take-over is not held up. The wait also ends when the client is gone: then the batch fails.
         let trigger = format!(
             "CREATE TRIGGER gate AFTER UPDATE ON fence FOR EACH ROW \
-             IF EXISTS (SELECT 1 FROM item WHERE LEFT(payload, 8) = X'{number}') THEN \
-             DO GET_LOCK('gate {number}', 60); DO RELEASE_LOCK('gate {number}'); END IF"
+             IF NEW.epoch = OLD.epoch \
+             AND EXISTS (SELECT 1 FROM item WHERE LEFT(payload, 8) = X'{number}') THEN \
+             IF GET_LOCK('gate {number}', 60) THEN DO RELEASE_LOCK('gate {number}'); \
+             ELSE SIGNAL SQLSTATE '45000'; END IF; END IF"
         );
         keeper.run(&trigger).await;
         Self { keeper }

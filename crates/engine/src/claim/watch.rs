@@ -15,6 +15,9 @@ use crate::{
 /// A shard is taken if nothing moved for so long, and all that is known of its owner is that its process
 /// lives, or that it isn't sure of its claim.
 const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
+/// Beside a slow server, an owner that was not sure of its claim is asked again after so long: it may have
+/// lost the shard since, and then nobody has it.
+const ASK_UNSURE_EVERY: Duration = Duration::from_secs(1);
 /// So long nobody but the named successor takes a shard that was handed over.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -27,8 +30,8 @@ pub struct Watch {
     since: Monotonic,
     /// The shard's server has committed a row for this node since then.
     probed: bool,
-    /// What the owner said since then.
-    answer: Option<OwnerAnswer>,
+    /// What the owner said since then, and when the attempt began that asked it.
+    answer: Option<(OwnerAnswer, Monotonic)>,
 }
 
 /// The node that looks at a shard.
@@ -109,7 +112,7 @@ impl Watch {
         match answer {
             // It lives: the wait begins anew.
             OwnerAnswer::Owns => (self.since, self.probed, self.answer) = (now, false, None),
-            _ => self.answer = Some(answer),
+            _ => self.answer = Some((answer, now)),
         }
     }
 
@@ -125,14 +128,17 @@ impl Watch {
             return Lapse::Probe;
         }
         // Our own address in the heartbeat was written before this node restarted.
-        let own = (self.seen.address == node.address).then_some(OwnerAnswer::Silent);
-        Lapse::Known(match self.answer.or(own) {
-            None | Some(OwnerAnswer::Owns) => return Lapse::Ask { epoch, incarnation },
-            // It was asked while the server was slow.
-            Some(OwnerAnswer::Unsure) if !node.server_slow => return Lapse::Ask { epoch, incarnation },
-            Some(OwnerAnswer::Resigned) => true,
-            Some(OwnerAnswer::Silent) => unchanged >= lease,
-            Some(OwnerAnswer::Alive | OwnerAnswer::Unsure) => unchanged >= TAKE_OVER_AFTER_MAX,
+        let own = (self.seen.address == node.address).then_some((OwnerAnswer::Silent, now));
+        let Some((answer, asked)) = self.answer.or(own) else { return Lapse::Ask { epoch, incarnation } };
+        Lapse::Known(match answer {
+            OwnerAnswer::Owns => return Lapse::Ask { epoch, incarnation },
+            OwnerAnswer::Resigned => true,
+            OwnerAnswer::Silent => unchanged >= lease,
+            OwnerAnswer::Alive | OwnerAnswer::Unsure if unchanged >= TAKE_OVER_AFTER_MAX => true,
+            OwnerAnswer::Unsure if !node.server_slow || now.since(asked) >= ASK_UNSURE_EVERY => {
+                return Lapse::Ask { epoch, incarnation };
+            }
+            OwnerAnswer::Alive | OwnerAnswer::Unsure => false,
         })
     }
 
@@ -225,9 +231,22 @@ mod tests {
         let mut watch = watched(owned());
         watch.probed();
         watch.answered(OwnerAnswer::Unsure, at(1_000));
-        assert_eq!(watch.lapse(&SLOW, at(9_999)), Lapse::Known(false));
-        assert!(matches!(watch.lapse(&NODE, at(2_000)), Lapse::Ask { .. }));
+        assert_eq!(watch.lapse(&SLOW, at(1_999)), Lapse::Known(false));
+        assert!(matches!(watch.lapse(&NODE, at(1_100)), Lapse::Ask { .. }));
         assert_eq!(watch.lapse(&SLOW, at(10_000)), Lapse::Known(true), "nothing has moved for too long");
+    }
+
+    #[test]
+    fn who_was_not_sure_is_asked_each_second_while_the_server_is_slow() {
+        let mut watch = watched(owned());
+        watch.probed();
+        watch.answered(OwnerAnswer::Unsure, at(1_000));
+        assert!(matches!(watch.lapse(&SLOW, at(2_000)), Lapse::Ask { .. }));
+        watch.answered(OwnerAnswer::Unsure, at(2_000));
+        assert_eq!(watch.lapse(&SLOW, at(2_999)), Lapse::Known(false));
+        // It has lost the shard in the meantime.
+        watch.answered(OwnerAnswer::Resigned, at(3_000));
+        assert_eq!(watch.lapse(&SLOW, at(3_000)), Lapse::Known(true));
     }
 
     #[test]

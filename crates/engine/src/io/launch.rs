@@ -10,7 +10,7 @@ use tokio::sync::{
     watch,
 };
 
-use super::{ShardTask, backoff, take_over_room::TakeOverRoom, task};
+use super::{ShardTask, backoff, orders::Orders, take_over_room::TakeOverRoom, task};
 use crate::{
     api::{Duty, KeyQuestion, Peers, TaskName, Tasks},
     index::ShardIndex,
@@ -77,7 +77,7 @@ impl Launcher {
             rng: backoff::generator(seed, id),
             events: ShardEvents { shard: index, term: 0, events: self.events.clone() },
         };
-        self.tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, orders)));
+        self.tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, Orders::from(orders))));
         Launched { orders: shard_orders, duty: duty_sender }
     }
 

@@ -7,6 +7,7 @@ mod claimed;
 mod commit;
 mod heartbeat;
 pub(crate) mod launch;
+mod orders;
 pub(crate) mod reads;
 mod server_settings;
 mod take_over;

@@ -4,13 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::{Batch, Probed, Shard, Writer};
-use tokio::sync::{Notify, mpsc::UnboundedReceiver, watch};
+use tokio::sync::{Notify, watch};
 
 use super::{
     ShardTask,
     claimed::{Claimed, watch_settings},
     commit::commit,
     noticed,
+    orders::Orders,
     take_over::{PROBE_TIMEOUT, acquire},
 };
 use crate::{
@@ -45,13 +46,13 @@ enum End {
 }
 
 /// Runs the task until the engine stops, or the shard is removed.
-pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<ShardOrder>) {
+pub(crate) async fn run(mut task: ShardTask, mut orders: Orders) {
     loop {
         task.events.term += 1;
         let claimed = tokio::select! {
             biased;
             claimed = acquire(&mut task) => claimed,
-            () = wait_for_stop(&mut orders) => break,
+            () = orders.stop() => break,
         };
         let epoch = claimed.epoch;
         match serve(&mut task, claimed, &mut orders).await {
@@ -65,22 +66,13 @@ pub(crate) async fn run(mut task: ShardTask, mut orders: UnboundedReceiver<Shard
                 task.served_last = Some(epoch);
                 tokio::select! {
                     biased;
-                    () = wait_for_stop(&mut orders) => break,
+                    () = orders.stop() => break,
                     () = tokio::time::sleep(LEFT_TO_OTHERS) => {}
                 }
             }
         }
     }
     task.events.send(ShardEvent::Stopped);
-}
-
-/// Waits until the task is to end, or the event loop is gone. Other orders are of an earlier term.
-async fn wait_for_stop(orders: &mut UnboundedReceiver<ShardOrder>) {
-    while let Some(order) = orders.recv().await {
-        if matches!(order, ShardOrder::Stop) {
-            return;
-        }
-    }
 }
 
 /// Commits a batch, and reports once if that is slow. The task itself looks at the clock: where the event
@@ -136,13 +128,13 @@ fn log_stuck(task: &ShardTask, batch: u64) {
 }
 
 /// Serves a shard until it is released or lost.
-async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut UnboundedReceiver<ShardOrder>) -> End {
+async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut Orders) -> End {
     let _settings = watch_settings(task);
     let Claimed { mut writer, generations, mut lost, .. } = claimed;
     loop {
         let order = tokio::select! {
             biased;
-            order = orders.recv() => order,
+            order = orders.next() => order,
             why = &mut lost => {
                 let (ShardTask { id, server, .. }, why) = (&*task, why.unwrap_or_default());
                 tracing::warn!(shard.id = id.0, why, "shard {id} ({server}) is lost: {why}");
@@ -156,15 +148,19 @@ async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut UnboundedRec
                 ShardOrder::Commit { term, .. }
                 | ShardOrder::Generations { term, .. }
                 | ShardOrder::TakeAnew { term }
+                | ShardOrder::Dropped { term }
                 | ShardOrder::Release { term, .. },
             ) if term != task.events.term => {}
             Some(ShardOrder::Commit { batch, atomic, .. }) => {
-                let began = task.clock.monotonic();
+                let (began, term) = (task.clock.monotonic(), task.events.term);
                 let (duty, stuck) = (task.duty.clone(), stuck(task.shard.clone(), task.conflicts.clone()));
                 let verdict = tokio::select! {
                     biased;
                     verdict = commit_timed(task, writer.as_mut(), &batch, atomic) => verdict,
                     () = removed(duty) => return End::Stopped,
+                    // What may be left of the batch at the server ends with its connection, which whoever
+                    // takes the shard over kills. Repeated here, it could hold the fence for long.
+                    () = orders.dropped(term) => return End::Lost,
                     () = stuck => {
                         log_stuck(task, batch.number);
                         Verdict::Stuck
@@ -184,6 +180,7 @@ async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut UnboundedRec
             Some(order @ ShardOrder::Generations { .. }) => {
                 let _ = generations.send(order);
             }
+            Some(ShardOrder::Dropped { .. }) => return End::Lost,
             Some(ShardOrder::TakeAnew { .. }) => {
                 task.events.send(ShardEvent::ClaimLost);
                 return End::Lost;

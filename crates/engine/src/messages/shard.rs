@@ -48,6 +48,12 @@ pub(crate) enum ShardOrder {
         /// The term whose memory is wrong.
         term: u64,
     },
+    /// The event loop has dropped the shard's memory: give up the batch in flight, for which nobody waits,
+    /// and take the shard over anew.
+    Dropped {
+        /// The term whose memory is gone.
+        term: u64,
+    },
     /// Give the shard up. Its duty says what comes then.
     Release {
         /// The term in which it is owned.

@@ -131,6 +131,6 @@ mod tests {
         assert_eq!(owns(&mut core, question), OwnerAnswer::Resigned);
         assert!(core.slots[INDEX].holding.is_none());
         assert_eq!(core.slots[INDEX].state, ShardState::Waiting);
-        assert!(matches!(orders.try_recv(), Ok(ShardOrder::TakeAnew { .. })), "its connections end");
+        assert!(matches!(orders.try_recv(), Ok(ShardOrder::Dropped { .. })), "its connections end");
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     // While it was loaded, this node has told a candidate that it does not own the shard.
     let Fence { epoch, incarnation, .. } = taken_over.fence;
     if !core.slots[index].denied.allows(epoch, incarnation) {
-        let _ = core.slots[index].tasks.send(ShardOrder::TakeAnew { term });
+        let _ = core.slots[index].tasks.send(ShardOrder::Dropped { term });
         return;
     }
     let (id, now, at) = (core.slots[index].id, core.time.now(), core.time.monotonic());
@@ -187,7 +187,7 @@ pub(crate) fn owns(core: &mut Core, question: OwnerQuestion) -> OwnerAnswer {
         Reply::StepDown => {}
     }
     slot.health.note("this node could not confirm its claim, and another one asked for the shard".to_owned());
-    let _ = slot.tasks.send(ShardOrder::TakeAnew { term: slot.term });
+    let _ = slot.tasks.send(ShardOrder::Dropped { term: slot.term });
     // Whether COMMIT of the batch in flight was sent is known to its task alone.
     lost(core, index, true);
     OwnerAnswer::Resigned
