@@ -1,6 +1,8 @@
 //! The last good copy of the catalog. It never goes back: a catalog with lower versions was restored from a
 //! backup or is a replica that lags, and following it would undo what others already act on.
 
+use std::fmt;
+
 use forebay_store::{CatalogChanges, CatalogView, Versions};
 use forebay_types::{ClusterId, PolicyChanges};
 
@@ -34,6 +36,24 @@ pub enum Refused {
     },
     /// It was read with other known versions than those of this copy, and rows are missing.
     Incomplete,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WentBack { known, found } => {
+                let list = |Versions { shards, nodes, assignment, policies }: &Versions| {
+                    format!("shards {shards}, nodes {nodes}, assignment {assignment}, policies {policies}")
+                };
+                let (known, found) = (list(known), list(found));
+                write!(f, "it went back from the versions {known} to {found}, as a restored backup does")
+            }
+            Self::OtherCluster { known, found } => {
+                write!(f, "it is the catalog of cluster {found}, and this node is of cluster {known}")
+            }
+            Self::Incomplete => f.write_str("rows that have changed are missing in what was read"),
+        }
+    }
 }
 
 /// What became of changes.

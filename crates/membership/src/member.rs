@@ -288,7 +288,7 @@ impl Member {
             Applied::Updated => {}
             refused => {
                 if let Applied::Refused(why) = refused {
-                    tracing::error!("the catalog is not followed: {why:?}");
+                    tracing::error!("the catalog is not followed: {why}");
                 }
                 let why = "it went back to earlier versions, or is of another cluster";
                 return Err(StoreError::new(ErrorClass::Unavailable, why));
