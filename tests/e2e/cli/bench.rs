@@ -37,3 +37,18 @@ async fn a_load_is_measured_checked_and_purged() {
     run(&["bench", "--addr", "127.0.0.1:1"]).await.failed(6);
     assert!(run(&["bench", "--size", "4"]).await.failed(2).contains("--size"));
 }
+
+/// Each node hands out the items of its own shards.
+#[tokio::test]
+async fn the_items_of_all_nodes_are_taken_though_one_address_was_given() {
+    let server = Server::start_with(&["--nodes", "2"]).await;
+    let both_own_a_shard = async || {
+        let list = server.run(&["node", "list", "-o", "json"]).await.json();
+        list["nodes"].as_array().is_some_and(|nodes| nodes.iter().filter(|it| it["shards"] == 1).count() == 2)
+    };
+    while !both_own_a_shard().await {}
+    let flags = ["bench", "--duration", "500ms", "--producers", "2", "--consumers", "1", "-o", "json"];
+    let measured = server.run(&flags).await.json();
+    assert!(measured["stored"].as_u64().unwrap() > 0, "{measured}");
+    assert_eq!((&measured["stored"], &measured["lost"]), (&measured["acked"], &json!(0)), "{measured}");
+}

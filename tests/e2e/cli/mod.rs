@@ -113,10 +113,16 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// With these flags of `forebay dev`.
+    async fn start_with(flags: &[&str]) -> Self {
         let folder = tempfile::Builder::new().prefix("forebay-cli-").tempdir().unwrap();
         let data = folder.path().join("data").display().to_string();
-        let arguments = ["dev", "--data-dir", &data, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
-        let node = Node::start(&arguments.map(str::to_owned), &folder.path().join("log")).await;
+        let own = ["dev", "--data-dir", &data, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        let arguments: Vec<String> = own.iter().chain(flags).map(|flag| (*flag).to_owned()).collect();
+        let node = Node::start(&arguments, &folder.path().join("log")).await;
         Self { node, _folder: folder }
     }
 

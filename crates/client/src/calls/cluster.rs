@@ -6,7 +6,7 @@ use forebay_proto::v1::{self, admin_service_client::AdminServiceClient};
 use forebay_types::Timestamp;
 use tonic::{Code, Response, Status};
 
-use crate::{client::Client, durations, error::Error, token::Link};
+use crate::{client::Client, durations, endpoints::Learner, error::Error, token::Link};
 
 /// Rows of a page.
 const PAGE_ROWS: u32 = 1_000;
@@ -128,7 +128,10 @@ impl Client {
             let endpoint = attempts.target()?.endpoint;
             let asked = tokio::time::timeout(self.config.attempt_timeout, call(endpoint.admin())).await;
             let error = match asked {
-                Ok(Ok(answer)) => return Ok(answer.into_inner()),
+                Ok(Ok(answer)) => {
+                    self.learner.iter().for_each(Learner::on_success);
+                    return Ok(answer.into_inner());
+                }
                 Ok(Err(status)) => Error::of_call(&status).at(endpoint.address()),
                 Err(_) => Error::timed_out(endpoint.address(), self.config.attempt_timeout),
             };
