@@ -23,10 +23,10 @@ mod sqlite;
 pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewExpiry, Requeue, UpdatedRow};
 pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
-    CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewToken,
-    NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind, SettingsWish,
-    Sighting, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow, Tokens, Versions,
-    check_shard_url,
+    CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewSession,
+    NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
+    SessionBounds, SessionRow, SettingsWish, Sighting, TokenAdded, TokenBounds, TokenChange, TokenChanged,
+    TokenRow, Tokens, Versions, check_shard_url,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};

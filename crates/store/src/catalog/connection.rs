@@ -46,12 +46,14 @@ pub(crate) struct Connections<S> {
     pub(super) changes: Kept<S>,
     /// For records of calls, and to read tokens.
     pub(super) records: Kept<S>,
+    /// For sessions of browsers: a crowd of readers of pages holds up neither records nor tokens.
+    pub(super) sessions: Kept<S>,
 }
 
 impl<S> Default for Connections<S> {
     fn default() -> Self {
         let none = || Kept(Mutex::new(None));
-        Self { beats: none(), changes: none(), records: none() }
+        Self { beats: none(), changes: none(), records: none(), sessions: none() }
     }
 }
 

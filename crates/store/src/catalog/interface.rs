@@ -14,6 +14,7 @@ use super::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
         PolicyWish, PolicyWritten, SettingsWish, Sighting, Versions,
     },
+    session_rows::{NewSession, SessionRow},
     token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
 };
 use crate::error::{MigrateError, StoreError};
@@ -122,4 +123,16 @@ pub trait Catalog: Send + Sync + 'static {
 
     /// Notes that a token was used in an hour, if no later one is noted.
     async fn note_token_use(&self, id: &str, hour: Timestamp) -> Result<(), StoreError>;
+
+    /// Reads a session of a browser.
+    async fn session(&self, id: &[u8; 32]) -> Result<Option<SessionRow>, StoreError>;
+
+    /// Adds a session. To repeat it is harmless.
+    async fn add_session(&self, session: &NewSession) -> Result<(), StoreError>;
+
+    /// Notes that a session was used, if no later use is noted.
+    async fn note_session_use(&self, id: &[u8; 32], now: Timestamp) -> Result<(), StoreError>;
+
+    /// Removes a session, if it is there.
+    async fn remove_session(&self, id: &[u8; 32]) -> Result<(), StoreError>;
 }

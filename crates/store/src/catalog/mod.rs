@@ -17,6 +17,8 @@ mod read;
 mod read_policy;
 mod rows;
 mod session;
+mod session_rows;
+mod sessions;
 mod shard_url;
 mod token_rows;
 mod tokens;
@@ -32,5 +34,6 @@ pub use rows::{
     Versions,
 };
 pub(crate) use session::CatalogSession;
+pub use session_rows::{NewSession, SessionBounds, SessionRow};
 pub use shard_url::check as check_shard_url;
 pub use token_rows::{NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow, Tokens};

@@ -25,6 +25,8 @@ use super::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
         PolicyWish, PolicyWritten, SettingsWish, Sighting, Versions,
     },
+    session_rows::{NewSession, SessionRow},
+    sessions::{AddSession, NoteSessionUse, ReadSession, RemoveSession},
     shard_url,
     token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
     tokens::{AddToken, ChangeToken, NoteUse, ReadTokenPage, ReadTokens},
@@ -156,5 +158,21 @@ impl<C: Connector> Catalog for C {
 
     async fn note_token_use(&self, id: &str, hour: Timestamp) -> Result<(), StoreError> {
         self.connections().records.run(self, &NoteUse { id, hour }).await
+    }
+
+    async fn session(&self, id: &[u8; 32]) -> Result<Option<SessionRow>, StoreError> {
+        self.connections().sessions.run(self, &ReadSession(id)).await
+    }
+
+    async fn add_session(&self, session: &NewSession) -> Result<(), StoreError> {
+        self.connections().sessions.run(self, &Transaction(AddSession(session))).await
+    }
+
+    async fn note_session_use(&self, id: &[u8; 32], now: Timestamp) -> Result<(), StoreError> {
+        self.connections().sessions.run(self, &NoteSessionUse { id, now }).await
+    }
+
+    async fn remove_session(&self, id: &[u8; 32]) -> Result<(), StoreError> {
+        self.connections().sessions.run(self, &RemoveSession(id)).await
     }
 }

@@ -176,10 +176,10 @@ impl Row {
         }
     }
 
-    /// Sixteen bytes.
-    pub(crate) fn hash(&self, column: usize) -> Result<[u8; 16], StoreError> {
+    /// So many bytes.
+    pub(crate) fn hash<const N: usize>(&self, column: usize) -> Result<[u8; N], StoreError> {
         let bytes = self.bytes(column)?;
-        bytes.as_ref().try_into().map_err(|_| corrupt(format!("column {column} should be 16 bytes")))
+        bytes.as_ref().try_into().map_err(|_| corrupt(format!("column {column} should be {N} bytes")))
     }
 
     /// UTF-8 text.

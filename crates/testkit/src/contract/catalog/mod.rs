@@ -9,6 +9,7 @@ pub mod connections;
 pub mod nodes;
 pub mod policies;
 pub mod schema;
+pub mod sessions;
 pub mod settings;
 pub mod shards;
 pub mod snapshot;
@@ -123,6 +124,8 @@ macro_rules! catalog_contract {
                 tokens: a_token_is_read_as_it_was_written, a_token_is_rotated_from_its_newest_secret,
                     a_token_is_revoked, a_revoked_token_without_an_end_stays, the_last_admin_stays,
                     the_first_admin_is_made_once, tokens_have_bounds, the_hour_of_the_last_use_is_noted;
+                sessions: a_session_is_read_as_it_was_written, sessions_that_are_over_are_removed,
+                    the_oldest_session_makes_room;
                 connections: a_lost_connection_is_replaced, an_abandoned_change_is_rolled_back;
             );
         }

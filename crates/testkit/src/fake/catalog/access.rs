@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use forebay_store::{
     AuditEnd, AuditId, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode,
-    CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewToken, NodeReport, PolicyRemoval,
-    PolicyWish, PolicyWritten, SettingsWish, Sighting, StoreError, TokenAdded, TokenChange, TokenChanged,
-    TokenRow, Tokens, Versions, check_shard_url,
+    CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewSession, NewToken, NodeReport,
+    PolicyRemoval, PolicyWish, PolicyWritten, SessionRow, SettingsWish, Sighting, StoreError, TokenAdded,
+    TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
 };
 use forebay_types::{
     ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
@@ -24,7 +24,7 @@ use super::{
 use crate::fake::{Life, Process};
 
 /// The program's own version of the schema.
-const KNOWN: u32 = 4;
+const KNOWN: u32 = 5;
 /// A call to a catalog that hangs fails after so long, as a connection does.
 const HANGS_FOR: Duration = Duration::from_secs(10);
 
@@ -284,5 +284,25 @@ impl Catalog for FakeCatalog {
     async fn note_token_use(&self, id: &str, hour: Timestamp) -> Result<(), StoreError> {
         let id = id.to_owned();
         self.records("token", move |it| it.note_token_use(&id, hour)).await
+    }
+
+    async fn session(&self, id: &[u8; 32]) -> Result<Option<SessionRow>, StoreError> {
+        let id = *id;
+        self.records("session", move |it| it.sessions.get(&id).cloned()).await
+    }
+
+    async fn add_session(&self, session: &NewSession) -> Result<(), StoreError> {
+        let session = session.clone();
+        self.records("session", move |it| it.add_session(session)).await
+    }
+
+    async fn note_session_use(&self, id: &[u8; 32], now: Timestamp) -> Result<(), StoreError> {
+        let id = *id;
+        self.records("session", move |it| it.note_session_use(&id, now)).await
+    }
+
+    async fn remove_session(&self, id: &[u8; 32]) -> Result<(), StoreError> {
+        let id = *id;
+        self.records("session", move |it| drop(it.sessions.remove(&id))).await
     }
 }

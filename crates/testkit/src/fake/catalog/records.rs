@@ -1,10 +1,10 @@
 //! Records of calls, and tokens, of a fake catalog.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use forebay_store::{
-    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewToken, TokenAdded, TokenChange,
-    TokenChanged, TokenRow, Tokens,
+    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewSession, NewToken, SessionRow, TokenAdded,
+    TokenChange, TokenChanged, TokenRow, Tokens,
 };
 use forebay_types::Timestamp;
 
@@ -17,6 +17,8 @@ pub(super) struct Records {
     pub tokens: BTreeMap<String, TokenRow>,
     /// Changes of them so far. The version is one higher.
     pub token_changes: u64,
+    /// Sessions of browsers, by id.
+    pub sessions: BTreeMap<[u8; 32], SessionRow>,
 }
 
 impl Records {
@@ -116,6 +118,43 @@ impl Records {
     pub fn note_token_use(&mut self, id: &str, hour: Timestamp) {
         if let Some(row) = self.tokens.get_mut(id) {
             row.last_used = row.last_used.max(Some(hour));
+        }
+    }
+
+    /// The session of a token that was used the longest ago, but this one.
+    fn oldest_session(&self, token: &str, but: &[u8; 32]) -> Option<[u8; 32]> {
+        let of_token = self.sessions.values().filter(|row| row.token_id == token && row.id != *but);
+        of_token.min_by_key(|row| (row.used_at, row.id)).map(|row| row.id)
+    }
+
+    fn sessions_of(&self, token: &str) -> usize {
+        self.sessions.values().filter(|row| row.token_id == token).count()
+    }
+
+    /// See [`Catalog::add_session`](forebay_store::Catalog::add_session).
+    pub fn add_session(&mut self, session: NewSession) {
+        let NewSession { row, replaces, made_before, used_before, bounds } = session;
+        self.sessions.retain(|_, known| known.used_at >= used_before && known.made_at >= made_before);
+        replaces.map(|id| self.sessions.remove(&id));
+        self.sessions.remove(&row.id);
+        while self.sessions_of(&row.token_id) >= bounds.per_token as usize
+            && let Some(oldest) = self.oldest_session(&row.token_id, &row.id)
+        {
+            self.sessions.remove(&oldest);
+        }
+        while self.sessions.len() >= bounds.in_all as usize {
+            let by_count = |row: &&SessionRow| (self.sessions_of(&row.token_id), Reverse(row.used_at));
+            let Some(most) = self.sessions.values().max_by_key(by_count) else { break };
+            let oldest = self.oldest_session(&most.token_id, &row.id);
+            oldest.map(|id| self.sessions.remove(&id));
+        }
+        self.sessions.insert(row.id, row);
+    }
+
+    /// See [`Catalog::note_session_use`](forebay_store::Catalog::note_session_use).
+    pub fn note_session_use(&mut self, id: &[u8; 32], now: Timestamp) {
+        if let Some(row) = self.sessions.get_mut(id) {
+            row.used_at = row.used_at.max(now);
         }
     }
 }
