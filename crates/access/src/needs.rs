@@ -79,14 +79,30 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/grpc.reflection.v1alpha.ServerReflection/", Needs::Credential),
 ];
 
-/// The pages of the HTTP port, by path. The port has no other ones.
-pub const PAGES: &[(&str, Needs)] = &[
-    ("/", Needs::Everywhere(Scope::Observe)),
-    ("/status.json", Needs::Everywhere(Scope::Observe)),
-    ("/metrics", Needs::Everywhere(Scope::Metrics)),
-    ("/healthz", Needs::Nothing),
-    ("/readyz", Needs::Nothing),
+/// Who reads a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// People, in a browser. Without a credential they are led to the login, and refusals are pages too.
+    Person,
+    /// A program, and whatever a page loads. Refusals are those of calls.
+    Program,
+}
+
+/// The pages of the HTTP port that are read, by path. The port has no other ones. Those of people lie
+/// on one level. What is needed in a namespace is needed in the one of the field `ns` of the query.
+pub const PAGES: &[(&str, Needs, Reader)] = &[
+    ("/", Needs::Everywhere(Scope::Observe), Reader::Person),
+    ("/status.json", Needs::Everywhere(Scope::Observe), Reader::Program),
+    ("/metrics", Needs::Everywhere(Scope::Metrics), Reader::Program),
+    ("/healthz", Needs::Nothing, Reader::Program),
+    ("/readyz", Needs::Nothing, Reader::Program),
+    ("/login", Needs::Nothing, Reader::Person),
+    ("/assets/app.css", Needs::Nothing, Reader::Program),
 ];
+
+/// The forms that pages send, by path: what changes something. The port takes no other ones. What is needed
+/// in a namespace is needed in the one of the form's field `ns`.
+pub const FORMS: &[(&str, Needs)] = &[("/login", Needs::Nothing), ("/logout", Needs::Nothing)];
 
 /// What a call needs.
 pub fn of_call(path: &str) -> Needs {
@@ -95,9 +111,15 @@ pub fn of_call(path: &str) -> Needs {
     CALLS.iter().find(is).map_or(Needs::Credential, |(_, needs)| *needs)
 }
 
-/// What a page needs.
-pub fn of_page(path: &str) -> Needs {
-    PAGES.iter().find(|row| row.0 == path).map_or(Needs::Credential, |(_, needs)| *needs)
+/// What a page needs, and who reads it.
+pub fn of_page(path: &str) -> (Needs, Reader) {
+    let unknown = (Needs::Credential, Reader::Program);
+    PAGES.iter().find(|row| row.0 == path).map_or(unknown, |(_, needs, reader)| (*needs, *reader))
+}
+
+/// What a form needs. `None`: there is no such form.
+pub fn of_form(path: &str) -> Option<Needs> {
+    FORMS.iter().find(|row| row.0 == path).map(|(_, needs)| *needs)
 }
 
 #[cfg(test)]
@@ -109,12 +131,16 @@ mod tests {
         for path in ["", "/", "/forebay.v1.QueueService/enqueue", "/forebay.internal.v1.X/Y", "/x"] {
             assert_eq!(of_call(path), Needs::Credential, "{path}");
         }
-        for path in ["/login", "//", "/healthz/", "/x"] {
-            assert_eq!(of_page(path), Needs::Credential, "{path}");
+        for path in ["/logout", "//", "/healthz/", "/x"] {
+            assert_eq!(of_page(path), (Needs::Credential, Reader::Program), "{path}");
+        }
+        for path in ["/", "/login/", "/x"] {
+            assert_eq!(of_form(path), None, "{path}");
         }
         assert_eq!(of_call("/grpc.health.v1.Health/Watch"), Needs::Nothing);
         assert_eq!(of_call("/forebay.v1.QueueService/Ack"), Needs::InNamespace(Scope::Consume));
-        assert_eq!(of_page("/metrics"), Needs::Everywhere(Scope::Metrics));
+        assert_eq!(of_page("/metrics"), (Needs::Everywhere(Scope::Metrics), Reader::Program));
+        assert_eq!(of_form("/logout"), Some(Needs::Nothing));
     }
 
     #[test]
@@ -123,6 +149,18 @@ mod tests {
             rows.iter().filter(|row| row.1 == Needs::Nothing).map(|row| row.0).collect()
         };
         assert_eq!(public(CALLS), ["/grpc.health.v1.Health/"]);
-        assert_eq!(public(PAGES), ["/healthz", "/readyz"]);
+        let pages = PAGES.iter().filter(|row| row.1 == Needs::Nothing).map(|row| row.0);
+        assert_eq!(pages.collect::<Vec<_>>(), ["/healthz", "/readyz", "/login", "/assets/app.css"]);
+        // A login needs none, and a logout none that is still valid.
+        assert_eq!(public(FORMS), ["/login", "/logout"]);
+    }
+
+    #[test]
+    fn pages_of_people_lie_on_one_level() {
+        let pages = PAGES.iter().filter(|row| row.2 == Reader::Person).map(|row| row.0);
+        for path in pages.chain(FORMS.iter().map(|row| row.0)) {
+            let name = path.strip_prefix('/').expect("a path");
+            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{path}");
+        }
     }
 }

@@ -42,8 +42,22 @@ impl SecretHash {
 
     /// Whether both are the same. How long that takes does not tell where they differ.
     pub(crate) fn matches(&self, other: &Self) -> Choice {
+        #[cfg(test)]
+        COMPARISONS.set(COMPARISONS.get() + 1);
         self.0.ct_eq(&other.0)
     }
+
+    /// How many were compared in this thread.
+    #[cfg(test)]
+    pub(crate) fn comparisons() -> u32 {
+        COMPARISONS.get()
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// See [`SecretHash::comparisons`].
+    static COMPARISONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
 /// Hexadecimal digits.

@@ -77,12 +77,13 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whose a secret is, and when it ends. All of them are compared, so that the time tells nothing.
+    /// Whose a secret is, and when it ends. Two are compared in any case, so that the time tells nothing.
     fn holder(&self, hash: &SecretHash) -> Option<&Arc<Identity>> {
         let same = |known: &SecretHash| known.matches(hash);
         let (newest, older) = self.record.hashes.split_last()?;
-        let (newest, older) =
-            (same(newest), older.iter().map(same).fold(Choice::from(0), |any, one| any | one));
+        let none = older.is_empty().then(|| same(&SecretHash::NONE) & Choice::from(0));
+        let older = older.iter().map(same).chain(none).fold(Choice::from(0), |any, one| any | one);
+        let newest = same(newest);
         match (bool::from(newest), bool::from(older)) {
             (true, _) => Some(&self.identity),
             (false, true) => Some(&self.replaced),
@@ -136,7 +137,8 @@ impl Table {
             Credential::Token { id, hash } => {
                 let Some(entry) = self.tokens.get(id) else {
                     // As much work as for one that is known.
-                    let _ = bool::from(SecretHash::NONE.matches(hash));
+                    let (newest, older) = (SecretHash::NONE.matches(hash), SecretHash::NONE.matches(hash));
+                    let _ = bool::from(newest | older);
                     return Err(Failed::Unknown);
                 };
                 let holder = entry.holder(hash).ok_or(Failed::Wrong)?;
@@ -223,6 +225,38 @@ mod tests {
     fn the_dummy_of_an_unknown_token_opens_nothing() {
         let none = Credential::Token { id: token(1).id().clone(), hash: SecretHash::NONE };
         assert_eq!(Table::default().authenticate(&none, NOW), Err(Failed::Unknown));
+    }
+
+    #[test]
+    fn the_same_is_done_for_every_token_that_is_refused() {
+        let (good, other, old) = (token(1), token(2), token(5));
+        let (ending, revoked) = (token(3), token(4));
+        let table = Table::new(
+            [
+                record(&good),
+                Record { ends: Some(NOW), ..record(&ending) },
+                Record { revoked: true, ..record(&revoked) },
+                Record { hashes: vec![old.hash(), other.hash()], overlap_ends: Some(NOW), ..record(&old) },
+            ],
+            [],
+        );
+        let work = |credential: &Credential| {
+            let before = SecretHash::comparisons();
+            let failed = table.authenticate(credential, NOW).unwrap_err();
+            (failed, SecretHash::comparisons() - before)
+        };
+        let of = |token: &Token, hash| Credential::Token { id: token.id().clone(), hash };
+        for (credential, failed) in [
+            (shown(&other), Failed::Unknown),
+            (of(&good, other.hash()), Failed::Wrong),
+            (of(&old, good.hash()), Failed::Wrong),
+            (shown(&old), Failed::Ended),
+            (shown(&ending), Failed::Ended),
+            (of(&ending, other.hash()), Failed::Wrong),
+            (shown(&revoked), Failed::Revoked),
+        ] {
+            assert_eq!(work(&credential), (failed, 2));
+        }
     }
 
     #[test]
