@@ -5,6 +5,7 @@
 //! the whole history ([`history`], [`check`]). `FOREBAY_E2E_ROUNDS` sets how often a test injects its fault.
 
 mod backend;
+mod browser;
 mod check;
 mod cli;
 mod client_load;

@@ -201,6 +201,25 @@ impl Node {
         status.zip(body).unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:?}"))
     }
 
+    /// Sends these bytes over HTTP, and reads until the end.
+    pub async fn ask(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = TcpStream::connect(&self.http).await.unwrap();
+        let host = self.http.rsplit_once(':').unwrap().0;
+        let mut answer = Vec::new();
+        match &self.tls {
+            None => {
+                stream.write_all(bytes).await.unwrap();
+                stream.read_to_end(&mut answer).await.unwrap();
+            }
+            Some(tls) => {
+                let mut stream = tls.connect(stream, host, "http/1.1").await.unwrap();
+                stream.write_all(bytes).await.unwrap();
+                stream.read_to_end(&mut answer).await.unwrap();
+            }
+        }
+        answer
+    }
+
     /// Sends a GET, and reads until the end.
     async fn exchange(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {
         let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.http);

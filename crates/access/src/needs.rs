@@ -98,6 +98,7 @@ pub const PAGES: &[(&str, Needs, Reader)] = &[
     ("/readyz", Needs::Nothing, Reader::Program),
     ("/login", Needs::Nothing, Reader::Person),
     ("/assets/app.css", Needs::Nothing, Reader::Program),
+    ("/assets/icon.svg", Needs::Nothing, Reader::Program),
 ];
 
 /// The forms that pages send, by path: what changes something. The port takes no other ones. What is needed
@@ -150,7 +151,10 @@ mod tests {
         };
         assert_eq!(public(CALLS), ["/grpc.health.v1.Health/"]);
         let pages = PAGES.iter().filter(|row| row.1 == Needs::Nothing).map(|row| row.0);
-        assert_eq!(pages.collect::<Vec<_>>(), ["/healthz", "/readyz", "/login", "/assets/app.css"]);
+        assert_eq!(
+            pages.collect::<Vec<_>>(),
+            ["/healthz", "/readyz", "/login", "/assets/app.css", "/assets/icon.svg"]
+        );
         // A login needs none, and a logout none that is still valid.
         assert_eq!(public(FORMS), ["/login", "/logout"]);
     }

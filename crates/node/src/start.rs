@@ -5,10 +5,9 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use forebay_engine::{Duty, Engine, ListedShard, Reach, Setup, TenantBudget};
 use forebay_front::{Front, Links};
 use forebay_membership::{BeginError, Begun, Followed, JoinError, NodeState};
-use forebay_proto::FILE_DESCRIPTOR_SET;
 use forebay_types::{Clock, SystemClock};
 use prost_reflect::DescriptorError;
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     access::{Access, AccessError, Following, TokenBook, Writer},
@@ -18,14 +17,16 @@ use crate::{
     connections::ConnectionCap,
     descriptors::{self, Asked},
     gather::Gather,
-    grpc::{self, Admin, Calls, LoadLimits, PageTokens, Queue, ReflectionError},
-    http::{self, Connect, Gate, Hosts, HttpServing, NodeInfo, Origins, StatusCache, metrics},
-    listen::{BindError, host_name, listen, reachable},
+    grpc::{self, Admin, LoadLimits, PageTokens, Queue, ReflectionError},
+    http::{NodeInfo, StatusCache, metrics},
+    listen::{BindError, listen, reachable},
     node::Node,
     peers::HealthPeers,
     policies::{AloneError, PolicyBook, begin_alone},
     random::{NoRandomNumbers, random},
-    readiness, shard_reports,
+    readiness,
+    serve_http::{HttpError, serve_http},
+    shard_reports,
     shards::{Checks, NumberedShard, Opener, UnfitShard},
     tls::{Certificates, Live, PeerTls, Reloading, TlsError},
 };
@@ -63,9 +64,12 @@ pub enum StartError {
     /// The node can't join it.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// No calls over HTTP.
-    #[error("cannot set up calls over HTTP: {0}")]
-    Connect(#[from] DescriptorError),
+    /// No HTTP server.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// Calls can't be written down.
+    #[error("cannot set up the audit log: {0}")]
+    Audit(#[from] DescriptorError),
     /// The catalog of policies can't be used.
     #[error(transparent)]
     Policies(#[from] AloneError),
@@ -133,7 +137,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         cluster,
         recorder,
     });
-    let http = serve_http(&config, http_listener, info.clone(), grpc.calls().clone())?;
+    let http = serve_http(&config, http_listener, info.clone(), grpc.calls().clone(), member.as_ref())?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
 
     // 7. The cluster, last: from now on others count on this node.
@@ -267,28 +271,6 @@ fn start_engine(
         tasks: Arc::new(()),
         seed: random()?,
     }))
-}
-
-/// Serves the pages, and the calls as JSON, to those who may use the HTTP port.
-fn serve_http(
-    config: &Config,
-    listener: TcpListener,
-    info: Arc<NodeInfo>,
-    calls: Calls,
-) -> Result<HttpServing, DescriptorError> {
-    let origins = Origins::new(&config.http_access.cors_origins);
-    let connect = Connect::new(FILE_DESCRIPTOR_SET, calls, origins.clone())?;
-    let gate = Gate::new(hosts(config), origins, info.access.clone());
-    let (tls, header_timeout) = (info.certificates.http(), config.load.timeouts.handshake);
-    Ok(http::serve(listener, tls, info, connect, gate, header_timeout))
-}
-
-/// The names by which the HTTP port may be called.
-fn hosts(config: &Config) -> Hosts {
-    let host_name = host_name();
-    let told = [&config.advertise, &config.advertise_clients].into_iter().flatten();
-    let own = [&config.http, &host_name].into_iter().chain(told).map(String::as_str);
-    Hosts::new(&config.http_access.hosts, own)
 }
 
 /// What serves clients. As a member of a cluster it passes calls on to other nodes.

@@ -22,7 +22,10 @@ use tonic::{
 use tonic_types::StatusExt as _;
 
 use super::nodes::Nodes;
-use crate::node::Node;
+use crate::{
+    browser::{Browser, signature},
+    node::Node,
+};
 
 /// What is said to be true within two seconds is waited for so long, on a machine that does much else.
 const SOON: Duration = Duration::from_secs(5);
@@ -285,4 +288,70 @@ async fn the_first_token_comes_from_a_file() {
     let node = start(&cluster, 0).await;
     assert_eq!(who(&node, &one).await.as_deref(), Ok("bootstrap"));
     assert_eq!(who(&node, &two).await, Err("BAD_CREDENTIALS".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_holds_at_all_nodes_until_it_ends() {
+    let server = servers::shared(Kind::MariaDb).await;
+    let catalog = server.fresh_url().await;
+    let way = Proxy::of_url(&catalog).await;
+    let urls = [server.fresh_url().await, server.fresh_url().await];
+    let cluster = Nodes::on(&way.through(&catalog), &urls, 2).await;
+    let first = guarded(&cluster).await;
+    let (here, there) = (start(&cluster, 0).await, cluster.start(1).await);
+    // As behind a balancer, where both have one port: the names of cookies have it.
+    let port = |node: &Node| node.http.rsplit_once(':').unwrap().1.to_owned();
+    let at = |browser: &Browser, node: &Node| {
+        let rename = |(name, value): (&String, &String)| {
+            let end = if name.ends_with("_login") { "_login" } else { "" };
+            (format!("forebay_{}{end}", port(node)), value.clone())
+        };
+        Browser { cookies: browser.cookies.iter().map(rename).collect() }
+    };
+
+    // The form is of one node, the login at the other, and the page at the first again.
+    let mut browser = Browser::default();
+    let form = signature(&browser.get(&here, "/login").await, "login");
+    let mut browser = at(&browser, &there);
+    let answer = browser.post(&there, "/login", &[("form", &form), ("token", &first)]).await;
+    assert_eq!(answer.status, 303, "{answer:?}");
+    let mut browser = at(&browser, &here);
+    let page = browser.get(&here, "/").await;
+    assert!(page.status == 200 && page.text().contains("logged in as first"), "{page:?}");
+
+    // While the catalog is silent, who is logged in stays so, and nobody else logs in.
+    way.stall(Ways::Both);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(browser.get(&here, "/").await.status, 200);
+    let mut late = Browser::default();
+    let answer = late.log_in(&here, &first).await;
+    assert!(answer.status == 503 && late.session().is_none(), "{answer:?}");
+    way.pass();
+    assert_eq!(browser.get(&here, "/").await.status, 200);
+
+    // A logout at one node ends it at the other, within a second.
+    let mut elsewhere = at(&browser, &there);
+    assert_eq!(elsewhere.get(&there, "/").await.status, 200);
+    let out = signature(&page, "logout");
+    assert_eq!(elsewhere.post(&there, "/logout", &[("form", &out)]).await.status, 303);
+    let begun = Instant::now();
+    while browser.get(&here, "/").await.status != 303 {
+        assert!(begun.elapsed() < SOON);
+        sleep(Duration::from_millis(20)).await;
+    }
+
+    // So does the end of its token, wherever that is revoked. A node that starts later knows it too.
+    let request = new("-", "ops", &[("*", &["observe"])]);
+    let (id, ops) = make(&here, &first, request).await.unwrap();
+    let mut browser = Browser::default();
+    assert_eq!(browser.log_in(&here, &ops).await.status, 303);
+    here.terminate().await;
+    let here = cluster.start(0).await;
+    assert_eq!(browser.get(&here, "/").await.status, 200);
+    admin(&there, &first).revoke_token(revoke("-", &id)).await.unwrap();
+    let begun = Instant::now();
+    while browser.get(&here, "/").await.status != 303 {
+        assert!(begun.elapsed() < SOON);
+        sleep(Duration::from_millis(20)).await;
+    }
 }

@@ -2,6 +2,7 @@
 
 mod clients;
 mod expiry;
+mod login;
 mod renewal;
 mod rights;
 mod start;

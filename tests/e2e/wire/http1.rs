@@ -27,6 +27,8 @@ pub struct Answer {
     pub status: u16,
     /// By names in small letters.
     pub headers: HashMap<String, String>,
+    /// Each `Set-Cookie`.
+    pub cookies: Vec<String>,
     /// Whole.
     pub body: Vec<u8>,
 }
@@ -90,6 +92,11 @@ impl Answer {
     pub async fn read(mut stream: TcpStream) -> Self {
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await.unwrap();
+        Self::parse(bytes)
+    }
+
+    /// From all of its bytes.
+    pub fn parse(mut bytes: Vec<u8>) -> Self {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
         let body = bytes.split_off(end + 4);
         let head = String::from_utf8(bytes).unwrap();
@@ -97,12 +104,20 @@ impl Answer {
         let status = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a status");
         let headers = lines.filter_map(|line| line.split_once(':'));
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
-        Self { status: status.parse().unwrap(), headers: headers.collect(), body }
+        let headers: Vec<_> = headers.collect();
+        let cookies = headers.iter().filter(|(name, _)| name == "set-cookie").map(|(_, value)| value.clone());
+        let cookies = cookies.collect();
+        Self { status: status.parse().unwrap(), headers: headers.into_iter().collect(), cookies, body }
     }
 
     /// A header, or nothing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// The message of a call that worked.

@@ -13,7 +13,7 @@ mod explain;
 mod extend_lease;
 mod garbage;
 mod hostile;
-mod http1;
+pub mod http1;
 mod http2;
 mod json;
 mod json_bounds;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forebay_access::{Credential, Denied, Identity, Needs, Table, decide};
+use forebay_access::{Credential, Denied, Identity, Needs, SecretHash, Table, TokenId, decide};
 use forebay_types::{Clock, Monotonic, Reason, Refusal};
 use http::HeaderMap;
 use tokio::sync::watch;
@@ -103,23 +103,41 @@ impl Access {
             (Shown::Other, _) => Err("malformed"),
             (Shown::Several, _) => Err("repeated"),
         };
-        let found = credential.and_then(|credential| {
-            let (table, now) = (table.borrow(), self.clock.wall());
-            let identity = table.authenticate(&credential, now).map_err(|failed| failed.as_str())?;
-            if let Some(id) = token_of(&credential).filter(|id| table.is_first_use(id, now)) {
-                self.used.note(id.clone());
-            }
-            Ok((credential, identity))
-        });
-        match found {
-            Ok((credential, identity)) => {
-                Ok(Authenticated { credential: Some(Arc::new(credential)), identity })
-            }
+        match credential.and_then(|credential| self.find(&table.borrow(), credential)) {
+            Ok(found) => Ok(found),
             Err(why) => {
                 self.report(why, caller, port);
                 Err(if why == "none" { none() } else { bad() })
             }
         }
+    }
+
+    /// Whose a credential is. The error says what is wrong with it, for operators.
+    fn find(&self, table: &Table, credential: Credential) -> Result<Authenticated, &'static str> {
+        let now = self.clock.wall();
+        let identity = table.authenticate(&credential, now).map_err(|failed| failed.as_str())?;
+        if let Some(id) = token_of(&credential).filter(|id| table.is_first_use(id, now)) {
+            self.used.note(id.clone());
+        }
+        Ok(Authenticated { credential: Some(Arc::new(credential)), identity })
+    }
+
+    /// Who shows a token at the login. The error says what is wrong with it, for operators. Where nothing is
+    /// asked for, no token is known.
+    pub fn of_token(&self, text: &str) -> Result<(TokenId, SecretHash, Authenticated), &'static str> {
+        let table = self.table.as_ref().ok_or("unknown")?;
+        let credential = Credential::of_token(text).ok_or("malformed")?;
+        let found = self.find(&table.borrow(), credential.clone())?;
+        match credential {
+            Credential::Token { id, hash } => Ok((id, hash, found)),
+            Credential::Certificate(_) => Err("malformed"),
+        }
+    }
+
+    /// Who has logged in with the secret of a token. `None`: it is of no use any more.
+    pub fn of_session(&self, id: TokenId, hash: SecretHash) -> Option<Authenticated> {
+        let table = self.table.as_ref()?.borrow();
+        self.find(&table, Credential::Token { id, hash }).ok()
     }
 
     /// The same caller as of now: its rights may have changed or ended since.
@@ -133,7 +151,7 @@ impl Access {
 
     /// Refused credentials are counted. The log has a line a second at most, so that they don't fill the
     /// disk.
-    fn report(&self, why: &'static str, caller: &Caller, port: &'static str) {
+    pub fn report(&self, why: &'static str, caller: &Caller, port: &'static str) {
         metrics::counter!("forebay_auth_failures_total", "listener" => port, "reason" => why).increment(1);
         let now = self.clock.monotonic();
         // A panic while the lock is held leaves valid values.
@@ -151,6 +169,17 @@ impl Access {
             %client,
             "credentials at the {port} port are not accepted ({why}); {more} more since the last such line"
         );
+    }
+}
+
+#[cfg(test)]
+impl Authenticated {
+    /// Somebody with these grants.
+    pub fn of_grants(grants: &[&str]) -> Self {
+        let grants = grants.iter().map(|grant| grant.parse().unwrap()).collect();
+        let (kind, id) = (forebay_access::Kind::Token, "a".to_owned());
+        let identity = Identity { kind, id, name: String::new(), grants, ends: None };
+        Self { credential: None, identity: Arc::new(identity) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use forebay_engine::Engine;
 use forebay_membership::{Begun, ClusterState, ClusterTask, Followed, JoinError, Membership};
-use forebay_store::{CatalogNode, NodeReport};
+use forebay_store::{Catalog, CatalogNode, NodeReport};
 use forebay_types::{Clock, Incarnation};
 use tokio::sync::{Notify, watch};
 
@@ -121,6 +121,11 @@ impl Joining {
             clock,
             turns: Turns::default(),
         }
+    }
+
+    /// The catalog of the cluster.
+    pub fn catalog(&self) -> Arc<dyn Catalog> {
+        self.begun.catalog.clone()
     }
 
     /// Serves other nodes, and joins the cluster.

@@ -1,7 +1,8 @@
 //! Environment variables that override the file: `FOREBAY_GRPC` for `node.grpc`,
 //! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `TLS`, `ACCESS`, `ENGINE` and
 //! `MEMORY`;
-//! `FOREBAY_HTTP_HOSTS` and `FOREBAY_HTTP_CORS_ORIGINS` for those of `[http]`.
+//! `FOREBAY_HTTP_HOSTS`, `FOREBAY_HTTP_CORS_ORIGINS` and `FOREBAY_HTTP_TRUSTED_PROXIES` for those of
+//! `[http]`.
 
 use std::ffi::OsString;
 
@@ -14,7 +15,7 @@ const PREFIX: &str = "FOREBAY_";
 /// Overrides `node.log`, as it does in other programs.
 const LOG: &str = "RUST_LOG";
 /// The keys of `[http]` that variables set, as lists with commas.
-const HTTP_KEYS: [&str; 2] = ["hosts", "cors_origins"];
+const HTTP_KEYS: [&str; 3] = ["hosts", "cors_origins", "trusted_proxies"];
 /// The key of `[access]` whose variable does not name the section.
 const BOOTSTRAP: &str = "bootstrap_token_file";
 /// What the command line reads.

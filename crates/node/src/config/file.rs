@@ -156,6 +156,8 @@ pub struct HttpKeys {
     pub hosts: Vec<String>,
     /// Origins whose web pages may make calls.
     pub cors_origins: Vec<String>,
+    /// Proxies that say truly where requests come from.
+    pub trusted_proxies: Vec<String>,
 }
 
 /// `[limits]`: what one request may have.

@@ -3,6 +3,7 @@
 use http::Uri;
 
 use super::file::HttpKeys;
+use crate::http::Network;
 
 /// Who may use the HTTP port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct HttpAccess {
     pub hosts: Vec<String>,
     /// Origins whose web pages may make calls, as in `https://app.example.com`.
     pub cors_origins: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` says where logins come from.
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// Checks the keys.
@@ -24,7 +27,16 @@ pub fn http(keys: HttpKeys, errors: &mut Vec<String>) -> HttpAccess {
             "http.cors_origins: {origin:?} must be scheme://host or scheme://host:port, in small letters"
         ));
     }
-    HttpAccess { hosts: keys.hosts, cors_origins: keys.cors_origins }
+    let mut trusted_proxies = Vec::new();
+    for text in &keys.trusted_proxies {
+        match text.parse() {
+            Ok(network) => trusted_proxies.push(network),
+            Err(()) => errors.push(format!(
+                "http.trusted_proxies: {text:?} must be an address, or a network as in 10.0.0.0/8"
+            )),
+        }
+    }
+    HttpAccess { hosts: keys.hosts, cors_origins: keys.cors_origins, trusted_proxies }
 }
 
 fn is_host(text: &str) -> bool {
@@ -54,9 +66,12 @@ mod tests {
         let hosts = ["queue1", "queue.example.com", "*.example.com"];
         let origins = ["https://app.example.com", "http://localhost:3000", "http://[::1]:3000"];
         let mut errors = Vec::new();
-        let keys = HttpKeys { hosts: list(&hosts), cors_origins: list(&origins) };
+        let proxies = ["10.0.0.1", "10.0.0.0/8", "::1", "2001:db8::/32"];
+        let keys =
+            HttpKeys { hosts: list(&hosts), cors_origins: list(&origins), trusted_proxies: list(&proxies) };
         let access = http(keys, &mut errors);
         assert_eq!((access.hosts, access.cors_origins), (list(&hosts), list(&origins)));
+        assert_eq!(access.trusted_proxies, proxies.map(|text| text.parse().unwrap()));
         assert!(errors.is_empty(), "{errors:?}");
 
         let hosts = ["", "*", "*.", "a:7421", "http://a", "a/b", "*.*.a"];
@@ -70,8 +85,12 @@ mod tests {
             "ftp://a",
             "https://u@a",
         ];
-        http(HttpKeys { hosts: list(&hosts), cors_origins: list(&origins) }, &mut errors);
-        assert_eq!(errors.len(), hosts.len() + origins.len(), "{errors:#?}");
+        let proxies = ["proxy1", "10.0.0.0/33", "10.0.0.1:80"];
+        let keys =
+            HttpKeys { hosts: list(&hosts), cors_origins: list(&origins), trusted_proxies: list(&proxies) };
+        http(keys, &mut errors);
+        assert_eq!(errors.len(), hosts.len() + origins.len() + proxies.len(), "{errors:#?}");
+        assert!(errors[15].starts_with("http.trusted_proxies: \"proxy1\""), "{errors:#?}");
         assert!(errors[0].starts_with("http.hosts: ") && errors[7].starts_with("http.cors_origins: "));
     }
 }

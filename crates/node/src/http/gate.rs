@@ -1,5 +1,5 @@
-//! What every request of the HTTP port must pass first: it is for this node, no foreign web page sent it to
-//! change something, and who asks for a page may see it. Who makes a call is decided with the call.
+//! What every request of the HTTP port must pass first: it is for this node, and no foreign web page sent it
+//! to change something. Who may see a page is decided by its keeper, who makes a call with the call.
 
 use std::sync::Arc;
 
@@ -8,15 +8,14 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use forebay_access::{Needs, of_page};
-use forebay_types::{Reason, Refusal};
 
 use super::{
     connect::{self, Failure},
+    guard::{self, Keeper},
     hosts::Hosts,
-    origins::Origins,
+    origins::{self, Origins},
 };
-use crate::{access::Access, connections::Episodes, grpc::Caller};
+use crate::connections::Episodes;
 
 /// Paths that tell nothing. Supervisors and load balancers ask them by any name.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
@@ -28,53 +27,34 @@ pub struct Gate {
     /// Origins of which pages may make calls.
     origins: Origins,
     /// Who may see which page.
-    access: Arc<Access>,
+    pub keeper: Arc<Keeper>,
     /// Refused requests.
     refused: Episodes,
 }
 
 impl Gate {
     /// With these names, origins and rights.
-    pub fn new(hosts: Hosts, origins: Origins, access: Arc<Access>) -> Self {
-        Self { hosts, origins, access, refused: Episodes::default() }
+    pub fn new(hosts: Hosts, origins: Origins, keeper: Keeper) -> Self {
+        Self { hosts, origins, keeper: Arc::new(keeper), refused: Episodes::default() }
     }
 
-    fn check(&self, request: &Request) -> Result<(), Failure> {
-        let path = request.uri().path();
-        if !PROBES.contains(&path) {
+    fn check(&self, request: &Request, calls: bool) -> Result<(), Failure> {
+        if !PROBES.contains(&request.uri().path()) {
             self.hosts.check(request.uri(), request.headers()).map_err(Failure::misdirected)?;
         }
-        let calls = path.starts_with(connect::PATHS);
-        if !self.origins.may_change(request.method(), request.headers(), calls) {
-            let message = "a web page of another origin sent this request \
-                           (`cors_origins` under [http] lists those that may)";
-            return Err(Refusal::new(Reason::NotAllowed, message).into());
+        match !calls || self.origins.may_change(request.method(), request.headers(), true) {
+            true => Ok(()),
+            false => Err(origins::foreign().into()),
         }
-        Ok(())
-    }
-
-    /// Whether who asks for a page may see it.
-    fn permit(&self, request: &Request) -> Result<(), Failure> {
-        let path = request.uri().path();
-        let needs = of_page(path);
-        if needs == Needs::Nothing || path.starts_with(connect::PATHS) {
-            return Ok(());
-        }
-        let caller = request.extensions().get::<Caller>();
-        let caller =
-            caller.ok_or_else(|| Failure::internal("the request has no connection of this server"))?;
-        let who = self.access.authenticate(request.headers(), caller, "http")?;
-        Ok(who.permit(needs, "")?)
     }
 }
 
 /// Lets a request pass, or answers why not.
 pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    match gate.check(&request) {
-        Ok(()) => match gate.permit(&request) {
-            Ok(()) => next.run(request).await,
-            Err(failure) => failure.answer(None),
-        },
+    let calls = request.uri().path().starts_with(connect::PATHS);
+    match gate.check(&request, calls) {
+        Ok(()) if calls => next.run(request).await,
+        Ok(()) => guard::pass(&gate.keeper, request, next).await,
         Err(failure) => {
             if gate.refused.begins() {
                 let why = failure.message();

@@ -2,10 +2,14 @@
 //!
 //! The pages show all tenants, so only operators and trusted callers should reach this port.
 
+mod assets;
 mod condition;
 mod connect;
+mod fields;
 mod gate;
+mod guard;
 mod hosts;
+mod html;
 mod info;
 pub mod metrics;
 mod origins;
@@ -18,6 +22,7 @@ pub use connect::Connect;
 #[cfg(feature = "fuzzing")]
 pub use connect::fuzz_json_bodies;
 pub use gate::Gate;
+pub use guard::{Cookies, FormKey, Keeper, Network, Proxies, Sessions};
 pub use hosts::Hosts;
 pub use info::{NodeInfo, NodeStatus};
 pub use origins::Origins;

@@ -2,6 +2,7 @@
 //! browser sends any page's requests to any address, with its reader's place in the network. It says where
 //! they come from.
 
+use forebay_types::{Reason, Refusal};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
     header::{
@@ -34,16 +35,11 @@ impl Origins {
         if matches!(*method, Method::GET | Method::HEAD) || (calls && self.listed(headers).is_some()) {
             return true;
         }
-        let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
-        match (headers.get(SITE).map(HeaderValue::as_bytes), origin) {
+        match (headers.get(SITE).map(HeaderValue::as_bytes), headers.get(ORIGIN)) {
             (Some(site), _) => matches!(site, b"same-origin" | b"none"),
             // Neither: no browser.
             (None, None) => true,
-            (None, Some(origin)) => {
-                let text = std::str::from_utf8(origin).unwrap_or_default();
-                let host = text.split_once("://").map(|(_, host)| host.as_bytes());
-                host.is_some() && host == headers.get(HOST).map(HeaderValue::as_bytes)
-            }
+            (None, Some(origin)) => is_own(origin, headers),
         }
     }
 
@@ -67,6 +63,32 @@ impl Origins {
             answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
         }
     }
+}
+
+/// Whether a page of this node has sent a request. Browsers say so of everything that changes something, and
+/// nobody else sends the forms of pages.
+pub fn is_own_page(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all(SITE).into_iter();
+    match (sites.next().map(HeaderValue::as_bytes), sites.next(), headers.get(ORIGIN)) {
+        (Some(site), None, _) => site == b"same-origin",
+        // Browsers leave it out where there is no TLS.
+        (None, None, Some(origin)) => is_own(origin, headers),
+        _ => false,
+    }
+}
+
+/// Whether an origin is the host that a request is for.
+fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
+    let text = std::str::from_utf8(origin.as_bytes()).unwrap_or_default();
+    let host = text.split_once("://").map(|(_, host)| host.as_bytes());
+    host.is_some() && host == headers.get(HOST).map(HeaderValue::as_bytes)
+}
+
+/// What the pages of others are told.
+pub fn foreign() -> Refusal {
+    let message = "a web page of another origin sent this request \
+                   (`cors_origins` under [http] lists those that may)";
+    Refusal::new(Reason::NotAllowed, message)
 }
 
 /// What a page of a listed origin may send.
@@ -98,24 +120,36 @@ mod tests {
         let listed = "https://app.example.com";
         for (given, own, calls) in [
             (vec![host()], true, true),
-            (vec![host(), site("same-origin")], true, true),
             (vec![host(), site("none")], true, true),
             (vec![host(), site("same-site")], false, false),
             (vec![host(), site("cross-site")], false, false),
             (vec![host(), site("")], false, false),
             (vec![host(), site("cross-site"), origin(listed)], false, true),
             (vec![host(), site("cross-site"), origin("https://evil.example")], false, false),
-            (vec![host(), origin("http://localhost:7421")], true, true),
+            (vec![host(), site("cross-site"), origin("http://localhost:7421")], false, false),
             (vec![host(), origin("http://localhost:7422")], false, false),
             (vec![host(), origin(listed)], false, true),
             (vec![host(), origin("null")], false, false),
             (vec![origin("x")], false, false),
         ] {
             let given = headers(&given);
+            assert!(!is_own_page(&given), "{given:?}");
             assert_eq!(origins().may_change(&Method::POST, &given, false), own, "{given:?}");
             assert_eq!(origins().may_change(&Method::POST, &given, true), calls, "{given:?}");
             assert!(origins().may_change(&Method::GET, &given, false));
         }
+        for given in [
+            vec![host(), site("same-origin")],
+            vec![host(), site("same-origin"), origin("http://localhost:7421")],
+            vec![host(), origin("http://localhost:7421")],
+        ] {
+            let given = headers(&given);
+            assert!(is_own_page(&given), "{given:?}");
+            assert!(origins().may_change(&Method::POST, &given, false), "{given:?}");
+        }
+        let mut twice = headers(&[host(), site("same-origin")]);
+        twice.append(SITE, HeaderValue::from_static("cross-site"));
+        assert!(!is_own_page(&twice));
     }
 
     #[test]

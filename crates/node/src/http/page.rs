@@ -2,47 +2,38 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use axum::response::Html;
+use axum::{Extension, response::Html};
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status, TopicStatus};
 use forebay_membership::{ClusterState, Presence, ShardHome};
 use forebay_types::NodeName;
 
 use super::{
     condition::Condition,
+    guard::Visitor,
+    html::{self, Escaped},
     info::{NodeStatus, State},
 };
 
-/// Everything before the first heading.
-const HEAD: &str = r#"<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
-<meta name="viewport" content="width=device-width, initial-scale=1"><title>Forebay</title><style>
-:root { color-scheme: light dark; --line: #8883; --soft: #8882; --bad: #c33; --good: #2a7; }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
-p { margin: .25rem 0; } .facts { opacity: .8; } .scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .6rem; text-align: right; white-space: nowrap; }
-th, td { border-bottom: 1px solid var(--line); }
-th { font-weight: 600; background: var(--soft); } .l { text-align: left; } .wrap { white-space: normal; }
-.good { color: var(--good); } .bad { color: var(--bad); } .none { opacity: .6; }
-</style></head><body>
-"#;
+/// The page is loaded again after so many seconds.
+const REFRESH: u32 = 2;
 
 /// Serves `/`.
-pub async fn page(state: State) -> Html<String> {
+pub async fn page(state: State, Extension(visitor): Extension<Visitor>) -> Html<String> {
     let mut page = String::with_capacity(16 << 10);
     // Writing to a string never fails.
-    let _ = write(&mut page, &state.status().await);
+    let _ = write(&mut page, &visitor.session_line(), &state.status().await);
     Html(page)
 }
 
-fn write(page: &mut String, node: &NodeStatus) -> fmt::Result {
+/// `session`: who has logged in, as HTML.
+fn write(page: &mut String, session: &str, node: &NodeStatus) -> fmt::Result {
     let class = match node.state {
         Condition::Serving => "good",
         Condition::Degraded(_) => "bad",
         Condition::StandingBy => "none",
     };
-    page.push_str(HEAD);
+    html::head(page, "Forebay", Some(REFRESH));
+    page.push_str(session);
     writeln!(page, "<h1>Forebay <span class=\"{class}\">{}</span></h1>", Escaped(&node.state.to_string()))?;
     writeln!(
         page,
@@ -219,25 +210,6 @@ const fn class(good: bool) -> &'static str {
     if good { "good" } else { "bad" }
 }
 
-/// Text with HTML's special characters escaped.
-struct Escaped<'a>(&'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match c {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                c => f.write_char(c)?,
-            }
-        }
-        Ok(())
-    }
-}
-
 /// A number of bytes with a unit.
 struct Bytes(usize);
 
@@ -304,7 +276,7 @@ mod tests {
             ..Default::default()
         };
         let mut page = String::new();
-        write(&mut page, &node(Some(engine))).unwrap();
+        write(&mut page, "", &node(Some(engine))).unwrap();
         assert!(
             !page.contains("<script")
                 && !page.contains("<a>")
@@ -320,7 +292,7 @@ mod tests {
     #[test]
     fn a_stopped_engine_is_shown() {
         let mut page = String::new();
-        write(&mut page, &node(None)).unwrap();
+        write(&mut page, "", &node(None)).unwrap();
         assert!(page.contains("The engine has stopped"));
     }
 }

@@ -3,13 +3,13 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     http::StatusCode,
     middleware,
     response::{IntoResponse as _, Response},
-    routing::{MethodRouter, get},
+    routing::{MethodRouter, get, post},
 };
-use forebay_access::PAGES;
+use forebay_access::{FORMS, PAGES};
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
@@ -25,8 +25,10 @@ use tokio::{
 use tower::util::MapRequest;
 
 use super::{
+    assets,
     connect::{Connect, PATHS},
     gate::{self, Gate},
+    guard,
     info::{NodeInfo, NodeStatus, State},
     metrics, page, probes,
 };
@@ -65,11 +67,14 @@ pub fn serve(
     let upkeep = tokio::spawn(metrics::upkeep(info.recorder.clone()));
     let (load, connect) = (info.load.clone(), Arc::new(connect));
     let listener = Listener::new(listener, load.http_connections.clone(), tls, header_timeout);
-    let pages = PAGES.iter().filter_map(|(path, _)| Some((*path, handler(path)?)));
+    let pages = PAGES.iter().filter_map(|(path, ..)| Some((*path, page_handler(path)?)));
+    let forms = FORMS.iter().filter_map(|(path, _)| Some((*path, form_handler(path)?)));
     let router = pages
+        .chain(forms)
         .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
         .with_state(info)
         .fallback(move |request| call(connect.clone(), request))
+        .layer(Extension(gate.keeper.clone()))
         .layer(middleware::from_fn_with_state(Arc::new(gate), gate::pass));
     let (shutdown, closed) = oneshot::channel::<()>();
     let task = tokio::spawn(accept(listener, router, load, header_timeout, closed));
@@ -77,13 +82,25 @@ pub fn serve(
 }
 
 /// What serves a page. Only those are reached that have a row in the list of what pages need.
-fn handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
+fn page_handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     Some(match path {
         "/" => get(page::page),
         "/metrics" => get(metrics::metrics),
         "/healthz" => get(probes::alive),
         "/readyz" => get(probes::ready),
         "/status.json" => get(status),
+        "/login" => get(guard::login_form),
+        "/assets/app.css" => get(assets::style),
+        "/assets/icon.svg" => get(assets::icon),
+        _ => return None,
+    })
+}
+
+/// What serves a form. Its keeper has read it, and knows that a page of this node has sent it.
+fn form_handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
+    Some(match path {
+        "/login" => post(guard::log_in),
+        "/logout" => post(guard::log_out),
         _ => return None,
     })
 }
@@ -187,7 +204,6 @@ async fn status(state: State) -> Json<NodeStatus> {
 
 #[cfg(test)]
 mod tests {
-    use axum::Extension;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpStream,
@@ -197,9 +213,12 @@ mod tests {
     use crate::{grpc::LoadLimits, tls::Principal};
 
     #[test]
-    fn every_page_with_a_row_is_served() {
-        for (path, _) in PAGES {
-            assert!(handler(path).is_some(), "{path}");
+    fn every_page_and_form_with_a_row_is_served() {
+        for (path, ..) in PAGES {
+            assert!(page_handler(path).is_some(), "{path}");
+        }
+        for (path, _) in FORMS {
+            assert!(form_handler(path).is_some(), "{path}");
         }
     }
 

@@ -6,9 +6,14 @@ use bytes::Bytes;
 use forebay_access::{Record, SECRET_BYTES, Token};
 use forebay_proto::v1::DequeueRequest;
 use forebay_types::{Clock as _, SystemClock};
+use futures_util::stream;
 use prost::Message as _;
 use tokio::time::{Instant, timeout};
 use tonic::Request;
+use tonic_reflection::pb::v1::{
+    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+    server_reflection_request::MessageRequest,
+};
 
 use super::{Guarded, OWN, Outcome, bearer, file, record, token};
 use crate::wire::{asked, raw, seconds};
@@ -98,4 +103,37 @@ async fn a_long_poll_ends_with_the_overlap_of_its_secret() {
     let path = "/forebay.v1.QueueService/Ack";
     let holder = bearer(&new);
     assert_eq!(guarded.grpc(guarded.node.channel(), path, OWN, &[&holder]).await, Outcome::Passed);
+}
+
+#[tokio::test]
+async fn a_stream_of_reflection_ends_with_its_token() {
+    let (worker, admin) = (token(1), token(2));
+    let kept = [record(&worker, &["own:consume"]), record(&admin, &["*:all"])];
+    let guarded = Guarded::start(&file(&kept)).await;
+    let mut client = ServerReflectionClient::new(guarded.node.channel());
+    let (questions, asked) = tokio::sync::mpsc::unbounded_channel();
+    let ask = || {
+        let message_request = Some(MessageRequest::ListServices(String::new()));
+        questions.send(ServerReflectionRequest { host: String::new(), message_request })
+    };
+    let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
+    let mut request = Request::new(asked);
+    request.metadata_mut().insert("authorization", bearer(&worker).parse().unwrap());
+    ask().unwrap();
+    let mut answers = client.server_reflection_info(request).await.unwrap().into_inner();
+    assert!(answers.message().await.unwrap().is_some());
+    // It lasts as long as its token, however often that is looked at.
+    assert!(timeout(Duration::from_millis(2_500), answers.message()).await.is_err());
+    ask().unwrap();
+    assert!(answers.message().await.unwrap().is_some());
+
+    guarded.replace_tokens(&file(&[Record { revoked: true, ..kept[0].clone() }, kept[1].clone()]));
+    let ended = timeout(AT_MOST, answers.message()).await.expect("it ends").unwrap_err();
+    assert_eq!(Outcome::of(&Some(ended)).short(), "BAD_CREDENTIALS");
+    // Nobody listens to its questions any more.
+    let begun = Instant::now();
+    while ask().is_ok() {
+        assert!(begun.elapsed() < AT_MOST);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

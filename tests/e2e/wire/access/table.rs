@@ -1,13 +1,16 @@
-//! Each call and page, with each kind of credential.
+//! Each call, page and form, with each kind of credential.
 
-use forebay_access::{PAGES, Record, Scope};
+use forebay_access::{FORMS, PAGES, Record, Scope};
 use forebay_proto::FILE_DESCRIPTOR_SET;
 use forebay_types::Timestamp;
 use prost_reflect::DescriptorPool;
 use serde_json::json;
 
 use super::{Guarded, OWN, Outcome, bearer, file, record, token};
-use crate::wire::http1::Request;
+use crate::{
+    browser::{Browser, form, signature},
+    wire::http1::Request,
+};
 
 /// What a request is to need. Written here once more, so that a change of the program's list is noticed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,13 +69,20 @@ const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.AdminService/RevokeToken", Needs::Own("admin")),
 ];
 
-const ROUTES: &[(&str, Needs)] = &[
-    ("/", Needs::All("observe")),
-    ("/status.json", Needs::All("observe")),
-    ("/metrics", Needs::All("metrics")),
-    ("/healthz", Needs::Nothing),
-    ("/readyz", Needs::Nothing),
+/// Each page, what it needs, and whether people read it.
+const ROUTES: &[(&str, Needs, bool)] = &[
+    ("/", Needs::All("observe"), true),
+    ("/status.json", Needs::All("observe"), false),
+    ("/metrics", Needs::All("metrics"), false),
+    ("/healthz", Needs::Nothing, false),
+    ("/readyz", Needs::Nothing, false),
+    ("/login", Needs::Nothing, true),
+    ("/assets/app.css", Needs::Nothing, false),
+    ("/assets/icon.svg", Needs::Nothing, false),
 ];
+
+/// Each form, and what it needs.
+const SENT: &[(&str, Needs)] = &[("/login", Needs::Nothing), ("/logout", Needs::Nothing)];
 
 /// Those whose rights are in question, each with what it shows.
 struct Cast {
@@ -200,13 +210,18 @@ async fn every_page_is_decided_for_every_credential() {
         let with = |request: Request, text: &&str| request.with("authorization", text);
         shown.iter().fold(Request::get(path), with).send(&guarded.node.http).await
     };
-    for (path, needs) in ROUTES.iter().chain(&[("/nothing", Needs::Any)]) {
+    for (path, needs, people) in ROUTES.iter().chain(&[("/nothing", Needs::Any, false)]) {
         let (public, missing) = (*needs == Needs::Nothing, *needs == Needs::Any);
         let passed = if missing { 404 } else { 200 };
         let refused = if public { 200 } else { 401 };
         let answer = ask(path, &[]).await;
-        assert_eq!(answer.status, refused, "{path}");
-        assert_eq!(answer.header("www-authenticate"), if public { "" } else { "Bearer" }, "{path}");
+        // People are led to the login.
+        assert_eq!(answer.status, if *people && !public { 303 } else { refused }, "{path}");
+        assert_eq!(
+            answer.header("www-authenticate"),
+            if public || *people { "" } else { "Bearer" },
+            "{path}"
+        );
         for (kind, shown) in &cast.bad {
             let shown: Vec<_> = shown.iter().map(String::as_str).collect();
             assert_eq!(ask(path, &shown).await.status, refused, "{path} {kind}");
@@ -214,6 +229,106 @@ async fn every_page_is_decided_for_every_credential() {
         for (kind, shown, expected) in cast.expected(*needs) {
             let status = if expected.is_empty() { passed } else { 403 };
             assert_eq!(ask(path, &[shown]).await.status, status, "{path} {kind}");
+        }
+    }
+}
+
+/// A browser that has logged in with what a header shows.
+async fn logged_in(guarded: &Guarded, shown: &str) -> Browser {
+    let mut browser = Browser::default();
+    let answer = browser.log_in(&guarded.node, shown.strip_prefix("Bearer ").unwrap()).await;
+    assert_eq!(answer.status, 303, "{answer:?}");
+    browser
+}
+
+#[tokio::test]
+async fn every_page_is_decided_for_every_session() {
+    let cast = Cast::new();
+    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let mut sessions = Vec::new();
+    for (kind, shown, _) in cast.expected(Needs::Nothing) {
+        sessions.push((kind, logged_in(&guarded, shown).await));
+    }
+    let mut over = logged_in(&guarded, &cast.admin).await;
+    let out = signature(&over.clone().get(&guarded.node, "/").await, "logout");
+    assert_eq!(over.clone().post(&guarded.node, "/logout", &[("form", &out)]).await.status, 303);
+    for (path, needs, people) in ROUTES.iter().chain(&[("/nothing", Needs::Any, false)]) {
+        let (public, missing) = (*needs == Needs::Nothing, *needs == Needs::Any);
+        let passed = match *path {
+            // There is nothing to log in to.
+            "/login" => 303,
+            _ if missing => 404,
+            _ => 200,
+        };
+        for ((kind, browser), (_, _, expected)) in sessions.iter_mut().zip(cast.expected(*needs)) {
+            let answer = browser.get(&guarded.node, path).await;
+            assert_eq!(answer.status, if expected.is_empty() { passed } else { 403 }, "{path} {kind}");
+            if let Some(right) = expected.strip_prefix("SCOPE_MISSING ") {
+                assert!(answer.text().contains(&format!("the right {right}")), "{answer:?}");
+                assert_eq!(answer.text().contains("<html"), *people, "{path} {kind}");
+            }
+            // A link of another site may lead there.
+            let link = Request::get(path).with("Sec-Fetch-Site", "cross-site");
+            assert_eq!(browser.send(&guarded.node, link).await.status, answer.status, "{path} {kind}");
+        }
+        let none = match (public, *people) {
+            (true, _) => 200,
+            (false, true) => 303,
+            (false, false) => 401,
+        };
+        assert_eq!(over.get(&guarded.node, path).await.status, none, "{path} with a session that is over");
+        // A header decides over a session.
+        let (_, browser) = sessions.iter_mut().find(|(kind, _)| *kind == "admin").unwrap();
+        let both = Request::get(path).with("authorization", &cast.bad[0].1[0]);
+        let expected = if public { 200 } else { 401 };
+        assert_eq!(browser.send(&guarded.node, both).await.status, expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_form_is_decided_for_every_session() {
+    let cast = Cast::new();
+    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let taken: Vec<_> = FORMS.iter().map(|form| form.0).collect();
+    assert_eq!(taken, SENT.iter().map(|row| row.0).collect::<Vec<_>>(), "a form has no row in this table");
+    let node = &guarded.node;
+    for (path, needs) in SENT {
+        for (kind, shown, expected) in cast.expected(*needs) {
+            let mut browser = logged_in(&guarded, shown).await;
+            let before = browser.session();
+            for foreign in ["cross-site", "same-site", "none"] {
+                let sent = form(path, &[]).with("Sec-Fetch-Site", foreign);
+                assert_eq!(browser.send(node, sent).await.status, 403, "{path} {kind} {foreign}");
+            }
+            let sent = form(path, &[]).with("Sec-Fetch-Site", "same-origin");
+            assert_eq!(
+                browser.send(node, sent.with("Host", "evil.example")).await.status,
+                421,
+                "{path} {kind}"
+            );
+            // From here, but without a signature.
+            assert_eq!(browser.post(node, path, &[("token", "x")]).await.status, 403, "{path} {kind}");
+            assert_eq!(browser.session(), before);
+            let page = match *path {
+                "/login" => Browser::default().get(node, "/login").await,
+                _ => browser.get(node, "/").await,
+            };
+            for cookie in &page.cookies {
+                let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
+                browser.cookies.insert(name.to_owned(), value.to_owned());
+            }
+            let signed = signature(&page, &path[1..]);
+            let token = shown.strip_prefix("Bearer ").unwrap();
+            let answer = browser.post(node, path, &[("form", &signed), ("token", token)]).await;
+            assert_eq!(answer.status, if expected.is_empty() { 303 } else { 403 }, "{path} {kind}");
+        }
+        // Without a session, and with a credential that a browser does not send by itself.
+        for shown in ["", &cast.admin] {
+            let sent = form(path, &[("token", "x")]);
+            let sent = if shown.is_empty() { sent } else { sent.with("Authorization", shown) };
+            assert_eq!(sent.send(&node.http).await.status, 403, "{path}");
+            let sent = form(path, &[("token", "x")]).with("Sec-Fetch-Site", "same-origin");
+            assert_eq!(sent.send(&node.http).await.status, 403, "{path} without a signature");
         }
     }
 }

@@ -24,7 +24,7 @@ use super::{
     load::{AdmissionLoad, ConnectionLoad, overloaded},
     message_members,
     rights::Rights,
-    side_call::SideCall,
+    side_call::{Lasting, SideCall},
 };
 use crate::{access::Access, audit::Auditor, grpc::status};
 
@@ -121,7 +121,7 @@ where
         connection.begin();
         let is_public = of_call(request.uri().path()) == Needs::Nothing;
         if is_public {
-            return side_call(connection.clone(), self.inner.call(request));
+            return side_call(connection.clone(), None, self.inner.call(request));
         }
         let began = Instant::now();
         let rights = Rights::of(&self.access, &request, &caller);
@@ -130,7 +130,13 @@ where
                 Ok(rights) => {
                     request.extensions_mut().insert(caller.principal);
                     request.extensions_mut().insert(rights.caller().identity.clone());
-                    side_call(caller.load, self.inner.call(request))
+                    let (mut lasting, mut body) = (None, std::mem::take(request.body_mut()));
+                    if rights.may_end() {
+                        let (rights, until_then) = Lasting::new(rights, LOOK_EVERY, body);
+                        (lasting, body) = (Some(rights), until_then);
+                    }
+                    *request.body_mut() = body;
+                    side_call(caller.load, lasting, self.inner.call(request))
                 }
                 Err(refusal) => Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http()))),
             };
@@ -226,9 +232,11 @@ where
     }
 }
 
-/// Health and reflection: answered from memory. Their streams may stay open, so that their number is limited.
+/// Health and reflection: answered from memory. Their streams may stay open, so that their number is limited,
+/// and they end when `rights` do.
 fn side_call<E: Send + 'static>(
     connection: Arc<ConnectionLoad>,
+    rights: Option<Lasting>,
     answer: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
 ) -> ResponseFuture<E> {
     let Some(permit) = SideCall::begin(connection) else {
@@ -236,7 +244,7 @@ fn side_call<E: Send + 'static>(
         let refusal = overloaded("health checks and reflection", message);
         return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
     };
-    Box::pin(async move { Ok(answer.await?.map(|body| permit.until_the_end_of(body))) })
+    Box::pin(async move { Ok(answer.await?.map(|body| permit.until_the_end_of(body, rights))) })
 }
 
 /// The calls that are limited and measured, by path.

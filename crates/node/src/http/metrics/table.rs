@@ -40,7 +40,8 @@ const PORTS: Values = Fixed(&["grpc", "http", "peer"]);
 /// Those that clients use.
 const CLIENT_PORTS: Values = Fixed(&["grpc", "http"]);
 /// Why credentials are not accepted.
-const CREDENTIALS: Values = Fixed(&["none", "repeated", "malformed", "unknown", "wrong", "ended", "revoked"]);
+const CREDENTIALS: Values =
+    Fixed(&["none", "repeated", "malformed", "unknown", "wrong", "ended", "revoked", "limited"]);
 /// Why a TLS handshake fails.
 const HANDSHAKES: Values = Fixed(&[
     "not_tls",
@@ -313,7 +314,7 @@ pub const METRICS: &[Metric] = &[
         &[("listener", CLIENT_PORTS), ("reason", CREDENTIALS)],
         "Requests whose credentials were not accepted: there are none, or several tokens (repeated); what is \
          shown is no token (malformed), or is not known (unknown); the secret is another one (wrong); the \
-         token has ended or was revoked",
+         token has ended or was revoked; or a login failed as so many others did at that moment (limited)",
     ),
     metric(
         Kind::Gauge,

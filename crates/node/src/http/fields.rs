@@ -1,0 +1,22 @@
+//! Fields of a query or of a form.
+
+/// Fields of a query or of a form, in their order. Names may be there several times.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// From a query, or from the body of a form.
+    pub fn read(bytes: &[u8]) -> Self {
+        Self(form_urlencoded::parse(bytes).into_owned().collect())
+    }
+
+    /// The first field of a name; without one it is empty.
+    pub fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
+    }
+
+    /// Whether a field is there more than once. What decides about rights must not be.
+    pub fn repeats(&self, name: &str) -> bool {
+        self.0.iter().filter(|(found, _)| found == name).count() > 1
+    }
+}

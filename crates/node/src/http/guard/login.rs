@@ -1,0 +1,140 @@
+//! Login and logout. They work without JavaScript.
+
+use std::sync::Arc;
+
+use axum::{Extension, response::Response};
+use forebay_types::Refusal;
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE},
+};
+
+use super::{
+    answers::{leads_to, unavailable},
+    forms::{LOGIN, SIGNATURE},
+    keeper::Keeper,
+    target,
+    visitor::{Visitor, hidden},
+};
+use crate::{
+    grpc::Caller,
+    http::{fields::Fields, html},
+};
+
+/// What is said of a token that is not accepted, whatever is wrong with it.
+const REFUSED: &str = "This token is not valid.";
+/// What is said where too many were not accepted.
+const TOO_OFTEN: &str = "Too many logins. Wait for some seconds, then try again.";
+
+/// Serves `GET /login`.
+pub async fn login_form(
+    Extension(keeper): Extension<Arc<Keeper>>,
+    Extension(visitor): Extension<Visitor>,
+    Extension(query): Extension<Fields>,
+    headers: HeaderMap,
+) -> Response {
+    match visitor.session.is_some() || !keeper.access.is_on() {
+        // There is nothing to log in to, or it is done.
+        true => leads_to(&target::link(query.get("next")), []),
+        false => form(&keeper, &headers, query.get("next"), StatusCode::OK, None),
+    }
+}
+
+/// Serves `POST /login`.
+pub async fn log_in(
+    Extension(keeper): Extension<Arc<Keeper>>,
+    Extension(caller): Extension<Caller>,
+    Extension(fields): Extension<Fields>,
+    headers: HeaderMap,
+) -> Response {
+    let (next, link) = (fields.get("next"), target::link(fields.get("next")));
+    if !keeper.access.is_on() {
+        return leads_to(&link, []);
+    }
+    // A valid token is never refused because of others that were not.
+    let (token, secret, who) = match keeper.access.of_token(fields.get("token").trim()) {
+        Ok(found) => found,
+        Err(why) => {
+            let client = keeper.proxies.client(&headers, caller.client.ip());
+            let too_often = keeper.attempts.failed_too_often(client);
+            keeper.access.report(if too_often { "limited" } else { why }, &caller, "http");
+            return match too_often {
+                true => form(&keeper, &headers, next, StatusCode::TOO_MANY_REQUESTS, Some(TOO_OFTEN)),
+                false => form(&keeper, &headers, next, StatusCode::UNAUTHORIZED, Some(REFUSED)),
+            };
+        }
+    };
+    if keeper.attempts.too_often(&token) {
+        return form(&keeper, &headers, next, StatusCode::TOO_MANY_REQUESTS, Some(TOO_OFTEN));
+    }
+    let before = keeper.cookies.session(&headers);
+    // The id is a new one, whatever the browser has shown.
+    let (cookie, session) = match keeper.cookies.new_session() {
+        Ok(made) => made,
+        Err(error) => return unavailable(&error.to_string()),
+    };
+    if let Err(Refusal { message, .. }) = keeper.sessions.begin(session, &token, &secret, before).await {
+        return unavailable(&message);
+    }
+    let client = caller.client;
+    tracing::info!(%client, "a browser has logged in with token {token} ({:?})", who.identity.name);
+    leads_to(&link, [cookie, keeper.cookies.without_login()])
+}
+
+/// Serves `POST /logout`.
+pub async fn log_out(Extension(keeper): Extension<Arc<Keeper>>, headers: HeaderMap) -> Response {
+    let mut ended = Ok(());
+    if let Some(session) = keeper.cookies.session(&headers) {
+        ended = keeper.sessions.end(&session).await;
+    }
+    let mut response = match ended {
+        Ok(()) => leads_to("login", []),
+        Err(Refusal { message, .. }) => {
+            let what = "This browser is logged out. The session itself ends after 30 minutes";
+            unavailable(&format!("{what}: {message}"))
+        }
+    };
+    let headers = response.headers_mut();
+    headers.append(SET_COOKIE, keeper.cookies.without_session());
+    headers.insert("clear-site-data", HeaderValue::from_static("\"cache\", \"storage\""));
+    response
+}
+
+/// The form of the login.
+fn form(
+    keeper: &Keeper,
+    headers: &HeaderMap,
+    next: &str,
+    status: StatusCode,
+    said: Option<&str>,
+) -> Response {
+    let (cookie, bound) = match keeper.cookies.login(headers) {
+        Some(bound) => (None, bound),
+        None => match keeper.cookies.new_login() {
+            Ok((cookie, bound)) => (Some(cookie), bound),
+            Err(error) => return unavailable(&error.to_string()),
+        },
+    };
+    let said = said.map(|text| format!("<p class=\"bad\" role=\"alert\">{text}</p>\n"));
+    let said = said.unwrap_or_default();
+    let body = format!(
+        "{said}<form method=\"post\" action=\"login\">{}{}\
+         <label>Token<input type=\"password\" name=\"token\" \
+         autocomplete=\"current-password\" required autofocus spellcheck=\"false\"></label>\
+         <button>Log in</button></form>\n\
+         <p class=\"facts\">A token begins with <code>fby1_</code>. \
+         <code>forebay token create</code> makes one.</p>\n",
+        hidden(SIGNATURE, &keeper.forms.sign(&bound, LOGIN)),
+        hidden("next", next),
+    );
+    let mut response = html::message(status, "Log in to Forebay", &body);
+    let headers = response.headers_mut();
+    headers.extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}

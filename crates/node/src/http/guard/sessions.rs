@@ -1,0 +1,332 @@
+//! Sessions of browsers: in the catalog, so that each node knows them, or in the memory of a node without
+//! one.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use forebay_access::{SecretHash, TokenId};
+use forebay_engine::RETRY_AFTER;
+use forebay_store::{Catalog, NewSession, SessionBounds, SessionRow, StoreError};
+use forebay_types::{Clock, Monotonic, Reason, Refusal, Timestamp};
+
+use super::cookies::SessionId;
+use crate::connections::Episodes;
+
+/// A session that is not used for so long is over.
+const IDLE_MAX: Duration = Duration::from_mins(30);
+/// A session is over so long after its login.
+const AGE_MAX: Duration = Duration::from_hours(12);
+/// Uses are noted once in this time.
+const NOTE_EVERY: Duration = Duration::from_mins(1);
+/// What was read is used for so long. A logout at another node takes effect within it.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+/// How long the catalog may take to answer.
+const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
+/// While what was read before is known, it may take so long.
+const AGAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// So many are known at once. Those of the catalog are read again.
+const KNOWN_MAX: usize = SessionBounds::DEFAULT.in_all as usize;
+
+/// Keeps sessions.
+pub struct Sessions {
+    /// The catalog. `None`: the memory of this node has all sessions.
+    catalog: Option<Arc<dyn Catalog>>,
+    /// What was read, or all there is.
+    known: Mutex<HashMap<SessionId, Known>>,
+    /// Tells which are over.
+    clock: Arc<dyn Clock>,
+    /// The catalog did not answer.
+    unanswered: Episodes,
+}
+
+/// What is known of a session.
+#[derive(Clone)]
+struct Known {
+    /// The session. `None`: there is none.
+    row: Option<SessionRow>,
+    /// When it was read.
+    read: Monotonic,
+}
+
+impl Sessions {
+    /// In a catalog, or in memory.
+    pub fn new(catalog: Option<Arc<dyn Catalog>>, clock: Arc<dyn Clock>) -> Self {
+        Self { catalog, known: Mutex::default(), clock, unanswered: Episodes::default() }
+    }
+
+    /// Begins a session of whoever has shown this secret of a token. `replaces`: the one that the browser had
+    /// before.
+    pub async fn begin(
+        &self,
+        id: SessionId,
+        token: &TokenId,
+        secret: &SecretHash,
+        replaces: Option<SessionId>,
+    ) -> Result<(), Refusal> {
+        let now = self.clock.wall();
+        let (token_id, secret) = (token.to_string(), *secret.as_bytes());
+        let row = SessionRow { id, token_id, secret, made_at: now, used_at: now };
+        if let Some(catalog) = &self.catalog {
+            let session = NewSession {
+                row: row.clone(),
+                replaces,
+                made_before: now.minus(AGE_MAX),
+                used_before: now.minus(IDLE_MAX),
+                bounds: SessionBounds::DEFAULT,
+            };
+            self.within(CATALOG_TIMEOUT, catalog.add_session(&session)).await?;
+        }
+        let mut known = self.lock();
+        if let Some(before) = replaces {
+            known.remove(&before);
+        }
+        if self.catalog.is_none() {
+            make_room(&mut known, &row.token_id, SessionBounds::DEFAULT, now);
+        }
+        self.keep(&mut known, id, Some(row));
+        Ok(())
+    }
+
+    /// A session that is not over.
+    pub async fn look(&self, id: &SessionId) -> Result<Option<SessionRow>, Refusal> {
+        let row = self.read(id).await?;
+        let now = self.clock.wall();
+        Ok(row.filter(|row| !is_over(row, now)))
+    }
+
+    /// The same, and it is used now.
+    pub async fn find(&self, id: &SessionId) -> Result<Option<SessionRow>, Refusal> {
+        let Some(row) = self.look(id).await? else { return Ok(None) };
+        let now = self.clock.wall();
+        if now.since(row.used_at) >= NOTE_EVERY {
+            self.note(id, now).await;
+        }
+        Ok(Some(row))
+    }
+
+    /// Ends a session.
+    pub async fn end(&self, id: &SessionId) -> Result<(), Refusal> {
+        self.lock().remove(id);
+        let Some(catalog) = &self.catalog else { return Ok(()) };
+        let removed = self.within(CATALOG_TIMEOUT, catalog.remove_session(id)).await;
+        // Who read it before that has put it back.
+        let mut known = self.lock();
+        match removed {
+            Ok(()) => self.keep(&mut known, *id, None),
+            Err(_) => drop(known.remove(id)),
+        }
+        removed
+    }
+
+    /// What there is under an id. While the catalog does not answer, what was read before holds.
+    async fn read(&self, id: &SessionId) -> Result<Option<SessionRow>, Refusal> {
+        let before = self.seen(id);
+        let Some(catalog) = &self.catalog else { return Ok(before.and_then(|known| known.row)) };
+        let timeout = match &before {
+            Some(known) if self.clock.monotonic().since(known.read) < FRESH_FOR => {
+                return Ok(known.row.clone());
+            }
+            Some(_) => AGAIN_TIMEOUT,
+            None => CATALOG_TIMEOUT,
+        };
+        match (self.within(timeout, catalog.session(id)).await, before) {
+            (Ok(row), _) => {
+                let mut known = self.lock();
+                self.keep(&mut known, *id, row.clone());
+                Ok(row)
+            }
+            (Err(_), Some(known)) => Ok(known.row),
+            (Err(refusal), None) => Err(refusal),
+        }
+    }
+
+    /// What is known of a session. What is not fresh is left to one reader: the others take it as it is.
+    fn seen(&self, id: &SessionId) -> Option<Known> {
+        let now = self.clock.monotonic();
+        let mut known = self.lock();
+        let found = known.get_mut(id)?;
+        let before = found.clone();
+        if now.since(found.read) >= FRESH_FOR {
+            found.read = now;
+        }
+        Some(before)
+    }
+
+    /// Notes a use. What can't be noted is left out: the next use is noted.
+    async fn note(&self, id: &SessionId, now: Timestamp) {
+        if let Some(row) = self.lock().get_mut(id).and_then(|known| known.row.as_mut()) {
+            row.used_at = row.used_at.max(now);
+        }
+        if let Some(catalog) = &self.catalog {
+            let _ = self.within(AGAIN_TIMEOUT, catalog.note_session_use(id, now)).await;
+        }
+    }
+
+    fn keep(&self, known: &mut HashMap<SessionId, Known>, id: SessionId, row: Option<SessionRow>) {
+        if self.catalog.is_some() && known.len() >= KNOWN_MAX {
+            let now = self.clock.monotonic();
+            known.retain(|_, known| now.since(known.read) < NOTE_EVERY);
+            if known.len() >= KNOWN_MAX {
+                known.clear();
+            }
+        }
+        known.insert(id, Known { row, read: self.clock.monotonic() });
+    }
+
+    async fn within<T>(
+        &self,
+        timeout: Duration,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, Refusal> {
+        let why = match tokio::time::timeout(timeout, answer).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {timeout:?}"),
+        };
+        if self.unanswered.begins() {
+            tracing::warn!(error = why, "sessions of browsers can't be read or changed in the catalog");
+        }
+        let message = "the catalog, which has the sessions, does not answer";
+        Err(Refusal::new(Reason::CatalogUnavailable, message).retry_after(RETRY_AFTER))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
+        // A panic while the lock is held leaves valid values.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_over(row: &SessionRow, now: Timestamp) -> bool {
+    now.since(row.used_at) >= IDLE_MAX || now.since(row.made_at) >= AGE_MAX
+}
+
+/// Makes room in memory for one more session of a token, as the catalog does.
+fn make_room(known: &mut HashMap<SessionId, Known>, token: &str, bounds: SessionBounds, now: Timestamp) {
+    known.retain(|_, known| known.row.as_ref().is_some_and(|row| !is_over(row, now)));
+    let mut counts: HashMap<String, u32> = HashMap::new();
+    for row in known.values().filter_map(|known| known.row.as_ref()) {
+        *counts.entry(row.token_id.clone()).or_default() += 1;
+    }
+    let own = counts.get(token).copied().unwrap_or(0);
+    let full = known.len() >= bounds.in_all as usize;
+    let loses = match own >= bounds.per_token {
+        true => Some(token.to_owned()),
+        false if full => counts.into_iter().max_by_key(|(_, count)| *count).map(|(token, _)| token),
+        false => None,
+    };
+    let Some(loses) = loses else { return };
+    let rows = known.values().filter_map(|known| known.row.as_ref()).filter(|row| row.token_id == loses);
+    if let Some(oldest) = rows.min_by_key(|row| (row.used_at, row.id)).map(|row| row.id) {
+        known.remove(&oldest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use forebay_access::{RANDOM_BYTES, Token};
+
+    use super::*;
+
+    /// A clock that stands where a test puts it.
+    #[derive(Default)]
+    struct Hand(AtomicI64);
+
+    impl Hand {
+        fn advance(&self, span: Duration) {
+            self.0.fetch_add(span.as_micros().try_into().unwrap(), Ordering::Relaxed);
+        }
+    }
+
+    impl Clock for Hand {
+        fn wall(&self) -> Timestamp {
+            Timestamp::from_micros(1_700_000_000_000_000 + self.0.load(Ordering::Relaxed))
+        }
+
+        fn monotonic(&self) -> Monotonic {
+            let micros = self.0.load(Ordering::Relaxed).try_into().unwrap();
+            Monotonic::default().plus(Duration::from_micros(micros))
+        }
+    }
+
+    fn token(seed: u8) -> Token {
+        Token::of_random(&[seed; RANDOM_BYTES])
+    }
+
+    async fn begin(sessions: &Sessions, id: u8, token: &Token) {
+        sessions.begin([id; 32], token.id(), &token.hash(), None).await.unwrap();
+    }
+
+    async fn is_there(sessions: &Sessions, id: u8) -> bool {
+        sessions.find(&[id; 32]).await.unwrap().is_some()
+    }
+
+    #[tokio::test]
+    async fn a_session_ends_when_it_is_idle_old_replaced_or_ended() {
+        let clock = Arc::new(Hand::default());
+        let sessions = Sessions::new(None, clock.clone());
+        let (one, minute) = (token(1), Duration::from_mins(1));
+        begin(&sessions, 1, &one).await;
+        let row = sessions.find(&[1; 32]).await.unwrap().unwrap();
+        assert_eq!((&*row.token_id, &row.secret), (one.id().as_str(), one.hash().as_bytes()));
+        assert!(!is_there(&sessions, 2).await);
+
+        clock.advance(29 * minute);
+        assert!(is_there(&sessions, 1).await);
+        clock.advance(29 * minute);
+        assert!(is_there(&sessions, 1).await, "it was used");
+        clock.advance(30 * minute);
+        assert!(!is_there(&sessions, 1).await, "it was not used");
+
+        begin(&sessions, 2, &one).await;
+        for _ in 0..71 {
+            clock.advance(10 * minute);
+            assert!(is_there(&sessions, 2).await);
+        }
+        clock.advance(10 * minute);
+        assert!(!is_there(&sessions, 2).await, "12 h after the login");
+
+        begin(&sessions, 3, &one).await;
+        sessions.begin([4; 32], one.id(), &one.hash(), Some([3; 32])).await.unwrap();
+        assert!(!is_there(&sessions, 3).await && is_there(&sessions, 4).await);
+        sessions.end(&[4; 32]).await.unwrap();
+        assert!(!is_there(&sessions, 4).await);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_session_of_a_token_makes_room() {
+        let clock = Arc::new(Hand::default());
+        let sessions = Sessions::new(None, clock.clone());
+        begin(&sessions, 100, &token(2)).await;
+        for id in 0..11 {
+            clock.advance(Duration::from_secs(1));
+            begin(&sessions, id, &token(1)).await;
+        }
+        assert!(
+            !is_there(&sessions, 0).await && is_there(&sessions, 1).await && is_there(&sessions, 10).await
+        );
+        assert!(is_there(&sessions, 100).await, "another token's stays");
+
+        // In all.
+        let row = |id: u8, token: &str, used| SessionRow {
+            id: [id; 32],
+            token_id: token.to_owned(),
+            secret: [0; 32],
+            made_at: clock.wall(),
+            used_at: clock.wall().plus(Duration::from_micros(used)),
+        };
+        let rows = [row(1, "a", 5), row(2, "b", 9), row(3, "b", 8)];
+        let read = Monotonic::default();
+        let mut known: HashMap<_, _> =
+            rows.into_iter().map(|row| (row.id, Known { row: Some(row), read })).collect();
+        let bounds = SessionBounds { per_token: 3, in_all: 3 };
+        make_room(&mut known, "c", bounds, clock.wall());
+        assert!(known.len() == 2 && !known.contains_key(&[3; 32]), "of the token that has the most");
+        make_room(&mut known, "c", bounds, clock.wall());
+        assert_eq!(known.len(), 2, "there is room");
+    }
+}

@@ -1,0 +1,65 @@
+//! Who asks for a page, as handlers know it.
+
+use std::sync::Arc;
+
+use forebay_access::Kind;
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    cookies::SessionId,
+    forms::{FormKey, SIGNATURE},
+};
+use crate::{access::Authenticated, http::html::Escaped};
+
+/// Who asks for a page.
+#[derive(Clone)]
+pub struct Visitor {
+    /// Who it is. `None`: nobody is known, and the page needs nobody.
+    pub who: Option<Authenticated>,
+    /// The session by which that is known.
+    pub session: Option<SessionId>,
+    /// Signs the forms of the page.
+    pub(super) forms: Arc<FormKey>,
+}
+
+impl Visitor {
+    /// What the signatures of its forms are bound to: its session, or whoever it is.
+    pub(super) fn bound(&self) -> [u8; 32] {
+        match (&self.session, &self.who) {
+            (Some(session), _) => *session,
+            (None, Some(who)) => {
+                let kind = match who.identity.kind {
+                    Kind::Anyone => b'a',
+                    Kind::Token => b't',
+                    Kind::Certificate => b'c',
+                };
+                let named = Sha256::new_with_prefix([kind]).chain_update(&who.identity.id);
+                named.finalize().into()
+            }
+            (None, None) => [0; 32],
+        }
+    }
+
+    /// The field that a form needs which is sent to this path: without it the form is refused.
+    pub fn signature(&self, path: &str) -> String {
+        hidden(SIGNATURE, &self.forms.sign(&self.bound(), path))
+    }
+
+    /// Who has logged in, and the way out. Empty without a session.
+    pub fn session_line(&self) -> String {
+        let (Some(who), Some(_)) = (&self.who, &self.session) else { return String::new() };
+        let identity = &who.identity;
+        let name = if identity.name.is_empty() { &identity.id } else { &identity.name };
+        format!(
+            "<form class=\"session\" method=\"post\" action=\"logout\">{}logged in as {} \
+             <button>log out</button></form>\n",
+            self.signature("/logout"),
+            Escaped(name)
+        )
+    }
+}
+
+/// A field of a form that nobody sees.
+pub(super) fn hidden(name: &str, value: &str) -> String {
+    format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">", Escaped(value))
+}

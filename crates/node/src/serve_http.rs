@@ -1,0 +1,69 @@
+//! The HTTP port, as a configuration says: its names, who may read its pages, and its calls.
+
+use std::sync::Arc;
+
+use forebay_proto::FILE_DESCRIPTOR_SET;
+use prost_reflect::DescriptorError;
+use tokio::net::TcpListener;
+
+use crate::{
+    cluster::Joining,
+    config::Config,
+    grpc::Calls,
+    http::{
+        self, Connect, Cookies, FormKey, Gate, Hosts, HttpServing, Keeper, NodeInfo, Origins, Proxies,
+        Sessions,
+    },
+    listen::host_name,
+    random::{NoRandomNumbers, random_bytes},
+};
+
+/// Why the HTTP port can't be served.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// No calls over HTTP.
+    #[error("cannot set up calls over HTTP: {0}")]
+    Connect(#[from] DescriptorError),
+    /// No random numbers.
+    #[error(transparent)]
+    Random(#[from] NoRandomNumbers),
+}
+
+/// Serves the pages, and the calls as JSON, to those who may use the HTTP port.
+pub(crate) fn serve_http(
+    config: &Config,
+    listener: TcpListener,
+    info: Arc<NodeInfo>,
+    calls: Calls,
+    member: Option<&Joining>,
+) -> Result<HttpServing, HttpError> {
+    let origins = Origins::new(&config.http_access.cors_origins);
+    let connect = Connect::new(FILE_DESCRIPTOR_SET, calls, origins.clone())?;
+    let gate = Gate::new(hosts(config), origins.clone(), keeper(config, &info, origins, member)?);
+    let (tls, header_timeout) = (info.certificates.http(), config.load.timeouts.handshake);
+    Ok(http::serve(listener, tls, info, connect, gate, header_timeout))
+}
+
+/// Who may read pages. Nodes of a cluster know each other's sessions and forms; one that is alone has its
+/// own.
+fn keeper(
+    config: &Config,
+    info: &NodeInfo,
+    origins: Origins,
+    member: Option<&Joining>,
+) -> Result<Keeper, NoRandomNumbers> {
+    let own = random_bytes::<32>()?;
+    let secret = config.peer_secret.as_ref().map_or(&own[..], |secret| secret.reveal().as_bytes());
+    let cookies = Cookies::new(info.certificates.http().is_some(), info.http.port(), &[secret]);
+    let sessions = Sessions::new(member.map(Joining::catalog), info.clock.clone());
+    let proxies = Proxies::new(&config.http_access.trusted_proxies);
+    Ok(Keeper::new(info.access.clone(), sessions, cookies, FormKey::new(&[secret]), proxies, origins))
+}
+
+/// The names by which the HTTP port may be called.
+fn hosts(config: &Config) -> Hosts {
+    let host_name = host_name();
+    let told = [&config.advertise, &config.advertise_clients].into_iter().flatten();
+    let own = [&config.http, &host_name].into_iter().chain(told).map(String::as_str);
+    Hosts::new(&config.http_access.hosts, own)
+}

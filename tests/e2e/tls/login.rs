@@ -1,0 +1,45 @@
+//! The pages over TLS: cookies that are sent over it alone, and headers that say so.
+
+use forebay_access::{RANDOM_BYTES, Record, Token, append};
+use forebay_client::TlsConfig;
+
+use super::Prepared;
+use crate::browser::Browser;
+
+#[tokio::test]
+async fn a_login_over_tls_makes_a_cookie_of_the_host_alone() {
+    let keys = "[access]\ntokens_file = \"FOLDER/tokens.toml\"\n";
+    let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
+    let token = Token::of_random(&[7; RANDOM_BYTES]);
+    let record = Record {
+        id: token.id().clone(),
+        name: "ops".to_owned(),
+        hashes: vec![token.hash()],
+        grants: vec!["*:observe".parse().unwrap()],
+        ends: None,
+        overlap_ends: None,
+        revoked: false,
+    };
+    std::fs::write(prepared.path("tokens.toml"), append("", &record).unwrap()).unwrap();
+    let tls = TlsConfig::default().ca_certificate(prepared.authority.pem());
+    let secured = prepared.start(tls).await;
+    let node = &secured.node;
+
+    let mut browser = Browser::default();
+    let answer = browser.get(node, "/").await;
+    assert_eq!((answer.status, answer.header("location")), (303, "login"));
+    assert_eq!(answer.header("strict-transport-security"), "max-age=31536000");
+    let answer = browser.log_in(node, &token.reveal()).await;
+    assert_eq!((answer.status, answer.header("location")), (303, "./"), "{answer:?}");
+    let cookie = &answer.cookies[0];
+    assert!(cookie.starts_with("__Host-forebay="), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict; Secure"), "{cookie}");
+    let page = browser.get(node, "/").await;
+    assert!(page.status == 200 && page.text().contains("logged in as ops"), "{page:?}");
+    // The cookies of a node without TLS are none here.
+    let (name, value) = browser.session().unwrap();
+    assert_eq!(name, "__Host-forebay");
+    let port = node.http.rsplit_once(':').unwrap().1;
+    let mut other = Browser { cookies: [(format!("forebay_{port}"), value)].into() };
+    assert_eq!(other.get(node, "/").await.status, 303);
+}
