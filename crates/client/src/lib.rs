@@ -97,7 +97,7 @@ pub use calls::{
     namespaces::{NamespaceFigures, NamespaceList, NamespaceReport},
     operations::{
         Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,
-        OperationState, StartedOperation,
+        OperationState, OperationUpdate, StartedOperation,
     },
     pauses::TopicPause,
     tokens::{NewToken, TokenInfo, TokenPage, TokenWithSecret},

@@ -106,6 +106,10 @@ pub enum Bug {
     OperationEffectLost,
     /// A leased item is purged, and its lease stays.
     PurgedLeaseLives,
+    /// A leased item is removed by an operation that removes items wherever they are, and its lease stays.
+    CancelledLeaseLives,
+    /// An operation gives an item other values again that it meets at its new place.
+    OperationUpdatesTwice,
     /// An item that is cancelled stays in the store.
     CancelForgotten,
     /// An item whose priority was changed has its old place in memory.

@@ -139,14 +139,18 @@ pub struct UpdatedRow {
     pub schedules: bool,
     /// Its new metadata. `None`: it keeps what it has.
     pub metadata: Option<Vec<u8>>,
-    /// Its new expiry, for which it gets an `expiry` row. `None`: it keeps what it has.
-    pub expiry: Option<NewExpiry>,
+    /// Its attributes, if it gets another expiry, or an operation changes it. `None`: it keeps what it has.
+    pub attributes: Option<NewAttributes>,
+    /// It gets an `expiry` row.
+    pub expires: bool,
+    /// An operation changes it, and is named by its attributes.
+    pub is_operated: bool,
 }
 
-/// What is stored with an item's expiry, which is in one column with it.
+/// An item's attributes, with what is in one column with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewExpiry {
-    /// The item's attributes, the new expiry among them.
+pub struct NewAttributes {
+    /// The item's attributes.
     pub attributes: ItemAttributes,
     /// Bytes of its payload and its headers.
     pub bytes: u32,

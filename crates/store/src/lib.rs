@@ -20,7 +20,7 @@ mod shard;
 mod sql;
 mod sqlite;
 
-pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewExpiry, Requeue, UpdatedRow};
+pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewAttributes, Requeue, UpdatedRow};
 pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
     CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewSession,
@@ -33,14 +33,14 @@ pub use looked::{Death, DeathRow, StoredItem, StoredState};
 pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Tls};
 pub use names::NameRange;
 pub use operation::{
-    OperationChange, OperationCursor, OperationId, OperationIdError, OperationKind, OperationOrder,
-    OperationPart, OperationProgress, OperationRow, OperationSpec, OperationWish, Redrive, pack_operation,
-    unpack_operation,
+    OperationChange, OperationCursor, OperationDue, OperationId, OperationIdError, OperationKind,
+    OperationOrder, OperationPart, OperationProgress, OperationRow, OperationSpec, OperationUpdate,
+    OperationWish, Redrive, pack_operation, unpack_operation,
 };
 pub use rows::{
     Checkpoint, DeadRow, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry,
     LeaseRow, Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,
-    TopicCounts, TopicRow,
+    TopicCounts, TopicRow, WalkedRow,
 };
 pub use shard::{
     Claim, Heartbeat, ItemLocation, Outcome, Probed, Reader, Renewal, Shard, ShardConnections, Writer,

@@ -1,6 +1,8 @@
 //! Operations: one change of many items of a topic, made by the owners of all shards. Each shard keeps its
 //! part in a row of its own.
 
+mod format;
+
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 use forebay_types::{ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
@@ -19,6 +21,15 @@ impl fmt::Display for OperationId {
 impl fmt::Debug for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl OperationId {
+    /// What an item keeps of the last operation that gave it other values. It tells those apart that run in a
+    /// topic one after the other: of two ids one in 4 billion has the same.
+    pub fn mark(&self) -> u32 {
+        let [.., a, b, c, d] = self.0;
+        u32::from_be_bytes([a, b, c, d]).max(1)
     }
 }
 
@@ -48,17 +59,62 @@ pub enum OperationKind {
     Redrive,
     /// Releases leases.
     ResetLeases,
+    /// Removes items, whatever state they are in.
+    Cancel,
+    /// Gives items that wait other values.
+    Update,
 }
 
 impl OperationKind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Purge, Self::DeleteDead, Self::Redrive, Self::ResetLeases, Self::Cancel, Self::Update];
+
+    /// Its name in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Purge => "purge",
+            Self::DeleteDead => "delete-dead",
+            Self::Redrive => "redrive",
+            Self::ResetLeases => "reset-leases",
+            Self::Cancel => "cancel",
+            Self::Update => "update",
+        }
+    }
+
     /// It deals with dead letters.
     pub const fn is_of_dead(self) -> bool {
         matches!(self, Self::DeleteDead | Self::Redrive)
     }
 }
 
+/// What items that wait are to have from now on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationUpdate {
+    /// Their priority.
+    pub priority: Option<i32>,
+    /// When they are due.
+    pub due: Option<OperationDue>,
+    /// Their metadata.
+    pub metadata: Option<Vec<u8>>,
+    /// So long after their change they expire.
+    pub ttl: Option<Duration>,
+}
+
+/// When items are due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OperationDue {
+    /// Now.
+    Now,
+    /// So long after their change.
+    Delay(Duration),
+    /// Then.
+    After(Timestamp),
+}
+
 /// What is to be done, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "format::StoredSpec", into = "format::StoredSpec")]
 pub struct OperationSpec {
     /// Its id.
     pub id: OperationId,
@@ -76,6 +132,8 @@ pub struct OperationSpec {
     pub to_topic: String,
     /// So long after their return they expire. `None`: never.
     pub ttl: Option<Duration>,
+    /// What items are to have, of an update.
+    pub update: Option<OperationUpdate>,
     /// At most so many items of each shard are changed, and none of a shard that is missing. `None`: there is
     /// no limit.
     pub limits: Option<BTreeMap<ShardId, u64>>,
@@ -138,7 +196,7 @@ impl OperationCursor {
     /// Where an operation of a kind begins.
     pub const fn first(kind: OperationKind) -> Self {
         match kind {
-            OperationKind::Purge => Self::Scheduled(Key::MIN),
+            OperationKind::Purge | OperationKind::Cancel | OperationKind::Update => Self::Scheduled(Key::MIN),
             OperationKind::DeleteDead | OperationKind::Redrive => {
                 Self::Dead(TopicId(0), Timestamp::MIN, Seq(0))
             }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use forebay_types::{
-    Body, ClusterId, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName,
+    Body, ClusterId, Headers, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId, TopicName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -219,6 +219,17 @@ pub struct ReadyRow {
     pub bytes: u32,
     /// The body, if there was room for it in what the caller asked for.
     pub body: Option<Body>,
+}
+
+/// An item that waits, as an operation reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalkedRow {
+    /// The item, without its body.
+    pub item: ReadyRow,
+    /// Its headers.
+    pub headers: Headers,
+    /// Bytes of its metadata.
+    pub metadata_bytes: u32,
 }
 
 /// A dead letter as an operation reads it.

@@ -12,7 +12,7 @@ use crate::{
     names::NameRange,
     rows::{
         DeadRow, DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot,
-        Sweep, TopicRow,
+        Sweep, TopicRow, WalkedRow,
     },
 };
 
@@ -274,7 +274,7 @@ pub trait Reader: Send + Sync + 'static {
         _after: Key,
         _as_of: Seq,
         _limit: usize,
-    ) -> Result<Vec<ReadyRow>, StoreError> {
+    ) -> Result<Vec<WalkedRow>, StoreError> {
         not_looked_into()
     }
 

@@ -111,6 +111,9 @@ engine! {
     waits_that_are_cut_short: WaitsBriefly in Quiet breaks "AS-ASKED";
     counts_of_an_operation_that_are_lost: OperationCountsLost in Quiet breaks "CONSERVATION";
     an_operation_whose_effect_is_lost: OperationEffectLost in Quiet breaks "CONSERVATION";
+    a_leased_item_removed_whose_lease_lives_on: CancelledLeaseLives in Quiet breaks "CONSERVATION"
+        with |plan| plan.topics = 1;
+    an_item_that_an_operation_updates_twice: OperationUpdatesTwice in Quiet breaks "CONSERVATION";
     a_cancelled_item_that_stays: CancelForgotten in Quiet breaks "CONSERVATION";
     an_updated_item_at_its_old_place: UpdateKeepsPlace in Quiet breaks "PRIORITY" | "AS-ASKED";
     an_updated_item_that_becomes_due_twice: UpdateKeepsSchedule in Quiet breaks "CONSERVATION";

@@ -1,8 +1,18 @@
 //! Verbs over many items: `forebay topic purge`, `forebay dead-letter redrive`, `forebay operation`
 
+use std::{
+    io::{Read as _, Write as _},
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
 use serde_json::json;
 
-use super::Server;
+use super::{
+    Server, forebay,
+    process::{signal, terminal},
+};
 
 /// A server with so many items of a topic.
 async fn filled(items: &str) -> Server {
@@ -70,4 +80,109 @@ async fn operations_are_listed_slowed_down_and_cancelled() {
     assert_eq!(ended["state"], "OPERATION_STATE_CANCELLED");
     assert!(server.run(&["operation", "cancel", id]).await.failed(1).contains("OPERATION_ENDED"));
     server.run(&["operation", "get", &"0".repeat(32)]).await.failed(3);
+}
+
+#[tokio::test]
+async fn items_of_a_topic_are_updated_and_cancelled_by_the_verbs_for_one() {
+    let server = filled("12").await;
+    let topic = ["--topic", "mail", "--filter", "priority < 3", "--yes", "-o", "json"];
+    let update = [&["item", "update"], &topic[..], &["--priority", "5", "--ttl", "1h"]].concat();
+    let done = server.run(&update).await.json();
+    assert_eq!((&done["kind"], &done["figures"]["changed"]), (&json!("OPERATION_KIND_UPDATE"), &json!("12")));
+    assert_eq!((&done["update"]["priority"], &done["update"]["ttl"]), (&json!(5), &json!("3600s")));
+    let shown = server.run(&["operation", "get", done["id"].as_str().unwrap()]).await.done();
+    assert!(shown.contains("priority 5, ttl 1h"), "{shown}");
+    assert_eq!(server.run(&update).await.json()["figures"]["matched"], "0");
+    let cancel = ["item", "cancel", "--topic", "mail", "--limit", "5", "--yes", "-o", "json"];
+    assert_eq!(server.run(&cancel).await.json()["figures"]["changed"], "5");
+    let counted = server.run(&["item", "cancel", "--topic", "mail", "--dry-run"]).await.done();
+    assert!(counted.starts_with("7 items would be removed"), "{counted}");
+
+    let wrong: [(&[&str], &str); 5] = [
+        (&["item", "cancel", "1-1", "--filter", "age > 1h", "--yes"], "--filter is for many items"),
+        (&["item", "update", "1-1", "--priority", "1", "--rate", "5"], "--rate is for many items"),
+        (&["item", "cancel", "1-1", "--topic", "mail", "--yes"], "cannot be used with"),
+        (&["item", "update", "--topic", "mail", "--yes"], "required"),
+        (&["item", "cancel", "--yes"], "required"),
+    ];
+    for (args, what) in wrong {
+        let stderr = server.run(args).await.failed(2);
+        assert!(stderr.contains(what), "{args:?}: {stderr}");
+    }
+}
+
+/// Starts a verb that takes minutes, and interrupts it once the operation runs.
+async fn interrupted(server: &Server, stdin: Stdio, stderr: Stdio) -> (Child, String) {
+    let mut command = forebay(&["topic", "purge", "mail", "--rate", "1", "--yes"]);
+    command.env("FOREBAY_ADDR", &server.node.grpc).stdin(stdin).stdout(Stdio::null()).stderr(stderr);
+    let child = command.spawn().unwrap();
+    let begun = Instant::now();
+    let id = loop {
+        let listed = server.run(&["operation", "list", "-o", "json"]).await.json();
+        let first = &listed["operations"][0];
+        if first["state"] == "OPERATION_STATE_RUNNING" {
+            break first["id"].as_str().unwrap().to_owned();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{listed}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    // It follows once the answer to its call is there.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    signal(&child, Signal::INT);
+    (child, id)
+}
+
+async fn status(mut child: Child) -> Option<i32> {
+    tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap().code()
+}
+
+async fn state(server: &Server, id: &str) -> String {
+    let shown = server.run(&["operation", "get", id, "-o", "json"]).await.json();
+    shown["state"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_interrupt_without_a_terminal_leaves_the_operation_running_and_prints_its_id() {
+    let server = filled("500").await;
+    let (mut child, id) = interrupted(&server, Stdio::null(), Stdio::piped()).await;
+    let mut stderr = child.stderr.take().unwrap();
+    assert_eq!(status(child).await, Some(130));
+    let mut text = String::new();
+    stderr.read_to_string(&mut text).unwrap();
+    assert!(text.contains(&id), "{text}");
+    assert_eq!(state(&server, &id).await, "OPERATION_STATE_RUNNING");
+}
+
+/// Answers the question that an interrupt asks at a terminal. Returns the exit status and the operation.
+async fn asked(server: &Server, answer: Option<&str>) -> (Option<i32>, String) {
+    let (mut controller, terminal) = terminal();
+    let (stdin, stderr) = (terminal.try_clone().unwrap(), terminal);
+    let (child, id) = interrupted(server, stdin.into(), stderr.into()).await;
+    let mut shown = Vec::new();
+    while !String::from_utf8_lossy(&shown).contains("[l]eave") {
+        let mut some = [0; 1_024];
+        let count = controller.read(&mut some).unwrap();
+        shown.extend(&some[..count]);
+    }
+    assert!(String::from_utf8_lossy(&shown).contains(&id), "the question names the operation");
+    match answer {
+        Some(line) => controller.write_all(line.as_bytes()).unwrap(),
+        None => signal(&child, Signal::INT),
+    }
+    let ended = status(child).await;
+    // What is left in the terminal is of no interest.
+    drop(controller);
+    (ended, id)
+}
+
+#[tokio::test]
+async fn an_interrupt_at_a_terminal_asks_what_is_to_become_of_the_operation() {
+    let server = filled("500").await;
+    let (ended, id) = asked(&server, Some("s\n")).await;
+    assert_eq!((ended, state(&server, &id).await.as_str()), (Some(5), "OPERATION_STATE_CANCELLED"));
+    let (ended, id) = asked(&server, Some("\n")).await;
+    assert_eq!((ended, state(&server, &id).await.as_str()), (Some(130), "OPERATION_STATE_RUNNING"));
+    server.run(&["operation", "cancel", &id]).await.done();
+    let (ended, id) = asked(&server, None).await;
+    assert_eq!((ended, state(&server, &id).await.as_str()), (Some(130), "OPERATION_STATE_RUNNING"));
 }

@@ -55,7 +55,7 @@ async fn somebody_at_a_terminal_is_told_what_is_read() {
 }
 
 /// Sends a signal to a process that runs.
-fn signal(child: &Child, signal: Signal) {
+pub fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_proto::v1::{
     DequeueRequest, EnqueueItem, EnqueueRequest, GetOperationRequest, GetTopicRequest, Nack, NackRequest,
-    Operation, OperationKind, OperationState, StartOperationRequest, TopicDemand,
+    Operation, OperationKind, OperationState, OperationUpdate, StartOperationRequest, TopicDemand,
     admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient,
     topic_demand::Selector,
 };
@@ -20,6 +20,8 @@ const NAMESPACE: &str = "e2e";
 const ITEMS: usize = 600;
 /// How long an operation may take, take-overs included, on a machine that does much else.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
+
+const HOUR: prost_types::Duration = prost_types::Duration { seconds: 3_600, nanos: 0 };
 
 fn admin(node: &Node) -> AdminServiceClient<Channel> {
     AdminServiceClient::new(node.channel())
@@ -49,7 +51,7 @@ async fn take_all(nodes: &[Node], topic: &str) -> Vec<String> {
         for node in nodes {
             let demands =
                 vec![TopicDemand { selector: Some(Selector::Topic(topic.to_owned())), max_items: 1_000 }];
-            let lease_duration = Some(prost_types::Duration { seconds: 3_600, nanos: 0 });
+            let lease_duration = Some(HOUR);
             let namespace = NAMESPACE.to_owned();
             let request = DequeueRequest { namespace, demands, lease_duration, ..Default::default() };
             // A node that has just started owns no shard yet, and says so.
@@ -62,7 +64,10 @@ async fn take_all(nodes: &[Node], topic: &str) -> Vec<String> {
 }
 
 async fn start(node: &Node, kind: OperationKind, topic: &str) -> Operation {
+    // All items have priority 0: each one that is changed is met again at its new place.
+    let update = OperationUpdate { priority: Some(9), ttl: Some(HOUR), ..Default::default() };
     let request = StartOperationRequest {
+        update: Some(update).filter(|_| kind == OperationKind::Update),
         namespace: NAMESPACE.into(),
         kind: kind.into(),
         topic: topic.into(),
@@ -105,10 +110,14 @@ async fn exact(node: &Node, id: &str) -> [u64; 4] {
     [figures.matched, figures.changed, figures.skipped, figures.failed]
 }
 
+/// One that has just started may not know yet what there is.
+async fn knowing(nodes: &[Node]) -> &Node {
+    if owned_by(&nodes[0]).await.is_empty() { &nodes[1] } else { &nodes[0] }
+}
+
 /// Ready, leased and dead items of a topic, once all shards have answered.
 async fn counts(nodes: &[Node], topic: &str) -> (u64, u64, u64) {
-    // One that has just started may not know yet what there is.
-    let node = if owned_by(&nodes[0]).await.is_empty() { &nodes[1] } else { &nodes[0] };
+    let node = knowing(nodes).await;
     let begun = Instant::now();
     loop {
         let request = GetTopicRequest { namespace: NAMESPACE.into(), topic: topic.into() };
@@ -177,6 +186,25 @@ async fn counts_are_exact(kind: Kind) {
     let counted = killed_half_way(&cluster, &mut nodes, OperationKind::ResetLeases, "back").await;
     assert_eq!(counted, [all, all, 0, 0]);
     assert_eq!(counts(&nodes, "back").await, (all, 0, 0));
+
+    let counted = killed_half_way(&cluster, &mut nodes, OperationKind::Update, "back").await;
+    assert_eq!(counted, [all, all, 0, 0]);
+    assert_eq!(counts(&nodes, "back").await, (all, 0, 0));
+    assert_eq!(with_priority(&nodes, "back", 9).await, all);
+
+    take_all(&nodes, "back").await;
+    let counted = killed_half_way(&cluster, &mut nodes, OperationKind::Cancel, "back").await;
+    assert_eq!(counted, [all, all, 0, 0]);
+    assert_eq!(counts(&nodes, "back").await, (0, 0, 0));
+}
+
+/// Ready items of a topic that have a priority.
+async fn with_priority(nodes: &[Node], topic: &str, priority: i32) -> u64 {
+    let request = GetTopicRequest { namespace: NAMESPACE.into(), topic: topic.into() };
+    let answer = admin(knowing(nodes).await).get_topic(request).await.unwrap().into_inner();
+    assert_eq!(answer.incomplete_shards, [] as [u32; 0]);
+    let of = answer.priorities.iter().filter(|row| row.priority == priority);
+    of.map(|row| row.ready_count).sum()
 }
 
 /// A node is killed before an operation begins. Its shards begin their parts once they have another owner.

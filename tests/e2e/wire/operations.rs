@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use forebay_proto::v1::{
-    CancelOperationRequest, EnqueueItem, GetOperationRequest, ListOperationsRequest, Nack, Operation,
-    OperationKind, OperationState, SetOperationRateRequest, StartOperationRequest, StartOperationResponse,
-    admin_service_client::AdminServiceClient, enqueue_item::Schedule,
+    CancelOperationRequest, DequeuedItem, EnqueueItem, GetOperationRequest, ListOperationsRequest, Nack,
+    Operation, OperationKind, OperationState, OperationUpdate, SetOperationRateRequest,
+    StartOperationRequest, StartOperationResponse, admin_service_client::AdminServiceClient,
+    enqueue_item::Schedule, operation_update,
 };
 use tokio::time::Instant;
 use tonic::{Code, Status, transport::Channel};
@@ -90,6 +91,23 @@ async fn each_wrong_value_is_named() {
     refused(StartOperationRequest { ttl: Some(seconds(1)), ..purge() }).await.invalid("ttl");
     let redrive = || request(OperationKind::Redrive, "t");
     refused(StartOperationRequest { leased: true, ..redrive() }).await.invalid("leased");
+    let cancel = || request(OperationKind::Cancel, "t");
+    refused(StartOperationRequest { leased: true, ..cancel() }).await.invalid("leased");
+    let update =
+        |update| StartOperationRequest { update: Some(update), ..request(OperationKind::Update, "t") };
+    let priority = || OperationUpdate { priority: Some(1), ..Default::default() };
+    refused(StartOperationRequest { update: Some(priority()), ..cancel() }).await.invalid("update");
+    refused(request(OperationKind::Update, "t")).await.invalid("update.priority");
+    refused(update(OperationUpdate::default())).await.invalid("update.priority");
+    let long = OperationUpdate { metadata: Some(vec![0; 1_025].into()), ..priority() };
+    let too_large = Refused::call(start(&wire, update(long)).await);
+    too_large.is(Code::InvalidArgument, "TOO_LARGE", Some("update.metadata"));
+    refused(update(OperationUpdate { ttl: Some(seconds(0)), ..priority() })).await.invalid("update.ttl");
+    refused(update(OperationUpdate { metadata_bytes: Some(1), ..priority() }))
+        .await
+        .invalid("update.metadata_bytes");
+    let filtered = StartOperationRequest { filter: "reason = x".into(), ..update(priority()) };
+    refused(filtered).await.invalid("filter");
     refused(StartOperationRequest { ttl: Some(seconds(0)), ..redrive() }).await.invalid("ttl");
     refused(StartOperationRequest { to_topic: "a b".into(), ..redrive() }).await.invalid("to_topic");
     refused(StartOperationRequest { rate_per_second: 1_000_001, ..purge() }).await.invalid("rate_per_second");
@@ -137,6 +155,72 @@ async fn a_leased_item_is_purged_only_if_that_is_asked_for() {
     assert_eq!(wire.ack(&leased[0].receipt).await, None);
     assert_eq!(run(&wire, StartOperationRequest { leased: true, ..purge }).await, [3, 3, 0, 0]);
     Refused::member(&wire.ack(&leased[1].receipt).await).lost("gone");
+}
+
+#[tokio::test]
+async fn items_are_cancelled_wherever_they_are() {
+    let wire = Wire::start().await;
+    dead(&wire, "mail", 2, "timeout").await;
+    dead(&wire, "mail", 1, "rejected").await;
+    wire.stored(vec![item("mail"); 10]).await;
+    let later = Some(Schedule::Delay(seconds(3_600)));
+    wire.stored(vec![EnqueueItem { schedule: later, ..item("mail") }; 3]).await;
+    wire.stored(vec![item("other"); 2]).await;
+    let leased = wire.take("mail", 4).await;
+    let cancel = request(OperationKind::Cancel, "mail");
+    let counted = start(&wire, StartOperationRequest { dry_run: true, ..cancel.clone() }).await.unwrap();
+    assert_eq!((figures(&counted.operation.unwrap())[0], counted.exact), (16, true));
+    let rejected = StartOperationRequest { filter: "reason = rejected".into(), ..cancel.clone() };
+    assert_eq!(run(&wire, rejected).await, [1, 1, 0, 0], "only dead letters have a reason");
+    assert_eq!(run(&wire, cancel.clone()).await, [15, 15, 0, 0]);
+    assert_eq!(run(&wire, cancel).await, [0; 4]);
+    Refused::member(&wire.ack(&leased[0].receipt).await).lost("gone");
+    assert!(wire.take("mail", 100).await.is_empty() && wire.take("other", 100).await.len() == 2);
+    assert_eq!(wire.metric("forebay_cancelled_total").await, 16.0);
+    let of_kind = "forebay_operation_items_total{kind=\"cancel\",outcome=\"changed\"}";
+    assert_eq!(wire.metric(of_kind).await, 16.0);
+}
+
+#[tokio::test]
+async fn items_that_wait_get_other_values_once() {
+    let wire = Wire::start().await;
+    // In several pages, and in the way of those that have moved.
+    let items = (0..700).map(|number| EnqueueItem { priority: number % 7, ..item("mail") });
+    wire.stored(items.collect()).await;
+    let later = Some(Schedule::Delay(seconds(3_600)));
+    wire.stored(vec![EnqueueItem { schedule: later, ..item("mail") }; 20]).await;
+    let leased = wire.take("mail", 5).await;
+    let update = OperationUpdate {
+        priority: Some(3),
+        schedule: Some(operation_update::Schedule::Delay(seconds(0))),
+        metadata: Some("moved".into()),
+        ttl: Some(seconds(600)),
+        metadata_bytes: None,
+    };
+    let request = StartOperationRequest {
+        update: Some(update),
+        rate_per_second: 1_000_000,
+        ..request(OperationKind::Update, "mail")
+    };
+    let filtered = StartOperationRequest { filter: "priority >= 4".into(), ..request.clone() };
+    assert_eq!(run(&wire, filtered).await, [300, 300, 0, 0]);
+    let started = start(&wire, request.clone()).await.unwrap().operation.unwrap();
+    let shown = started.update.unwrap();
+    assert_eq!((shown.priority, shown.metadata, shown.metadata_bytes), (Some(3), None, Some(5)));
+    assert_eq!(figures(&ended(&wire, get(&wire, &started.id, None).await.unwrap()).await), [720, 715, 5, 0]);
+    assert_eq!(wire.metric("forebay_updated_total").await, 1_015.0);
+    let first = wire.ack(&leased[0].receipt).await;
+    assert_eq!(first, None, "the leased ones are as they were");
+    let mut seen = 0;
+    while seen < 715 {
+        let taken = wire.take("mail", 500).await;
+        assert!(!taken.is_empty(), "{seen} of the items are ready");
+        let is =
+            |item: &DequeuedItem| item.priority == 3 && item.metadata == "moved" && item.expires_at.is_some();
+        assert!(taken.iter().all(is), "{taken:?}");
+        seen += taken.len();
+    }
+    assert_eq!(seen, 715);
 }
 
 #[tokio::test]

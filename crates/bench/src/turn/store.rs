@@ -57,6 +57,8 @@ fn attributes() -> ItemAttributes {
         policy: DeliveryPolicy::AtLeastOnce,
         deliveries: 1,
         failures: 0,
+        redrives: 0,
+        updated_by: 0,
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1;
+use bytes::Bytes;
+use forebay_proto::v1::{self, operation_update::Schedule as Proto};
 use forebay_types::Timestamp;
 
 use crate::{
     client::Client,
-    durations::{time_from_proto, to_proto},
+    durations::{from_proto, time_from_proto, time_to_proto, to_proto},
     error::Error,
+    item::Schedule,
 };
 
 /// The longest that one call waits for a change of an operation.
@@ -25,6 +27,25 @@ pub enum OperationKind {
     DeleteDead,
     /// Releases leases.
     ResetLeases,
+    /// Removes items wherever they are: ready, scheduled, leased or dead.
+    Cancel,
+    /// Gives items that wait other values.
+    Update,
+}
+
+/// What items are to have. What is `None` stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OperationUpdate {
+    /// Smaller numbers are delivered first.
+    pub priority: Option<i32>,
+    /// When they may be delivered. A span counts from the change of each item.
+    pub schedule: Option<Schedule>,
+    /// More content beside the payload. An operation that is asked for does not show it.
+    pub metadata: Option<Bytes>,
+    /// They expire so long after the change of each item.
+    pub ttl: Option<Duration>,
+    /// Of an operation that is asked for: bytes of the metadata.
+    pub metadata_bytes: Option<u32>,
 }
 
 /// How far an operation is.
@@ -66,6 +87,8 @@ pub struct OperationQuery {
     pub to_topic: String,
     /// So long after their return dead letters expire. `None`: never.
     pub ttl: Option<Duration>,
+    /// What items get, of an update.
+    pub update: Option<OperationUpdate>,
     /// At most so many items. 0: all.
     pub limit: u64,
     /// If more match, nothing is done.
@@ -88,6 +111,7 @@ impl OperationQuery {
             leased: false,
             to_topic: String::new(),
             ttl: None,
+            update: None,
             limit: 0,
             expect_at_most: None,
             rate: 0,
@@ -144,6 +168,8 @@ pub struct Operation {
     pub to_topic: String,
     /// So long after their return they expire.
     pub ttl: Option<Duration>,
+    /// What items get, of an update.
+    pub update: Option<OperationUpdate>,
     /// At most so many items a second.
     pub rate: u32,
     /// Who began it.
@@ -196,6 +222,8 @@ impl Client {
             OperationKind::Redrive => v1::OperationKind::Redrive,
             OperationKind::DeleteDead => v1::OperationKind::DeleteDead,
             OperationKind::ResetLeases => v1::OperationKind::ResetLeases,
+            OperationKind::Cancel => v1::OperationKind::Cancel,
+            OperationKind::Update => v1::OperationKind::Update,
         };
         let request = v1::StartOperationRequest {
             namespace: self.config.namespace.clone(),
@@ -205,6 +233,7 @@ impl Client {
             leased: query.leased,
             to_topic: query.to_topic,
             ttl: query.ttl.map(to_proto),
+            update: query.update.map(v1::OperationUpdate::from),
             limit: query.limit,
             expect_at_most: query.expect_at_most,
             rate_per_second: query.rate,
@@ -287,6 +316,27 @@ impl Client {
     }
 }
 
+impl From<OperationUpdate> for v1::OperationUpdate {
+    fn from(update: OperationUpdate) -> Self {
+        let OperationUpdate { priority, schedule, metadata, ttl, metadata_bytes } = update;
+        let schedule = schedule.map(|schedule| match schedule {
+            Schedule::Now => Proto::Delay(prost_types::Duration::default()),
+            Schedule::After(delay) => Proto::Delay(to_proto(delay)),
+            Schedule::At(at) => Proto::DeliverAfter(time_to_proto(at)),
+        });
+        Self { priority, schedule, metadata, ttl: ttl.map(to_proto), metadata_bytes }
+    }
+}
+
+fn update_from_proto(update: v1::OperationUpdate) -> OperationUpdate {
+    let v1::OperationUpdate { priority, schedule, metadata, ttl, metadata_bytes } = update;
+    let schedule = schedule.map(|schedule| match schedule {
+        Proto::Delay(delay) => Schedule::After(from_proto(delay)),
+        Proto::DeliverAfter(at) => Schedule::At(time_from_proto(at)),
+    });
+    OperationUpdate { priority, schedule, metadata, ttl: ttl.map(from_proto), metadata_bytes }
+}
+
 fn counts(figures: Option<v1::OperationFigures>) -> OperationCounts {
     let v1::OperationFigures { scanned, matched, changed, skipped, failed } = figures.unwrap_or_default();
     OperationCounts { scanned, matched, changed, skipped, failed }
@@ -298,6 +348,8 @@ fn operation(it: v1::Operation) -> Operation {
         v1::OperationKind::Redrive => Some(OperationKind::Redrive),
         v1::OperationKind::DeleteDead => Some(OperationKind::DeleteDead),
         v1::OperationKind::ResetLeases => Some(OperationKind::ResetLeases),
+        v1::OperationKind::Cancel => Some(OperationKind::Cancel),
+        v1::OperationKind::Update => Some(OperationKind::Update),
         v1::OperationKind::Unspecified => None,
     };
     let state = match it.state() {
@@ -323,6 +375,7 @@ fn operation(it: v1::Operation) -> Operation {
         leased: it.leased,
         to_topic: it.to_topic,
         ttl: it.ttl.and_then(|ttl| ttl.try_into().ok()),
+        update: it.update.map(update_from_proto),
         rate: it.rate_per_second,
         started_by: it.started_by,
         reason: it.reason,

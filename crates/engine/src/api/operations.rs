@@ -31,12 +31,24 @@ pub struct ItemCount {
     pub exact: bool,
 }
 
+/// Items of an operation's page in a batch, by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OperationItems {
+    /// Those that were changed.
+    pub changed: u64,
+    /// Those that did not fit any more.
+    pub skipped: u64,
+    /// Those that could not be changed.
+    pub failed: u64,
+}
+
 /// Fields of the filter of an operation of a kind.
 pub fn filter_fields(kind: OperationKind) -> &'static [Field] {
     const FIELDS: &[Field] =
         &[("age", Kind::Span), ("priority", Kind::Number), ("attempt", Kind::Number), ("reason", Kind::Text)];
     // Only dead letters have a reason.
-    if kind.is_of_dead() { FIELDS } else { &FIELDS[..3] }
+    let has_reason = kind.is_of_dead() || kind == OperationKind::Cancel;
+    if has_reason { FIELDS } else { &FIELDS[..3] }
 }
 
 /// What an item has in a field of a filter. `reason`: of a dead letter.

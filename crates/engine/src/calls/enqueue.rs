@@ -346,6 +346,8 @@ fn unplaced(
         policy: item.policy,
         deliveries: 0,
         failures: 0,
+        redrives: 0,
+        updated_by: 0,
     };
     let admitted = AdmittedItem {
         index,

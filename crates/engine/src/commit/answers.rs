@@ -1,10 +1,10 @@
 //! What a resolved batch means to callers and to the topic directory. By then all of it is in memory.
 
-use forebay_store::OperationRow;
+use forebay_store::{OperationKind, OperationRow};
 use forebay_types::{ItemId, Reason, Refusal};
 
 use crate::{
-    api::{Enqueued, ItemChange, RETRY_AFTER},
+    api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER},
     calls::{dedupe, enqueue},
     core::{Core, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
     dispatch::delivery,
@@ -54,8 +54,9 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     let mut counts = Counts::default();
     counts.add("forebay_expired_total", committed.expired);
     counts.add("forebay_dead_letters_deleted_total", committed.dead_letters_deleted);
-    counts.add("forebay_purged_total", committed.purged);
-    counts.add("forebay_redriven_total", committed.redriven);
+    if let Some((kind, items)) = committed.operated {
+        operated(kind, items, &mut counts);
+    }
     for planned in committed.done {
         done(core, index, planned, &mut counts);
     }
@@ -75,6 +76,24 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
         }
         // Keys have waited for that.
         dedupe::resume_everywhere(core);
+    }
+}
+
+/// Counts what an operation did.
+fn operated(kind: OperationKind, items: OperationItems, counts: &mut Counts) {
+    match kind {
+        OperationKind::Purge => counts.add("forebay_purged_total", items.changed),
+        OperationKind::Redrive => counts.add("forebay_redriven_total", items.changed),
+        OperationKind::Cancel => counts.add("forebay_cancelled_total", items.changed),
+        OperationKind::Update => counts.add("forebay_updated_total", items.changed),
+        OperationKind::DeleteDead | OperationKind::ResetLeases => {}
+    }
+    let OperationItems { changed, skipped, failed } = items;
+    for (outcome, count) in [("changed", changed), ("skipped", skipped), ("failed", failed)] {
+        if count > 0 {
+            let labels = [("kind", kind.name()), ("outcome", outcome)];
+            metrics::counter!("forebay_operation_items_total", &labels).increment(count);
+        }
     }
 }
 

@@ -333,6 +333,8 @@ mod tests {
             policy: DeliveryPolicy::AtMostOnce,
             deliveries: 0,
             failures: 0,
+            redrives: 0,
+            updated_by: 0,
         };
         let item = ReadyItem { attributes, bytes: 0, body: Some(Body::default()) };
         let key = Key { priority: 0, rank: 0, seq: Seq(1) };

@@ -67,14 +67,18 @@ impl Engine {
 impl Counting<'_> {
     /// Counts. `None`: the shard could not be read, or was lost.
     async fn run(mut self, engine: &Engine, topic: Option<TopicId>) -> Result<Option<ItemCount>, Refusal> {
-        let done = match (self.spec.kind, topic) {
+        let kind = self.spec.kind;
+        let done = match (kind, topic) {
             (OperationKind::DeleteDead | OperationKind::Redrive, _) => self.dead().await,
-            (_, None) => Some(()),
             (OperationKind::ResetLeases, Some(topic)) => self.items(engine, topic, State::Ready).await?,
-            (OperationKind::Purge, Some(topic)) => match self.items(engine, topic, State::Scheduled).await? {
-                Some(()) => self.items(engine, topic, State::Ready).await?,
-                None => None,
-            },
+            (OperationKind::Purge | OperationKind::Cancel | OperationKind::Update, Some(topic)) => {
+                self.waiting(engine, topic).await?
+            }
+            (_, None) => Some(()),
+        };
+        let done = match done {
+            Some(()) if kind == OperationKind::Cancel => self.dead().await,
+            done => done,
         };
         Ok(done.map(|()| self.count))
     }
@@ -91,6 +95,14 @@ impl Counting<'_> {
         self.count.exact
     }
 
+    /// Items that are scheduled or ready.
+    async fn waiting(&mut self, engine: &Engine, topic: TopicId) -> Result<Option<()>, Refusal> {
+        match self.items(engine, topic, State::Scheduled).await? {
+            Some(()) => self.items(engine, topic, State::Ready).await,
+            None => Ok(None),
+        }
+    }
+
     async fn items(&mut self, engine: &Engine, topic: TopicId, state: State) -> Result<Option<()>, Refusal> {
         let mut after = Key::MIN;
         while self.count.exact {
@@ -98,10 +110,15 @@ impl Counting<'_> {
             let rows =
                 read(self.shard, |it| async move { it.walk_items(topic, state, after, last, PAGE).await });
             let Some(rows) = rows.await else { return Ok(None) };
-            let passed: Vec<Key> =
-                rows.iter().filter(|row| self.passes(row, None)).map(|row| row.key).collect();
+            let passed: Vec<Key> = rows
+                .iter()
+                .map(|row| &row.item)
+                .filter(|row| self.passes(row, None))
+                .map(|row| row.key)
+                .collect();
             let fitting = match (state, self.spec.kind) {
                 (State::Scheduled, _) => Some(passed),
+                (_, OperationKind::Cancel) => Some(passed),
                 (_, OperationKind::Purge) if self.spec.leased => Some(passed),
                 (_, kind) => {
                     let free = engine.not_out(&self.spec.name().namespace, self.shard, &passed).await?;
@@ -115,7 +132,7 @@ impl Counting<'_> {
             let Some(fitting) = fitting else { return Ok(None) };
             let goes_on = self.add(fitting.into_iter().map(|key| key.seq));
             match rows.last().filter(|_| rows.len() == PAGE) {
-                Some(last) if goes_on => after = last.key,
+                Some(last) if goes_on => after = last.item.key,
                 Some(_) => {}
                 None => {
                     self.count.exact = true;

@@ -63,7 +63,7 @@ impl ListFilter {
         let highest = Seq(i64::MAX as u64);
         let rows =
             read(shard, |it| async move { it.walk_items(topic, state, after, highest, limit).await }).await?;
-        Some(Slice::of(&rows, |row| row.key, |row| self.passes(row, None)))
+        Some(Slice::of(&rows, |row| row.item.key, |row| self.passes(&row.item, None)))
     }
 
     /// Dead letters of a topic before a death, the latest first. `None`: they could not be read.

@@ -8,7 +8,7 @@ use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
 use rustc_hash::FxHashMap;
 
-use crate::api::ItemState;
+use crate::api::{ItemState, OperationItems};
 
 use super::{
     disk_room::Need,
@@ -326,8 +326,8 @@ pub(crate) struct PlannedOperation {
     pub kind: OperationKind,
     /// How far it is then.
     pub progress: OperationProgress,
-    /// How many items the batch changes.
-    pub changed: u64,
+    /// Its items, by what becomes of them.
+    pub items: OperationItems,
     /// What it changes in memory, beside the ends of deliveries.
     pub effects: Vec<OperationEffect>,
 }

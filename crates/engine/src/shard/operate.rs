@@ -8,7 +8,10 @@ use super::{
     in_flight::PlannedOperation,
     work::{OperationItem, OperationPage, OperationRead, OrderRequest},
 };
-use crate::{api::RETRY_AFTER, clock::Moment};
+use crate::{
+    api::{OperationItems, RETRY_AFTER},
+    clock::Moment,
+};
 
 impl OwnedShard {
     /// An order waits for the next batch. The error says why the caller has to wait.
@@ -55,15 +58,15 @@ impl OwnedShard {
         planned.page
     }
 
-    /// An operation's page was committed. Returns how many items were purged, and how many redriven.
-    pub(super) fn apply_operation(&mut self, planned: PlannedOperation, at: Monotonic) -> (u64, u64) {
-        let PlannedOperation { page, kind, progress, changed, effects } = planned;
+    /// An operation's page was committed. Returns what became of its items.
+    pub(super) fn apply_operation(
+        &mut self,
+        planned: PlannedOperation,
+        at: Monotonic,
+    ) -> (OperationKind, OperationItems) {
+        let PlannedOperation { page, kind, progress, items, effects } = planned;
         effects.into_iter().for_each(|effect| self.apply_effect(effect));
-        self.operations.advance(page.id, progress, changed, at);
-        match kind {
-            OperationKind::Purge => (changed, 0),
-            OperationKind::Redrive => (0, changed),
-            _ => (0, 0),
-        }
+        self.operations.advance(page.id, progress, items.changed, at);
+        (kind, items)
     }
 }

@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::{OperationCursor, OperationId, OperationProgress, OperationRow};
-use forebay_types::{Key, Monotonic, Seq, Timestamp, TopicId, TopicName, filter::Filter};
+use forebay_store::{OperationCursor, OperationId, OperationKind, OperationProgress, OperationRow};
+use forebay_types::{Headers, Key, Monotonic, Seq, Timestamp, TopicId, TopicName, filter::Filter};
 use rustc_hash::FxHashSet;
 
 use super::{
@@ -65,8 +65,8 @@ struct Scan {
     read: u64,
     /// The operation.
     id: OperationId,
-    /// Where it looks.
-    cursor: OperationCursor,
+    /// Where it continues when nothing of this kind is left. `None`: nowhere.
+    behind: Option<OperationCursor>,
     /// Items that a commit changed since it began: the page may show their past.
     invalidated: FxHashSet<Seq>,
 }
@@ -219,7 +219,7 @@ impl Operations {
         }
         let next = self.running().filter(|part| part.not_before <= at).min_by_key(|part| part.turn)?;
         let (progress, spec) = (next.row.progress, &next.row.spec);
-        let (id, cursor, name) = (spec.id, progress.cursor, spec.name());
+        let (id, cursor, name, kind) = (spec.id, progress.cursor, spec.name(), spec.kind);
         let walk = match cursor {
             OperationCursor::Scheduled(after) | OperationCursor::Ready(after) => {
                 topic_of(&name).map(|topic| Walk::Items {
@@ -230,7 +230,9 @@ impl Operations {
                 })
             }
             OperationCursor::Dead(topic, died_at, seq) => {
-                Some(Walk::Dead { name, after: (topic, died_at, seq), until: progress.as_of_time })
+                // One that removes items wherever they are finds those that have died since it began.
+                let until = if kind == OperationKind::Cancel { Timestamp::MAX } else { progress.as_of_time };
+                Some(Walk::Dead { name, after: (topic, died_at, seq), until })
             }
             OperationCursor::Leases(deadline, seq) => {
                 let topic = topic_of(&name);
@@ -239,10 +241,11 @@ impl Operations {
                 None
             }
         };
-        self.scan = Some(Scan { read, id, cursor, invalidated: FxHashSet::default() });
+        self.scan = Some(Scan { read, id, behind: behind(cursor, kind), invalidated: FxHashSet::default() });
         if walk.is_none() && self.page.is_none() {
-            // The topic has no items here.
-            self.page = Some(OperationPage { id, items: Vec::new(), next: None });
+            // The topic has no items here. It may have dead letters.
+            let next = behind(OperationCursor::Ready(Key::MIN), kind);
+            self.page = Some(OperationPage { id, items: Vec::new(), next });
         }
         walk.map(|walk| OperationRead { walk, limit })
     }
@@ -257,11 +260,9 @@ impl Operations {
             }
             return;
         };
-        let next = match scan.cursor {
-            _ if items.len() >= limit => items.last().map(OperationItem::cursor),
-            // Ready items come after the scheduled ones.
-            OperationCursor::Scheduled(_) => Some(OperationCursor::Ready(Key::MIN)),
-            _ => None,
+        let next = match items.len() >= limit {
+            true => items.last().map(OperationItem::cursor),
+            false => scan.behind,
         };
         self.page = Some(OperationPage { id, items, next });
         self.scan = Some(scan);
@@ -354,6 +355,18 @@ impl Operations {
     }
 }
 
+/// Where an operation goes on, once it is through with what it walks over at a cursor.
+fn behind(cursor: OperationCursor, kind: OperationKind) -> Option<OperationCursor> {
+    match cursor {
+        // So none is missed that becomes due meanwhile.
+        OperationCursor::Scheduled(_) => Some(OperationCursor::Ready(Key::MIN)),
+        OperationCursor::Ready(_) if kind == OperationKind::Cancel => {
+            Some(OperationCursor::Dead(TopicId(0), Timestamp::MIN, Seq(0)))
+        }
+        _ => None,
+    }
+}
+
 /// A page of the leases of a topic that had begun by a batch.
 fn leased(
     leases: &Leases,
@@ -377,6 +390,8 @@ fn leased(
                 key: Key { priority: lease.priority, rank: lease.rank, seq: lease.seq },
                 attributes: lease.attributes,
                 bytes: lease.bytes,
+                metadata_bytes: 0,
+                headers: Headers::new(),
                 place: Place::Leased { delivery: lease.delivery(), deadline: lease.deadline },
             });
         }

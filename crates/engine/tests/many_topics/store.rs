@@ -149,6 +149,8 @@ impl Reader for Connection {
             policy: DeliveryPolicy::AtLeastOnce,
             deliveries: 0,
             failures: 0,
+            redrives: 0,
+            updated_by: 0,
         };
         let key = Key { priority: 0, rank: i64::from(topic.0), seq };
         Ok(vec![ReadyRow { key, attributes, bytes: 32, body: (bodies >= 32).then_some(body) }])

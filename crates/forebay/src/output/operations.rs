@@ -14,6 +14,8 @@ pub fn kind_name(kind: Option<OperationKind>) -> &'static str {
         Some(OperationKind::Redrive) => "redrive",
         Some(OperationKind::DeleteDead) => "delete-dead",
         Some(OperationKind::ResetLeases) => "reset-leases",
+        Some(OperationKind::Cancel) => "cancel",
+        Some(OperationKind::Update) => "update",
         None => "unknown",
     }
 }
@@ -56,6 +58,7 @@ pub fn operation(it: &Operation) -> v1::Operation {
         leased: it.leased,
         to_topic: it.to_topic.clone(),
         ttl: it.ttl.and_then(|ttl| ttl.try_into().ok()),
+        update: it.update.clone().map(v1::OperationUpdate::from),
         rate_per_second: it.rate,
         started_by: it.started_by.clone(),
         reason: it.reason.clone(),

@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use clap::Args;
 use forebay_client::{Client, Operation, OperationQuery, OperationState, StartedOperation};
 
-use super::connection::Connection;
+use super::{connection::Connection, follow};
 use crate::{
     failure::{Failure, Status},
     output::{self, Format, Output},
@@ -26,7 +26,7 @@ pub struct Bulk {
     filter: String,
     /// Only count what would be changed
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
     /// The most items to change [default: all]
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "ITEMS")]
     limit: u64,
@@ -38,10 +38,10 @@ pub struct Bulk {
     rate: u32,
     /// Why, for those who look at the operation later
     #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
-    reason: String,
+    pub reason: String,
     /// Do it without a question
     #[arg(long)]
-    yes: bool,
+    pub yes: bool,
     /// Do not wait for the end: print the operation's id
     #[arg(long)]
     detach: bool,
@@ -111,14 +111,7 @@ impl Bulk {
 
     /// Waits for the end, and shows how far it is.
     async fn follow(&self, client: &Client, operation: Operation, done: &str) -> Result<(), Failure> {
-        let id = operation.id.clone();
-        let ended = tokio::select! {
-            ended = watch(client, operation, &self.format) => ended?,
-            _ = tokio::signal::ctrl_c() => {
-                let line = format!("it goes on as operation {id}; `forebay operation cancel {id}` ends it");
-                return Err(Failure::new(line).with(Status::Interrupted));
-            }
-        };
+        let ended = follow::to_the_end(client, operation, &self.format).await?;
         self.format.look.note(&format!("{} items {done}", ended.counts.changed));
         output::print_one(&ended, &self.format)?;
         match ended.state {
@@ -131,6 +124,19 @@ impl Bulk {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses flags that are for many items, where items are named.
+    pub fn check_named(&self) -> Result<(), Failure> {
+        let flag = match () {
+            () if !self.filter.is_empty() => "--filter",
+            () if self.limit > 0 => "--limit",
+            () if self.expect_at_most.is_some() => "--expect-at-most",
+            () if self.rate > 0 => "--rate",
+            () if self.detach => "--detach",
+            () => return Ok(()),
+        };
+        Err(Failure::usage(format!("{flag} is for many items: it needs --topic in place of an item's id")))
     }
 }
 
@@ -151,20 +157,4 @@ fn items(counted: &StartedOperation) -> String {
     let count = counted.operation.counts.matched;
     let more = if counted.exact { "" } else { " or more" };
     format!("{count}{more} items")
-}
-
-/// Waits for the end of an operation, and shows how far it is on a terminal.
-pub async fn watch(client: &Client, mut operation: Operation, format: &Format) -> Result<Operation, Failure> {
-    let shows = io::stderr().is_terminal() && matches!(format.output, Output::Table | Output::Wide);
-    while !operation.state.has_ended() {
-        operation = client.operation(&operation.id, Some(operation.version)).await?;
-        if shows {
-            let counts = operation.counts;
-            eprint!("\r{}: {} changed of {} matched  ", operation.id, counts.changed, counts.matched);
-        }
-    }
-    if shows {
-        eprintln!();
-    }
-    Ok(operation)
 }

@@ -17,6 +17,7 @@ pub mod enqueue;
 pub mod error;
 mod explained;
 pub mod extend;
+mod follow;
 pub mod health;
 pub mod item;
 pub mod man;

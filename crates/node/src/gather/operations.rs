@@ -7,10 +7,10 @@ use std::{
 };
 
 use forebay_engine::{ItemCount, OperationsSeen, Ordered, RETRY_AFTER};
-use forebay_proto::v1::{self, OperationState};
+use forebay_proto::v1::{self, OperationState, operation_update::Schedule};
 use forebay_store::{
-    OperationId, OperationKind, OperationOrder, OperationPart, OperationProgress, OperationSpec,
-    OperationWish,
+    OperationDue, OperationId, OperationKind, OperationOrder, OperationPart, OperationProgress,
+    OperationSpec, OperationUpdate, OperationWish,
 };
 use forebay_types::{Namespace, Reason, Refusal, ShardId, Timestamp};
 
@@ -199,6 +199,8 @@ pub fn described(spec: &OperationSpec) -> v1::Operation {
         OperationKind::DeleteDead => v1::OperationKind::DeleteDead,
         OperationKind::Redrive => v1::OperationKind::Redrive,
         OperationKind::ResetLeases => v1::OperationKind::ResetLeases,
+        OperationKind::Cancel => v1::OperationKind::Cancel,
+        OperationKind::Update => v1::OperationKind::Update,
     };
     v1::Operation {
         namespace: spec.namespace.clone(),
@@ -208,11 +210,28 @@ pub fn described(spec: &OperationSpec) -> v1::Operation {
         leased: spec.leased,
         to_topic: spec.to_topic.clone(),
         ttl: spec.ttl.and_then(|ttl| ttl.try_into().ok()),
+        update: spec.update.as_ref().map(update),
         rate_per_second: spec.wish.rate,
         started_by: spec.who.clone(),
         reason: spec.reason.clone(),
         started_at: Some(time(spec.started_at)),
         ..v1::Operation::default()
+    }
+}
+
+/// What items get. Whoever may look at operations need not see metadata.
+fn update(update: &OperationUpdate) -> v1::OperationUpdate {
+    let schedule = update.due.and_then(|due| match due {
+        OperationDue::Now => Some(Schedule::Delay(prost_types::Duration::default())),
+        OperationDue::Delay(delay) => delay.try_into().ok().map(Schedule::Delay),
+        OperationDue::After(at) => Some(Schedule::DeliverAfter(time(at))),
+    });
+    v1::OperationUpdate {
+        priority: update.priority,
+        schedule,
+        metadata: None,
+        ttl: update.ttl.and_then(|ttl| ttl.try_into().ok()),
+        metadata_bytes: update.metadata.as_ref().map(|it| u32::try_from(it.len()).unwrap_or(u32::MAX)),
     }
 }
 
@@ -245,6 +264,7 @@ mod tests {
             leased: false,
             to_topic: String::new(),
             ttl: None,
+            update: None,
             limits: None,
             shards: ALL.to_vec(),
             home: ShardId(1),

@@ -1123,6 +1123,38 @@ pub struct DeadLetterGroup {
     #[prost(string, repeated, tag = "8")]
     pub sample_item_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
+/// What items are to have. What is absent stays as it is.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OperationUpdate {
+    /// Smaller numbers are delivered first. Inside its new priority an item keeps the time since which it is ready.
+    #[prost(int32, optional, tag = "1")]
+    pub priority: ::core::option::Option<i32>,
+    /// Replaces the metadata. At most 1 KiB. An answer leaves it out.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub metadata: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Items expire so long after the change of each. Above 0, and at most 366 days.
+    #[prost(message, optional, tag = "5")]
+    pub ttl: ::core::option::Option<::prost_types::Duration>,
+    /// Of an answer: bytes of the metadata. Absent: that stays as it is.
+    #[prost(uint32, optional, tag = "6")]
+    pub metadata_bytes: ::core::option::Option<u32>,
+    /// When items are delivered. A time that has passed makes scheduled items ready, and moves ready ones nowhere.
+    #[prost(oneof = "operation_update::Schedule", tags = "2, 3")]
+    pub schedule: ::core::option::Option<operation_update::Schedule>,
+}
+/// Nested message and enum types in `OperationUpdate`.
+pub mod operation_update {
+    /// When items are delivered. A time that has passed makes scheduled items ready, and moves ready ones nowhere.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Schedule {
+        /// So long after the change of each item; 0: now. At most 366 days.
+        #[prost(message, tag = "2")]
+        Delay(::prost_types::Duration),
+        /// Not before this time.
+        #[prost(message, tag = "3")]
+        DeliverAfter(::prost_types::Timestamp),
+    }
+}
 /// A change of many items.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Operation {
@@ -1177,6 +1209,9 @@ pub struct Operation {
     /// Changes with each change of the operation.
     #[prost(uint64, tag = "17")]
     pub version: u64,
+    /// What items get, of OPERATION_KIND_UPDATE.
+    #[prost(message, optional, tag = "18")]
+    pub update: ::core::option::Option<OperationUpdate>,
 }
 /// What an operation has counted. Counts are committed with what they count, so they are exact.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1190,7 +1225,7 @@ pub struct OperationFigures {
     /// Those of them that were changed.
     #[prost(uint64, tag = "3")]
     pub changed: u64,
-    /// Those that did not fit any more: acked or leased meanwhile.
+    /// Those that did not fit any more, as they were acked or leased meanwhile, or that the operation skips.
     #[prost(uint64, tag = "4")]
     pub skipped: u64,
     /// Those that could not be changed, as the database refused it or a topic was not to be created.
@@ -1226,7 +1261,7 @@ pub struct StartOperationRequest {
     #[prost(string, tag = "3")]
     pub topic: ::prost::alloc::string::String,
     /// Which items: terms joined by AND. Fields are `age`, `priority`, `attempt`, and `reason` of dead letters, as in
-    /// `age > 1h AND reason = "timeout*"`. Empty: all.
+    /// `age > 1h AND reason = "timeout*"`. Empty: all. OPERATION_KIND_CANCEL has `reason` too: only dead letters pass it.
     #[prost(string, tag = "4")]
     pub filter: ::prost::alloc::string::String,
     /// Purges leased items too.
@@ -1257,6 +1292,9 @@ pub struct StartOperationRequest {
     /// other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "13")]
     pub request_id: ::prost::alloc::string::String,
+    /// What items get, of OPERATION_KIND_UPDATE: at least one value. The others have none.
+    #[prost(message, optional, tag = "14")]
+    pub update: ::core::option::Option<OperationUpdate>,
 }
 /// The operation, or what it would do.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1922,6 +1960,12 @@ pub enum OperationKind {
     DeleteDead = 3,
     /// Releases leases: items keep their place, and no failure counts.
     ResetLeases = 4,
+    /// Removes items wherever they are, as CancelItems does: ready, scheduled, leased or dead. The receipts of leased ones
+    /// are over then.
+    Cancel = 5,
+    /// Gives items that are ready or scheduled other values, as UpdateItem does. It skips those that are leased, and those
+    /// that would expire before they are due. Each item is changed once.
+    Update = 6,
 }
 impl OperationKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1935,6 +1979,8 @@ impl OperationKind {
             Self::Redrive => "OPERATION_KIND_REDRIVE",
             Self::DeleteDead => "OPERATION_KIND_DELETE_DEAD",
             Self::ResetLeases => "OPERATION_KIND_RESET_LEASES",
+            Self::Cancel => "OPERATION_KIND_CANCEL",
+            Self::Update => "OPERATION_KIND_UPDATE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1945,6 +1991,8 @@ impl OperationKind {
             "OPERATION_KIND_REDRIVE" => Some(Self::Redrive),
             "OPERATION_KIND_DELETE_DEAD" => Some(Self::DeleteDead),
             "OPERATION_KIND_RESET_LEASES" => Some(Self::ResetLeases),
+            "OPERATION_KIND_CANCEL" => Some(Self::Cancel),
+            "OPERATION_KIND_UPDATE" => Some(Self::Update),
             _ => None,
         }
     }

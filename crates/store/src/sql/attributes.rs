@@ -29,6 +29,19 @@ pub(crate) struct PackedAttributes {
     pub(crate) bytes: u32,
     /// Its headers.
     pub(crate) headers: Headers,
+    /// What operations did with it.
+    #[serde(skip)]
+    pub(crate) operated: Operated,
+}
+
+/// What operations did with an item. It follows behind the rest, if there is anything: programs that do not
+/// know it read no further, and forget it where they write the column anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Operated {
+    /// How often it was redriven.
+    pub(crate) redrives: u16,
+    /// The last one that gave it other values, in short.
+    pub(crate) updated_by: u32,
 }
 
 /// Stored items outlive programs. To add an attribute, add a version and keep reading the old ones.
@@ -48,21 +61,38 @@ impl PackedAttributes {
     /// The column's value for these attributes, with the bytes of payload and headers.
     pub(crate) fn of(attributes: ItemAttributes, bytes: u32, headers: Headers) -> Result<Value, StoreError> {
         let ItemAttributes { enqueued_at, expires_at, lease_ms, max_attempts, policy, .. } = attributes;
-        let all = Self { enqueued_at, expires_at, lease_ms, max_attempts, policy, bytes, headers };
-        pack::pack(&Versions::V1(all))
+        let ItemAttributes { redrives, updated_by, .. } = attributes;
+        let operated = Operated { redrives, updated_by };
+        Self { enqueued_at, expires_at, lease_ms, max_attempts, policy, bytes, headers, operated }.value()
+    }
+
+    fn value(self) -> Result<Value, StoreError> {
+        let operated = self.operated;
+        if operated == Operated::default() {
+            return pack::pack(&Versions::V1(self));
+        }
+        pack::pack(&(Versions::V1(self), operated))
     }
 
     /// Decodes the column.
     pub(crate) fn unpack(bytes: &[u8]) -> Result<Self, StoreError> {
-        match postcard::from_bytes(bytes) {
-            Ok(Versions::V1(attributes)) => Ok(attributes),
-            Err(error) => Err(corrupt(format!("an item's attributes: {error}"))),
+        let wrong = |error| corrupt(format!("an item's attributes: {error}"));
+        let (Versions::V1(mut attributes), rest) = postcard::take_from_bytes(bytes).map_err(wrong)?;
+        if !rest.is_empty() {
+            attributes.operated = postcard::from_bytes(rest).map_err(wrong)?;
         }
+        Ok(attributes)
     }
 
-    /// The column's value with another expiry.
-    pub(crate) fn repack(bytes: &[u8], expires_at: Option<Timestamp>) -> Result<Value, StoreError> {
-        pack::pack(&Versions::V1(Self { expires_at, ..Self::unpack(bytes)? }))
+    /// The column's value once a dead letter is redriven.
+    pub(crate) fn redriven(
+        bytes: &[u8],
+        expires_at: Option<Timestamp>,
+        redrives: u16,
+    ) -> Result<Value, StoreError> {
+        let before = Self::unpack(bytes)?;
+        let operated = Operated { redrives, ..before.operated };
+        Self { expires_at, operated, ..before }.value()
     }
 
     /// The item's attributes. Its two counters have columns of their own.
@@ -75,6 +105,8 @@ impl PackedAttributes {
             policy: self.policy,
             deliveries,
             failures,
+            redrives: self.operated.redrives,
+            updated_by: self.operated.updated_by,
         }
     }
 }
@@ -96,9 +128,37 @@ mod tests {
             policy: DeliveryPolicy::AtMostOnce,
             bytes: 9,
             headers: vec![("k".to_owned(), "vv".to_owned())],
+            operated: Operated::default(),
         };
         assert_eq!(attributes, expected);
-        assert_eq!(postcard::to_stdvec(&Versions::V1(expected)).unwrap(), stored);
+        assert_eq!(bytes_of(expected), stored);
+    }
+
+    fn bytes_of(attributes: PackedAttributes) -> Vec<u8> {
+        let Ok(Value::Bytes(bytes)) = attributes.value() else { panic!("not bytes") };
+        bytes.to_vec()
+    }
+
+    /// The program before reads the first part, and no further.
+    #[test]
+    fn what_operations_did_follows_behind_the_rest() {
+        let stored = b"\x00\xa0\x9c\x01\x00\x80\x89\x7a\x10\x00\x09\x00";
+        let before = PackedAttributes::unpack(stored).unwrap();
+        assert_eq!(before.operated, Operated::default());
+        let operated = Operated { redrives: 3, updated_by: u32::MAX };
+        let after = PackedAttributes { operated, ..before.clone() };
+        let bytes = bytes_of(after.clone());
+        assert!(bytes.starts_with(stored) && bytes.len() > stored.len());
+        assert_eq!(PackedAttributes::unpack(&bytes).unwrap(), after);
+        let Versions::V1(older) = postcard::from_bytes(&bytes).unwrap();
+        assert_eq!(older, before);
+        let again = PackedAttributes::redriven(&bytes, None, 4).unwrap();
+        let Value::Bytes(again) = again else { panic!("not bytes") };
+        let again = PackedAttributes::unpack(&again).unwrap();
+        assert_eq!(
+            (again.operated.redrives, again.operated.updated_by, again.expires_at),
+            (4, u32::MAX, None)
+        );
     }
 
     #[test]

@@ -88,6 +88,8 @@ mod tests {
             policy: DeliveryPolicy::AtLeastOnce,
             deliveries: 2,
             failures: 1,
+            redrives: 0,
+            updated_by: 0,
         };
         let entry = |seq| LeaseEntry {
             seq: Seq(seq),

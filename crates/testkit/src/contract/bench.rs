@@ -148,6 +148,8 @@ fn attributes(expires_at: Option<Timestamp>, deliveries: u32) -> ItemAttributes 
         policy: DeliveryPolicy::AtLeastOnce,
         deliveries,
         failures: 0,
+        redrives: 0,
+        updated_by: 0,
     }
 }
 

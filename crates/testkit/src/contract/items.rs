@@ -22,6 +22,8 @@ pub async fn an_item_is_read_as_it_was_written(subject: Subject) {
             policy: DeliveryPolicy::AtMostOnce,
             deliveries: 4,
             failures: 3,
+            redrives: 0,
+            updated_by: 0,
         },
         body: Body {
             payload: (0..=255).collect::<Vec<u8>>().into(),

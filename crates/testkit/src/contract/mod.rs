@@ -97,7 +97,8 @@ macro_rules! store_contract {
                     a_topic_whose_items_are_not_folded_is_not_dormant;
                 operations: parts_are_kept, items_are_walked_over, dead_letters_are_walked_over,
                     a_purge_deletes, a_dead_letter_comes_back;
-                updates: an_item_gets_other_values, an_item_changes_its_times, many_items_are_updated_at_once;
+                updates: an_item_gets_other_values, an_item_changes_its_times, many_items_are_updated_at_once,
+                    a_mark_of_an_operation_stays;
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
                 looks: dormant_topics_are_found_by_name, the_first_due_items_of_topics_are_found,
                     keys_are_read_in_order, items_are_looked_at, dead_letters_are_read_from_the_latest;

@@ -23,6 +23,7 @@ fn row(number: u8) -> OperationRow {
         leased: true,
         to_topic: "other".to_owned(),
         ttl: Some(Duration::from_secs(9)),
+        update: None,
         limits: Some([(ShardId(1), 7)].into()),
         shards: vec![ShardId(1), ShardId(2)],
         home: ShardId(2),
@@ -75,8 +76,8 @@ pub async fn parts_are_kept(subject: Subject) {
 
 async fn walked(owner: &Owner, state: State, after: Key, as_of: u64, limit: usize) -> Vec<Key> {
     let rows = owner.reader.walk_items(TOPIC, state, after, Seq(as_of), limit).await.expect("reads");
-    assert!(rows.iter().all(|row| row.body.is_none()));
-    rows.into_iter().map(|row| row.key).collect()
+    assert!(rows.iter().all(|row| row.item.body.is_none()));
+    rows.into_iter().map(|row| row.item.key).collect()
 }
 
 /// In delivery order, up to a number, of one state and topic.
@@ -200,7 +201,8 @@ pub async fn a_dead_letter_comes_back(subject: Subject) {
     let rows = bench.owner.reader.walk_dead(&topic(1).name, (TopicId(0), at(0), Seq(0)), at(99), 9).await;
     let back = |(at_row, expires_at): (usize, Option<Timestamp>)| {
         let row = &rows.as_ref().expect("reads")[at_row];
-        let attributes = ItemAttributes { failures: 0, expires_at, ..row.item.attributes };
+        let redrives = row.item.attributes.redrives + 1;
+        let attributes = ItemAttributes { failures: 0, expires_at, redrives, ..row.item.attributes };
         let key = Key { rank: at(40).as_micros(), ..row.item.key };
         Redrive { topic: TopicId(3), key, attributes, packed: row.packed.clone() }
     };
@@ -215,4 +217,11 @@ pub async fn a_dead_letter_comes_back(subject: Subject) {
     assert_eq!((found.len(), walked_dead(&bench.owner, (0, 0, 0), 99, 9).await.len()), (2, 0));
     let due = bench.owner.reader.due(Sweep::Expiry, Timestamp::MIN, at(1_000), 10).await.expect("reads");
     assert_eq!(due.iter().map(|row| (row.at, row.seq)).collect::<Vec<_>>(), [(at(600), Seq(8))]);
+
+    // It dies again: how often it came back is not forgotten.
+    bench.owner.commit(|batch| batch.dead_letters.push(dead(7, 60))).await;
+    let rows = bench.owner.reader.walk_dead(&topic(3).name, (TopicId(0), at(0), Seq(0)), at(99), 9).await;
+    assert_eq!(rows.expect("reads")[0].item.attributes.redrives, 1);
+    let stored = bench.owner.reader.items(&[Seq(7), Seq(8)], 0).await.expect("reads");
+    assert!(stored.iter().all(|item| item.attributes.redrives == 1));
 }

@@ -1,7 +1,7 @@
 //! Items that wait and get other values.
 
 use bytes::Bytes;
-use forebay_store::{DueItem, ItemRow, NewExpiry, Sweep, UpdatedRow};
+use forebay_store::{DueItem, ItemRow, NewAttributes, Sweep, UpdatedRow};
 use forebay_types::{Body, Key, Seq, State, Timestamp};
 
 use super::{
@@ -11,7 +11,15 @@ use super::{
 
 /// The item as it is.
 fn same(item: &ItemRow) -> UpdatedRow {
-    UpdatedRow { key: item.key, state: item.state, schedules: false, metadata: None, expiry: None }
+    UpdatedRow {
+        key: item.key,
+        state: item.state,
+        schedules: false,
+        metadata: None,
+        attributes: None,
+        expires: false,
+        is_operated: false,
+    }
 }
 
 /// With an expiry, for which everything that is stored with it is given again.
@@ -19,7 +27,8 @@ fn with_expiry(item: &ItemRow, end: Timestamp) -> UpdatedRow {
     let attributes = expiring(item.clone(), end).attributes;
     let bytes = u32::try_from(item.body.bytes() - item.body.metadata.len()).expect("small");
     UpdatedRow {
-        expiry: Some(NewExpiry { attributes, bytes, headers: item.body.headers.clone() }),
+        attributes: Some(NewAttributes { attributes, bytes, headers: item.body.headers.clone() }),
+        expires: true,
         ..same(item)
     }
 }
@@ -80,7 +89,11 @@ pub async fn an_item_changes_its_times(subject: Subject) {
             batch.updates.push(moved(&all[1], State::Ready, NOW));
             batch.updates.push(moved(&all[2], State::Scheduled, at(350).as_micros()));
             let again = moved(&all[3], State::Scheduled, at(400).as_micros());
-            batch.updates.push(UpdatedRow { expiry: with_expiry(&all[3], at(900)).expiry, ..again });
+            batch.updates.push(UpdatedRow {
+                attributes: with_expiry(&all[3], at(900)).attributes,
+                expires: true,
+                ..again
+            });
             batch
                 .schedule_deletes
                 .extend([(200, 2), (300, 3), (400, 4)].map(|(due, seq)| due_key(at(due), seq)));
@@ -109,4 +122,30 @@ pub async fn many_items_are_updated_at_once(subject: Subject) {
     let found = bench.owner.ready(TOPIC).await;
     assert_eq!(found[0].key, reversed(300).key);
     assert_eq!(found[0].body, Some(item(300).body));
+}
+
+/// The mark of an operation is read with the item, and stays with it, also as a dead letter.
+pub async fn a_mark_of_an_operation_stays(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let mut items = [item(1), expiring(item(2), at(50))];
+    bench.owner.commit(|batch| batch.inserts.extend(items.clone())).await;
+    let marked = |item: &mut ItemRow, by| {
+        item.attributes.updated_by = by;
+        let bytes = u32::try_from(item.body.bytes() - item.body.metadata.len()).expect("small");
+        let headers = item.body.headers.clone();
+        let attributes = Some(NewAttributes { attributes: item.attributes, bytes, headers });
+        UpdatedRow { attributes, is_operated: true, ..same(item) }
+    };
+    let updates = [(0, 7), (1, u32::MAX)].map(|(at, by)| marked(&mut items[at], by));
+    bench.owner.commit(|batch| batch.updates.extend(updates)).await;
+    let plain = UpdatedRow { metadata: Some(b"other".to_vec()), ..same(&items[0]) };
+    bench.owner.commit(|batch| batch.updates.push(plain)).await;
+    items[0].body.metadata = Bytes::from_static(b"other");
+    let expected: Vec<_> = items.iter().map(as_ready).collect();
+    assert_eq!(bench.owner.ready(TOPIC).await, expected);
+    let walked =
+        bench.owner.reader.walk_items(TOPIC, State::Ready, Key::MIN, Seq(9), 9).await.expect("reads");
+    assert_eq!(walked.iter().map(|row| row.item.attributes.updated_by).collect::<Vec<_>>(), [7, u32::MAX]);
+    assert_eq!((walked[0].metadata_bytes, &walked[0].headers), (5, &items[0].body.headers));
+    assert_eq!(times(&bench.owner, Sweep::Expiry).await, [(at(50), 2)]);
 }

@@ -38,6 +38,8 @@ pub enum Change {
     Redriven(ItemRow),
     /// A caller gave an item other values: its row since then.
     Updated(ItemRow),
+    /// An operation gave an item other values: its row since then.
+    Operated(ItemRow),
 }
 
 /// Something that a correct engine never does: the broken invariant and a sentence.

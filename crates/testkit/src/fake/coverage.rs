@@ -43,6 +43,8 @@ pub struct StoreCoverage {
     pub cancelled: u64,
     /// Items that callers gave other values.
     pub updated: u64,
+    /// Items that operations gave other values.
+    pub operated: u64,
     /// Dead letters that operations redrove.
     pub redriven: u64,
     /// Batches in which operations released leases.
@@ -72,6 +74,7 @@ impl StoreCoverage {
         self.purged += other.purged;
         self.cancelled += other.cancelled;
         self.updated += other.updated;
+        self.operated += other.operated;
         self.redriven += other.redriven;
         self.resets += other.resets;
     }

@@ -336,7 +336,8 @@ impl State {
         self.coverage.dormant_dropped += applied.dormant_dropped;
         self.coverage.purged += batch.purges.len() as u64;
         self.coverage.cancelled += (batch.cancels.len() + batch.dead_letter_cancels.len()) as u64;
-        self.coverage.updated += batch.updates.len() as u64;
+        self.coverage.operated += batch.updates.iter().filter(|row| row.is_operated).count() as u64;
+        self.coverage.updated += batch.updates.iter().filter(|row| !row.is_operated).count() as u64;
         self.coverage.redriven += batch.redrives.len() as u64;
         self.coverage.resets += u64::from(applied.resets);
         self.coverage.dead_letters_deleted += batch.dead_letter_deletes.len() as u64;
@@ -391,6 +392,7 @@ impl fmt::Display for Summary<'_> {
                 Change::DeadLetterCancelled(seq) => write!(f, "cancel dead {} ", seq.0)?,
                 Change::Redriven(row) => write!(f, "redrive {} ", row.key.seq.0)?,
                 Change::Updated(row) => write!(f, "update {} ", row.key.seq.0)?,
+                Change::Operated(row) => write!(f, "operate {} ", row.key.seq.0)?,
             }
         }
         Ok(())

@@ -2,13 +2,49 @@
 //! changes nothing.
 
 use bytes::Bytes;
-use forebay_store::{Batch, ItemRow, OperationKind, Redrive, UpdatedRow};
+use forebay_store::{Batch, ItemRow, OperationKind, OperationRow, Redrive, UpdatedRow};
 use forebay_types::{ItemAttributes, Seq, State, Timestamp};
 
 use super::{
     change::{Applied, Change},
     tables::Tables,
 };
+
+/// What operations say that a batch changes.
+#[derive(Debug, Default)]
+struct Counted {
+    /// Items that are removed.
+    items: u64,
+    /// Dead letters that are removed.
+    dead: u64,
+    /// Items or dead letters that are removed.
+    any: u64,
+    /// Dead letters that become items again.
+    redrives: u64,
+    /// Items that get other values.
+    updates: u64,
+}
+
+impl Counted {
+    /// Compares it with what the batch does change.
+    fn check(&self, batch: &Batch, done: &mut Applied) {
+        let len = |count: usize| count as u64;
+        let (items, dead) = (len(batch.purges.len()), len(batch.dead_letter_purges.len()));
+        let updates = len(batch.updates.iter().filter(|row| row.is_operated).count());
+        let is_same = items + dead == self.items + self.dead + self.any
+            && items >= self.items
+            && dead >= self.dead
+            && (len(batch.redrives.len()), updates) == (self.redrives, self.updates);
+        if !is_same {
+            let what = format!(
+                "operations count {self:?}, and the batch removes {items} items and {dead} dead letters, \
+                 redrives {} and updates {updates}",
+                batch.redrives.len()
+            );
+            done.violation("CONSERVATION", what);
+        }
+    }
+}
 
 impl Tables {
     /// Deletes items and dead letters, and makes dead letters items again.
@@ -73,40 +109,66 @@ impl Tables {
         if let Some(metadata) = &updated.metadata {
             row.body.metadata = Bytes::copy_from_slice(metadata);
         }
-        if let Some(expiry) = &updated.expiry {
+        if let Some(new) = &updated.attributes {
             let bytes = row.body.bytes() - row.body.metadata.len();
-            let before = ItemAttributes { expires_at: expiry.attributes.expires_at, ..row.attributes };
-            if before != expiry.attributes
-                || (bytes as u32, &row.body.headers) != (expiry.bytes, &expiry.headers)
-            {
-                let what = format!("item {} got other attributes with its expiry", seq.0);
-                done.violation("CONSERVATION", what);
+            let ItemAttributes { expires_at, updated_by, .. } = new.attributes;
+            let mut expected = row.attributes;
+            if updated.expires {
+                expected.expires_at = expires_at;
             }
-            row.attributes = expiry.attributes;
-            self.expiry.extend(row.attributes.expires_at.map(|end| (end, seq)));
+            if updated.is_operated {
+                expected.updated_by = updated_by;
+            }
+            if expected != new.attributes || (bytes as u32, &row.body.headers) != (new.bytes, &new.headers) {
+                done.violation("CONSERVATION", format!("item {} got other attributes with an update", seq.0));
+            }
+            if updated.is_operated && row.attributes.updated_by == updated_by {
+                done.violation("CONSERVATION", format!("item {} was updated twice by an operation", seq.0));
+            }
+            row.attributes = new.attributes;
+            self.expiry.extend(expires_at.filter(|_| updated.expires).map(|end| (end, seq)));
         }
         done.topics.insert(row.topic);
-        done.changes.push(Change::Updated(row.clone()));
+        let change = if updated.is_operated { Change::Operated } else { Change::Updated };
+        done.changes.push(change(row.clone()));
         self.put(row);
     }
 
-    /// What is purged belongs to the topic of an operation, and was there when it began.
-    fn check_purged(&self, batch: &Batch, done: &mut Applied) {
-        let mut wrong = Vec::new();
-        for change in &done.changes {
-            let Change::Purged(row) = change else { continue };
+    /// What operations change belongs to their topics, was there when they began, and is as it was asked for.
+    fn check_covered(&self, batch: &Batch, done: &mut Applied) {
+        let going_on = || batch.operation_progress.iter().filter_map(|(id, _)| self.operations.get(id));
+        let covers = |part: &OperationRow, row: &ItemRow| {
             let name = self.topics.get(&row.topic).map(|entry| &entry.name);
-            let covers = |id| {
-                let Some(part) = self.operations.get(id) else { return false };
-                part.spec.kind == OperationKind::Purge
-                    && name == Some(&part.spec.name())
-                    && row.key.seq <= part.progress.as_of
-            };
-            if !batch.operation_progress.iter().any(|(id, _)| covers(id)) {
-                wrong.push(format!("item {} was purged, and no operation covers it", row.key.seq.0));
+            name == Some(&part.spec.name()) && row.key.seq <= part.progress.as_of
+        };
+        let removes =
+            |part: &OperationRow| matches!(part.spec.kind, OperationKind::Purge | OperationKind::Cancel);
+        let updates = |part: &OperationRow, row: &ItemRow| {
+            let Some(update) = &part.spec.update else { return false };
+            part.spec.kind == OperationKind::Update
+                && row.attributes.updated_by == part.spec.id.mark()
+                && update.priority.is_none_or(|priority| priority == row.key.priority)
+                && update.metadata.as_ref().is_none_or(|metadata| *metadata == row.body.metadata)
+        };
+        let wrong = |change: &Change| match change {
+            Change::Purged(row) => {
+                let is_covered = going_on().any(|part| removes(part) && covers(part, row));
+                (!is_covered).then(|| format!("item {} was removed", row.key.seq.0))
             }
+            Change::Operated(row) => {
+                let is_covered = going_on().any(|part| updates(part, row) && covers(part, row));
+                (!is_covered).then(|| format!("item {} was updated", row.key.seq.0))
+            }
+            Change::DeadLetterPurged(seq) => {
+                let is_covered = going_on().any(|part| *seq <= part.progress.as_of);
+                (!is_covered).then(|| format!("dead letter {} was removed", seq.0))
+            }
+            _ => None,
+        };
+        let wrong: Vec<String> = done.changes.iter().filter_map(wrong).collect();
+        for what in wrong {
+            done.violation("CONSERVATION", format!("{what}, and no operation covers that"));
         }
-        wrong.into_iter().for_each(|what| done.violation("CONSERVATION", what));
     }
 
     fn lose_dead(&mut self, seq: Seq, done: &mut Applied) -> Option<ItemRow> {
@@ -127,7 +189,9 @@ impl Tables {
         let seq = redrive.key.seq;
         let Some(mut row) = self.lose_dead(seq, done) else { return };
         let ItemAttributes { deliveries, failures, .. } = row.attributes;
-        if (redrive.attributes.failures, redrive.attributes.deliveries) != (0, deliveries) {
+        let redrives = row.attributes.redrives.saturating_add(1);
+        let counts = |it: ItemAttributes| (it.failures, it.deliveries, it.redrives);
+        if counts(redrive.attributes) != (0, deliveries, redrives) {
             let what = format!("dead letter {} came back with other counts than {failures}", seq.0);
             done.violation("CONSERVATION", what);
         }
@@ -155,7 +219,7 @@ impl Tables {
                 done.violation("CONSERVATION", what);
             }
         }
-        let mut counted = [0; 3];
+        let mut counted = Counted::default();
         for (id, progress) in &batch.operation_progress {
             let Some(row) = self.operations.get_mut(id) else {
                 done.violation("CONSERVATION", format!("operation {id} goes on and is missing"));
@@ -170,23 +234,18 @@ impl Tables {
                 let what = format!("operation {id} has counts that do not add up: {progress:?}");
                 done.violation("CONSERVATION", what);
             }
-            let of_kind = match row.spec.kind {
-                OperationKind::Purge => 0,
-                OperationKind::DeleteDead => 1,
-                OperationKind::Redrive => 2,
-                OperationKind::ResetLeases => {
-                    done.resets |= progress.changed > before.changed;
-                    continue;
-                }
-            };
-            counted[of_kind] += progress.changed - before.changed;
+            let changed = progress.changed - before.changed;
+            match row.spec.kind {
+                OperationKind::Purge => counted.items += changed,
+                OperationKind::DeleteDead => counted.dead += changed,
+                OperationKind::Cancel => counted.any += changed,
+                OperationKind::Redrive => counted.redrives += changed,
+                OperationKind::Update => counted.updates += changed,
+                OperationKind::ResetLeases => done.resets |= changed > 0,
+            }
         }
-        self.check_purged(batch, done);
-        let changed = [batch.purges.len(), batch.dead_letter_purges.len(), batch.redrives.len()];
-        if counted != changed.map(|count| count as u64) {
-            let what = format!("operations count {counted:?} changes, and the batch makes {changed:?}");
-            done.violation("CONSERVATION", what);
-        }
+        self.check_covered(batch, done);
+        counted.check(batch, done);
         for id in &batch.operation_deletes {
             self.operations.remove(id);
         }

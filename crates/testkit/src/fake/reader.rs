@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use forebay_store::{
     DeadLetter, DeadRow, DeathRow, DedupeHit, DueRow, ErrorClass, ItemLocation, NameRange, Reader, ReadyRow,
-    ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow,
+    ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow, WalkedRow,
 };
 use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -264,7 +264,7 @@ impl Reader for FakeReader {
         after: Key,
         as_of: Seq,
         limit: usize,
-    ) -> Result<Vec<ReadyRow>, StoreError> {
+    ) -> Result<Vec<WalkedRow>, StoreError> {
         self.see("walk over items", |tables| tables.walk_items(topic, state, after, as_of, limit)).await
     }
 

@@ -8,7 +8,7 @@ use std::{
 use forebay_store::{
     Checkpoint, DeadLetter, DeadRow, Death, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow,
     NameRange, OperationId, OperationRow, ReadyRow, ShardSnapshot, ShardTopology, StoredItem, StoredState,
-    Sweep, TopicCounts, TopicRow,
+    Sweep, TopicCounts, TopicRow, WalkedRow,
 };
 use forebay_types::{
     Body, Failure, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName,
@@ -236,11 +236,16 @@ impl Tables {
         after: Key,
         as_of: Seq,
         limit: usize,
-    ) -> Vec<ReadyRow> {
+    ) -> Vec<WalkedRow> {
         let of_topic = self.items.range(..=as_of).map(|(_, item)| item);
         let of_topic = of_topic.filter(|item| item.topic == topic && item.state == state && item.key > after);
-        let mut rows: Vec<ReadyRow> = of_topic.map(|item| ready_row(item, false)).collect();
-        rows.sort_unstable_by_key(|row| row.key);
+        let row = |item: &ItemRow| WalkedRow {
+            item: ready_row(item, false),
+            headers: item.body.headers.clone(),
+            metadata_bytes: u32::try_from(item.body.metadata.len()).unwrap_or(u32::MAX),
+        };
+        let mut rows: Vec<WalkedRow> = of_topic.map(row).collect();
+        rows.sort_unstable_by_key(|row| row.item.key);
         rows.truncate(limit);
         rows
     }

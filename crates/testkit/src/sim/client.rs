@@ -274,14 +274,20 @@ async fn settle_old(port: &mut Port<'_>, node: &Node) {
 async fn operate(port: &mut Port<'_>, node: &Node, tenant: usize) {
     let topics = port.world.plan.topics;
     let dice = &mut port.dice;
-    let kind = match dice.below(10) {
+    let kind = match dice.below(14) {
         0..3 => OperationKind::Purge,
         3 => OperationKind::DeleteDead,
         4..8 => OperationKind::Redrive,
-        _ => OperationKind::ResetLeases,
+        8..10 => OperationKind::ResetLeases,
+        10 => OperationKind::Cancel,
+        _ => OperationKind::Update,
     };
+    let update = (kind == OperationKind::Update).then(|| client_changes::update_of_many(port));
+    let dice = &mut port.dice;
+    let number = dice.next().to_be_bytes();
     let mut id = [0; 16];
-    id[..8].copy_from_slice(&dice.next().to_be_bytes());
+    id[..8].copy_from_slice(&number);
+    id[8..].copy_from_slice(&number);
     let filter = match dice.below(3) {
         0 => "priority > 0".to_owned(),
         1 => "attempt < 3".to_owned(),
@@ -296,6 +302,7 @@ async fn operate(port: &mut Port<'_>, node: &Node, tenant: usize) {
         leased: kind == OperationKind::Purge && dice.chance(500),
         to_topic: String::new(),
         ttl: (kind == OperationKind::Redrive && dice.chance(300)).then(|| dice.millis((300, 9_000))),
+        update,
         limits: None,
         shards: node.shards.clone(),
         home: node.shards.first().copied().unwrap_or(ShardId(1)),

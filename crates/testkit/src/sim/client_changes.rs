@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use forebay_engine::{ChangeCall, ItemChange, ItemUpdate, Schedule};
+use forebay_store::{OperationDue, OperationUpdate};
 use forebay_types::ItemId;
 
 use super::{
@@ -62,4 +63,15 @@ fn update(port: &mut Port<'_>) -> ItemUpdate {
         metadata: dice.chance(300).then(|| format!("updated-{}", dice.below(1_000)).into()),
         ttl: dice.chance(200).then(|| dice.millis((500, 9_000))),
     }
+}
+
+/// Values for all items of an operation.
+pub fn update_of_many(port: &mut Port<'_>) -> OperationUpdate {
+    let ItemUpdate { priority, schedule, metadata, ttl } = update(port);
+    let due = schedule.map(|schedule| match schedule {
+        Schedule::Now => OperationDue::Now,
+        Schedule::Delay(delay) => OperationDue::Delay(delay),
+        Schedule::After(time) => OperationDue::After(time),
+    });
+    OperationUpdate { priority, due, metadata: metadata.map(|it| it.to_vec()), ttl }
 }

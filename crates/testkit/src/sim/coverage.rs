@@ -123,6 +123,7 @@ impl Coverage {
             ("an item that was purged", shards.purged, 200),
             ("an item that a caller cancelled", shards.cancelled, 200),
             ("an item that a caller updated", shards.updated, 200),
+            ("an item that an operation updated", shards.operated, 100),
             ("a dead letter that was redriven", shards.redriven, 100),
             ("leases that an operation released", shards.resets, 100),
             ("a process that stood still", self.stalls, 120),

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use forebay_store::{DueItem, LeaseEntry, ShardTopology, Sweep};
+use forebay_store::{DueItem, LeaseEntry, OperationKind, ShardTopology, Sweep};
 use forebay_types::{Monotonic, Seq, State, TopicName};
 
 use crate::{
+    api::OperationItems,
     planted::{Bug, on},
     shard::{
         OwnedShard,
@@ -39,10 +40,8 @@ pub(crate) struct Committed {
     pub expired: u64,
     /// Dead letters that were kept for long enough.
     pub dead_letters_deleted: u64,
-    /// Items that an operation removed.
-    pub purged: u64,
-    /// Dead letters that an operation made items again.
-    pub redriven: u64,
+    /// What an operation did, and what became of its items.
+    pub operated: Option<(OperationKind, OperationItems)>,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
     /// Items that waited for a key which the batch stored.
@@ -84,7 +83,7 @@ impl OwnedShard {
         self.sweeps.apply(&batch);
         batch.operation_deletes.iter().for_each(|id| self.operations.forget(*id));
         let expired = batch.page.take().map_or(0, |page| self.apply_page(page, at));
-        let (purged, redriven) = batch.operation.take().map_or((0, 0), |page| self.apply_operation(page, at));
+        let operated = batch.operation.take().map(|page| self.apply_operation(page, at));
         self.evict();
         let fetched = self.apply_prefetches();
         self.debug_check();
@@ -95,8 +94,7 @@ impl OwnedShard {
             done,
             expired,
             dead_letters_deleted: batch.dead_letter_deletes,
-            purged,
-            redriven,
+            operated,
             fetched,
             duplicates,
             topology,

@@ -126,9 +126,13 @@ fn readies_other_items(builder: &BatchBuilder<'_>, topic: TopicId) -> bool {
                 _ => false,
             },
             _ => false,
-        }) || builder.operation.as_ref().is_some_and(|planned| {
-        let readied =
-            |effect: &OperationEffect| matches!(effect, OperationEffect::Redriven(of, ..) if *of == topic);
-        planned.effects.iter().any(readied)
-    })
+        })
+        || builder.operation.as_ref().is_some_and(|planned| {
+            let readied = |effect: &OperationEffect| match effect {
+                OperationEffect::Redriven(of, ..) => *of == topic,
+                OperationEffect::Updated(updated) => updated.topic == topic && updated.ready.is_some(),
+                OperationEffect::Purged(..) | OperationEffect::DeadLetterGone(_) => false,
+            };
+            planned.effects.iter().any(readied)
+        })
 }

@@ -1,11 +1,12 @@
 //! A page of an operation in the batch: what it does to each item, and how far the operation is then. Both
 //! are committed together, so its counts are exact whoever goes on with it.
 
-use forebay_store::{DueKey, OperationKind, OperationProgress, OperationSpec, Redrive};
+use forebay_store::{DueKey, LeaseEntry, OperationKind, OperationProgress, OperationSpec, Redrive};
 use forebay_types::{ItemAttributes, ItemId, Key, Receipt, Refusal, Timestamp, TopicId};
 
-use super::{builder::BatchBuilder, enqueue, settle};
+use super::{builder::BatchBuilder, enqueue, settle, update};
 use crate::{
+    api::{ItemUpdate, OperationItems},
     planted::{Bug, on},
     shard::{
         disk_room::Need,
@@ -29,8 +30,8 @@ enum Done {
 fn need(kind: OperationKind) -> Need {
     match kind {
         OperationKind::Redrive => Need::Items,
-        OperationKind::ResetLeases => Need::Rows,
-        OperationKind::Purge | OperationKind::DeleteDead => Need::Nothing,
+        OperationKind::ResetLeases | OperationKind::Update => Need::Rows,
+        OperationKind::Purge | OperationKind::DeleteDead | OperationKind::Cancel => Need::Nothing,
     }
 }
 
@@ -75,7 +76,8 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: e
         Some(limits) => limits.get(&builder.shard.id).copied().unwrap_or(0),
         None => u64::MAX,
     };
-    let mut step = Step { spec: &spec, progress: before, effects: Vec::new(), limit, topics_of };
+    let wanted = spec.update.as_ref().map(update::of_operation).unwrap_or_default();
+    let mut step = Step { spec: &spec, wanted, progress: before, effects: Vec::new(), limit, topics_of };
     let taken = step.take(builder, &page, rows);
     let Step { mut progress, effects, .. } = step;
     let rest = page.items.len() > taken;
@@ -95,17 +97,24 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: e
     if on(Bug::OperationEffectLost) {
         builder.batch.purges.clear();
         builder.batch.redrives.clear();
+        builder.batch.updates.retain(|row| !row.is_operated);
     }
     builder.batch.operation_progress.push((page.id, progress));
-    let changed = progress.changed - before.changed;
-    builder.rows += usize::from(changed == 0);
-    builder.operation = Some(PlannedOperation { page, progress, changed, effects, kind: spec.kind });
+    let items = OperationItems {
+        changed: progress.changed - before.changed,
+        skipped: progress.skipped - before.skipped,
+        failed: progress.failed - before.failed,
+    };
+    builder.rows += usize::from(items.changed == 0);
+    builder.operation = Some(PlannedOperation { page, progress, items, effects, kind: spec.kind });
 }
 
 /// One page of an operation.
 struct Step<'a> {
     /// What is to be done.
     spec: &'a OperationSpec,
+    /// What items are to have, of an update.
+    wanted: ItemUpdate,
     /// How far it is.
     progress: OperationProgress,
     /// What it changes in memory.
@@ -127,6 +136,9 @@ impl Step<'_> {
             }
             let Some(part) = builder.shard.operations.get(page.id) else { return at };
             let Some(filter) = &part.filter else { return at };
+            if self.is_passed_over(item) {
+                continue;
+            }
             self.progress.scanned += 1;
             if !filter.holds(|field| item.held(field, now)) {
                 continue;
@@ -149,6 +161,13 @@ impl Step<'_> {
         page.items.len()
     }
 
+    /// It was stored since the operation began, or the operation has met it before, at its old place.
+    fn is_passed_over(&self, item: &OperationItem) -> bool {
+        let is_update = self.spec.kind == OperationKind::Update;
+        let is_met = is_update && item.attributes.updated_by == self.spec.id.mark();
+        item.key.seq > self.progress.as_of || is_met && !on(Bug::OperationUpdatesTwice)
+    }
+
     fn change(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem) -> Done {
         let seq = item.key.seq;
         let shard = &builder.shard;
@@ -159,7 +178,16 @@ impl Step<'_> {
             return Done::Skipped;
         }
         match (self.spec.kind, &item.place) {
-            (OperationKind::Purge, Place::Scheduled) => self.purge(builder, item, true),
+            (OperationKind::Purge | OperationKind::Cancel, Place::Scheduled) => {
+                self.purge(builder, item, true)
+            }
+            (OperationKind::Cancel, Place::Ready) => match shard.leases.get(seq).map(LeaseEntry::delivery) {
+                Some(delivery) if !on(Bug::CancelledLeaseLives) => {
+                    end_lease(builder, item, delivery, SettleKind::Purge)
+                }
+                _ => self.purge(builder, item, false),
+            },
+            (OperationKind::Update, Place::Scheduled | Place::Ready) => self.update(builder, item),
             (OperationKind::Purge, Place::Ready) => match shard.leases.get(seq) {
                 None => self.purge(builder, item, false),
                 Some(_) if !self.spec.leased => Done::Skipped,
@@ -172,7 +200,7 @@ impl Step<'_> {
             (OperationKind::ResetLeases, Place::Leased { delivery, .. }) => {
                 end_lease(builder, item, *delivery, SettleKind::Reset)
             }
-            (OperationKind::DeleteDead, Place::Dead { .. }) => {
+            (OperationKind::DeleteDead | OperationKind::Cancel, Place::Dead { .. }) => {
                 builder.claims.insert(seq);
                 builder.batch.dead_letter_purges.push(seq);
                 builder.lose_dead_letter(item.topic);
@@ -195,6 +223,18 @@ impl Step<'_> {
         Done::Changed
     }
 
+    /// An item that waits gets other values, unless it is leased, has expired, or would never be due.
+    fn update(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem) -> Done {
+        let now = builder.moment.now;
+        if builder.shard.is_leased(item.key.seq) || item.attributes.is_expired(now) {
+            return Done::Skipped;
+        }
+        let Ok(target) = update::target(item, &self.wanted, now) else { return Done::Skipped };
+        let mark = Some(self.spec.id.mark());
+        self.effects.push(update::write(builder, item, &self.wanted, &target, mark));
+        Done::Changed
+    }
+
     /// A dead letter is an item again: at the end of its priority, without failures, and without its old
     /// expiry.
     fn redrive(
@@ -207,7 +247,8 @@ impl Step<'_> {
         let now = builder.moment.now;
         let key = Key { rank: now.as_micros(), ..item.key };
         let expires_at = self.spec.ttl.map(|ttl| now.plus(ttl));
-        let attributes = ItemAttributes { expires_at, failures: 0, ..item.attributes };
+        let redrives = item.attributes.redrives.saturating_add(1);
+        let attributes = ItemAttributes { expires_at, failures: 0, redrives, ..item.attributes };
         builder.claims.insert(key.seq);
         builder.adds_expiry(expires_at);
         builder.lose_dead_letter(item.topic);

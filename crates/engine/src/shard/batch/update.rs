@@ -1,6 +1,7 @@
 //! UpdateItem in the batch: an item that waits gets other values, and its rows of times follow.
 
-use forebay_store::{DueKey, NewExpiry, Sweep, UpdatedRow};
+use bytes::Bytes;
+use forebay_store::{DueKey, NewAttributes, OperationDue, OperationUpdate, Sweep, UpdatedRow};
 use forebay_types::{ItemAttributes, ItemId, Key, Reason, Refusal, State, Timestamp};
 
 use super::builder::BatchBuilder;
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// Where an item is after an update, and when it expires.
-struct Target {
+pub(super) struct Target {
     /// Its place in the delivery order.
     key: Key,
     /// Ready, or scheduled at the time given by its rank.
@@ -48,8 +49,21 @@ pub(super) fn add(
     if request.dry_run {
         return builder.not_changed.push((request, Ok(state)));
     }
-    let effect = Some(write(builder, found, &wanted, &target));
+    builder.rows += 1;
+    let effect = Some(write(builder, &found.item, &wanted, &target, None));
     builder.planned.push(Planned::Change(Box::new(PlannedChange { request, state, effect })));
+}
+
+/// What an operation gives items.
+pub(super) fn of_operation(update: &OperationUpdate) -> ItemUpdate {
+    let OperationUpdate { priority, due, metadata, ttl } = update;
+    let schedule = due.map(|due| match due {
+        OperationDue::Now => Schedule::Now,
+        OperationDue::Delay(delay) => Schedule::Delay(delay),
+        OperationDue::After(time) => Schedule::After(time),
+    });
+    let metadata = metadata.as_deref().map(Bytes::copy_from_slice);
+    ItemUpdate { priority: *priority, schedule, metadata, ttl: *ttl }
 }
 
 /// Why the item can't be changed, whatever it is to be.
@@ -68,7 +82,7 @@ fn refused(builder: &BatchBuilder<'_>, request: &ChangeRequest, found: &FoundIte
 }
 
 /// Where the item is to be. It must be due before it expires, where one of the two times is given.
-fn target(item: &OperationItem, wanted: &ItemUpdate, now: Timestamp) -> Result<Target, Refusal> {
+pub(super) fn target(item: &OperationItem, wanted: &ItemUpdate, now: Timestamp) -> Result<Target, Refusal> {
     let was_scheduled = matches!(item.place, Place::Scheduled);
     let due = wanted.schedule.map(|schedule| match schedule {
         Schedule::Now => now,
@@ -99,18 +113,18 @@ fn target(item: &OperationItem, wanted: &ItemUpdate, now: Timestamp) -> Result<T
     Ok(Target { key: Key { priority, rank, ..item.key }, state, expires_at })
 }
 
-/// Writes the rows: the item's own, and those of its times that change.
-fn write(
+/// Writes the rows: the item's own, and those of its times that change. `mark`: of the operation that does
+/// it.
+pub(super) fn write(
     builder: &mut BatchBuilder<'_>,
-    found: FoundItem,
+    item: &OperationItem,
     wanted: &ItemUpdate,
     target: &Target,
+    mark: Option<u32>,
 ) -> OperationEffect {
-    let FoundItem { item, headers, metadata_bytes, .. } = found;
-    let OperationItem { topic, key: before, attributes, bytes, place } = item;
-    let (seq, was_scheduled) = (before.seq, matches!(place, Place::Scheduled));
+    let (topic, before, bytes) = (item.topic, item.key, item.bytes);
+    let (seq, was_scheduled) = (before.seq, matches!(item.place, Place::Scheduled));
     let is_scheduled = target.state == State::Scheduled;
-    builder.rows += 1;
     builder.claims.insert(seq);
     let stays = was_scheduled && is_scheduled && before.rank == target.key.rank;
     if was_scheduled && !stays && !on(Bug::UpdateKeepsSchedule) {
@@ -121,23 +135,31 @@ fn write(
     }
     let moved = i64::from(is_scheduled) - i64::from(was_scheduled);
     builder.count(topic, -moved, moved, 0);
-    let attributes = ItemAttributes { expires_at: target.expires_at, ..attributes };
-    let expiry = wanted.ttl.is_some().then(|| {
+    let updated_by = mark.unwrap_or(item.attributes.updated_by);
+    let attributes = ItemAttributes { expires_at: target.expires_at, updated_by, ..item.attributes };
+    let expires = wanted.ttl.is_some();
+    if expires {
         if let Some(at) = item.attributes.expires_at {
             builder.batch.expiry_deletes.push(DueKey { at, seq });
         }
         builder.adds_expiry(target.expires_at);
-        NewExpiry { attributes, bytes: bytes.saturating_sub(metadata_bytes), headers }
-    });
+    }
+    let rest = bytes.saturating_sub(item.metadata_bytes);
     let metadata = wanted.metadata.as_deref().map(<[u8]>::to_vec);
     let metadata_len = metadata.as_ref().map(|it| u32::try_from(it.len()).unwrap_or(u32::MAX));
-    let bytes = bytes.saturating_sub(metadata_bytes).saturating_add(metadata_len.unwrap_or(metadata_bytes));
+    let bytes = rest.saturating_add(metadata_len.unwrap_or(item.metadata_bytes));
     builder.batch.updates.push(UpdatedRow {
         key: target.key,
         state: target.state,
         schedules: is_scheduled && !stays,
         metadata,
-        expiry,
+        attributes: (expires || mark.is_some()).then(|| NewAttributes {
+            attributes,
+            bytes: rest,
+            headers: item.headers.clone(),
+        }),
+        expires,
+        is_operated: mark.is_some(),
     });
     let windowed = builder.shard.topics.with_window(topic, |window| window.remove(before)).flatten();
     let ready = (!is_scheduled).then_some((target.key, ReadyItem { attributes, bytes, body: None }));

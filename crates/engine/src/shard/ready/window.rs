@@ -241,6 +241,8 @@ mod tests {
                 policy: DeliveryPolicy::AtLeastOnce,
                 deliveries: 0,
                 failures: 0,
+                redrives: 0,
+                updated_by: 0,
             },
             bytes: 0,
             body: None,

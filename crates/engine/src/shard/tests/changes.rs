@@ -22,8 +22,9 @@ pub(super) fn ask(shard: &mut OwnedShard, call: u64, seq: Seq) -> Result<(), Rea
 /// An item, as a read finds it.
 pub(super) fn found(key: Key, place: Place) -> FoundItem {
     let attributes = ItemAttributes { expires_at: None, ..attributes() };
-    let item = OperationItem { topic: T, key, attributes, bytes: 0, place };
-    FoundItem { namespace: "ns".into(), item, headers: Vec::new(), metadata_bytes: 0 }
+    let headers = Vec::new();
+    let item = OperationItem { topic: T, key, attributes, bytes: 0, metadata_bytes: 0, headers, place };
+    FoundItem { namespace: "ns".into(), item }
 }
 
 pub(super) fn dead() -> Place {

@@ -12,6 +12,7 @@ mod isolate;
 mod lease;
 mod next_wake;
 mod operations;
+mod operations_everywhere;
 mod prefetch;
 mod retention;
 mod settle;
@@ -122,6 +123,8 @@ pub(super) fn attributes() -> ItemAttributes {
         policy: DeliveryPolicy::AtLeastOnce,
         deliveries: 0,
         failures: 0,
+        redrives: 0,
+        updated_by: 0,
     }
 }
 

@@ -105,13 +105,14 @@ fn a_new_expiry_replaces_the_old_one_and_new_metadata_counts() {
     let key = store(&mut shard, 0, vec![item_expiring(900)])[0];
     let mut item = found(key, Place::Ready);
     item.item.attributes.expires_at = Some(time(900));
-    (item.item.bytes, item.metadata_bytes, item.headers) = (40, 10, vec![("k".into(), "v".into())]);
+    (item.item.bytes, item.item.metadata_bytes) = (40, 10);
+    item.item.headers = vec![("k".into(), "v".into())];
     let update =
         ItemUpdate { ttl: Some(Duration::from_secs(2)), metadata: Some("123456789012".into()), ..KEEP };
     ask(&mut shard, item, update);
     let (batch, _) = run(&mut shard, 10);
     let row = &batch.updates[0];
-    let expiry = row.expiry.as_ref().unwrap();
+    let expiry = row.attributes.as_ref().unwrap();
     assert_eq!(
         (expiry.attributes.expires_at, expiry.bytes, expiry.headers.len()),
         (Some(time(2_010)), 30, 1)

@@ -1,7 +1,7 @@
 //! What waits for an operation, and what it asks the shard's connections to read.
 
 use forebay_store::{
-    DeadRow, OperationCursor, OperationId, OperationOrder, ReadyRow, StoredItem, StoredState,
+    DeadRow, OperationCursor, OperationId, OperationOrder, StoredItem, StoredState, WalkedRow,
 };
 use forebay_types::{
     Body, Headers, ItemAttributes, Key, Namespace, Seq, Timestamp, TopicId, TopicName, filter::Held,
@@ -72,6 +72,10 @@ pub(crate) struct OperationItem {
     pub attributes: ItemAttributes,
     /// Bytes of its body.
     pub bytes: u32,
+    /// Bytes of its metadata among them. Only of an item that waits, as its headers.
+    pub metadata_bytes: u32,
+    /// Its headers.
+    pub headers: Headers,
     /// Where it was.
     pub place: Place,
 }
@@ -83,10 +87,6 @@ pub(crate) struct FoundItem {
     pub namespace: Namespace,
     /// The item.
     pub item: OperationItem,
-    /// Its headers.
-    pub headers: Headers,
-    /// Bytes of its metadata.
-    pub metadata_bytes: u32,
 }
 
 impl From<StoredItem> for FoundItem {
@@ -104,8 +104,9 @@ impl From<StoredItem> for FoundItem {
                 Place::Dead { died_at, last_error, packed: Vec::new() }
             }
         };
-        let item = OperationItem { topic: topic_id, key, attributes, bytes, place };
-        Self { namespace: topic.namespace, item, headers: body.headers, metadata_bytes }
+        let headers = body.headers;
+        let item = OperationItem { topic: topic_id, key, attributes, bytes, metadata_bytes, headers, place };
+        Self { namespace: topic.namespace, item }
     }
 }
 
@@ -136,16 +137,33 @@ pub(crate) enum Place {
 
 impl OperationItem {
     /// An item in the delivery order.
-    pub fn of_row(topic: TopicId, row: ReadyRow, is_scheduled: bool) -> Self {
+    pub fn of_row(topic: TopicId, row: WalkedRow, is_scheduled: bool) -> Self {
         let place = if is_scheduled { Place::Scheduled } else { Place::Ready };
-        Self { topic, key: row.key, attributes: row.attributes, bytes: row.bytes, place }
+        let WalkedRow { item, headers, metadata_bytes } = row;
+        Self {
+            topic,
+            key: item.key,
+            attributes: item.attributes,
+            bytes: item.bytes,
+            metadata_bytes,
+            headers,
+            place,
+        }
     }
 
     /// A dead letter.
     pub fn of_dead(row: DeadRow) -> Self {
         let DeadRow { topic, died_at, item, last_error, packed } = row;
         let place = Place::Dead { died_at, last_error, packed };
-        Self { topic, key: item.key, attributes: item.attributes, bytes: item.bytes, place }
+        Self {
+            topic,
+            key: item.key,
+            attributes: item.attributes,
+            bytes: item.bytes,
+            metadata_bytes: 0,
+            headers: Headers::new(),
+            place,
+        }
     }
 
     /// Where an operation continues behind it.

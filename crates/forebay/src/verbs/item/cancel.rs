@@ -3,14 +3,17 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
-use forebay_client::{CancelQuery, Error, ItemState};
+use forebay_client::{CancelQuery, Error, ItemState, OperationKind, OperationQuery};
 use serde_json::Value;
 
 use super::show;
 use crate::{
     failure::Failure,
-    output::{self, Cell, Column, Format, List, Row},
-    verbs::{bulk, connection::Connection, settled},
+    output::{self, Cell, Column, List, Row},
+    verbs::{
+        bulk::{Bulk, confirm},
+        settled,
+    },
 };
 
 /// The flags.
@@ -19,26 +22,18 @@ use crate::{
 Examples:
   forebay item cancel 3-1041 --dry-run
   forebay item cancel 3-1041 3-1042 --reason 'sent twice'
-  forebay item cancel 3-1041 --yes -o json")]
+  forebay item cancel 3-1041 --yes -o json
+  forebay item cancel --topic mail --filter 'age > 7d' --reason 'too old'")]
 pub struct Cancel {
-    /// Server and namespace.
-    #[command(flatten)]
-    connection: Connection,
-    /// Output format.
-    #[command(flatten)]
-    format: Format,
     /// The items' ids, as 3-1041; at most 1,000
-    #[arg(required = true, value_name = "ITEM")]
+    #[arg(required_unless_present = "topic", conflicts_with = "topic", value_name = "ITEM")]
     items: Vec<String>,
-    /// Only look where they are
+    /// Remove the items of this topic that pass the filter, dead letters too, by an operation
     #[arg(long)]
-    dry_run: bool,
-    /// Why, for the log of the server
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
-    reason: String,
-    /// Do it without a question
-    #[arg(long)]
-    yes: bool,
+    topic: Option<String>,
+    /// What all such verbs share.
+    #[command(flatten)]
+    bulk: Bulk,
 }
 
 /// What became of one item.
@@ -50,23 +45,27 @@ struct Cancelled {
 }
 
 impl Cancel {
-    /// Removes the items, once whoever sits at the terminal has said so.
+    /// Removes items, once whoever sits at the terminal has said so.
     pub async fn run(self) -> Result<(), Failure> {
-        if !self.dry_run && !self.yes {
+        if let Some(topic) = self.topic {
+            return self.bulk.run(OperationQuery::new(OperationKind::Cancel, topic), "removed").await;
+        }
+        let Self { items, bulk, .. } = self;
+        bulk.check_named()?;
+        let Bulk { dry_run, yes, reason, connection, format, .. } = bulk;
+        if !dry_run && !yes {
             if !io::stdin().is_terminal() {
                 let message = "this removes items, and there is no terminal to ask: add --yes, or --dry-run";
                 return Err(Failure::usage(message));
             }
-            let count = self.items.len();
-            bulk::confirm(&format!("{count} item{} will be removed.", if count == 1 { "" } else { "s" }))?;
+            let count = items.len();
+            confirm(&format!("{count} item{} will be removed.", if count == 1 { "" } else { "s" }))?;
         }
-        let (item_ids, reason, dry_run) = (self.items.clone(), self.reason, self.dry_run);
-        let query = CancelQuery { item_ids, reason, dry_run };
-        let results = self.connection.client().await?.cancel_items(query).await?;
-        let each = self.items.into_iter().zip(results.clone());
+        let query = CancelQuery { item_ids: items.clone(), reason, dry_run };
+        let results = connection.client().await?.cancel_items(query).await?;
+        let each = items.into_iter().zip(results.clone());
         let rows: Vec<_> = each.map(|(item, result)| Cancelled { item, result }).collect();
-        List { field: "results", rows: &rows, rest: Vec::new() }
-            .print(self.format.output, &self.format.look)?;
+        List { field: "results", rows: &rows, rest: Vec::new() }.print(format.output, &format.look)?;
         settled::first_failure(results)
     }
 }

@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use forebay_client::{ItemState, ItemUpdate, Schedule, Timestamp};
+use forebay_client::{
+    ItemState, ItemUpdate, OperationKind, OperationQuery, OperationUpdate, Schedule, Timestamp,
+};
 use forebay_proto::v1;
 use serde_json::Value;
 
 use super::show;
 use crate::{
     failure::Failure,
-    output::{self, Cell, Format, One, Style, Table},
+    output::{self, Cell, One, Style, Table},
     parse,
-    verbs::connection::Connection,
+    verbs::bulk::Bulk,
 };
 
 /// The flags.
@@ -22,17 +24,16 @@ use crate::{
 Examples:
   forebay item update 3-1041 --priority -5
   forebay item update 3-1041 --delay 0s --reason 'the customer waits'
-  forebay item update 3-1041 --deliver-after 2030-01-31T12:00:00Z --ttl 30d --dry-run")]
+  forebay item update 3-1041 --deliver-after 2030-01-31T12:00:00Z --ttl 30d --dry-run
+  forebay item update --topic mail --filter 'priority > 5' --priority 0 --yes")]
 #[command(group = clap::ArgGroup::new("value").required(true).multiple(true))]
 pub struct Update {
-    /// Server and namespace.
-    #[command(flatten)]
-    connection: Connection,
-    /// Output format.
-    #[command(flatten)]
-    format: Format,
     /// The item's id, as 3-1041
-    item: String,
+    #[arg(required_unless_present = "topic", conflicts_with = "topic")]
+    item: Option<String>,
+    /// Change the items of this topic that wait and pass the filter, by an operation
+    #[arg(long)]
+    topic: Option<String>,
     /// Smaller numbers are delivered first
     #[arg(long, allow_negative_numbers = true, group = "value")]
     priority: Option<i32>,
@@ -48,12 +49,9 @@ pub struct Update {
     /// Remove the item after this time from now, as in 1h
     #[arg(long, value_parser = humantime::parse_duration, group = "value")]
     ttl: Option<Duration>,
-    /// Only look whether it can be done
-    #[arg(long)]
-    dry_run: bool,
-    /// Why, for the log of the server
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
-    reason: String,
+    /// What all such verbs share.
+    #[command(flatten)]
+    bulk: Bulk,
 }
 
 /// What became of the item.
@@ -65,19 +63,20 @@ struct Updated {
 }
 
 impl Update {
-    /// Changes the item, and prints where it is then.
+    /// Changes the item, and prints where it is then, or many items.
     pub async fn run(self) -> Result<(), Failure> {
-        let delay = self.delay.map(Schedule::After);
-        let update = ItemUpdate {
-            priority: self.priority,
-            schedule: delay.or(self.deliver_after.map(Schedule::At)),
-            metadata: self.metadata.map(Bytes::from),
-            ttl: self.ttl,
-            reason: self.reason,
-            dry_run: self.dry_run,
+        let schedule = self.delay.map(Schedule::After).or(self.deliver_after.map(Schedule::At));
+        let (priority, metadata, ttl) = (self.priority, self.metadata.map(Bytes::from), self.ttl);
+        let Some(item) = self.item else {
+            let update = OperationUpdate { priority, schedule, metadata, ttl, metadata_bytes: None };
+            let query = OperationQuery::new(OperationKind::Update, self.topic.unwrap_or_default());
+            return self.bulk.run(OperationQuery { update: Some(update), ..query }, "updated").await;
         };
-        let state = self.connection.client().await?.update_item(&self.item, update).await?;
-        output::print_one(&Updated { item: self.item, state }, &self.format)
+        self.bulk.check_named()?;
+        let Bulk { reason, dry_run, connection, format, .. } = self.bulk;
+        let update = ItemUpdate { priority, schedule, metadata, ttl, reason, dry_run };
+        let state = connection.client().await?.update_item(&item, update).await?;
+        output::print_one(&Updated { item, state }, &format)
     }
 }
 

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use flags::{Cancel, Get, List, Rate, Watch};
 
-use super::bulk;
+use super::follow;
 use crate::{failure::Failure, output::print_one};
 
 /// The flags.
@@ -49,7 +49,7 @@ impl OperationCommand {
             OperationVerb::Watch(Watch { one: flags }) => {
                 let client = flags.connection.client().await?;
                 let operation = client.operation(&flags.operation, None).await?;
-                print_one(&bulk::watch(&client, operation, &flags.format).await?, &flags.format)
+                print_one(&follow::to_the_end(&client, operation, &flags.format).await?, &flags.format)
             }
             OperationVerb::Cancel(Cancel { one: flags }) => {
                 let client = flags.connection.client().await?;

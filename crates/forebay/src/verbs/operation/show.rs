@@ -1,6 +1,8 @@
 //! Prints one operation, with its shards.
 
-use forebay_client::{Operation, OperationShard};
+use std::time::Duration;
+
+use forebay_client::{Operation, OperationShard, OperationUpdate, Schedule};
 use serde_json::Value;
 
 use crate::output::{self, Cell, One, Style, Table};
@@ -22,6 +24,9 @@ impl One for Operation {
         row("kind".to_owned(), output::kind_name(self.kind).into());
         row("topic".to_owned(), Cell::from(&self.topic));
         row("filter".to_owned(), Cell::from(&self.filter));
+        if let Some(update) = &self.update {
+            row("update".to_owned(), of_update(update, style).into());
+        }
         row("state".to_owned(), output::state_name(self.state).into());
         row("matched".to_owned(), counts.matched.into());
         row("changed".to_owned(), counts.changed.into());
@@ -38,6 +43,22 @@ impl One for Operation {
         }
         table
     }
+}
+
+/// What items get.
+fn of_update(update: &OperationUpdate, style: &Style) -> String {
+    let span = |span: Duration| humantime::format_duration(span).to_string();
+    let values = [
+        update.priority.map(|priority| format!("priority {priority}")),
+        update.schedule.map(|schedule| match schedule {
+            Schedule::Now => "delay 0s".to_owned(),
+            Schedule::After(delay) => format!("delay {}", span(delay)),
+            Schedule::At(at) => format!("deliver after {}", style.time(at)),
+        }),
+        update.metadata_bytes.map(|bytes| format!("metadata of {bytes} bytes")),
+        update.ttl.map(|ttl| format!("ttl {}", span(ttl))),
+    ];
+    values.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn of_shard(shard: &OperationShard) -> String {

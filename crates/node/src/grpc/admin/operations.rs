@@ -23,7 +23,7 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 /// What an answer may take.
 pub const OPERATION_BYTES: usize = 64 << 10;
 /// What a list may take.
-const LIST_BYTES: usize = 1 << 20;
+const LIST_BYTES: usize = 2 << 20;
 /// The highest rate.
 pub const RATE_MAX: u32 = 1_000_000;
 

@@ -4,16 +4,20 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use forebay_access::Identity;
-use forebay_engine::{ItemCount, RETRY_AFTER, filter_fields};
-use forebay_proto::v1;
-use forebay_store::{OperationId, OperationKind, OperationOrder, OperationRow, OperationSpec, OperationWish};
-use forebay_types::{ItemId, Namespace, Reason, Refusal, ShardId, filter::Filter};
+use forebay_engine::{ItemCount, ItemUpdate, RETRY_AFTER, Schedule, filter_fields};
+use forebay_proto::v1::{self, operation_update, update_item_request};
+use forebay_store::{
+    OperationDue, OperationId, OperationKind, OperationOrder, OperationRow, OperationSpec, OperationUpdate,
+    OperationWish,
+};
+use forebay_types::{ItemId, Limits, Namespace, Reason, Refusal, ShardId, filter::Filter};
 use prost::Message as _;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::{
     context::Admin,
     operations::{OPERATION_BYTES, RATE_MAX, look},
+    update_item::values,
 };
 use crate::{
     gather::described,
@@ -31,6 +35,8 @@ const CHECK_TIME: Duration = Duration::from_secs(5);
 const SAMPLES_MAX: usize = 20;
 /// Bytes of a reason.
 const REASON_BYTES: usize = 1 << 10;
+/// The longest metadata that items get: each shard keeps it, and lists of operations bring it along.
+const METADATA_BYTES: usize = 1 << 10;
 /// Shards that are asked to be the home, until one answers.
 const HOMES_TRIED: usize = 3;
 
@@ -86,8 +92,11 @@ fn spec(
         v1::OperationKind::Redrive => OperationKind::Redrive,
         v1::OperationKind::DeleteDead => OperationKind::DeleteDead,
         v1::OperationKind::ResetLeases => OperationKind::ResetLeases,
+        v1::OperationKind::Cancel => OperationKind::Cancel,
+        v1::OperationKind::Update => OperationKind::Update,
         v1::OperationKind::Unspecified => {
-            let message = "must be OPERATION_KIND_PURGE, _REDRIVE, _DELETE_DEAD or _RESET_LEASES";
+            let message = "must be OPERATION_KIND_PURGE, _REDRIVE, _DELETE_DEAD, _RESET_LEASES, _CANCEL or \
+                           _UPDATE";
             return Err(Refusal::field("kind", message));
         }
     };
@@ -104,6 +113,7 @@ fn spec(
         fields::topic(limits, "to_topic", &request.to_topic)?;
     }
     let ttl = request.ttl.as_ref().map(|ttl| fields::ttl(limits, "ttl", ttl)).transpose()?;
+    let update = update(limits, kind, request.update.as_ref())?;
     let rate = if request.rate_per_second == 0 { RATE_DEFAULT } else { request.rate_per_second };
     fields::within("rate_per_second", rate as usize, 1, RATE_MAX as usize)?;
     fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
@@ -125,6 +135,7 @@ fn spec(
         leased: request.leased,
         to_topic: request.to_topic.clone(),
         ttl,
+        update,
         limits: None,
         shards: Vec::new(),
         home: ShardId(0),
@@ -134,6 +145,46 @@ fn spec(
         request: hash(&[&request.encode_to_vec()]),
         wish: OperationWish { version: 1, rate, active: 1, cancelled: false },
     })
+}
+
+/// What items are to have, of an update.
+fn update(
+    limits: &Limits,
+    kind: OperationKind,
+    update: Option<&v1::OperationUpdate>,
+) -> Result<Option<OperationUpdate>, Refusal> {
+    let update = match (kind, update) {
+        (OperationKind::Update, update) => update.cloned().unwrap_or_default(),
+        (_, None) => return Ok(None),
+        (_, Some(_)) => return Err(Refusal::field("update", "does not belong to this kind of operation")),
+    };
+    if update.metadata_bytes.is_some() {
+        return Err(Refusal::field("update.metadata_bytes", "is only for answers"));
+    }
+    let metadata = update.metadata.as_ref();
+    metadata.map_or(Ok(()), |it| fields::bytes("update.metadata", it.len(), METADATA_BYTES))?;
+    let schedule = update.schedule.map(|schedule| match schedule {
+        operation_update::Schedule::Delay(delay) => update_item_request::Schedule::Delay(delay),
+        operation_update::Schedule::DeliverAfter(at) => update_item_request::Schedule::DeliverAfter(at),
+    });
+    let request = v1::UpdateItemRequest {
+        priority: update.priority,
+        schedule,
+        metadata: update.metadata,
+        ttl: update.ttl,
+        ..v1::UpdateItemRequest::default()
+    };
+    let below = |refusal: Refusal| Refusal {
+        field: refusal.field.map(|field| format!("update.{field}").into()),
+        ..refusal
+    };
+    let ItemUpdate { priority, schedule, metadata, ttl } = values(limits, &request).map_err(below)?;
+    let due = schedule.map(|schedule| match schedule {
+        Schedule::Now => OperationDue::Now,
+        Schedule::Delay(delay) => OperationDue::Delay(delay),
+        Schedule::After(at) => OperationDue::After(at),
+    });
+    Ok(Some(OperationUpdate { priority, due, metadata: metadata.map(Vec::from), ttl }))
 }
 
 fn hash(parts: &[&[u8]]) -> [u8; 16] {

@@ -43,8 +43,8 @@ pub async fn update(
     Ok(v1::UpdateItemResponse { state: state_message(state).into() })
 }
 
-/// What the item is to have. At least one value must be given.
-fn values(limits: &Limits, request: &v1::UpdateItemRequest) -> Result<ItemUpdate, Refusal> {
+/// What an item is to have. At least one value must be given.
+pub fn values(limits: &Limits, request: &v1::UpdateItemRequest) -> Result<ItemUpdate, Refusal> {
     let schedule = match &request.schedule {
         None => None,
         Some(WireSchedule::Delay(delay)) => {

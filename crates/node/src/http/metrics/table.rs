@@ -33,6 +33,10 @@ const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached"]);
 const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
 const SWEEPS: Values = Fixed(&["due", "expiry"]);
+/// What operations do.
+const OPERATIONS: Values = Fixed(&["purge", "delete-dead", "redrive", "reset-leases", "cancel", "update"]);
+/// What becomes of an item of an operation.
+const OPERATION_OUTCOMES: Values = Fixed(&["changed", "skipped", "failed"]);
 /// The sides of a topic.
 const SIDES: Values = Fixed(&["enqueue", "dequeue"]);
 /// The ports of a node.
@@ -121,10 +125,16 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Dead letters deleted because their retention was over",
     ),
-    metric(Kind::Counter, "forebay_purged_total", &[], "Items that operations removed"),
-    metric(Kind::Counter, "forebay_cancelled_total", &[], "Items and dead letters that CancelItems removed"),
-    metric(Kind::Counter, "forebay_updated_total", &[], "Items that UpdateItem changed"),
+    metric(Kind::Counter, "forebay_purged_total", &[], "Items that purges removed"),
+    metric(Kind::Counter, "forebay_cancelled_total", &[], "Items and dead letters that were cancelled"),
+    metric(Kind::Counter, "forebay_updated_total", &[], "Items that got other values by an update"),
     metric(Kind::Counter, "forebay_redriven_total", &[], "Dead letters that operations made items again"),
+    metric(
+        Kind::Counter,
+        "forebay_operation_items_total",
+        &[("kind", OPERATIONS), ("outcome", OPERATION_OUTCOMES)],
+        "Items that operations came across, by the kind of the operation and what became of them",
+    ),
     metric(Kind::Counter, "forebay_expired_total", &[], "Items removed because their ttl was over"),
     metric(Kind::Counter, "forebay_topics_refused_total", &[], "Items refused with TOO_MANY_TOPICS"),
     metric(

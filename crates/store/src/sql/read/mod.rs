@@ -20,7 +20,7 @@ use crate::{
     error::StoreError,
     looked::{DeathRow, StoredItem},
     names::NameRange,
-    rows::{DeadRow, DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow},
+    rows::{DeadRow, DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow, WalkedRow},
     shard::{ItemLocation, Reader},
     sql::statement::ReadConnection,
 };
@@ -127,7 +127,7 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
         after: Key,
         as_of: Seq,
         limit: usize,
-    ) -> Result<Vec<ReadyRow>, StoreError> {
+    ) -> Result<Vec<WalkedRow>, StoreError> {
         operations::walk_items(&self.0, topic, state, after, as_of, limit).await
     }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    rows::{DeadRow, ReadyRow},
+    rows::{DeadRow, ReadyRow, WalkedRow},
     sql::{
         attributes::PackedAttributes,
         statement::{ReadConnection, Statement},
@@ -26,7 +26,7 @@ pub(super) async fn walk_items(
     after: Key,
     as_of: Seq,
     limit: usize,
-) -> Result<Vec<ReadyRow>, StoreError> {
+) -> Result<Vec<WalkedRow>, StoreError> {
     let table = connection.dialect().item_in_delivery_order();
     let mut found = Vec::new();
     for (range, bounds, order) in keys::ranges_after(after) {
@@ -41,7 +41,11 @@ pub(super) async fn walk_items(
         values.extend(bounds);
         values.push(((limit - found.len()) as u64).into());
         for row in connection.fetch(Statement::new(sql, values)).await? {
-            found.push(item::decode(&row)?);
+            found.push(WalkedRow {
+                item: item::decode(&row)?,
+                headers: PackedAttributes::unpack(&row.bytes(item::ATTRIBUTES)?)?.headers,
+                metadata_bytes: row.u32(item::METADATA_BYTES)?,
+            });
         }
     }
     // An item that moved between two reads appears twice. The operation takes it once.

@@ -55,7 +55,11 @@ fn back(redrive: &Redrive) -> Result<Statement, StoreError> {
         redrive.topic.into(),
         redrive.key.rank.into(),
         redrive.attributes.failures.into(),
-        PackedAttributes::repack(&redrive.packed, redrive.attributes.expires_at)?,
+        PackedAttributes::redriven(
+            &redrive.packed,
+            redrive.attributes.expires_at,
+            redrive.attributes.redrives,
+        )?,
         redrive.key.seq.into(),
     ];
     Ok(Statement::new(sql, values))

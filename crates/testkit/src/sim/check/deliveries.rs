@@ -100,7 +100,7 @@ fn phantom(
         return found.push(("NO-PHANTOM", format!("{name} has a payload that nobody sent")));
     };
     // A caller may have given it another priority: see `as_stored`.
-    let is_updated = stored.is_some_and(|item| item.phases.iter().any(|phase| phase.updated().is_some()));
+    let is_updated = stored.is_some_and(|item| item.phases.iter().any(|phase| phase.has_other_values()));
     let same = |of: &&(&Call, &Sent, Known)| {
         let (by, item, _) = **of;
         by.namespace == call.namespace

@@ -43,7 +43,14 @@ pub(super) fn check(items: &Items, found: &mut Vec<Finding>) {
 /// Whether the batch made an item ready that was there before.
 fn is_readied(phase: &Phase) -> bool {
     let makes_ready = |change: &Change| {
-        matches!(change, Change::Promoted(_) | Change::Requeued(_) | Change::Redriven(_) | Change::Updated(_))
+        matches!(
+            change,
+            Change::Promoted(_)
+                | Change::Requeued(_)
+                | Change::Redriven(_)
+                | Change::Updated(_)
+                | Change::Operated(_)
+        )
     };
     let back = phase.changes.iter().any(makes_ready);
     let expired = phase.expires_at.is_some_and(|end| end <= phase.done.at);

@@ -175,6 +175,11 @@ impl Phase {
         })
     }
 
+    /// A caller or an operation gave it other values in the batch.
+    pub fn has_other_values(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::Updated(_) | Change::Operated(_)))
+    }
+
     /// Whether the batch removed the item.
     pub fn deleted(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, Change::Deleted(_)))
@@ -209,7 +214,7 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
                 (phase.location, phase.key) = (of(row.state), row.key);
                 phase.expires_at = row.attributes.expires_at;
             }
-            Change::Updated(row) => {
+            Change::Updated(row) | Change::Operated(row) => {
                 (phase.location, phase.key) = (of(row.state), row.key);
                 phase.expires_at = row.attributes.expires_at;
                 phase.metadata.clone_from(&row.body.metadata);
@@ -251,7 +256,8 @@ fn seq_of(change: &Change) -> forebay_types::Seq {
         | Change::Purged(row)
         | Change::Cancelled(row)
         | Change::Redriven(row)
-        | Change::Updated(row) => row.key.seq,
+        | Change::Updated(row)
+        | Change::Operated(row) => row.key.seq,
         Change::DeadLetterPurged(seq) | Change::DeadLetterCancelled(seq) => *seq,
         Change::Leased(entry) | Change::Moved(entry) | Change::Closed(entry) => entry.seq,
         Change::Promoted(seq) => *seq,

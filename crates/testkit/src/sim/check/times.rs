@@ -28,7 +28,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
                     Change::Leased(_) => {
                         // An update may have made it due earlier.
                         let before = item.phases.iter().take_while(|it| it.done.event < phase.done.event);
-                        let is_updated = before.into_iter().any(|it| it.updated().is_some());
+                        let is_updated = before.into_iter().any(|it| it.has_other_values());
                         let from = item.tag.and_then(|tag| earliest.get(&tag)).filter(|_| !is_updated);
                         if from.is_some_and(|from| *from > at) {
                             found.push(("TIME", format!("{} was leased before its time", item.id)));

@@ -165,6 +165,7 @@ fn an_operation_in_which_nothing_happens_is_named_with_what_is_left() {
         leased: false,
         to_topic: String::new(),
         ttl: None,
+        update: None,
         rate: 1,
         started_by: String::new(),
         reason: String::new(),
