@@ -95,9 +95,10 @@ pub use calls::{
     items::{CancelQuery, Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
     nack::{Nack, NackAction},
     namespaces::{NamespaceFigures, NamespaceList, NamespaceReport},
+    operation_update::OperationUpdate,
     operations::{
         Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,
-        OperationState, OperationUpdate, StartedOperation,
+        OperationState, StartedOperation,
     },
     pauses::TopicPause,
     tokens::{NewToken, TokenInfo, TokenPage, TokenWithSecret},

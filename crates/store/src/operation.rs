@@ -3,6 +3,10 @@
 
 mod format;
 
+pub use format::{
+    pack_operation_part, pack_operation_row, pack_position, unpack_operation_part, unpack_operation_row,
+    unpack_position,
+};
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 use forebay_types::{ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
@@ -134,6 +138,8 @@ pub struct OperationSpec {
     pub ttl: Option<Duration>,
     /// What items are to have, of an update.
     pub update: Option<OperationUpdate>,
+    /// Dead letters that were redriven so often are skipped. `None`: none is for that.
+    pub max_redrives: Option<u16>,
     /// At most so many items of each shard are changed, and none of a shard that is missing. `None`: there is
     /// no limit.
     pub limits: Option<BTreeMap<ShardId, u64>>,
@@ -228,6 +234,23 @@ pub struct OperationProgress {
     pub failed: u64,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
+    /// Why it ended before all was done, or does not go on.
+    #[serde(skip)]
+    pub failure: Option<OperationFailure>,
+    /// About how many items it was to look at, as of its beginning.
+    #[serde(skip)]
+    pub estimated: u64,
+}
+
+/// Why a shard's part of an operation does not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OperationFailure {
+    /// The topic to which dead letters return can't be made.
+    Target,
+    /// The program of the shard's owner does not understand the filter.
+    Filter,
+    /// The program of the shard's owner can't read the part.
+    Unreadable,
 }
 
 /// A shard's part of an operation.

@@ -12,7 +12,7 @@ use forebay_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::operation::OperationRow;
+use crate::operation::{OperationId, OperationRow};
 
 /// The row that every batch advances by compare-and-set. It records the owner and the last committed batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -323,6 +323,8 @@ pub struct ShardSnapshot {
     pub generations: Vec<u64>,
     /// The shard's parts of operations, those that have ended included.
     pub operations: Vec<OperationRow>,
+    /// Those of them that this program can't read: a later one wrote them.
+    pub unreadable_operations: Vec<OperationId>,
 }
 
 /// Which shard a schema is.

@@ -34,8 +34,8 @@ pub struct ItemAttributes {
     pub deliveries: u32,
     /// Deliveries that have failed.
     pub failures: u32,
-    /// How often it was redriven. 0 of a delivery that an earlier owner of its shard began: the item's row has
-    /// it.
+    /// How often it was redriven. 0 of a delivery that an earlier owner of its shard began: the item's row
+    /// has it.
     #[serde(skip)]
     pub redrives: u16,
     /// The last operation that gave it other values, in short; 0: none. As little is known of it.

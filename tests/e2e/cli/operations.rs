@@ -59,7 +59,12 @@ async fn dead_letters_are_redriven_and_deleted() {
     let redrive =
         ["dead-letter", "redrive", "mail", "--filter", "reason = \"time*\"", "--limit", "1", "--yes"];
     server.run(&redrive).await.done();
+    let again = ["dead-letter", "redrive", "mail", "--max-redrives", "0", "--yes"];
+    server.run(&again).await.failed(2);
     server.run(&["dead-letter", "delete", "mail", "--yes"]).await.done();
+    let back = server.run(&["item", "list", "--topic", "mail", "-o", "name"]).await.done();
+    let item = server.run(&["item", "get", back.trim()]).await.done();
+    assert!(item.contains("redrives"), "{item}");
     let shown = server.run(&["topic", "get", "mail", "-o", "json"]).await.json();
     assert_eq!((&shown["topic"]["readyCount"], &shown["topic"]["deadCount"]), (&json!("1"), &json!("0")));
 }

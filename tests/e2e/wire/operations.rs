@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use forebay_proto::v1::{
-    CancelOperationRequest, DequeuedItem, EnqueueItem, GetOperationRequest, ListOperationsRequest, Nack,
-    Operation, OperationKind, OperationState, OperationUpdate, SetOperationRateRequest,
-    StartOperationRequest, StartOperationResponse, admin_service_client::AdminServiceClient,
-    enqueue_item::Schedule, operation_update,
+    CancelOperationRequest, DequeuedItem, EnqueueItem, GetOperationRequest, ItemState, ListItemsRequest,
+    ListOperationsRequest, Nack, Operation, OperationKind, OperationState, OperationUpdate,
+    SetOperationRateRequest, StartOperationRequest, StartOperationResponse,
+    admin_service_client::AdminServiceClient, enqueue_item::Schedule, operation_update,
 };
 use tokio::time::Instant;
 use tonic::{Code, Status, transport::Channel};
@@ -51,7 +51,8 @@ async fn run(wire: &Wire, request: StartOperationRequest) -> [u64; 4] {
 
 async fn ended(wire: &Wire, mut operation: Operation) -> Operation {
     let begun = Instant::now();
-    while !matches!(operation.state(), OperationState::Succeeded | OperationState::Cancelled) {
+    use OperationState::{Cancelled, Failed, Succeeded};
+    while !matches!(operation.state(), Succeeded | Cancelled | Failed) {
         assert!(begun.elapsed() < END_TIMEOUT, "{operation:?}");
         operation = get(wire, &operation.id, Some(operation.version)).await.unwrap();
     }
@@ -97,6 +98,12 @@ async fn each_wrong_value_is_named() {
         |update| StartOperationRequest { update: Some(update), ..request(OperationKind::Update, "t") };
     let priority = || OperationUpdate { priority: Some(1), ..Default::default() };
     refused(StartOperationRequest { update: Some(priority()), ..cancel() }).await.invalid("update");
+    let most = |most| StartOperationRequest { max_redrives: Some(most), ..redrive() };
+    refused(most(0)).await.invalid("max_redrives");
+    refused(most(65_536)).await.invalid("max_redrives");
+    refused(StartOperationRequest { max_redrives: Some(1), ..cancel() }).await.invalid("max_redrives");
+    let resets = request(OperationKind::ResetLeases, "t");
+    refused(StartOperationRequest { filter: "redrives > 1".into(), ..resets }).await.invalid("filter");
     refused(request(OperationKind::Update, "t")).await.invalid("update.priority");
     refused(update(OperationUpdate::default())).await.invalid("update.priority");
     let long = OperationUpdate { metadata: Some(vec![0; 1_025].into()), ..priority() };
@@ -299,4 +306,81 @@ async fn an_operation_is_begun_once_slowed_down_and_cancelled() {
     let foreign =
         GetOperationRequest { namespace: "other".into(), operation_id: first.id, ..Default::default() };
     Refused::call(admin(&wire).get_operation(foreign).await).is(Code::NotFound, "OPERATION_NOT_FOUND", None);
+}
+
+#[tokio::test]
+async fn an_operation_fails_where_the_topic_can_not_be_made_and_says_why() {
+    let wire = Wire::with("[limits]\ntopics_per_namespace = 1\n").await;
+    dead(&wire, "mail", 3, "rejected").await;
+    let elsewhere =
+        StartOperationRequest { to_topic: "other".into(), ..request(OperationKind::Redrive, "mail") };
+    let started = start(&wire, elsewhere).await.unwrap().operation.unwrap();
+    let failed = ended(&wire, started).await;
+    assert_eq!((failed.state(), figures(&failed)), (OperationState::Failed, [0; 4]));
+    let error = failed.error.as_ref().unwrap();
+    assert_eq!(
+        (error.code, failed.error_reason.as_str()),
+        (Code::ResourceExhausted as i32, "TOO_MANY_TOPICS")
+    );
+    assert!(error.message.contains("topic other can't be made"), "{}", error.message);
+    let of_shards = failed.shards.iter().filter(|shard| shard.error.is_some());
+    assert!(of_shards.clone().count() >= 1 && of_shards.clone().all(|shard| shard.ended && !shard.silent));
+    assert!(failed.ended_at.is_some() && failed.estimated_end.is_none());
+    wire.wait_for_metric("forebay_operations{state=\"failed\"}", |count| count == 1.0).await;
+    assert_eq!(
+        run(&wire, request(OperationKind::Redrive, "mail")).await,
+        [3, 3, 0, 0],
+        "they are still there"
+    );
+    wire.wait_for_metric("forebay_operations{state=\"succeeded\"}", |count| count == 1.0).await;
+}
+
+#[tokio::test]
+async fn an_operation_that_runs_says_when_it_will_have_ended() {
+    let wire = Wire::start().await;
+    wire.stored(vec![item("mail"); 600]).await;
+    let slow = StartOperationRequest { rate_per_second: 4, ..request(OperationKind::Purge, "mail") };
+    let mut running = start(&wire, slow).await.unwrap().operation.unwrap();
+    while running.state() != OperationState::Running {
+        running = get(&wire, &running.id, Some(running.version)).await.unwrap();
+    }
+    assert_eq!(running.estimated_total, 600);
+    let (end, start) = (running.estimated_end.unwrap().seconds, running.started_at.unwrap().seconds);
+    assert!((100..=200).contains(&(end - start)), "600 items at 4 a second take {} s", end - start);
+    wire.wait_for_metric("forebay_operations{state=\"running\"}", |count| count == 1.0).await;
+    assert!(wire.metric("forebay_operation_idle_seconds").await < 20.0);
+}
+
+#[tokio::test]
+async fn it_is_counted_how_often_an_item_was_redriven() {
+    let wire = Wire::start().await;
+    dead(&wire, "mail", 1, "no").await;
+    dead(&wire, "mail", 2, "no").await;
+    let die = async || {
+        for taken in wire.take("mail", 100).await {
+            let nack = Nack { receipt: taken.receipt, reason: "no".into(), ..Default::default() };
+            assert_eq!(wire.nack(nack).await, None);
+        }
+    };
+    let redrive = || request(OperationKind::Redrive, "mail");
+    let once = StartOperationRequest { max_redrives: Some(1), ..redrive() };
+    let one = StartOperationRequest { limit: 1, ..redrive() };
+    assert_eq!(run(&wire, one).await[1], 1);
+    die().await;
+    let counted = start(&wire, StartOperationRequest { dry_run: true, ..once.clone() }).await.unwrap();
+    assert_eq!(figures(&counted.operation.unwrap())[0], 2, "it would change two");
+    assert_eq!(run(&wire, once.clone()).await, [3, 2, 1, 0]);
+    die().await;
+    assert_eq!(run(&wire, once).await, [3, 0, 3, 0]);
+    let list = ListItemsRequest {
+        namespace: NAMESPACE.into(),
+        topic: "mail".into(),
+        state: ItemState::Dead.into(),
+        filter: "redrives = 1".into(),
+        ..Default::default()
+    };
+    let listed = admin(&wire).list_items(list).await.unwrap().into_inner().items;
+    assert!(listed.len() == 3 && listed.iter().all(|item| item.redrives == 1), "{listed:?}");
+    let filtered = StartOperationRequest { filter: "redrives > 1".into(), ..redrive() };
+    assert_eq!(run(&wire, filtered).await, [0; 4]);
 }

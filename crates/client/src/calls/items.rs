@@ -72,6 +72,8 @@ pub struct StoredItem {
     pub attempt: u32,
     /// Deliveries that have failed.
     pub failures: u32,
+    /// How often it was redriven.
+    pub redrives: u32,
     /// So many may fail.
     pub max_attempts: u32,
     /// When it was enqueued.
@@ -267,6 +269,7 @@ fn item(item: v1::Item) -> StoredItem {
         priority: item.priority,
         attempt: item.attempt,
         failures: item.failures,
+        redrives: item.redrives,
         max_attempts: item.max_attempts,
         enqueued_at: item.enqueued_at.map(time_from_proto),
         ready_at: item.ready_at.map(time_from_proto),

@@ -15,6 +15,7 @@ pub(crate) mod items;
 mod member_results;
 pub(crate) mod nack;
 pub(crate) mod namespaces;
+pub(crate) mod operation_update;
 pub(crate) mod operations;
 pub(crate) mod pauses;
 pub(crate) mod settings;

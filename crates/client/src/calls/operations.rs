@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use forebay_proto::v1::{self, operation_update::Schedule as Proto};
+use forebay_proto::v1;
 use forebay_types::Timestamp;
 
+use super::operation_update::OperationUpdate;
 use crate::{
     client::Client,
-    durations::{from_proto, time_from_proto, time_to_proto, to_proto},
+    durations::{time_from_proto, to_proto},
     error::Error,
-    item::Schedule,
 };
 
 /// The longest that one call waits for a change of an operation.
@@ -33,21 +32,6 @@ pub enum OperationKind {
     Update,
 }
 
-/// What items are to have. What is `None` stays as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OperationUpdate {
-    /// Smaller numbers are delivered first.
-    pub priority: Option<i32>,
-    /// When they may be delivered. A span counts from the change of each item.
-    pub schedule: Option<Schedule>,
-    /// More content beside the payload. An operation that is asked for does not show it.
-    pub metadata: Option<Bytes>,
-    /// They expire so long after the change of each item.
-    pub ttl: Option<Duration>,
-    /// Of an operation that is asked for: bytes of the metadata.
-    pub metadata_bytes: Option<u32>,
-}
-
 /// How far an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationState {
@@ -61,6 +45,8 @@ pub enum OperationState {
     Succeeded,
     /// It was cancelled.
     Cancelled,
+    /// It has ended, and in some shard before all was done.
+    Failed,
     /// Not known to this program.
     Unknown,
 }
@@ -68,7 +54,7 @@ pub enum OperationState {
 impl OperationState {
     /// Nothing more is done.
     pub const fn has_ended(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Cancelled)
+        matches!(self, Self::Succeeded | Self::Cancelled | Self::Failed)
     }
 }
 
@@ -89,6 +75,8 @@ pub struct OperationQuery {
     pub ttl: Option<Duration>,
     /// What items get, of an update.
     pub update: Option<OperationUpdate>,
+    /// Dead letters that were redriven so often already are skipped. `None`: none is for that.
+    pub max_redrives: Option<u32>,
     /// At most so many items. 0: all.
     pub limit: u64,
     /// If more match, nothing is done.
@@ -112,6 +100,7 @@ impl OperationQuery {
             to_topic: String::new(),
             ttl: None,
             update: None,
+            max_redrives: None,
             limit: 0,
             expect_at_most: None,
             rate: 0,
@@ -137,7 +126,7 @@ pub struct OperationCounts {
 }
 
 /// A shard's part of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationShard {
     /// The shard.
     pub shard: u32,
@@ -147,6 +136,10 @@ pub struct OperationShard {
     pub begun: bool,
     /// It has done its part.
     pub ended: bool,
+    /// It could not be asked now.
+    pub silent: bool,
+    /// Why its part does not go on, or ended before all was done.
+    pub error: Option<Error>,
 }
 
 /// A change of many items.
@@ -188,6 +181,14 @@ pub struct Operation {
     pub shards: Vec<OperationShard>,
     /// Changes with each change of it.
     pub version: u64,
+    /// Dead letters that were redriven so often are skipped.
+    pub max_redrives: Option<u32>,
+    /// Why it failed, or does not go on, in the first of the shards of which that is so.
+    pub error: Option<Error>,
+    /// About how many items it looks at.
+    pub estimated_total: u64,
+    /// When it will have ended, about.
+    pub estimated_end: Option<Timestamp>,
 }
 
 /// An operation that was begun, or a dry run.
@@ -234,6 +235,7 @@ impl Client {
             to_topic: query.to_topic,
             ttl: query.ttl.map(to_proto),
             update: query.update.map(v1::OperationUpdate::from),
+            max_redrives: query.max_redrives,
             limit: query.limit,
             expect_at_most: query.expect_at_most,
             rate_per_second: query.rate,
@@ -316,27 +318,6 @@ impl Client {
     }
 }
 
-impl From<OperationUpdate> for v1::OperationUpdate {
-    fn from(update: OperationUpdate) -> Self {
-        let OperationUpdate { priority, schedule, metadata, ttl, metadata_bytes } = update;
-        let schedule = schedule.map(|schedule| match schedule {
-            Schedule::Now => Proto::Delay(prost_types::Duration::default()),
-            Schedule::After(delay) => Proto::Delay(to_proto(delay)),
-            Schedule::At(at) => Proto::DeliverAfter(time_to_proto(at)),
-        });
-        Self { priority, schedule, metadata, ttl: ttl.map(to_proto), metadata_bytes }
-    }
-}
-
-fn update_from_proto(update: v1::OperationUpdate) -> OperationUpdate {
-    let v1::OperationUpdate { priority, schedule, metadata, ttl, metadata_bytes } = update;
-    let schedule = schedule.map(|schedule| match schedule {
-        Proto::Delay(delay) => Schedule::After(from_proto(delay)),
-        Proto::DeliverAfter(at) => Schedule::At(time_from_proto(at)),
-    });
-    OperationUpdate { priority, schedule, metadata, ttl: ttl.map(from_proto), metadata_bytes }
-}
-
 fn counts(figures: Option<v1::OperationFigures>) -> OperationCounts {
     let v1::OperationFigures { scanned, matched, changed, skipped, failed } = figures.unwrap_or_default();
     OperationCounts { scanned, matched, changed, skipped, failed }
@@ -358,6 +339,7 @@ fn operation(it: v1::Operation) -> Operation {
         v1::OperationState::Cancelling => OperationState::Cancelling,
         v1::OperationState::Succeeded => OperationState::Succeeded,
         v1::OperationState::Cancelled => OperationState::Cancelled,
+        v1::OperationState::Failed => OperationState::Failed,
         v1::OperationState::Unspecified => OperationState::Unknown,
     };
     let shard = |it: v1::OperationShard| OperationShard {
@@ -365,6 +347,8 @@ fn operation(it: v1::Operation) -> Operation {
         counts: counts(it.figures),
         begun: it.begun,
         ended: it.ended,
+        silent: it.silent,
+        error: it.error.as_ref().map(Error::of_member),
     };
     Operation {
         id: it.id,
@@ -375,7 +359,7 @@ fn operation(it: v1::Operation) -> Operation {
         leased: it.leased,
         to_topic: it.to_topic,
         ttl: it.ttl.and_then(|ttl| ttl.try_into().ok()),
-        update: it.update.map(update_from_proto),
+        update: it.update.map(OperationUpdate::from),
         rate: it.rate_per_second,
         started_by: it.started_by,
         reason: it.reason,
@@ -385,5 +369,9 @@ fn operation(it: v1::Operation) -> Operation {
         counts: counts(it.figures),
         shards: it.shards.into_iter().map(shard).collect(),
         version: it.version,
+        max_redrives: it.max_redrives,
+        error: it.error.as_ref().map(Error::of_member),
+        estimated_total: it.estimated_total,
+        estimated_end: it.estimated_end.map(time_from_proto),
     }
 }

@@ -28,7 +28,8 @@ pub struct ItemsCall {
 pub fn list_fields(state: ItemState) -> &'static [Field] {
     filter_fields(match state {
         ItemState::Dead => OperationKind::Redrive,
-        ItemState::Ready | ItemState::Leased | ItemState::Scheduled => OperationKind::Purge,
+        ItemState::Leased => OperationKind::ResetLeases,
+        ItemState::Ready | ItemState::Scheduled => OperationKind::Purge,
     })
 }
 

@@ -44,11 +44,20 @@ pub(crate) struct OperationItems {
 
 /// Fields of the filter of an operation of a kind.
 pub fn filter_fields(kind: OperationKind) -> &'static [Field] {
-    const FIELDS: &[Field] =
-        &[("age", Kind::Span), ("priority", Kind::Number), ("attempt", Kind::Number), ("reason", Kind::Text)];
-    // Only dead letters have a reason.
-    let has_reason = kind.is_of_dead() || kind == OperationKind::Cancel;
-    if has_reason { FIELDS } else { &FIELDS[..3] }
+    const FIELDS: &[Field] = &[
+        ("age", Kind::Span),
+        ("priority", Kind::Number),
+        ("attempt", Kind::Number),
+        ("redrives", Kind::Number),
+        ("reason", Kind::Text),
+    ];
+    match kind {
+        // The log of leases does not have how often an item was redriven.
+        OperationKind::ResetLeases => &FIELDS[..3],
+        OperationKind::Purge | OperationKind::Update => &FIELDS[..4],
+        // Only dead letters have a reason.
+        OperationKind::DeleteDead | OperationKind::Redrive | OperationKind::Cancel => FIELDS,
+    }
 }
 
 /// What an item has in a field of a filter. `reason`: of a dead letter.
@@ -63,6 +72,7 @@ pub(crate) fn held<'a>(
         "age" => Held::Number((now.as_micros() - attributes.enqueued_at.as_micros()).max(0)),
         "priority" => Held::Number(priority.into()),
         "attempt" => Held::Number(attributes.deliveries.into()),
+        "redrives" => Held::Number(attributes.redrives.into()),
         "reason" => reason.map_or(Held::Nothing, Held::Text),
         _ => Held::Nothing,
     }

@@ -1,7 +1,10 @@
 //! What operators look at: the parts of operations in the shards that this node owns for certain.
 
-use forebay_store::{OperationId, OperationPart, OperationRow};
-use forebay_types::Namespace;
+use forebay_store::{
+    OperationCursor, OperationFailure, OperationId, OperationKind, OperationPart, OperationProgress,
+    OperationRow, OperationWish,
+};
+use forebay_types::{Namespace, Seq, ShardId, Timestamp};
 
 use crate::{api::OperationsSeen, core::Core, messages::event::Reply};
 
@@ -26,6 +29,9 @@ pub(crate) fn serve(
             Some(own) => **own == *row.spec.namespace,
             None => row.spec.home == slot.id,
         });
+        if let Some(id) = id.filter(|id| shard.has_unreadable(*id)) {
+            seen.parts.push(unreadable(slot.id, id));
+        }
         seen.parts.extend(rows.map(|OperationRow { spec, progress }| {
             let (wish, progress, shard) = (spec.wish, *progress, slot.id);
             let said = id.is_some() || spec.home == shard;
@@ -33,4 +39,24 @@ pub(crate) fn serve(
         }));
     }
     let _ = reply.send(Ok(seen));
+}
+
+/// A part that this program can't read. Whose it is is known by the other parts alone.
+fn unreadable(shard: ShardId, id: OperationId) -> OperationPart {
+    let progress = OperationProgress {
+        as_of: Seq(0),
+        as_of_time: Timestamp::MIN,
+        as_of_batch: 0,
+        cursor: OperationCursor::first(OperationKind::Purge),
+        scanned: 0,
+        matched: 0,
+        changed: 0,
+        skipped: 0,
+        failed: 0,
+        ended_at: Some(Timestamp::MIN),
+        failure: Some(OperationFailure::Unreadable),
+        estimated: 0,
+    };
+    let wish = OperationWish { version: 0, rate: 0, active: 0, cancelled: false };
+    OperationPart { shard, id, wish, progress, spec: None }
 }

@@ -151,7 +151,9 @@ impl Counting<'_> {
             let rows =
                 read(self.shard, |it| async move { it.walk_dead(&name, after, Timestamp::MAX, PAGE).await });
             let rows: Vec<DeadRow> = rows.await?;
-            let passed = rows.iter().filter(|row| self.passes(&row.item, Some(&row.last_error)));
+            let most = self.spec.max_redrives;
+            let fits = |row: &&DeadRow| most.is_none_or(|most| row.item.attributes.redrives < most);
+            let passed = rows.iter().filter(fits).filter(|row| self.passes(&row.item, Some(&row.last_error)));
             let passed: Vec<Seq> = passed.map(|row| row.item.key.seq).collect();
             let goes_on = self.add(passed.into_iter());
             match rows.last().filter(|_| rows.len() == PAGE) {

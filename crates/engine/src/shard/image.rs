@@ -3,11 +3,13 @@
 
 use std::vec;
 
-use forebay_store::{Checkpoint, LeaseRow, OperationRow, ShardSnapshot, TopicRow};
+use forebay_store::{Checkpoint, LeaseRow, ShardSnapshot, TopicRow};
 use forebay_types::{Monotonic, TopicId};
 use rustc_hash::FxHashSet;
 
-use super::{leases::Leases, prefetches::Prefetches, tenants::Tenants, topics::TopicTable};
+use super::{
+    leases::Leases, operations::Operations, prefetches::Prefetches, tenants::Tenants, topics::TopicTable,
+};
 
 /// Topics, or lease rows, of one slice.
 const SLICE: usize = 500;
@@ -28,7 +30,7 @@ pub(crate) struct ShardImage {
     /// The generations of the dedupe table.
     pub(super) generations: Vec<u64>,
     /// The shard's parts of operations.
-    pub(super) operations: Vec<OperationRow>,
+    pub(super) operations: Operations,
 }
 
 /// An image under construction.
@@ -51,6 +53,7 @@ impl ImageBuilder {
     pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
         let ShardSnapshot { topics, dormant_dead, unfolded, deltas_from, leases, .. } = snapshot;
         let ShardSnapshot { checkpoints, generations, operations, .. } = snapshot;
+        let operations = Operations::load(operations, snapshot.unreadable_operations);
         let mut image = ShardImage { checkpoints, generations, operations, ..ShardImage::default() };
         image.topics.deltas_from = deltas_from;
         image.topics.dormant_dead = dormant_dead;

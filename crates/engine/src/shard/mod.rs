@@ -27,6 +27,7 @@ mod locates;
 mod lost_topics;
 mod next_wake;
 mod operate;
+mod operation_walk;
 mod operations;
 pub(crate) mod prefetch;
 mod prefetches;
@@ -198,7 +199,7 @@ impl OwnedShard {
             next_record,
             generations: Generations::new(generations),
             sweeps,
-            operations: Operations::load(operations),
+            operations,
             changes: Changes::default(),
             prefetches,
             in_flight: None,

@@ -33,11 +33,16 @@ impl OwnedShard {
         self.operations.get(id).map(|part| &part.row)
     }
 
+    /// It has a part of an operation that this program can't read.
+    pub fn has_unreadable(&self, id: OperationId) -> bool {
+        self.operations.is_unreadable(id)
+    }
+
     /// Begins the read for an operation that is due, if any. `read` names it.
     pub fn begin_operation(&mut self, read: u64, node: Moment) -> Option<OperationRead> {
-        let at = self.time.moment(node).at;
+        let moment = self.time.moment(node);
         let (limit, topics) = (self.operation_rows(), &self.topics);
-        self.operations.begin(read, at, limit, &self.leases, |name| topics.id_of(name))
+        self.operations.begin(read, moment, limit, &self.leases, |name| topics.id_of(name))
     }
 
     /// A read for an operation ended; `None` if it failed.

@@ -6,15 +6,18 @@ use std::{
     time::Duration,
 };
 
-use forebay_store::{OperationCursor, OperationId, OperationKind, OperationProgress, OperationRow};
-use forebay_types::{Headers, Key, Monotonic, Seq, Timestamp, TopicId, TopicName, filter::Filter};
+use forebay_store::{
+    OperationCursor, OperationFailure, OperationId, OperationKind, OperationProgress, OperationRow,
+};
+use forebay_types::{Key, Monotonic, Seq, Timestamp, TopicId, TopicName, filter::Filter};
 use rustc_hash::FxHashSet;
 
 use super::{
     leases::Leases,
-    work::{OperationItem, OperationPage, OperationRead, OrderRequest, Place, Walk},
+    operation_walk::{behind, leased},
+    work::{OperationItem, OperationPage, OperationRead, OrderRequest, Walk},
 };
-use crate::api::filter_fields;
+use crate::{api::filter_fields, clock::Moment};
 
 /// Operations of one namespace that run at one time. Of one topic one runs.
 const RUNNING_MAX: usize = 4;
@@ -30,8 +33,9 @@ const ENDED_MAX: usize = 128;
 const ENDED_KEPT: Duration = Duration::from_hours(30 * 24);
 /// Orders that wait for a batch.
 const ORDERS_MAX: usize = 64;
-/// Leases that one page looks at.
-const LEASES_MAX: usize = 2_000;
+/// So long after its beginning a part waits for an owner that understands its filter: nodes are replaced in
+/// this time.
+const NOT_UNDERSTOOD_MAX: Duration = Duration::from_hours(1);
 /// The pause after a read that failed.
 const FAILED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -76,7 +80,9 @@ struct Scan {
 pub(super) struct Operations {
     /// Those that are stored.
     parts: BTreeMap<OperationId, Part>,
-    /// How many of them have not ended.
+    /// Those that this program can't read. They are left alone.
+    unreadable: Vec<OperationId>,
+    /// How many of the parts have not ended.
     open: usize,
     /// What waits for a batch.
     orders: VecDeque<OrderRequest>,
@@ -90,8 +96,11 @@ pub(super) struct Operations {
 
 impl Operations {
     /// What a take-over found.
-    pub fn load(rows: Vec<OperationRow>) -> Self {
-        let mut operations = Self::default();
+    pub fn load(rows: Vec<OperationRow>, unreadable: Vec<OperationId>) -> Self {
+        for id in &unreadable {
+            tracing::warn!("operation {id} waits for a program that can read it");
+        }
+        let mut operations = Self { unreadable, ..Self::default() };
         rows.into_iter().for_each(|row| operations.put(row));
         operations
     }
@@ -100,21 +109,29 @@ impl Operations {
         self.parts.get(&id)
     }
 
+    /// It is stored, and this program can't read it.
+    pub fn is_unreadable(&self, id: OperationId) -> bool {
+        self.unreadable.contains(&id)
+    }
+
     /// All of them.
     pub fn rows(&self) -> impl Iterator<Item = &OperationRow> {
         self.parts.values().map(|part| &part.row)
     }
 
     /// A part was stored.
-    pub fn put(&mut self, row: OperationRow) {
-        let OperationRow { spec, progress } = &row;
+    pub fn put(&mut self, mut row: OperationRow) {
+        let OperationRow { spec, progress } = &mut row;
         let id = spec.id;
         // It was understood before it was stored, perhaps by a later program.
         let filter = Filter::parse(&spec.filter, filter_fields(spec.kind));
         if let Err(refusal) = &filter {
             tracing::warn!("operation {id} waits for a program that understands its filter: {refusal}");
         }
-        self.open += usize::from(progress.ended_at.is_none());
+        if progress.ended_at.is_none() {
+            self.open += 1;
+            progress.failure = filter.is_err().then_some(OperationFailure::Filter);
+        }
         let before = self.parts.remove(&id);
         let (parked, not_before, turn) = match before {
             Some(part) => {
@@ -209,12 +226,19 @@ impl Operations {
     pub fn begin(
         &mut self,
         read: u64,
-        at: Monotonic,
+        node: Moment,
         limit: usize,
         leases: &Leases,
         topic_of: impl Fn(&TopicName) -> Option<TopicId>,
     ) -> Option<OperationRead> {
         if self.open == 0 || self.scan.is_some() {
+            return None;
+        }
+        let Moment { at, now } = node;
+        if let Some(id) = self.not_understood(now) {
+            // The page without items is the end of it.
+            self.scan = Some(Scan { read, id, behind: None, invalidated: FxHashSet::default() });
+            self.page = Some(OperationPage { id, items: Vec::new(), next: None });
             return None;
         }
         let next = self.running().filter(|part| part.not_before <= at).min_by_key(|part| part.turn)?;
@@ -248,6 +272,13 @@ impl Operations {
             self.page = Some(OperationPage { id, items: Vec::new(), next });
         }
         walk.map(|walk| OperationRead { walk, limit })
+    }
+
+    /// A part that has waited for long enough for a program that understands its filter.
+    fn not_understood(&self, now: Timestamp) -> Option<OperationId> {
+        let waits = |part: &&Part| part.is_open() && part.filter.is_none();
+        let is_due = |part: &&Part| now.since(part.row.spec.started_at) >= NOT_UNDERSTOOD_MAX;
+        self.parts.values().filter(waits).find(is_due).map(|part| part.row.spec.id)
     }
 
     /// A read ended; `None` if it failed.
@@ -353,48 +384,4 @@ impl Operations {
             () => Ok(()),
         }
     }
-}
-
-/// Where an operation goes on, once it is through with what it walks over at a cursor.
-fn behind(cursor: OperationCursor, kind: OperationKind) -> Option<OperationCursor> {
-    match cursor {
-        // So none is missed that becomes due meanwhile.
-        OperationCursor::Scheduled(_) => Some(OperationCursor::Ready(Key::MIN)),
-        OperationCursor::Ready(_) if kind == OperationKind::Cancel => {
-            Some(OperationCursor::Dead(TopicId(0), Timestamp::MIN, Seq(0)))
-        }
-        _ => None,
-    }
-}
-
-/// A page of the leases of a topic that had begun by a batch.
-fn leased(
-    leases: &Leases,
-    topic: Option<TopicId>,
-    after: (Timestamp, Seq),
-    as_of_batch: u64,
-    limit: usize,
-) -> OperationPage {
-    let mut items = Vec::new();
-    let (mut looked_at, mut last) = (0, None);
-    for lease in leases.behind(after) {
-        if looked_at == LEASES_MAX || items.len() == limit {
-            let next = last.map(|(deadline, seq)| OperationCursor::Leases(deadline, seq));
-            return OperationPage { id: OperationId::default(), items, next };
-        }
-        looked_at += 1;
-        last = Some((lease.deadline, lease.seq));
-        if Some(lease.topic) == topic && lease.began <= as_of_batch {
-            items.push(OperationItem {
-                topic: lease.topic,
-                key: Key { priority: lease.priority, rank: lease.rank, seq: lease.seq },
-                attributes: lease.attributes,
-                bytes: lease.bytes,
-                metadata_bytes: 0,
-                headers: Headers::new(),
-                place: Place::Leased { delivery: lease.delivery(), deadline: lease.deadline },
-            });
-        }
-    }
-    OperationPage { id: OperationId::default(), items, next: None }
 }

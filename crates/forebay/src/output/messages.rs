@@ -20,7 +20,7 @@ pub(super) fn time(at: Timestamp) -> prost_types::Timestamp {
 }
 
 /// The error of a member, without its details.
-fn status(error: &Error) -> forebay_proto::Status {
+pub fn status(error: &Error) -> forebay_proto::Status {
     forebay_proto::Status {
         code: error.code() as i32,
         message: error.message().to_owned(),
@@ -28,7 +28,7 @@ fn status(error: &Error) -> forebay_proto::Status {
     }
 }
 
-fn reason(error: &Error) -> String {
+pub fn reason(error: &Error) -> String {
     error.reason().map(|reason| reason.as_str().to_owned()).unwrap_or_default()
 }
 
@@ -295,6 +295,7 @@ pub fn item(item: &StoredItem) -> v1::Item {
         priority: item.priority,
         attempt: item.attempt,
         failures: item.failures,
+        redrives: item.redrives,
         max_attempts: item.max_attempts,
         enqueued_at: item.enqueued_at.map(time),
         ready_at: item.ready_at.map(time),

@@ -5,7 +5,7 @@ use forebay_client::{
 };
 use forebay_proto::v1;
 
-use super::messages::time;
+use super::messages::{reason, status, time};
 
 /// The name of a kind.
 pub fn kind_name(kind: Option<OperationKind>) -> &'static str {
@@ -28,6 +28,7 @@ pub fn state_name(state: OperationState) -> &'static str {
         OperationState::Cancelling => "cancelling",
         OperationState::Succeeded => "succeeded",
         OperationState::Cancelled => "cancelled",
+        OperationState::Failed => "failed",
         OperationState::Unknown => "unknown",
     }
 }
@@ -48,6 +49,9 @@ pub fn operation(it: &Operation) -> v1::Operation {
         figures: Some(figures(&it.counts)),
         ended: it.ended,
         begun: it.begun,
+        silent: it.silent,
+        error: it.error.as_ref().map(status),
+        error_reason: it.error.as_ref().map(reason).unwrap_or_default(),
     };
     v1::Operation {
         id: it.id.clone(),
@@ -68,6 +72,11 @@ pub fn operation(it: &Operation) -> v1::Operation {
         figures: Some(figures(&it.counts)),
         shards: it.shards.iter().map(shard).collect(),
         version: it.version,
+        max_redrives: it.max_redrives,
+        error: it.error.as_ref().map(status),
+        error_reason: it.error.as_ref().map(reason).unwrap_or_default(),
+        estimated_total: it.estimated_total,
+        estimated_end: it.estimated_end.map(time),
     }
 }
 

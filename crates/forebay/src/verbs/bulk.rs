@@ -21,7 +21,7 @@ pub struct Bulk {
     /// Output format.
     #[command(flatten)]
     pub format: Format,
-    /// Which items: terms joined by AND, of age, priority, attempt, and reason of dead letters
+    /// Which items: terms joined by AND, of age, priority, attempt, redrives, and reason of dead letters
     #[arg(long, default_value = "", hide_default_value = true, value_name = "FILTER")]
     filter: String,
     /// Only count what would be changed
@@ -117,6 +117,10 @@ impl Bulk {
         match ended.state {
             OperationState::Cancelled => {
                 Err(Failure::new("the operation was cancelled").with(Status::Partly))
+            }
+            OperationState::Failed => {
+                let why = ended.error.map(|error| error.to_string()).unwrap_or_default();
+                Err(Failure::new(format!("the operation has failed: {why}")).with(Status::Partly))
             }
             _ if ended.counts.failed > 0 => {
                 let failed = ended.counts.failed;

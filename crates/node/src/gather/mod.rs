@@ -5,6 +5,7 @@ mod changes;
 mod dead_groups;
 mod explain;
 mod items;
+mod operation_view;
 mod operations;
 mod see_to_operations;
 mod topics;
@@ -21,7 +22,7 @@ use crate::peers::PeerLinks;
 
 pub use explain::{NodeStanding, Unserved};
 pub use items::ItemScan;
-pub use operations::{OperationView, described};
+pub use operation_view::{Asked, OperationView, described};
 pub use topics::TopicScan;
 
 /// Bytes that the answers of all nodes may have for those who look through one node at one time. A tenant has

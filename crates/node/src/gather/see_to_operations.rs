@@ -3,50 +3,79 @@
 //!
 //! All that this needs is in the home shard. Whoever owns it next goes on.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
-use forebay_store::{OperationChange, OperationId, OperationOrder, OperationPart, OperationSpec};
+use forebay_proto::v1::OperationState;
+use forebay_store::{OperationChange, OperationId, OperationOrder, OperationSpec};
 use forebay_types::ShardId;
+use tokio::time::Instant;
 
-use super::Gather;
+use super::{Gather, OperationView};
 
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The states, as metrics name them.
+const STATES: [(OperationState, &str); 6] = [
+    (OperationState::Pending, "pending"),
+    (OperationState::Running, "running"),
+    (OperationState::Cancelling, "cancelling"),
+    (OperationState::Succeeded, "succeeded"),
+    (OperationState::Cancelled, "cancelled"),
+    (OperationState::Failed, "failed"),
+];
+
+/// What is known of the operations whose home shard is here.
+#[derive(Default)]
+struct Seen {
+    /// Those that need nothing any more, with how they ended.
+    done: HashMap<OperationId, OperationState>,
+    /// The others: state, version, and since when that has been the same.
+    open: HashMap<OperationId, (OperationState, u64, Instant)>,
+}
 
 impl Gather {
     /// Sees to operations until its task ends.
     pub async fn see_to_operations(self) {
-        let mut done = HashSet::new();
+        let mut seen = Seen::default();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            self.see_to_all(&mut done).await;
+            self.see_to_all(&mut seen).await;
+            seen.report();
         }
     }
 
-    /// `done`: those that need nothing any more.
-    async fn see_to_all(&self, done: &mut HashSet<OperationId>) {
+    async fn see_to_all(&self, known: &mut Seen) {
         // An engine that has stopped has none.
         let Ok(seen) = self.engine.operations(None, None).await else { return };
         let ids: HashSet<OperationId> = seen.parts.iter().map(|part| part.id).collect();
-        done.retain(|id| ids.contains(id));
-        let open: Vec<OperationPart> =
-            seen.parts.into_iter().filter(|part| !done.contains(&part.id)).collect();
+        known.done.retain(|id, _| ids.contains(id));
+        known.open.retain(|id, _| ids.contains(id));
+        let open: Vec<_> = seen.parts.into_iter().filter(|part| !known.done.contains_key(&part.id)).collect();
         if open.is_empty() {
             return;
         }
         let Ok((_, all)) = self.all_shards().await else { return };
         for spec in open.into_iter().filter_map(|part| part.spec) {
-            if self.see_to(*spec.clone(), &all).await {
-                done.insert(spec.id);
+            let id = spec.id;
+            let Some((view, is_done)) = self.see_to(*spec, &all).await else { continue };
+            let state = view.state(&all);
+            if is_done {
+                known.open.remove(&id);
+                known.done.insert(id, state);
+            } else {
+                known.note(id, state, &view);
             }
         }
     }
 
-    /// Returns whether the operation needs nothing any more.
-    async fn see_to(&self, spec: OperationSpec, all: &[ShardId]) -> bool {
+    /// Returns how the operation is, and whether it needs nothing any more.
+    async fn see_to(&self, spec: OperationSpec, all: &[ShardId]) -> Option<(OperationView, bool)> {
         let (id, namespace) = (spec.id, spec.namespace.as_str().into());
-        let Ok((views, _)) = self.operations(&namespace, Some(id)).await else { return false };
-        let Some(view) = views.into_iter().next() else { return false };
+        let (views, _) = self.operations(&namespace, Some(id)).await.ok()?;
+        let view = views.into_iter().next()?;
         let behind: Vec<ShardId> = view.behind(all).collect();
         if !behind.is_empty() {
             let follow = OperationOrder::Follow(Box::new(view.spec.clone()));
@@ -59,6 +88,35 @@ impl Gather {
             let order = OperationOrder::Change { id, namespace: spec.namespace, change };
             self.order(&order, Some(spec.home)).await;
         }
-        behind.is_empty() && open == 0
+        let is_done = behind.is_empty() && open == 0;
+        Some((view, is_done))
+    }
+}
+
+impl Seen {
+    /// An operation has not ended.
+    fn note(&mut self, id: OperationId, state: OperationState, view: &OperationView) {
+        let version = view.version();
+        match self.open.get_mut(&id) {
+            Some((known, same, _)) if *same == version => *known = state,
+            _ => {
+                self.open.insert(id, (state, version, Instant::now()));
+            }
+        }
+    }
+
+    /// Sets the gauges.
+    fn report(&self) {
+        let open = self.open.values().map(|(state, ..)| *state);
+        let states: Vec<OperationState> = self.done.values().copied().chain(open).collect();
+        for (state, name) in STATES {
+            let count = states.iter().filter(|other| **other == state).count();
+            metrics::gauge!("forebay_operations", "state" => name).set(count as f64);
+        }
+        // One that waits for its turn may stand still for long.
+        let is_running = |state| matches!(state, OperationState::Running | OperationState::Cancelling);
+        let running = self.open.values().filter(|(state, ..)| is_running(*state));
+        let idle = running.map(|(.., since)| since.elapsed()).max().unwrap_or_default();
+        metrics::gauge!("forebay_operation_idle_seconds").set(idle.as_secs_f64());
     }
 }

@@ -16,7 +16,7 @@ mod page_token;
 mod queue;
 mod server;
 mod service;
-mod status;
+pub mod status;
 mod token;
 mod who_am_i;
 

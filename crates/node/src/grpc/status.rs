@@ -26,6 +26,11 @@ pub fn of_call(refusal: &Refusal) -> tonic::Status {
 /// The refusal of one member of a call.
 pub fn of_member(refusal: &Refusal) -> pb::Status {
     metrics::counter!("forebay_refusals_total", "reason" => refusal.reason.as_str()).increment(1);
+    of_shown(refusal)
+}
+
+/// Why something went wrong, for those who look at it. Nothing is refused.
+pub fn of_shown(refusal: &Refusal) -> pb::Status {
     let code = code(refusal.reason);
     let mut details = vec![info(refusal)];
     if let Some(field) = &refusal.field {

@@ -5,7 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use forebay_engine::{Engine, ItemCount, OperationsSeen, Ordered};
 use forebay_proto::peer;
-use forebay_store::{OperationId, OperationOrder, OperationSpec, pack_operation, unpack_operation};
+use forebay_store::{
+    OperationId, OperationOrder, OperationSpec, pack_operation, pack_operation_part, pack_operation_row,
+    unpack_operation, unpack_operation_part, unpack_operation_row,
+};
 use forebay_types::{Namespace, Seq, ShardId};
 use tonic::Status;
 
@@ -46,7 +49,7 @@ impl PeerLinks {
         let request = peer::ListOperationsRequest { namespace: namespace.to_string(), id };
         let ask = async |mut client: Client| client.list_operations(limited(request)).await;
         let answer = self.look(address, namespace, ask).await?;
-        let parts = answer.parts.iter().filter_map(|part| unpack_operation(part)).collect();
+        let parts = answer.parts.iter().filter_map(|part| unpack_operation_part(part)).collect();
         Some(OperationsSeen { parts, shards: answer.shards.into_iter().map(ShardId).collect() })
     }
 
@@ -77,7 +80,7 @@ fn ordered(answer: peer::OrderAnswer) -> Option<Ordered> {
     let shard = ShardId(answer.shard);
     match answer.refusal {
         Some(why) => Some((shard, Err(refusal::refusal(why)))),
-        None => Some((shard, Ok(unpack_operation(&answer.row)?))),
+        None => Some((shard, Ok(unpack_operation_row(&answer.row)?))),
     }
 }
 
@@ -90,7 +93,7 @@ pub async fn order_operation(
         .ok_or_else(|| Status::invalid_argument("the order is not readable"))?;
     let answers = engine.order(order, request.shard.map(ShardId)).await.map_err(refused)?;
     let answer = |(shard, result): Ordered| match result {
-        Ok(row) => peer::OrderAnswer { shard: shard.0, row: pack_operation(&row).into(), refusal: None },
+        Ok(row) => peer::OrderAnswer { shard: shard.0, row: pack_operation_row(&row).into(), refusal: None },
         Err(why) => {
             let refusal = Some(refusal::message(why));
             peer::OrderAnswer { shard: shard.0, row: Bytes::new(), refusal }
@@ -110,7 +113,7 @@ pub async fn list_operations(
         Err(_) => return Err(Status::invalid_argument("an operation's id has 16 bytes")),
     };
     let seen = engine.operations(Some(request.namespace.into()), id).await.map_err(refused)?;
-    let parts = seen.parts.iter().map(|part| pack_operation(part).into()).collect();
+    let parts = seen.parts.iter().map(|part| pack_operation_part(part).into()).collect();
     Ok(peer::ListOperationsResponse { parts, shards: seen.shards.into_iter().map(|id| id.0).collect() })
 }
 

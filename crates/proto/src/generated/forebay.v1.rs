@@ -780,6 +780,9 @@ pub struct Item {
     /// Its last failed deliveries, the latest first, at most five. Lists have them in the full view alone.
     #[prost(message, repeated, tag = "20")]
     pub last_failures: ::prost::alloc::vec::Vec<ItemFailure>,
+    /// How often it was redriven. A node of an earlier release that redrives it forgets that.
+    #[prost(uint32, tag = "21")]
+    pub redrives: u32,
 }
 /// A delivery in progress.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1212,6 +1215,21 @@ pub struct Operation {
     /// What items get, of OPERATION_KIND_UPDATE.
     #[prost(message, optional, tag = "18")]
     pub update: ::core::option::Option<OperationUpdate>,
+    /// Why it failed, or does not go on, in the first of the shards of which that is so. Absent: no shard has failed.
+    #[prost(message, optional, tag = "19")]
+    pub error: ::core::option::Option<::tonic_types::Status>,
+    /// The stable reason of the error, as TOO_MANY_TOPICS. Empty without an error.
+    #[prost(string, tag = "20")]
+    pub error_reason: ::prost::alloc::string::String,
+    /// About how many items it looks at, as of its beginning. What comes later, or goes, is not in it.
+    #[prost(uint64, tag = "21")]
+    pub estimated_total: u64,
+    /// When it will have ended, by its rate and what is left of the total. Absent: it does not run.
+    #[prost(message, optional, tag = "22")]
+    pub estimated_end: ::core::option::Option<::prost_types::Timestamp>,
+    /// Dead letters that were redriven so often are skipped. Absent: none is for that.
+    #[prost(uint32, optional, tag = "23")]
+    pub max_redrives: ::core::option::Option<u32>,
 }
 /// What an operation has counted. Counts are committed with what they count, so they are exact.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1233,7 +1251,7 @@ pub struct OperationFigures {
     pub failed: u64,
 }
 /// A shard's part of an operation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OperationShard {
     /// The shard.
     #[prost(uint32, tag = "1")]
@@ -1247,6 +1265,15 @@ pub struct OperationShard {
     /// It was asked, and has begun. If not, its owner is told again every second.
     #[prost(bool, tag = "4")]
     pub begun: bool,
+    /// It could not be asked now, so its figures are missing.
+    #[prost(bool, tag = "5")]
+    pub silent: bool,
+    /// Why its part does not go on, or ended before all was done. Absent: it did not.
+    #[prost(message, optional, tag = "6")]
+    pub error: ::core::option::Option<::tonic_types::Status>,
+    /// The stable reason of the error, as TOO_MANY_TOPICS. Empty without an error.
+    #[prost(string, tag = "7")]
+    pub error_reason: ::prost::alloc::string::String,
 }
 /// Asks for an operation.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1260,8 +1287,9 @@ pub struct StartOperationRequest {
     /// The topic.
     #[prost(string, tag = "3")]
     pub topic: ::prost::alloc::string::String,
-    /// Which items: terms joined by AND. Fields are `age`, `priority`, `attempt`, and `reason` of dead letters, as in
-    /// `age > 1h AND reason = "timeout*"`. Empty: all. OPERATION_KIND_CANCEL has `reason` too: only dead letters pass it.
+    /// Which items: terms joined by AND. Fields are `age`, `priority`, `attempt`, `redrives` (but of
+    /// leases), and `reason` of dead letters, as in `age > 1h AND reason = "timeout*"`. Empty: all. OPERATION_KIND_CANCEL has
+    /// `reason` too: only dead letters pass it.
     #[prost(string, tag = "4")]
     pub filter: ::prost::alloc::string::String,
     /// Purges leased items too.
@@ -1295,6 +1323,10 @@ pub struct StartOperationRequest {
     /// What items get, of OPERATION_KIND_UPDATE: at least one value. The others have none.
     #[prost(message, optional, tag = "14")]
     pub update: ::core::option::Option<OperationUpdate>,
+    /// Of OPERATION_KIND_REDRIVE: dead letters that were redriven so often already are skipped. At least 1, at most 65,535.
+    /// Absent: none is for that.
+    #[prost(uint32, optional, tag = "15")]
+    pub max_redrives: ::core::option::Option<u32>,
 }
 /// The operation, or what it would do.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2013,6 +2045,8 @@ pub enum OperationState {
     Succeeded = 4,
     /// It was cancelled.
     Cancelled = 5,
+    /// It has ended, and in some shard before all was done: see `error`. The other shards have done their parts.
+    Failed = 6,
 }
 impl OperationState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2027,6 +2061,7 @@ impl OperationState {
             Self::Cancelling => "OPERATION_STATE_CANCELLING",
             Self::Succeeded => "OPERATION_STATE_SUCCEEDED",
             Self::Cancelled => "OPERATION_STATE_CANCELLED",
+            Self::Failed => "OPERATION_STATE_FAILED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2038,6 +2073,7 @@ impl OperationState {
             "OPERATION_STATE_CANCELLING" => Some(Self::Cancelling),
             "OPERATION_STATE_SUCCEEDED" => Some(Self::Succeeded),
             "OPERATION_STATE_CANCELLED" => Some(Self::Cancelled),
+            "OPERATION_STATE_FAILED" => Some(Self::Failed),
             _ => None,
         }
     }

@@ -7,9 +7,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use forebay_types::{ShardId, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{OperationId, OperationKind, OperationSpec, OperationUpdate, OperationWish};
+use super::{
+    OperationCursor, OperationFailure, OperationId, OperationKind, OperationPart, OperationProgress,
+    OperationRow, OperationSpec, OperationUpdate, OperationWish,
+};
 
 /// The kinds that the first programs know.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -65,13 +68,17 @@ enum Later {
         kind: OperationKind,
         /// What items are to have.
         update: Option<OperationUpdate>,
+        /// Dead letters that were redriven so often are skipped.
+        max_redrives: Option<u16>,
     },
 }
 
 impl From<OperationSpec> for StoredSpec {
     fn from(spec: OperationSpec) -> Self {
         let OperationSpec { id, kind, namespace, topic, filter, leased, to_topic, ttl, update, .. } = spec;
-        let OperationSpec { limits, shards, home, who, reason, started_at, request, wish, .. } = spec;
+        let OperationSpec {
+            limits, shards, home, who, reason, started_at, request, wish, max_redrives, ..
+        } = spec;
         let (stored, is_first) = match kind {
             OperationKind::Purge => (StoredKind::Purge, true),
             OperationKind::DeleteDead => (StoredKind::DeleteDead, true),
@@ -80,9 +87,10 @@ impl From<OperationSpec> for StoredSpec {
             // They begin where a purge does.
             OperationKind::Cancel | OperationKind::Update => (StoredKind::Purge, false),
         };
-        let filter = match is_first && update.is_none() && later(&filter).is_none() {
+        let filter = match is_first && update.is_none() && max_redrives.is_none() && later(&filter).is_none()
+        {
             true => filter,
-            false => with_later(&Later::V1 { kind, update }, &filter),
+            false => with_later(&Later::V1 { kind, update, max_redrives }, &filter),
         };
         Self {
             id,
@@ -114,10 +122,11 @@ impl From<StoredSpec> for OperationSpec {
             StoredKind::ResetLeases => OperationKind::ResetLeases,
         };
         // What a later program wrote stays in the text, which is then no filter.
-        let (kind, update, filter) = match later(&stored.filter) {
-            Some((Later::V1 { kind, update }, rest)) => (kind, update, rest.to_owned()),
-            None => (kind, None, stored.filter),
+        let (later, filter) = match later(&stored.filter) {
+            Some((later, rest)) => (later, rest.to_owned()),
+            None => (Later::V1 { kind, update: None, max_redrives: None }, stored.filter),
         };
+        let Later::V1 { kind, update, max_redrives } = later;
         let StoredSpec { id, namespace, topic, leased, to_topic, ttl, limits, shards, home, .. } = stored;
         let StoredSpec { who, reason, started_at, request, wish, .. } = stored;
         Self {
@@ -130,6 +139,7 @@ impl From<StoredSpec> for OperationSpec {
             to_topic,
             ttl,
             update,
+            max_redrives,
             limits,
             shards,
             home,
@@ -162,8 +172,80 @@ fn later(text: &str) -> Option<(Later, &str)> {
     rest.is_empty().then_some((later, filter))
 }
 
+/// What came later of a part's progress. It follows behind the rest; programs that do not know it read no
+/// further.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct LaterProgress {
+    /// Why the part does not go on.
+    failure: Option<OperationFailure>,
+    /// About how many items it was to look at.
+    estimated: u64,
+}
+
+impl LaterProgress {
+    fn of(progress: &OperationProgress) -> Self {
+        Self { failure: progress.failure, estimated: progress.estimated }
+    }
+
+    fn put(self, progress: &mut OperationProgress) {
+        (progress.failure, progress.estimated) = (self.failure, self.estimated);
+    }
+}
+
+/// Something, and what came later of its progress.
+fn pack_with<T: Serialize>(what: &T, progress: &OperationProgress) -> Vec<u8> {
+    // Writing plain values into a vector can't fail.
+    postcard::to_stdvec(&(what, LaterProgress::of(progress))).unwrap_or_default()
+}
+
+/// `None`: it was not written by this program. What follows behind and is not known is left out.
+fn unpack_with<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, LaterProgress)> {
+    let (what, rest) = postcard::take_from_bytes(bytes).ok()?;
+    Some((what, postcard::from_bytes(rest).unwrap_or_default()))
+}
+
+/// Packs where a part continues, and what came later of its progress.
+pub fn pack_position(progress: &OperationProgress) -> Vec<u8> {
+    pack_with(&progress.cursor, progress)
+}
+
+/// Unpacks what [`pack_position`] packed, into a part's progress. `false`: it was not written by this
+/// program.
+pub fn unpack_position(bytes: &[u8], progress: &mut OperationProgress) -> bool {
+    let Some((cursor, later)) = unpack_with::<OperationCursor>(bytes) else { return false };
+    progress.cursor = cursor;
+    later.put(progress);
+    true
+}
+
+/// Packs a part for another node.
+pub fn pack_operation_row(row: &OperationRow) -> Vec<u8> {
+    pack_with(row, &row.progress)
+}
+
+/// Unpacks what [`pack_operation_row`] packed. `None`: it was not written by this program.
+pub fn unpack_operation_row(bytes: &[u8]) -> Option<OperationRow> {
+    let (mut row, later): (OperationRow, _) = unpack_with(bytes)?;
+    later.put(&mut row.progress);
+    Some(row)
+}
+
+/// Packs a part, as those see it who look, for another node.
+pub fn pack_operation_part(part: &OperationPart) -> Vec<u8> {
+    pack_with(part, &part.progress)
+}
+
+/// Unpacks what [`pack_operation_part`] packed. `None`: it was not written by this program.
+pub fn unpack_operation_part(bytes: &[u8]) -> Option<OperationPart> {
+    let (mut part, later): (OperationPart, _) = unpack_with(bytes)?;
+    later.put(&mut part.progress);
+    Some(part)
+}
+
 #[cfg(test)]
 mod tests {
+    use forebay_types::{Seq, TopicId};
+
     use super::*;
     use crate::operation::{OperationDue, pack_operation, unpack_operation};
 
@@ -178,6 +260,7 @@ mod tests {
             to_topic: String::new(),
             ttl: None,
             update: None,
+            max_redrives: None,
             limits: None,
             shards: vec![ShardId(1)],
             home: ShardId(1),
@@ -209,11 +292,13 @@ mod tests {
             ttl: None,
         };
         let update = OperationSpec { update: Some(update), ..spec(OperationKind::Update) };
-        for spec in [spec(OperationKind::Cancel), update] {
+        let redrive = OperationSpec { max_redrives: Some(3), ..spec(OperationKind::Redrive) };
+        for spec in [spec(OperationKind::Cancel), update, redrive] {
             let packed = pack_operation(&spec);
             let older: StoredSpec = postcard::from_bytes(&packed).unwrap();
             assert!(older.filter.starts_with('?') && older.filter.ends_with("?age > 1h"), "{}", older.filter);
-            assert!(matches!(older.kind, StoredKind::Purge));
+            let expected = if spec.kind == OperationKind::Redrive { 2 } else { 0 };
+            assert_eq!(older.kind as u8, expected, "a kind that it knows");
             assert_eq!(unpack_operation(&packed), Some(spec.clone()));
             // The earlier program writes the row anew.
             let again = OperationSpec::from(StoredSpec { wish: spec.wish, ..older });
@@ -229,5 +314,44 @@ mod tests {
             let read: OperationSpec = unpack_operation(&pack_operation(&spec)).unwrap();
             assert_eq!(read, spec, "{text}");
         }
+    }
+
+    #[test]
+    fn what_came_later_of_the_progress_is_not_seen_by_earlier_programs() {
+        let progress = OperationProgress {
+            as_of: Seq(9),
+            as_of_time: Timestamp::from_micros(7),
+            as_of_batch: 1,
+            cursor: OperationCursor::Dead(TopicId(u32::MAX), Timestamp::MAX, Seq(u64::MAX)),
+            scanned: 4,
+            matched: 3,
+            changed: 2,
+            skipped: 1,
+            failed: 0,
+            ended_at: None,
+            failure: Some(OperationFailure::Target),
+            estimated: u64::MAX,
+        };
+        let row = OperationRow { spec: spec(OperationKind::Cancel), progress };
+        let packed = pack_operation_row(&row);
+        assert_eq!(unpack_operation_row(&packed), Some(row.clone()));
+        let older = OperationProgress { failure: None, estimated: 0, ..progress };
+        let as_older = OperationRow { progress: older, ..row.clone() };
+        assert_eq!(unpack_operation(&packed), Some(as_older.clone()));
+        assert_eq!(unpack_operation_row(&pack_operation(&row)), Some(as_older));
+
+        let (wish, spec) = (row.spec.wish, Some(Box::new(row.spec)));
+        let part = OperationPart { shard: ShardId(3), id: OperationId([1; 16]), wish, progress, spec };
+        let packed = pack_operation_part(&part);
+        assert_eq!(unpack_operation_part(&packed), Some(part.clone()));
+        let as_older = OperationPart { progress: older, ..part.clone() };
+        assert_eq!(unpack_operation_part(&pack_operation(&part)), Some(as_older));
+
+        let position = pack_position(&progress);
+        assert!(position.len() <= 64, "the column has no more: {}", position.len());
+        assert_eq!(unpack_operation::<OperationCursor>(&position), Some(progress.cursor));
+        let mut read = OperationProgress { cursor: OperationCursor::Leases(Timestamp::MIN, Seq(0)), ..older };
+        assert!(unpack_position(&position, &mut read) && read == progress);
+        assert!(!unpack_position(b"\x09", &mut read));
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use forebay_store::{
-    DeadLetter, OperationCursor, OperationId, OperationKind, OperationProgress, OperationRow, OperationSpec,
-    OperationWish, Redrive, Sweep,
+    DeadLetter, OperationCursor, OperationFailure, OperationId, OperationKind, OperationProgress,
+    OperationRow, OperationSpec, OperationUpdate, OperationWish, Redrive, Sweep,
 };
 use forebay_types::{ItemAttributes, Key, Seq, ShardId, State, Timestamp, TopicId};
 
@@ -24,6 +24,7 @@ fn row(number: u8) -> OperationRow {
         to_topic: "other".to_owned(),
         ttl: Some(Duration::from_secs(9)),
         update: None,
+        max_redrives: None,
         limits: Some([(ShardId(1), 7)].into()),
         shards: vec![ShardId(1), ShardId(2)],
         home: ShardId(2),
@@ -48,6 +49,8 @@ fn progress(changed: u64, ended_at: Option<Timestamp>) -> OperationProgress {
         skipped: 2,
         failed: 1,
         ended_at,
+        failure: None,
+        estimated: 0,
     }
 }
 
@@ -55,10 +58,13 @@ fn progress(changed: u64, ended_at: Option<Timestamp>) -> OperationProgress {
 pub async fn parts_are_kept(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     assert!(bench.owner.load().await.operations.is_empty());
-    let (one, two) = (row(1), row(2));
+    let (one, mut two) = (row(1), row(2));
+    let update = OperationUpdate { metadata: Some(vec![0xff; 1_024]), ..OperationUpdate::default() };
+    (two.spec.kind, two.spec.update) = (OperationKind::Update, Some(update));
     bench.owner.commit(|batch| batch.operations.extend([two.clone(), one.clone()])).await;
     assert_eq!(bench.owner.load().await.operations, [one.clone(), two.clone()]);
-    let on = progress(9, Some(at(7)));
+    let failure = Some(OperationFailure::Target);
+    let on = OperationProgress { failure, estimated: 77, ..progress(9, Some(at(7))) };
     bench.owner.commit(|batch| batch.operation_progress.push((two.spec.id, on))).await;
     let gone_on = OperationRow { progress: on, ..two.clone() };
     assert_eq!(bench.owner.load().await.operations, [one.clone(), gone_on]);

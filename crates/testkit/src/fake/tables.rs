@@ -209,6 +209,7 @@ impl Tables {
                 .collect(),
             generations: self.generations.keys().copied().collect(),
             operations: self.operations.values().cloned().collect(),
+            unreadable_operations: Vec::new(),
         }
     }
 

@@ -303,6 +303,7 @@ async fn operate(port: &mut Port<'_>, node: &Node, tenant: usize) {
         to_topic: String::new(),
         ttl: (kind == OperationKind::Redrive && dice.chance(300)).then(|| dice.millis((300, 9_000))),
         update,
+        max_redrives: (kind == OperationKind::Redrive && dice.chance(300)).then_some(1),
         limits: None,
         shards: node.shards.clone(),
         home: node.shards.first().copied().unwrap_or(ShardId(1)),

@@ -1,7 +1,9 @@
 //! A page of an operation in the batch: what it does to each item, and how far the operation is then. Both
 //! are committed together, so its counts are exact whoever goes on with it.
 
-use forebay_store::{DueKey, LeaseEntry, OperationKind, OperationProgress, OperationSpec, Redrive};
+use forebay_store::{
+    DueKey, LeaseEntry, OperationFailure, OperationKind, OperationProgress, OperationSpec, Redrive,
+};
 use forebay_types::{ItemAttributes, ItemId, Key, Receipt, Refusal, Timestamp, TopicId};
 
 use super::{builder::BatchBuilder, enqueue, settle, update};
@@ -24,6 +26,8 @@ enum Done {
     Skipped,
     /// It can't be changed.
     Failed,
+    /// The operation can't go on in this shard.
+    Ends(OperationFailure),
 }
 
 /// How much room on the disk an operation needs.
@@ -66,6 +70,7 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: e
         return builder.shard.operations.drop_page();
     };
     let (spec, before) = (part.row.spec.clone(), part.row.progress);
+    let is_understood = part.filter.is_some();
     if builder.allowed < need(spec.kind) {
         return builder.shard.operations.put_back(page);
     }
@@ -82,6 +87,7 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: e
     let Step { mut progress, effects, .. } = step;
     let rest = page.items.len() > taken;
     match (rest, page.next) {
+        _ if progress.failure.is_some() || !is_understood => progress.ended_at = Some(builder.moment.now),
         _ if progress.changed >= limit => progress.ended_at = Some(builder.moment.now),
         (true, _) => {
             if let Some(last) = page.items[..taken].last() {
@@ -156,6 +162,12 @@ impl Step<'_> {
                 }
                 Done::Skipped => self.progress.skipped += 1,
                 Done::Failed => self.progress.failed += 1,
+                Done::Ends(failure) => {
+                    self.progress.failure = Some(failure);
+                    self.progress.scanned -= 1;
+                    self.progress.matched -= 1;
+                    return at;
+                }
             }
         }
         page.items.len()
@@ -207,10 +219,12 @@ impl Step<'_> {
                 self.effects.push(OperationEffect::DeadLetterGone(seq));
                 Done::Changed
             }
+            (OperationKind::Redrive, Place::Dead { .. }) if self.is_redriven_enough(item) => Done::Skipped,
             (OperationKind::Redrive, Place::Dead { packed, .. }) => match self.redrive(builder, item, packed)
             {
                 Ok(()) => Done::Changed,
-                Err(_) => Done::Failed,
+                // Nor can it be made for the next one.
+                Err(_) => Done::Ends(OperationFailure::Target),
             },
             _ => Done::Skipped,
         }
@@ -233,6 +247,10 @@ impl Step<'_> {
         let mark = Some(self.spec.id.mark());
         self.effects.push(update::write(builder, item, &self.wanted, &target, mark));
         Done::Changed
+    }
+
+    fn is_redriven_enough(&self, item: &OperationItem) -> bool {
+        self.spec.max_redrives.is_some_and(|most| item.attributes.redrives >= most)
     }
 
     /// A dead letter is an item again: at the end of its priority, without failures, and without its old

@@ -2,8 +2,8 @@
 //! committed.
 
 use forebay_store::{
-    OperationChange, OperationCursor, OperationId, OperationOrder, OperationProgress, OperationRow,
-    OperationSpec, OperationWish,
+    OperationChange, OperationCursor, OperationId, OperationKind, OperationOrder, OperationProgress,
+    OperationRow, OperationSpec, OperationWish, TopicCounts,
 };
 use forebay_types::{Reason, Refusal};
 
@@ -30,6 +30,7 @@ pub(super) fn add_orders(builder: &mut BatchBuilder<'_>) {
         }
         ids.push(id);
         let result = match &request.order {
+            _ if builder.shard.operations.is_unreadable(id) => Err(unreadable(builder, id)),
             OperationOrder::Begin(spec) => begin(builder, spec),
             OperationOrder::Follow(spec) => follow(builder, spec),
             OperationOrder::Change { id, namespace, change } => change_one(builder, *id, namespace, *change),
@@ -40,6 +41,13 @@ pub(super) fn add_orders(builder: &mut BatchBuilder<'_>) {
         builder.rows += 1;
         builder.planned.push(Planned::Order(Box::new(PlannedOrder { request, result })));
     }
+}
+
+fn unreadable(builder: &BatchBuilder<'_>, id: OperationId) -> Refusal {
+    let shard = builder.shard.id;
+    let message =
+        format!("the part of operation {id} in shard {shard} is of a later release: it is left alone");
+    Refusal::new(Reason::Unimplemented, message)
 }
 
 /// A part is stored, and others of its tenant that ended long ago are forgotten.
@@ -137,6 +145,24 @@ fn new_part(builder: &BatchBuilder<'_>, spec: &OperationSpec) -> OperationRow {
         skipped: 0,
         failed: 0,
         ended_at: spec.wish.cancelled.then_some(now),
+        failure: None,
+        estimated: estimated(builder, spec),
     };
     OperationRow { spec: spec.clone(), progress }
+}
+
+/// About how many items it is to look at: those of the topic, as of now.
+fn estimated(builder: &BatchBuilder<'_>, spec: &OperationSpec) -> u64 {
+    let topics = &builder.shard.topics;
+    let counts = topics.id_of(&spec.name()).and_then(|id| topics.get(id)).map(|topic| topic.counts);
+    let TopicCounts { ready, scheduled, dead } = counts.unwrap_or_default();
+    let waiting = ready + scheduled;
+    let items = match spec.kind {
+        OperationKind::Purge | OperationKind::Update => waiting,
+        OperationKind::Cancel => waiting + dead,
+        OperationKind::DeleteDead | OperationKind::Redrive => dead,
+        // Leased items count as ready ones.
+        OperationKind::ResetLeases => ready,
+    };
+    u64::try_from(items).unwrap_or(0)
 }

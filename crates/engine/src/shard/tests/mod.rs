@@ -13,6 +13,7 @@ mod lease;
 mod next_wake;
 mod operations;
 mod operations_everywhere;
+mod operations_failed;
 mod prefetch;
 mod retention;
 mod settle;

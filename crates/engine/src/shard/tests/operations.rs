@@ -27,6 +27,7 @@ pub(super) fn spec(number: u8, kind: OperationKind) -> OperationSpec {
         to_topic: String::new(),
         ttl: None,
         update: None,
+        max_redrives: None,
         limits: None,
         shards: vec![SHARD],
         home: SHARD,
@@ -38,7 +39,11 @@ pub(super) fn spec(number: u8, kind: OperationKind) -> OperationSpec {
     }
 }
 
-fn order(shard: &mut OwnedShard, ms: u64, order: OperationOrder) -> Result<OperationProgress, Reason> {
+pub(super) fn order(
+    shard: &mut OwnedShard,
+    ms: u64,
+    order: OperationOrder,
+) -> Result<OperationProgress, Reason> {
     shard.order(OrderRequest { call: 1, order }).unwrap();
     let (_, committed) = run(shard, ms);
     let ordered = committed.done.into_iter().find_map(|planned| match planned {
@@ -319,21 +324,4 @@ fn so_many_operations_of_a_namespace_wait_and_of_those_that_ended_some_are_kept(
     });
     let ended = shard.operations().filter(|row| row.progress.ended_at.is_some()).count();
     assert!((20..=21).contains(&ended), "{ended}");
-}
-
-#[test]
-fn an_operation_whose_filter_is_not_understood_waits_and_can_be_cancelled() {
-    let mut shard = shard();
-    store(&mut shard, 0, items(2));
-    // As a later program stored it. Without a filter all items would match.
-    let later = OperationSpec { filter: "colour = 1".to_owned(), ..spec(1, OperationKind::Purge) };
-    begin(&mut shard, 1, later);
-    assert!(shard.begin_operation(1, moment(2)).is_none());
-    assert_eq!((progress(&shard, 1).ended_at, counts(&shard, T)), (None, (2, 0, 0)));
-    // It is in nobody's way.
-    begin(&mut shard, 3, spec(2, OperationKind::Purge));
-    assert!(shard.begin_operation(2, moment(4)).is_some());
-    let cancel = OperationChange::Cancel;
-    let change = OperationOrder::Change { id: id(1), namespace: "ns".to_owned(), change: cancel };
-    assert!(order(&mut shard, 5, change).unwrap().ended_at.is_some());
 }

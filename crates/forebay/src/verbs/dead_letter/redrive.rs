@@ -13,6 +13,7 @@ use crate::{failure::Failure, verbs::bulk::Bulk};
 Examples:
   forebay dead-letter redrive mail --dry-run
   forebay dead-letter redrive mail --filter 'reason = \"timeout*\"' --rate 100
+  forebay dead-letter redrive mail --max-redrives 3 --yes
   forebay dead-letter redrive mail --to-topic mail-slow --ttl 1h --yes --detach")]
 pub struct Redrive {
     /// The topic whose dead letters return
@@ -23,6 +24,9 @@ pub struct Redrive {
     /// So long after their return they expire, as in 1h [default: never]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     ttl: Option<Duration>,
+    /// Skip those that were redriven so often already
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    max_redrives: Option<u32>,
     /// What all such verbs share.
     #[command(flatten)]
     bulk: Bulk,
@@ -32,7 +36,12 @@ impl Redrive {
     /// Returns dead letters.
     pub async fn run(self) -> Result<(), Failure> {
         let query = OperationQuery::new(OperationKind::Redrive, self.topic);
-        let query = OperationQuery { to_topic: self.to_topic, ttl: self.ttl, ..query };
+        let query = OperationQuery {
+            to_topic: self.to_topic,
+            ttl: self.ttl,
+            max_redrives: self.max_redrives,
+            ..query
+        };
         self.bulk.run(query, "redriven").await
     }
 }

@@ -44,6 +44,9 @@ impl One for Shown {
         row("priority", item.priority.into());
         let failed = format!("{} ({} of {} failed)", item.attempt, item.failures, item.max_attempts);
         row("attempt", failed.into());
+        if item.redrives > 0 {
+            row("redrives", item.redrives.into());
+        }
         row("enqueued", style.optional_time(item.enqueued_at).into());
         row("expires", style.optional_time(item.expires_at).into());
         row("metadata", output::payload(&item.metadata, PayloadForm::Text).into());

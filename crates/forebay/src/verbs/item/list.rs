@@ -54,6 +54,7 @@ impl Row for Listed {
         Column::new("PRIORITY", |it, _| it.item.priority.into()),
         Column::new("ATTEMPT", |it, _| it.item.attempt.into()),
         Column::wide("FAILURES", |it, _| it.item.failures.into()),
+        Column::wide("REDRIVES", |it, _| it.item.redrives.into()),
         Column::wide("ENQUEUED", |it, style| style.optional_time(it.item.enqueued_at).into()),
         Column::wide("EXPIRES", |it, style| style.optional_time(it.item.expires_at).into()),
         Column::new("BYTES", |it, _| it.item.payload_size.into()),

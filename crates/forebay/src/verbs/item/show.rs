@@ -73,6 +73,7 @@ mod tests {
             priority: 0,
             attempt: 1,
             failures: 0,
+            redrives: 0,
             max_attempts: 16,
             enqueued_at: None,
             ready_at: None,

@@ -27,18 +27,31 @@ impl One for Operation {
         if let Some(update) = &self.update {
             row("update".to_owned(), of_update(update, style).into());
         }
+        if let Some(most) = self.max_redrives {
+            row("max redrives".to_owned(), most.into());
+        }
         row("state".to_owned(), output::state_name(self.state).into());
+        if let Some(error) = &self.error {
+            row("error".to_owned(), Cell::from(error.message()));
+        }
+        row("scanned".to_owned(), format!("{} of about {}", counts.scanned, self.estimated_total).into());
         row("matched".to_owned(), counts.matched.into());
         row("changed".to_owned(), counts.changed.into());
         row("skipped".to_owned(), counts.skipped.into());
         row("failed".to_owned(), counts.failed.into());
         row("rate".to_owned(), self.rate.into());
         row("started".to_owned(), style.optional_time(self.started_at).into());
-        row("ended".to_owned(), style.optional_time(self.ended_at).into());
+        match (self.ended_at, self.estimated_end) {
+            (None, Some(end)) => row("ends about".to_owned(), style.time(end).into()),
+            (ended, _) => row("ended".to_owned(), style.optional_time(ended).into()),
+        }
         row("by".to_owned(), Cell::from(&self.started_by));
         row("reason".to_owned(), Cell::from(&self.reason));
         // Those that have nothing of the topic are of no interest.
-        for shard in self.shards.iter().filter(|shard| shard.counts.matched > 0 || !shard.ended) {
+        let is_told = |shard: &&OperationShard| {
+            shard.counts.matched > 0 || !shard.ended || shard.silent || shard.error.is_some()
+        };
+        for shard in self.shards.iter().filter(is_told) {
             row(format!("shard {}", shard.shard), of_shard(shard).into());
         }
         table
@@ -62,10 +75,13 @@ fn of_update(update: &OperationUpdate, style: &Style) -> String {
 }
 
 fn of_shard(shard: &OperationShard) -> String {
-    let state = match (shard.begun, shard.ended) {
-        (_, true) => "ended",
-        (true, false) => "under way",
-        (false, false) => "not begun",
+    let state = match (shard.begun, shard.ended, &shard.error) {
+        _ if shard.silent => return "does not answer".to_owned(),
+        (_, true, Some(_)) => "failed",
+        (_, true, None) => "ended",
+        (true, false, Some(_)) => "waits",
+        (true, false, None) => "under way",
+        (false, false, _) => "not begun",
     };
     format!("{state}, {} changed of {}", shard.counts.changed, shard.counts.matched)
 }

@@ -10,7 +10,7 @@ use prost::Message as _;
 
 use super::context::{Admin, PAGE_ROWS};
 use crate::{
-    gather::OperationView,
+    gather::{Asked, OperationView},
     grpc::{admission::Call, fields, page_token::List},
 };
 
@@ -42,7 +42,8 @@ pub async fn get(
     let until = tokio::time::Instant::now() + wait.min(call.left().saturating_sub(ANSWER_TIME));
     loop {
         let (view, all, shards) = look(admin, &namespace, id).await?;
-        let operation = view.message(&all, true);
+        let asked = Asked { all: &all, looked_at: &shards, now: admin.clock.wall() };
+        let operation = view.message(asked, true);
         if operation.version != request.version || tokio::time::Instant::now() >= until {
             call.reserve_answer(operation.encoded_len())?;
             let incomplete_shards = view.spec.shards.iter().map(|id| id.0).filter(|id| !shards.contains(id));
@@ -77,7 +78,8 @@ pub async fn list(
     let limit = if request.page_size == 0 { default } else { most.min(request.page_size as usize) };
     let next = views.get(limit).and_then(|_| views.get(limit - 1)).map(position);
     views.truncate(limit);
-    let operations: Vec<v1::Operation> = views.iter().map(|view| view.message(&all, false)).collect();
+    let asked = Asked { all: &all, looked_at: &shards, now: admin.clock.wall() };
+    let operations: Vec<v1::Operation> = views.iter().map(|view| view.message(asked, false)).collect();
     call.reserve_answer(operations.iter().map(v1::Operation::encoded_len).sum())?;
     Ok(v1::ListOperationsResponse {
         operations,
@@ -169,8 +171,9 @@ async fn change(
     let spec = changed?.spec;
     // Those that do not answer are told again by the owner of the home shard.
     admin.gather.order(&OperationOrder::Follow(Box::new(spec)), None).await;
-    let (view, all, _) = look(admin, namespace, id).await?;
-    let operation = view.message(&all, true);
+    let (view, all, looked_at) = look(admin, namespace, id).await?;
+    let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
+    let operation = view.message(asked, true);
     call.reserve_answer(operation.encoded_len())?;
     Ok(operation)
 }

@@ -20,7 +20,7 @@ use super::{
     update_item::values,
 };
 use crate::{
-    gather::described,
+    gather::{Asked, described},
     grpc::{admission::Call, fields},
     random::random_bytes,
 };
@@ -68,11 +68,12 @@ pub async fn start(
     let row = begin(admin, spec, own, &all).await?;
     // Those that do not answer are told again by the owner of the home shard.
     admin.gather.order(&OperationOrder::Follow(Box::new(row.spec.clone())), None).await;
-    let (view, all, asked) = look(admin, &namespace, row.spec.id).await?;
-    let operation = view.message(&all, true);
+    let (view, all, looked_at) = look(admin, &namespace, row.spec.id).await?;
+    let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
+    let operation = view.message(asked, true);
     call.reserve_answer(operation.encoded_len())?;
     Ok(v1::StartOperationResponse {
-        incomplete_shards: all.iter().map(|id| id.0).filter(|id| !asked.contains(id)).collect(),
+        incomplete_shards: all.iter().map(|id| id.0).filter(|id| !looked_at.contains(id)).collect(),
         operation: Some(operation),
         exact: false,
         sample_item_ids: Vec::new(),
@@ -87,19 +88,7 @@ fn spec(
     request: &v1::StartOperationRequest,
 ) -> Result<OperationSpec, Refusal> {
     let limits = &admin.rules.limits;
-    let kind = match request.kind() {
-        v1::OperationKind::Purge => OperationKind::Purge,
-        v1::OperationKind::Redrive => OperationKind::Redrive,
-        v1::OperationKind::DeleteDead => OperationKind::DeleteDead,
-        v1::OperationKind::ResetLeases => OperationKind::ResetLeases,
-        v1::OperationKind::Cancel => OperationKind::Cancel,
-        v1::OperationKind::Update => OperationKind::Update,
-        v1::OperationKind::Unspecified => {
-            let message = "must be OPERATION_KIND_PURGE, _REDRIVE, _DELETE_DEAD, _RESET_LEASES, _CANCEL or \
-                           _UPDATE";
-            return Err(Refusal::field("kind", message));
-        }
-    };
+    let kind = kind(request)?;
     fields::topic(limits, "topic", &request.topic)?;
     Filter::parse(&request.filter, filter_fields(kind))?;
     let only_for = |field: &str, is_set: bool, of: OperationKind| match is_set && kind != of {
@@ -114,6 +103,12 @@ fn spec(
     }
     let ttl = request.ttl.as_ref().map(|ttl| fields::ttl(limits, "ttl", ttl)).transpose()?;
     let update = update(limits, kind, request.update.as_ref())?;
+    only_for("max_redrives", request.max_redrives.is_some(), OperationKind::Redrive)?;
+    let max_redrives = request.max_redrives.map(|most| {
+        fields::within("max_redrives", most as usize, 1, usize::from(u16::MAX))?;
+        Ok(u16::try_from(most).unwrap_or(u16::MAX))
+    });
+    let max_redrives = max_redrives.transpose()?;
     let rate = if request.rate_per_second == 0 { RATE_DEFAULT } else { request.rate_per_second };
     fields::within("rate_per_second", rate as usize, 1, RATE_MAX as usize)?;
     fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
@@ -136,6 +131,7 @@ fn spec(
         to_topic: request.to_topic.clone(),
         ttl,
         update,
+        max_redrives,
         limits: None,
         shards: Vec::new(),
         home: ShardId(0),
@@ -144,6 +140,23 @@ fn spec(
         started_at: admin.clock.wall(),
         request: hash(&[&request.encode_to_vec()]),
         wish: OperationWish { version: 1, rate, active: 1, cancelled: false },
+    })
+}
+
+/// What is to be done.
+fn kind(request: &v1::StartOperationRequest) -> Result<OperationKind, Refusal> {
+    Ok(match request.kind() {
+        v1::OperationKind::Purge => OperationKind::Purge,
+        v1::OperationKind::Redrive => OperationKind::Redrive,
+        v1::OperationKind::DeleteDead => OperationKind::DeleteDead,
+        v1::OperationKind::ResetLeases => OperationKind::ResetLeases,
+        v1::OperationKind::Cancel => OperationKind::Cancel,
+        v1::OperationKind::Update => OperationKind::Update,
+        v1::OperationKind::Unspecified => {
+            let message = "must be OPERATION_KIND_PURGE, _REDRIVE, _DELETE_DEAD, _RESET_LEASES, _CANCEL or \
+                           _UPDATE";
+            return Err(Refusal::field("kind", message));
+        }
     })
 }
 
@@ -236,7 +249,7 @@ async fn repeated(
     if request.request_id.is_empty() {
         return Ok(None);
     }
-    let (view, all, _) = match look(admin, namespace, spec.id).await {
+    let (view, all, looked_at) = match look(admin, namespace, spec.id).await {
         Ok(found) => found,
         Err(refusal) if refusal.reason == Reason::OperationNotFound => return Ok(None),
         Err(refusal) => return Err(refusal),
@@ -248,7 +261,8 @@ async fn repeated(
             ..Refusal::new(Reason::RequestIdReused, message)
         });
     }
-    let operation = Some(view.message(&all, true));
+    let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
+    let operation = Some(view.message(asked, true));
     Ok(Some(v1::StartOperationResponse { operation, ..v1::StartOperationResponse::default() }))
 }
 

@@ -35,6 +35,8 @@ const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 const SWEEPS: Values = Fixed(&["due", "expiry"]);
 /// What operations do.
 const OPERATIONS: Values = Fixed(&["purge", "delete-dead", "redrive", "reset-leases", "cancel", "update"]);
+/// How far an operation is.
+const FAR: Values = Fixed(&["pending", "running", "cancelling", "succeeded", "cancelled", "failed"]);
 /// What becomes of an item of an operation.
 const OPERATION_OUTCOMES: Values = Fixed(&["changed", "skipped", "failed"]);
 /// The sides of a topic.
@@ -135,6 +137,8 @@ pub const METRICS: &[Metric] = &[
         &[("kind", OPERATIONS), ("outcome", OPERATION_OUTCOMES)],
         "Items that operations came across, by the kind of the operation and what became of them",
     ),
+    metric(Kind::Gauge, "forebay_operations", &[("state", FAR)], "Operations with their home shard here"),
+    metric(Kind::Gauge, "forebay_operation_idle_seconds", &[], "How long one that runs stands still"),
     metric(Kind::Counter, "forebay_expired_total", &[], "Items removed because their ttl was over"),
     metric(Kind::Counter, "forebay_topics_refused_total", &[], "Items refused with TOO_MANY_TOPICS"),
     metric(

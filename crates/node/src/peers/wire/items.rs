@@ -112,6 +112,7 @@ fn item(seen: ItemSeen) -> v1::Item {
         priority: key.priority,
         attempt,
         failures: attributes.failures,
+        redrives: attributes.redrives.into(),
         max_attempts: attributes.max_attempts,
         enqueued_at: Some(to_timestamp(attributes.enqueued_at)),
         ready_at: ready_at.map(|rank| to_timestamp(Timestamp::from_micros(rank))),

@@ -10,7 +10,10 @@ use futures_util::future::join;
 
 use crate::{
     error::StoreError,
-    operation::{OperationProgress, OperationRow, unpack_operation},
+    operation::{
+        OperationCursor, OperationId, OperationKind, OperationProgress, OperationRow, unpack_operation,
+        unpack_position,
+    },
     rows::{Checkpoint, LeaseRow, ShardSnapshot, Sweep, TopicCounts, TopicRow},
     sql::{
         pack, row_counts,
@@ -20,11 +23,13 @@ use crate::{
 };
 
 pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapshot, StoreError> {
+    let (operations, unreadable_operations) = operations(connection).await?;
     let mut snapshot = ShardSnapshot {
         leases: leases(connection).await?,
         checkpoints: checkpoints(connection).await?,
         generations: generations(connection).await?,
-        operations: operations(connection).await?,
+        operations,
+        unreadable_operations,
         ..ShardSnapshot::default()
     };
     topics(connection, &mut snapshot).await?;
@@ -171,30 +176,42 @@ async fn checkpoints(connection: &dyn ReadConnection) -> Result<Vec<Checkpoint>,
     Ok(checkpoints)
 }
 
-/// There are few: an owner forgets those that ended long ago.
-async fn operations(connection: &dyn ReadConnection) -> Result<Vec<OperationRow>, StoreError> {
-    let sql = "SELECT spec, as_of, as_of_time, as_of_batch, position, scanned, matched, changed, skipped, \
-               failed, ended_at FROM operation ORDER BY id";
-    let rows = connection.fetch(Statement::new(sql, vec![])).await?;
-    let decode = |row: &Row| {
-        let unknown = || corrupt("an operation that this program cannot read");
-        Ok(OperationRow {
-            spec: unpack_operation(&row.bytes(0)?).ok_or_else(unknown)?,
-            progress: OperationProgress {
-                as_of: row.seq(1)?,
-                as_of_time: row.time(2)?,
-                as_of_batch: row.u64(3)?,
-                cursor: unpack_operation(&row.bytes(4)?).ok_or_else(unknown)?,
-                scanned: row.u64(5)?,
-                matched: row.u64(6)?,
-                changed: row.u64(7)?,
-                skipped: row.u64(8)?,
-                failed: row.u64(9)?,
-                ended_at: row.optional_time(10)?,
-            },
-        })
+/// There are few: an owner forgets those that ended long ago. Those of a later program, which this one can't
+/// read, are only named.
+async fn operations(
+    connection: &dyn ReadConnection,
+) -> Result<(Vec<OperationRow>, Vec<OperationId>), StoreError> {
+    let sql = "SELECT id, spec, as_of, as_of_time, as_of_batch, position, scanned, matched, changed, \
+               skipped, failed, ended_at FROM operation ORDER BY id";
+    let (mut parts, mut unreadable) = (Vec::new(), Vec::new());
+    for row in connection.fetch(Statement::new(sql, vec![])).await? {
+        let id = <[u8; 16]>::try_from(&*row.bytes(0)?).map_err(|_| corrupt("an operation's id"))?;
+        match operation(&row)? {
+            Some(part) => parts.push(part),
+            None => unreadable.push(OperationId(id)),
+        }
+    }
+    Ok((parts, unreadable))
+}
+
+fn operation(row: &Row) -> Result<Option<OperationRow>, StoreError> {
+    let mut progress = OperationProgress {
+        as_of: row.seq(2)?,
+        as_of_time: row.time(3)?,
+        as_of_batch: row.u64(4)?,
+        cursor: OperationCursor::first(OperationKind::Purge),
+        scanned: row.u64(6)?,
+        matched: row.u64(7)?,
+        changed: row.u64(8)?,
+        skipped: row.u64(9)?,
+        failed: row.u64(10)?,
+        ended_at: row.optional_time(11)?,
+        failure: None,
+        estimated: 0,
     };
-    rows.iter().map(decode).collect()
+    let spec = unpack_operation(&row.bytes(1)?);
+    let is_read = unpack_position(&row.bytes(5)?, &mut progress);
+    Ok(spec.filter(|_| is_read).map(|spec| OperationRow { spec, progress }))
 }
 
 async fn generations(connection: &dyn ReadConnection) -> Result<Vec<u64>, StoreError> {
@@ -210,4 +227,31 @@ pub(super) fn generations_of(rows: &[Row]) -> Result<Vec<u64>, StoreError> {
     }
     generations.sort_unstable();
     Ok(generations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::value::Value;
+
+    #[test]
+    fn an_operation_of_a_later_program_is_not_read_and_fails_nothing() {
+        use crate::operation::{OperationCursor, pack_operation};
+
+        let cursor = pack_operation(&OperationCursor::first(OperationKind::Purge));
+        let spec = "\0".repeat(300).into_bytes();
+        let row = |spec: &[u8], position: &[u8]| {
+            let mut values: Vec<Value> = vec![spec.into(), spec.into()];
+            values.extend((0..3).map(|_| Value::Int(1)));
+            values.push(position.into());
+            values.extend((0..5).map(|_| Value::Int(2)));
+            values.push(Value::Null);
+            Row(values)
+        };
+        let read = operation(&row(&spec, &cursor)).unwrap().unwrap();
+        assert_eq!((read.progress.failed, read.progress.ended_at, read.progress.estimated), (2, None, 0));
+        for (spec, position) in [(&[9; 16][..], &cursor[..]), (&spec[..], b"\x09"), (b"", b"")] {
+            assert!(operation(&row(spec, position)).unwrap().is_none());
+        }
+    }
 }

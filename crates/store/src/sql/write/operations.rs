@@ -3,7 +3,7 @@
 use crate::{
     batch::Batch,
     error::StoreError,
-    operation::{OperationId, OperationProgress, OperationRow, Redrive, pack_operation},
+    operation::{OperationId, OperationProgress, OperationRow, Redrive, pack_operation, pack_position},
     sql::{attributes::PackedAttributes, dialect::Dialect, row_counts, statement::Statement, value::Value},
 };
 
@@ -97,13 +97,13 @@ pub(super) fn parts(
 }
 
 fn progress_values(progress: &OperationProgress) -> Vec<Value> {
-    let OperationProgress { as_of, as_of_time, as_of_batch, cursor, .. } = *progress;
+    let OperationProgress { as_of, as_of_time, as_of_batch, .. } = *progress;
     let OperationProgress { scanned, matched, changed, skipped, failed, ended_at, .. } = *progress;
     vec![
         as_of.into(),
         as_of_time.into(),
         as_of_batch.into(),
-        pack_operation(&cursor).into(),
+        pack_position(progress).into(),
         scanned.into(),
         matched.into(),
         changed.into(),

@@ -155,7 +155,8 @@ fn who_is_open_to_others_is_told() {
 #[test]
 fn an_operation_in_which_nothing_happens_is_named_with_what_is_left() {
     let counts = Default::default();
-    let part = |shard, ended| OperationShard { shard, counts, begun: true, ended };
+    let part =
+        |shard, ended| OperationShard { shard, counts, begun: true, ended, silent: false, error: None };
     let stuck = Operation {
         id: "0f".to_owned(),
         namespace: "default".to_owned(),
@@ -175,6 +176,10 @@ fn an_operation_in_which_nothing_happens_is_named_with_what_is_left() {
         counts,
         shards: vec![part(1, true), part(2, false)],
         version: 1,
+        max_redrives: None,
+        error: None,
+        estimated_total: 0,
+        estimated_end: None,
     };
     let found = of(&Picture { stuck: vec![stuck], ..picture() });
     assert_eq!(found[0].what, "nothing happens in a purge of mail; left: shards 2");
