@@ -101,6 +101,7 @@ pub use calls::{
         OperationState, StartedOperation,
     },
     pauses::TopicPause,
+    settings_document::{AppliedSettings, SettingsDifference, SettingsDocument, SettingsEntry, SettingsPage},
     tokens::{NewToken, TokenInfo, TokenPage, TokenWithSecret},
     topic_settings::{ChangeNote, SettingsReport},
     topics::{PriorityCount, TopicFigures, TopicList, TopicListQuery, TopicReport},

@@ -17,8 +17,8 @@ use failure::Failure;
 use verbs::severity::Severity;
 use verbs::{
     ack, audit, bench, check, check_config, complete, completions, context, dead_letter, dequeue, dev,
-    enqueue, error, extend, health, item, man, migrate, nack, namespace, node, operation, serve, shard,
-    status, token, top, topic, topics, whoami, worker,
+    enqueue, error, extend, health, item, man, migrate, nack, namespace, node, operation, serve,
+    settings_document, shard, status, token, top, topic, topics, whoami, worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -79,6 +79,8 @@ enum Verb {
     Topic(topic::TopicCommand),
     /// List namespaces, show one, set what counts for it, or pause it
     Namespace(namespace::NamespaceCommand),
+    /// Write down what is set of namespaces and topics as one document, and apply one
+    Settings(settings_document::SettingsCommand),
     /// List items of a topic, or show one, without leasing them
     Item(item::ItemCommand),
     /// List dead letters, group them by why they died, return them to their topic, or delete them
@@ -149,6 +151,7 @@ fn main() -> ExitCode {
             Verb::Topics(verb) => verb.run().await,
             Verb::Topic(verb) => verb.run().await,
             Verb::Namespace(verb) => verb.run().await,
+            Verb::Settings(verb) => verb.run().await,
             Verb::Item(verb) => verb.run().await,
             Verb::DeadLetter(verb) => verb.run().await,
             Verb::Operation(verb) => verb.run().await,

@@ -68,3 +68,35 @@ async fn namespaces_are_listed_put_and_deleted() {
     let stderr = server.run(&too_long).await.failed(1);
     assert!(stderr.contains("settings.dedupe_window"), "{stderr}");
 }
+
+#[tokio::test]
+async fn settings_are_exported_compared_and_applied_as_one_document() {
+    let server = Server::start().await;
+    server.run(&["topic", "put", "mail", "--default-lease", "2m", "--namespace", "shop"]).await.done();
+    server.run(&["namespace", "put", "--namespace", "club", "--dedupe-window", "2m"]).await.done();
+    let all = ["--namespace", "-"];
+    let exported = server.run(&[&["settings", "export"], &all[..]].concat()).await.done();
+    let mut document: serde_json::Value = serde_json::from_str(&exported).unwrap();
+    assert_eq!(document["entries"].as_array().unwrap().len(), 2, "{document}");
+    assert_eq!(document["entries"][1]["settings"]["defaultLease"], "120s");
+    let apply = [&["settings", "apply", "-"], &all[..], &["--yes", "-o", "json"]].concat();
+    let same = server.run_with(&apply, &exported).await.json();
+    assert_eq!(same["differences"], json!([]));
+
+    document["entries"][1]["settings"]["defaultLease"] = json!("60s");
+    document["entries"].as_array_mut().unwrap().remove(0);
+    let changed = document.to_string();
+    let diff = [&["settings", "diff", "-"], &all[..]].concat();
+    let table = server.run_with(&diff, &changed).await.done();
+    assert!(table.contains("default lease") && table.contains("2m") && table.contains("1m"), "{table}");
+    assert!(table.contains("club") && table.contains("dedupe window"), "{table}");
+    let unasked = [&["settings", "apply", "-"], &all[..]].concat();
+    assert!(server.run_with(&unasked, &changed).await.failed(2).contains("add --yes"));
+    let applied = server.run_with(&apply, &changed).await.json();
+    assert_eq!(applied["differences"].as_array().unwrap().len(), 2);
+    let left = server.run(&[&["settings", "export"], &all[..]].concat()).await.json();
+    assert_eq!(left["entries"], document["entries"]);
+
+    let wrong = server.run_with(&apply, "{\"entries\":[{\"colour\":1}]}").await.failed(1);
+    assert!(wrong.contains("not a document of settings"), "{wrong}");
+}

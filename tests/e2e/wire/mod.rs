@@ -30,6 +30,7 @@ mod pauses;
 mod raw;
 mod services;
 mod settings;
+mod settings_document;
 mod share;
 mod stop;
 mod topics;

@@ -19,6 +19,7 @@ pub(crate) mod operation_update;
 pub(crate) mod operations;
 pub(crate) mod pauses;
 pub(crate) mod settings;
+pub(crate) mod settings_document;
 pub(crate) mod tokens;
 pub(crate) mod topic_settings;
 pub(crate) mod topics;

@@ -163,7 +163,7 @@ fn figures(it: v1::Namespace) -> NamespaceFigures {
     }
 }
 
-fn to_namespace(settings: TopicSettings) -> v1::NamespaceSettings {
+pub(super) fn to_namespace(settings: TopicSettings) -> v1::NamespaceSettings {
     v1::NamespaceSettings {
         dedupe_window: settings.dedupe_window.map(durations::to_proto),
         dead_letter_retention: settings.dead_letter_retention.map(durations::to_proto),
@@ -173,7 +173,7 @@ fn to_namespace(settings: TopicSettings) -> v1::NamespaceSettings {
     }
 }
 
-fn of_namespace(settings: v1::NamespaceSettings) -> TopicSettings {
+pub(super) fn of_namespace(settings: v1::NamespaceSettings) -> TopicSettings {
     TopicSettings {
         dedupe_window: settings.dedupe_window.map(durations::from_proto),
         dead_letter_retention: settings.dead_letter_retention.map(durations::from_proto),

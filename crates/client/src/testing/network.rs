@@ -171,6 +171,8 @@ unimplemented_calls!(
     list_namespaces: ListNamespacesRequest -> ListNamespacesResponse,
     get_namespace: GetNamespaceRequest -> GetNamespaceResponse,
     put_namespace: PutNamespaceRequest -> PutNamespaceResponse,
+    export_settings: ExportSettingsRequest -> ExportSettingsResponse,
+    apply_settings: ApplySettingsRequest -> ApplySettingsResponse,
     delete_namespace: DeleteNamespaceRequest -> DeleteNamespaceResponse,
     pause_topic: PauseTopicRequest -> PauseTopicResponse,
     resume_topic: ResumeTopicRequest -> ResumeTopicResponse,

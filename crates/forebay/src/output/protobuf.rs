@@ -23,6 +23,16 @@ pub fn to_json(kind: &str, message: &impl Message) -> anyhow::Result<Value> {
     Ok(message.serialize_with_options(serde_json::value::Serializer, &WRITE)?)
 }
 
+/// A message of `forebay.v1` from JSON. Fields that it does not have are refused.
+pub fn from_json<M: Message + Default>(kind: &str, text: &str) -> anyhow::Result<M> {
+    let pool = POOL.as_ref().map_err(|error| anyhow::anyhow!("the descriptors: {error}"))?;
+    let kind = pool.get_message_by_name(&format!("forebay.v1.{kind}")).context(kind.to_owned())?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let message = DynamicMessage::deserialize(kind, &mut json)?;
+    json.end()?;
+    Ok(M::decode(message.encode_to_vec().as_slice())?)
+}
+
 #[cfg(test)]
 mod tests {
     use forebay_proto::v1;

@@ -27,6 +27,7 @@ pub mod namespace;
 pub mod node;
 pub mod operation;
 pub mod serve;
+pub mod settings_document;
 pub mod shard;
 pub mod status;
 pub mod token;

@@ -40,6 +40,7 @@ impl Gather {
     /// Sees to operations until its task ends.
     pub async fn see_to_operations(self) {
         let mut seen = Seen::default();
+        seen.report();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             self.see_to_all(&mut seen).await;

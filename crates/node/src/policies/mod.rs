@@ -8,4 +8,5 @@ mod turns;
 
 pub use alone::{AloneError, begin as begin_alone, migrate};
 pub use book::PolicyBook;
+pub use settings::changed_meanwhile;
 pub use turns::Turns;

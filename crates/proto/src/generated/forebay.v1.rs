@@ -355,6 +355,95 @@ pub struct NamespaceSettings {
     #[prost(message, optional, tag = "9")]
     pub retry_delay: ::core::option::Option<::prost_types::Duration>,
 }
+/// What is set of one topic, or of a namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SettingsEntry {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. Empty: these are the settings of the namespace.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// What is set. A topic has no dedupe window.
+    #[prost(message, optional, tag = "3")]
+    pub settings: ::core::option::Option<NamespaceSettings>,
+}
+/// Asks for a document of settings.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportSettingsRequest {
+    /// The tenant; `-`: all of them.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Entries of the page. 0: 100. At most 1,000; a larger number counts as that. There are 1,000 of a namespace and 10,000 in
+    /// all at most.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// The next_page_token of the page before. Empty: the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of the document.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExportSettingsResponse {
+    /// By namespace and topic. Who has no settings has no entry.
+    #[prost(message, repeated, tag = "1")]
+    pub entries: ::prost::alloc::vec::Vec<SettingsEntry>,
+    /// Asks for the next page. Empty on the last one.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// The version of all settings. If it is the same on all pages, these are of one moment.
+    #[prost(uint64, tag = "3")]
+    pub version: u64,
+}
+/// Asks to set what a document says.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApplySettingsRequest {
+    /// Whose settings the document is about; `-`: those of all tenants.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// What is to be set, with each name once. All values of an entry are replaced. At most 10,000 entries, of which 2,000 may
+    /// change something.
+    #[prost(message, repeated, tag = "2")]
+    pub entries: ::prost::alloc::vec::Vec<SettingsEntry>,
+    /// What the document does not name stays as it is. If not, it is removed.
+    #[prost(bool, tag = "3")]
+    pub keep_others: bool,
+    /// If any settings have changed since this version, nothing is done (VERSION_MISMATCH). Absent: whatever they were.
+    #[prost(uint64, optional, tag = "4")]
+    pub version: ::core::option::Option<u64>,
+    /// Why, for the log of the node. At most 1 KiB.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    /// Checks and answers the differences, but changes nothing.
+    #[prost(bool, tag = "6")]
+    pub dry_run: bool,
+}
+/// What was changed, or would be.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApplySettingsResponse {
+    /// By namespace and topic.
+    #[prost(message, repeated, tag = "1")]
+    pub differences: ::prost::alloc::vec::Vec<SettingsDifference>,
+    /// The version of all settings: from now on, or of a dry run as it is.
+    #[prost(uint64, tag = "2")]
+    pub version: u64,
+}
+/// What a document changes of one topic, or of a namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SettingsDifference {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. Empty: the namespace itself.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// What was set. Absent: nothing.
+    #[prost(message, optional, tag = "3")]
+    pub before: ::core::option::Option<NamespaceSettings>,
+    /// What is set from now on. Absent: nothing.
+    #[prost(message, optional, tag = "4")]
+    pub after: ::core::option::Option<NamespaceSettings>,
+}
 /// A side that is paused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Pause {
@@ -2637,6 +2726,56 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "DeleteNamespace"));
             self.inner.unary(req, path, codec).await
         }
+        /// All that is set of namespaces and topics, as one document in pages.
+        pub async fn export_settings(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExportSettingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExportSettingsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ExportSettings",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ExportSettings"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Sets what a document says, of all that it is about in one change or not at all. To repeat it does no harm.
+        pub async fn apply_settings(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ApplySettingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApplySettingsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ApplySettings",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ApplySettings"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Lists items of a topic in one state. Nothing is leased or changed.
         pub async fn list_items(
             &mut self,
@@ -3239,6 +3378,22 @@ pub mod admin_service_server {
             request: tonic::Request<super::DeleteNamespaceRequest>,
         ) -> std::result::Result<
             tonic::Response<super::DeleteNamespaceResponse>,
+            tonic::Status,
+        >;
+        /// All that is set of namespaces and topics, as one document in pages.
+        async fn export_settings(
+            &self,
+            request: tonic::Request<super::ExportSettingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExportSettingsResponse>,
+            tonic::Status,
+        >;
+        /// Sets what a document says, of all that it is about in one change or not at all. To repeat it does no harm.
+        async fn apply_settings(
+            &self,
+            request: tonic::Request<super::ApplySettingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApplySettingsResponse>,
             tonic::Status,
         >;
         /// Lists items of a topic in one state. Nothing is leased or changed.
@@ -4211,6 +4366,96 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DeleteNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ExportSettings" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExportSettingsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ExportSettingsRequest>
+                    for ExportSettingsSvc<T> {
+                        type Response = super::ExportSettingsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExportSettingsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::export_settings(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExportSettingsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ApplySettings" => {
+                    #[allow(non_camel_case_types)]
+                    struct ApplySettingsSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ApplySettingsRequest>
+                    for ApplySettingsSvc<T> {
+                        type Response = super::ApplySettingsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ApplySettingsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::apply_settings(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ApplySettingsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -12,7 +12,7 @@ use super::{
     error::CatalogError,
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
-        PolicyWish, PolicyWritten, SettingsWish, Sighting, Versions,
+        PolicyWish, PolicyWritten, SettingsDocument, SettingsWish, Sighting, Versions,
     },
     session_rows::{NewSession, SessionRow},
     token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
@@ -92,6 +92,13 @@ pub trait Catalog: Send + Sync + 'static {
     /// Writes settings, if their row has not changed meanwhile. Policies and settings have one line of
     /// versions.
     async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError>;
+
+    /// Reads all settings by name, removed ones included: the highest of their versions is that of all of
+    /// them.
+    async fn all_settings(&self) -> Result<Vec<SettingsRow>, StoreError>;
+
+    /// Writes settings of many names in one change, if none at all have changed meanwhile.
+    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyWritten, StoreError>;
 
     /// Removes the policy and the settings of a topic, or all of a namespace, in one change. Returns its
     /// version. `None`: there was nothing, and nothing has changed.

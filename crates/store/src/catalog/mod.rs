@@ -30,8 +30,8 @@ pub use error::CatalogError;
 pub use interface::Catalog;
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
-    Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsWish, Sighting,
-    Versions,
+    Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,
+    SettingsWish, Sighting, Versions,
 };
 pub(crate) use session::CatalogSession;
 pub use session_rows::{NewSession, SessionBounds, SessionRow};

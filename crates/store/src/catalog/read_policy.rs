@@ -55,3 +55,21 @@ impl Call for ReadSettings<'_> {
         Ok(found.as_ref().map(columns::settings).transpose()?.unwrap_or_else(none))
     }
 }
+
+/// Reads all settings, removed ones included.
+pub(super) struct ReadAllSettings;
+
+#[async_trait]
+impl Call for ReadAllSettings {
+    type Answer = Vec<SettingsRow>;
+
+    async fn run(&self, session: &mut dyn CatalogSession) -> Result<Vec<SettingsRow>, Failure> {
+        let columns: String = columns::OF_SETTINGS.iter().map(|column| format!(", {column}")).collect();
+        let sql = format!("SELECT namespace, topic, version{columns} FROM setting");
+        let rows = session.snapshot(vec![Statement::new(sql, vec![])]).await?;
+        let mut rows = rows.iter().flatten().map(columns::settings).collect::<Result<Vec<_>, _>>()?;
+        // By bytes, whatever order the server has for texts.
+        rows.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(rows)
+    }
+}

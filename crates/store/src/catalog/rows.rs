@@ -191,6 +191,17 @@ pub struct SettingsWish {
     pub bounds: PolicyBounds,
 }
 
+/// Settings of many names that are to be written in one change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsDocument {
+    /// The version of all settings from which they were made.
+    pub from_version: u64,
+    /// What is set of each name. Nothing removes its settings.
+    pub wanted: BTreeMap<TopicName, TopicSettings>,
+    /// What the table may hold.
+    pub bounds: PolicyBounds,
+}
+
 /// Policies and settings that are to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRemoval {

@@ -12,18 +12,18 @@ use super::{
     audit_rows::{AuditEnd, AuditId, AuditQuery, AuditRecord},
     call::{Change, Transaction},
     change::{
-        AddShard, Assign, Join, Leave, PutPolicy, PutSettings, RemovePolicies, RemoveShard, SendBeat,
-        SetDraining, SetShardState,
+        AddShard, Assign, Join, Leave, PutAllSettings, PutPolicy, PutSettings, RemovePolicies, RemoveShard,
+        SendBeat, SetDraining, SetShardState,
     },
     connection::Connector,
     error::CatalogError,
     identity::{CheckVersion, IfNew, ReadCluster},
     interface::Catalog,
     read::ReadChanges,
-    read_policy::{ReadPolicy, ReadSettings},
+    read_policy::{ReadAllSettings, ReadPolicy, ReadSettings},
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
-        PolicyWish, PolicyWritten, SettingsWish, Sighting, Versions,
+        PolicyWish, PolicyWritten, SettingsDocument, SettingsWish, Sighting, Versions,
     },
     session_rows::{NewSession, SessionRow},
     sessions::{AddSession, NoteSessionUse, ReadSession, RemoveSession},
@@ -118,6 +118,14 @@ impl<C: Connector> Catalog for C {
 
     async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError> {
         change(self, PutSettings(wish)).await
+    }
+
+    async fn all_settings(&self) -> Result<Vec<SettingsRow>, StoreError> {
+        self.connections().changes.run(self, &ReadAllSettings).await
+    }
+
+    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyWritten, StoreError> {
+        change(self, PutAllSettings(document)).await
     }
 
     async fn remove_policies(&self, removal: &PolicyRemoval) -> Result<Option<u64>, StoreError> {

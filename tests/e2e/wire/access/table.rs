@@ -54,6 +54,8 @@ const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.AdminService/ListNamespaces", Needs::All("observe")),
     ("forebay.v1.AdminService/GetNamespace", Needs::Own("observe")),
     ("forebay.v1.AdminService/PutNamespace", Needs::Own("admin")),
+    ("forebay.v1.AdminService/ExportSettings", Needs::All("admin")),
+    ("forebay.v1.AdminService/ApplySettings", Needs::All("admin")),
     ("forebay.v1.AdminService/DeleteNamespace", Needs::Own("admin")),
     ("forebay.v1.AdminService/PauseTopic", Needs::Own("operate")),
     ("forebay.v1.AdminService/ResumeTopic", Needs::Own("operate")),

@@ -1,6 +1,7 @@
 //! The calls for those who run the cluster.
 
 mod add_shard;
+mod apply_settings;
 mod audit;
 mod cancel_items;
 mod change_cluster;
@@ -12,6 +13,7 @@ mod delete_topic;
 mod drain_node;
 mod drain_shard;
 mod explain;
+mod export_settings;
 mod items;
 mod move_shard;
 mod namespaces;
@@ -182,6 +184,22 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::DeleteNamespaceResponse>, Status> {
         let (call, caller) = (Call::of(&request)?, caller(&request)?);
         answer(delete_namespace::delete(self, &call, &caller, request.into_inner()).await)
+    }
+
+    async fn export_settings(
+        &self,
+        request: Request<v1::ExportSettingsRequest>,
+    ) -> Result<Response<v1::ExportSettingsResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(export_settings::export(self, &call, request.into_inner()).await)
+    }
+
+    async fn apply_settings(
+        &self,
+        request: Request<v1::ApplySettingsRequest>,
+    ) -> Result<Response<v1::ApplySettingsResponse>, Status> {
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(apply_settings::apply(self, &call, &caller, request.into_inner()).await)
     }
 
     async fn list_items(

@@ -13,5 +13,5 @@ pub(super) use assignment::Assign;
 pub(super) use nodes::{Join, Leave, SendBeat, SetDraining};
 pub(super) use policies::PutPolicy;
 pub(super) use remove_policies::RemovePolicies;
-pub(super) use settings::PutSettings;
+pub(super) use settings::{PutAllSettings, PutSettings};
 pub(super) use shards::{AddShard, RemoveShard, SetShardState};

@@ -1,6 +1,8 @@
 //! Rows of topics and namespaces: of `policy` and of `setting`. Both tables have the same keys, versions and
 //! bounds.
 
+use std::collections::BTreeSet;
+
 use forebay_types::TopicName;
 
 use super::super::rows::{PolicyBounds, PolicyWritten};
@@ -54,6 +56,28 @@ impl NamedRows {
         ] {
             if int_of(&session.fetch(statement).await?)?.unwrap_or(0).cast_unsigned() >= most {
                 return Ok(Some(full));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether there are more than there may be, of the namespaces of these names or in all.
+    pub async fn too_many(
+        &self,
+        session: &mut dyn Session,
+        names: impl Iterator<Item = &TopicName>,
+    ) -> Result<Option<PolicyWritten>, StoreError> {
+        let count = format!("SELECT COUNT(*) FROM {} WHERE removed = 0", self.table);
+        let all = int_of(&session.fetch(Statement::new(count.clone(), vec![])).await?)?.unwrap_or(0);
+        if all.cast_unsigned() > self.bounds.in_all {
+            return Ok(Some(PolicyWritten::Full));
+        }
+        let namespaces: BTreeSet<&str> = names.map(|name| &*name.namespace).collect();
+        for namespace in namespaces {
+            let of_one = Statement::new(format!("{count} AND namespace = ?"), vec![namespace.into()]);
+            let found = int_of(&session.fetch(of_one).await?)?.unwrap_or(0);
+            if found.cast_unsigned() > self.bounds.per_namespace {
+                return Ok(Some(PolicyWritten::NamespaceFull));
             }
         }
         Ok(None)

@@ -6,11 +6,14 @@ use super::{
     super::{
         call::{Change, End},
         columns,
-        rows::{PolicyWritten, SettingsWish},
+        rows::{PolicyWritten, SettingsDocument, SettingsWish},
     },
     named_rows::{NamedRows, next_version},
 };
-use crate::{error::StoreError, sql::Session};
+use crate::{
+    error::StoreError,
+    sql::{Session, Statement, int_of},
+};
 
 /// Writes settings, if their row has not changed.
 pub(in super::super) struct PutSettings<'a>(pub(in super::super) &'a SettingsWish);
@@ -34,6 +37,35 @@ impl Change for PutSettings<'_> {
             return Ok(End::RollBack(full));
         }
         rows.write(session, name, version, &columns::OF_SETTINGS, columns::of_settings(settings)).await?;
+        rows.forget_removed(session).await?;
+        Ok(End::Commit(PolicyWritten::Yes(version)))
+    }
+}
+
+/// Writes settings of many names, if none at all have changed.
+pub(in super::super) struct PutAllSettings<'a>(pub(in super::super) &'a SettingsDocument);
+
+#[async_trait]
+impl Change for PutAllSettings<'_> {
+    type Answer = PolicyWritten;
+
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyWritten>, StoreError> {
+        let SettingsDocument { from_version, wanted, bounds } = self.0;
+        let rows = NamedRows { table: "setting", bounds: *bounds };
+        let version = next_version(session).await?;
+        let highest = Statement::new("SELECT MAX(version) FROM setting", vec![]);
+        let found = int_of(&session.fetch(highest).await?)?.unwrap_or(0).cast_unsigned();
+        if found != *from_version {
+            return Ok(End::RollBack(PolicyWritten::Stale));
+        }
+        for (name, settings) in wanted {
+            let values = columns::of_settings(settings);
+            rows.write(session, name, version, &columns::OF_SETTINGS, values).await?;
+        }
+        // Some may have made room for others, so it is counted in the end.
+        if let Some(full) = rows.too_many(session, wanted.keys()).await? {
+            return Ok(End::RollBack(full));
+        }
         rows.forget_removed(session).await?;
         Ok(End::Commit(PolicyWritten::Yes(version)))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_store::{
-    Catalog, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsWish, Versions,
+    Catalog, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument, SettingsWish, Versions,
 };
 use forebay_types::{Pause, Policy, PolicyChanges, SettingsRow, Timestamp, TopicName, TopicSettings};
 
@@ -193,4 +193,47 @@ pub async fn settings_have_bounds(subject: CatalogSubject) {
     put_version(&*catalog, &topic("a"), attempts(2)).await;
     put_version(&*catalog, &topic("a"), TopicSettings::default()).await;
     put_version(&*catalog, &topic("c"), attempts(1)).await;
+}
+
+/// Many names in one change, unless any settings have changed or there are too many then.
+pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let catalog = &*catalog;
+    put_version(catalog, &topic("a"), attempts(1)).await;
+    let version = put_version(catalog, &topic("b"), attempts(2)).await;
+    let document = |from_version, wanted: &[(&str, u32)]| SettingsDocument {
+        from_version,
+        wanted: wanted
+            .iter()
+            .map(|(name, number)| {
+                let settings = if *number == 0 { TopicSettings::default() } else { attempts(*number) };
+                (topic(name), settings)
+            })
+            .collect(),
+        bounds: BOUNDS,
+    };
+    let put = async |document| catalog.put_all_settings(&document).await.expect("is written");
+    let set = async || -> Vec<(String, u32)> {
+        let rows = catalog.all_settings().await.expect("reads");
+        assert!(rows.is_sorted_by(|one, other| one.name < other.name));
+        let set = rows.into_iter().filter(|row| !row.settings.is_nothing());
+        set.map(|row| (row.name.topic.to_string(), row.settings.default_max_attempts.unwrap_or(0))).collect()
+    };
+    let named = |set: &[(&str, u32)]| -> Vec<(String, u32)> {
+        set.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
+    };
+    assert_eq!(put(document(version - 1, &[("a", 9)])).await, PolicyWritten::Stale);
+    // One goes and two come: there is room for three.
+    let PolicyWritten::Yes(next) = put(document(version, &[("a", 0), ("b", 5), ("c", 3), ("d", 4)])).await
+    else {
+        panic!("is not written")
+    };
+    assert!(next > version);
+    assert_eq!(set().await, named(&[("b", 5), ("c", 3), ("d", 4)]));
+    let known = since(catalog, version).await.settings;
+    assert_eq!(known.len(), 4, "readers hear of all of them, removed ones included");
+    assert_eq!(put(document(next, &[("b", 6), ("e", 1)])).await, PolicyWritten::NamespaceFull);
+    assert_eq!(set().await, named(&[("b", 5), ("c", 3), ("d", 4)]), "nothing of it was done");
+    pause(catalog, &topic("b")).await;
+    assert!(matches!(put(document(next, &[("b", 7)])).await, PolicyWritten::Yes(_)), "a pause is no setting");
 }

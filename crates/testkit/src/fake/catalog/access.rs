@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use forebay_store::{
     AuditEnd, AuditId, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode,
     CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewSession, NewToken, NodeReport,
-    PolicyRemoval, PolicyWish, PolicyWritten, SessionRow, SettingsWish, Sighting, StoreError, TokenAdded,
-    TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
+    PolicyRemoval, PolicyWish, PolicyWritten, SessionRow, SettingsDocument, SettingsWish, Sighting,
+    StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
 };
 use forebay_types::{
     ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
@@ -233,6 +233,17 @@ impl Catalog for FakeCatalog {
     async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError> {
         let wish = wish.clone();
         self.change("settings", move |tables| tables.put_settings(&wish)).await
+    }
+
+    async fn all_settings(&self) -> Result<Vec<SettingsRow>, StoreError> {
+        let all = |tables: &super::tables::CatalogTables| tables.settings.values().cloned().collect();
+        let read = move |state: &mut CatalogState| state.tables.as_ref().map(all).ok_or_else(no_schema);
+        self.call("all settings", read).await
+    }
+
+    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyWritten, StoreError> {
+        let document = document.clone();
+        self.change("all settings", move |tables| tables.put_all_settings(&document)).await
     }
 
     async fn remove_policies(&self, removal: &PolicyRemoval) -> Result<Option<u64>, StoreError> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use forebay_store::{
     Assignment, Beat, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState, Home,
-    Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsWish, Sighting,
-    Versions,
+    Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,
+    SettingsWish, Sighting, Versions,
 };
 use forebay_types::{
     ClusterId, Incarnation, NodeName, Policy, PolicyChanges, PolicyRow, SettingsRow, ShardId, Side,
@@ -135,6 +135,34 @@ impl CatalogTables {
         self.versions.policies += 1;
         let version = self.versions.policies;
         self.settings.insert(name.clone(), SettingsRow { name: name.clone(), version, settings: *settings });
+        self.forget_removed(bounds);
+        PolicyWritten::Yes(version)
+    }
+
+    /// See [`Catalog::put_all_settings`](forebay_store::Catalog::put_all_settings).
+    pub fn put_all_settings(&mut self, document: &SettingsDocument) -> PolicyWritten {
+        let SettingsDocument { from_version, wanted, bounds } = document;
+        let highest = self.settings.values().map(|row| row.version).max().unwrap_or(0);
+        if highest != *from_version {
+            return PolicyWritten::Stale;
+        }
+        let version = self.versions.policies + 1;
+        let mut settings = self.settings.clone();
+        for (name, wanted) in wanted {
+            let row = SettingsRow { name: name.clone(), version, settings: *wanted };
+            settings.insert(name.clone(), row);
+        }
+        let there = || settings.values().filter(|row| !row.settings.is_nothing());
+        if there().count() as u64 > bounds.in_all {
+            return PolicyWritten::Full;
+        }
+        for name in wanted.keys() {
+            let of_one = there().filter(|row| row.name.namespace == name.namespace);
+            if of_one.count() as u64 > bounds.per_namespace {
+                return PolicyWritten::NamespaceFull;
+            }
+        }
+        (self.settings, self.versions.policies) = (settings, version);
         self.forget_removed(bounds);
         PolicyWritten::Yes(version)
     }

@@ -1,0 +1,130 @@
+//! `forebay settings apply`, `forebay settings diff`
+
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Read as _},
+    path::PathBuf,
+};
+
+use anyhow::Context as _;
+use clap::Args;
+use forebay_client::{AppliedSettings, ChangeNote, SettingsDocument, SettingsEntry};
+use forebay_proto::v1;
+
+use super::differences;
+use crate::{
+    failure::Failure,
+    output::{self, Format},
+    verbs::{bulk::confirm, connection::Connection},
+};
+
+/// The longest document. A call brings no more.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// The flags of `forebay settings diff`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay settings diff settings.json --namespace -
+  forebay settings diff settings.json --namespace shop --keep-others -o json")]
+pub struct Diff {
+    /// What is applied.
+    #[command(flatten)]
+    document: Document,
+}
+
+/// The flags of `forebay settings apply`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay settings apply settings.json --namespace - --reason 'as agreed'
+  forebay settings apply shop.json --namespace shop --keep-others --yes
+  forebay settings export --namespace - | forebay --context other settings apply - --namespace - --yes")]
+pub struct Apply {
+    /// What is applied.
+    #[command(flatten)]
+    document: Document,
+    /// Why, for the log of the server
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    reason: String,
+    /// Only show what would be changed
+    #[arg(long)]
+    dry_run: bool,
+    /// Do it without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What is applied, and where.
+#[derive(Args)]
+struct Document {
+    /// Server and namespace; `-`: all namespaces.
+    #[command(flatten)]
+    connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    format: Format,
+    /// The file with the document, as `settings export` prints it; `-`: stdin
+    file: PathBuf,
+    /// Leave as it is what the document does not name
+    #[arg(long)]
+    keep_others: bool,
+}
+
+impl Document {
+    fn read(&self) -> Result<SettingsDocument, Failure> {
+        let mut text = String::new();
+        match self.file.as_os_str() == "-" {
+            true => io::stdin().lock().take(BYTES_MAX).read_to_string(&mut text).map(drop),
+            false => fs::File::open(&self.file)
+                .and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text).map(drop)),
+        }
+        .with_context(|| format!("cannot read {}", self.file.display()))?;
+        let wrong = || format!("{} is not a document of settings", self.file.display());
+        let read: v1::ExportSettingsResponse =
+            output::from_json("ExportSettingsResponse", &text).with_context(wrong)?;
+        let entries = read.entries.into_iter().map(SettingsEntry::from).collect();
+        Ok(SettingsDocument { entries, keep_others: self.keep_others, version: None })
+    }
+
+    /// What it would change.
+    async fn differences(&self, document: SettingsDocument) -> Result<AppliedSettings, Failure> {
+        let note = ChangeNote { reason: String::new(), dry_run: true };
+        Ok(self.connection.client().await?.apply_settings(document, note).await?)
+    }
+}
+
+impl Diff {
+    /// Shows the differences.
+    pub async fn run(self) -> Result<(), Failure> {
+        let differences = self.document.differences(self.document.read()?).await?;
+        differences::print(&differences, &self.document.format)
+    }
+}
+
+impl Apply {
+    /// Sets what the document says, once whoever sits at the terminal has said so. What was shown is what is
+    /// done, or nothing.
+    pub async fn run(self) -> Result<(), Failure> {
+        let Self { document: flags, reason, dry_run, yes } = self;
+        let is_asked = !dry_run && !yes;
+        if is_asked && (!io::stdin().is_terminal() || flags.file.as_os_str() == "-") {
+            let message = "this changes settings, and there is no terminal to ask: add --yes, or --dry-run";
+            return Err(Failure::usage(message));
+        }
+        let document = flags.read()?;
+        let would = flags.differences(document.clone()).await?;
+        if dry_run || would.differences.is_empty() {
+            return differences::print(&would, &flags.format);
+        }
+        if is_asked {
+            let removed = would.differences.iter().filter(|it| it.after.is_none()).count();
+            let changed = would.differences.len() - removed;
+            confirm(&format!("Settings of {changed} names will be set, and those of {removed} removed."))?;
+        }
+        let document = SettingsDocument { version: Some(would.version), ..document };
+        let note = ChangeNote { reason, dry_run: false };
+        let applied = flags.connection.client().await?.apply_settings(document, note).await?;
+        differences::print(&applied, &flags.format)
+    }
+}

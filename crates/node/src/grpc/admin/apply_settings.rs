@@ -1,0 +1,147 @@
+//! ApplySettings.
+
+use std::collections::BTreeMap;
+
+use forebay_access::Identity;
+use forebay_proto::v1;
+use forebay_types::{Reason, Refusal, TopicName, TopicSettings};
+use prost::Message as _;
+
+use super::{
+    context::{Admin, REASON_BYTES},
+    pauses::book,
+    settings,
+};
+use crate::{
+    grpc::{admission::Call, fields},
+    policies::changed_meanwhile,
+};
+
+/// As the namespace: all of them.
+const ALL: &str = "-";
+/// Entries of a document: as many as there may be.
+const ENTRIES_MAX: usize = 10_000;
+/// Entries that may change something. The catalog makes one change at a time, and others wait for it.
+const CHANGES_MAX: usize = 2_000;
+/// How often it is tried again because somebody else was faster.
+const TRIES_MAX: u32 = 3;
+
+/// What is set of names.
+type Document = BTreeMap<TopicName, TopicSettings>;
+
+/// Serves ApplySettings.
+pub async fn apply(
+    admin: &Admin,
+    call: &Call,
+    caller: &Identity,
+    request: v1::ApplySettingsRequest,
+) -> Result<v1::ApplySettingsResponse, Refusal> {
+    if request.namespace != ALL {
+        admin.rules.namespace(&request.namespace)?;
+    }
+    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    let wanted = document(admin, &request)?;
+    let book = book(admin)?;
+    for tries_left in (0..TRIES_MAX).rev() {
+        let (rows, found) = book.all_settings().await?;
+        let rows: Document = rows.into_iter().map(|row| (row.name, row.settings)).collect();
+        if request.version.is_some_and(|version| version != found) {
+            return Err(changed_meanwhile());
+        }
+        let changes = changes(&request, &rows, &wanted);
+        if changes.len() > CHANGES_MAX {
+            let message = format!(
+                "change the settings of {} topics and namespaces, of {CHANGES_MAX} at most at a time: apply \
+                 those of one namespace after the other",
+                changes.len()
+            );
+            return Err(Refusal::too_large("entries", message));
+        }
+        let differences: Vec<_> = changes.iter().map(|change| difference(change, &rows)).collect();
+        call.reserve_answer(differences.iter().map(v1::SettingsDifference::encoded_len).sum())?;
+        if request.dry_run || changes.is_empty() {
+            return Ok(v1::ApplySettingsResponse { differences, version: found });
+        }
+        let (count, namespace) = (changes.len(), request.namespace.as_str().into());
+        match book.put_all_settings(&namespace, found, changes).await {
+            Ok(version) => {
+                let (who, reason) = (&*caller.id, &request.reason);
+                tracing::info!(
+                    who,
+                    reason,
+                    version,
+                    "settings of {count} topics and namespaces were applied"
+                );
+                return Ok(v1::ApplySettingsResponse { differences, version });
+            }
+            Err(refusal) if refusal.reason == Reason::VersionMismatch && tries_left > 0 => {}
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    Err(changed_meanwhile())
+}
+
+/// What the request wants, checked.
+fn document(admin: &Admin, request: &v1::ApplySettingsRequest) -> Result<Document, Refusal> {
+    fields::within("entries", request.entries.len(), 0, ENTRIES_MAX)?;
+    let mut wanted = Document::new();
+    for (at, entry) in request.entries.iter().enumerate() {
+        let below = |refusal: Refusal| Refusal {
+            field: refusal.field.map(|field| format!("entries[{at}].{field}")),
+            ..refusal
+        };
+        let (name, settings) = self::entry(admin, request, entry).map_err(below)?;
+        if wanted.insert(name, settings).is_some() {
+            return Err(below(Refusal::field("topic", "is named twice in its namespace")));
+        }
+    }
+    Ok(wanted)
+}
+
+fn entry(
+    admin: &Admin,
+    request: &v1::ApplySettingsRequest,
+    entry: &v1::SettingsEntry,
+) -> Result<(TopicName, TopicSettings), Refusal> {
+    let namespace = admin.rules.namespace(&entry.namespace)?;
+    if request.namespace != ALL && *request.namespace != *namespace {
+        let message = format!("is not {}, which the document is about", request.namespace);
+        return Err(Refusal::field("namespace", message));
+    }
+    let limits = &admin.rules.limits;
+    let settings = settings::of_namespace(&admin.settings, limits, entry.settings.as_ref())?;
+    if entry.topic.is_empty() {
+        return Ok((TopicName::new(namespace, ""), settings));
+    }
+    let topic = fields::topic(limits, "topic", &entry.topic)?;
+    match settings.dedupe_window {
+        Some(_) => Err(Refusal::field("settings.dedupe_window", "is of a namespace, not of a topic")),
+        None => Ok((TopicName { namespace, topic }, settings)),
+    }
+}
+
+/// What is to be written.
+fn changes(request: &v1::ApplySettingsRequest, rows: &Document, wanted: &Document) -> Document {
+    let mut changes: Document = wanted
+        .iter()
+        .filter(|(name, settings)| rows.get(name).copied().unwrap_or_default() != **settings)
+        .map(|(name, settings)| (name.clone(), *settings))
+        .collect();
+    if !request.keep_others {
+        let about = |name: &&TopicName| request.namespace == ALL || *name.namespace == *request.namespace;
+        let others = rows.keys().filter(about).filter(|name| !wanted.contains_key(name));
+        changes.extend(others.map(|name| (name.clone(), TopicSettings::default())));
+    }
+    changes
+}
+
+fn difference((name, after): (&TopicName, &TopicSettings), rows: &Document) -> v1::SettingsDifference {
+    let before = rows.get(name).copied();
+    let message = |settings: TopicSettings| settings::namespace_message(&settings);
+    v1::SettingsDifference {
+        namespace: name.namespace.to_string(),
+        topic: name.topic.to_string(),
+        before: before.map(message),
+        after: (!after.is_nothing()).then(|| message(*after)),
+    }
+}
