@@ -187,10 +187,8 @@ fn update(
         ttl: update.ttl,
         ..v1::UpdateItemRequest::default()
     };
-    let below = |refusal: Refusal| Refusal {
-        field: refusal.field.map(|field| format!("update.{field}").into()),
-        ..refusal
-    };
+    let below =
+        |refusal: Refusal| Refusal { field: refusal.field.map(|field| format!("update.{field}")), ..refusal };
     let ItemUpdate { priority, schedule, metadata, ttl } = values(limits, &request).map_err(below)?;
     let due = schedule.map(|schedule| match schedule {
         Schedule::Now => OperationDue::Now,
