@@ -80,19 +80,19 @@ async fn settings_are_exported_compared_and_applied_as_one_document() {
     assert_eq!(document["entries"].as_array().unwrap().len(), 2, "{document}");
     assert_eq!(document["entries"][1]["settings"]["defaultLease"], "120s");
     let apply = [&["settings", "apply", "-"], &all[..], &["--yes", "-o", "json"]].concat();
-    let same = server.run_with(&apply, &exported).await.json();
+    let same = server.run_with(&apply, exported.as_str()).await.json();
     assert_eq!(same["differences"], json!([]));
 
     document["entries"][1]["settings"]["defaultLease"] = json!("60s");
     document["entries"].as_array_mut().unwrap().remove(0);
     let changed = document.to_string();
     let diff = [&["settings", "diff", "-"], &all[..]].concat();
-    let table = server.run_with(&diff, &changed).await.done();
+    let table = server.run_with(&diff, changed.as_str()).await.done();
     assert!(table.contains("default lease") && table.contains("2m") && table.contains("1m"), "{table}");
     assert!(table.contains("club") && table.contains("dedupe window"), "{table}");
     let unasked = [&["settings", "apply", "-"], &all[..]].concat();
-    assert!(server.run_with(&unasked, &changed).await.failed(2).contains("add --yes"));
-    let applied = server.run_with(&apply, &changed).await.json();
+    assert!(server.run_with(&unasked, changed.as_str()).await.failed(2).contains("add --yes"));
+    let applied = server.run_with(&apply, changed.as_str()).await.json();
     assert_eq!(applied["differences"].as_array().unwrap().len(), 2);
     let left = server.run(&[&["settings", "export"], &all[..]].concat()).await.json();
     assert_eq!(left["entries"], document["entries"]);
