@@ -19,6 +19,7 @@ mod scenario;
 mod tls;
 mod wire;
 
+mod counts;
 mod kill_database;
 mod kill_node;
 mod panic;

@@ -29,15 +29,15 @@ mod shard;
 mod striped;
 
 pub use api::{
-    ActiveTopic, ActiveTopics, ActiveTopicsCall, Avoid, BehindCall, BreakerPhase, ChangeCall, Changed,
-    DeadGroup, DeadGroups, DeadGroupsCall, Delivered, Demand, DequeueCall, Duty, EnqueueCall, Enqueued,
-    ExtendOf, Extended, Intake, ItemChange, ItemCount, ItemFound, ItemPosition, ItemSeen, ItemState,
-    ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, LeaseSeen, ListedShard, Misplaced, MissingHome,
-    NackAction, NackOf, NewItem, Notice, OperationsSeen, Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed,
-    PriorityCount, RETRY_AFTER, Reach, Schedule, Served, Settings, Settled, Setup, ShardSight, ShardState,
-    ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails,
-    TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus, Wanted,
-    filter_fields, list_fields,
+    ActiveTopic, ActiveTopics, ActiveTopicsCall, Avoid, BehindCall, BreakerPhase, CallerFrom, ChangeCall,
+    Changed, ConsumerFigures, ConsumersSeen, Counted, DeadGroup, DeadGroups, DeadGroupsCall, Delivered,
+    Demand, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended, Intake, ItemChange, ItemCount,
+    ItemFound, ItemPosition, ItemSeen, ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, LeaseSeen,
+    ListedShard, MemorySlice, Misplaced, MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSeen,
+    Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, Schedule,
+    Served, Settings, Settled, Setup, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
+    TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus,
+    TopicsCall, TopicsPage, TurnStatus, Wanted, filter_fields, list_fields,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};

@@ -104,6 +104,10 @@ pub enum Bug {
     OperationCountsLost,
     /// An operation's cursor is committed without its effect.
     OperationEffectLost,
+    /// What a batch counted of items is counted although the batch did not happen.
+    UndoneCounted,
+    /// What a batch counts of items is counted twice in memory.
+    CountedTwice,
     /// A leased item is purged, and its lease stays.
     PurgedLeaseLives,
     /// A leased item is removed by an operation that removes items wherever they are, and its lease stays.

@@ -16,9 +16,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use failure::Failure;
 use verbs::severity::Severity;
 use verbs::{
-    ack, audit, bench, check, check_config, complete, completions, context, dead_letter, dequeue, dev,
-    enqueue, error, extend, health, item, man, migrate, nack, namespace, node, operation, serve,
-    settings_document, shard, status, token, top, topic, topics, whoami, worker,
+    ack, audit, bench, check, check_config, complete, completions, consumer, context, dead_letter, dequeue,
+    dev, enqueue, error, extend, health, history, item, man, migrate, nack, namespace, node, operation,
+    serve, settings_document, shard, status, token, top, topic, topics, whoami, worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -87,6 +87,10 @@ enum Verb {
     DeadLetter(dead_letter::DeadLetterCommand),
     /// List operations over many items, follow one, or end it
     Operation(operation::OperationCommand),
+    /// List who asks for items and who has leases, or release a consumer's leases
+    Consumer(consumer::Consumer),
+    /// Show how figures were in the last minutes, up to a day
+    History(history::GetHistory),
     /// List the nodes of the cluster, or drain one
     Node(node::Node),
     /// List the shards and who owns them, or change them
@@ -155,6 +159,8 @@ fn main() -> ExitCode {
             Verb::Item(verb) => verb.run().await,
             Verb::DeadLetter(verb) => verb.run().await,
             Verb::Operation(verb) => verb.run().await,
+            Verb::Consumer(verb) => verb.run().await,
+            Verb::History(verb) => verb.run().await,
             Verb::Node(verb) => verb.run().await,
             Verb::Shard(verb) => verb.run().await,
             Verb::Token(verb) => verb.run().await,

@@ -10,6 +10,7 @@ mod descriptors;
 pub mod fuzzing;
 pub mod gather;
 pub mod grpc;
+pub mod history;
 pub mod http;
 mod listen;
 mod node;

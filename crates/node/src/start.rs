@@ -18,6 +18,7 @@ use crate::{
     descriptors::{self, Asked},
     gather::Gather,
     grpc::{self, Admin, LoadLimits, PageTokens, Queue, ReflectionError},
+    history::History,
     http::{NodeInfo, StatusCache, metrics},
     listen::{BindError, listen, reachable},
     node::Node,
@@ -296,8 +297,10 @@ fn admin(
     let cluster = member.map(|member| member.state.subscribe());
     let operator = member.map(|member| member.operator(config));
     let links = member.map(|member| member.links.clone());
-    let gather = Gather::new(queue.engine.clone(), links, cluster.clone());
+    let history = member.map_or_else(History::default, |member| member.history.clone());
+    let gather = Gather::new(queue.engine.clone(), links, cluster.clone(), history.clone());
     let mut tasks = vec![tokio::spawn(gather.clone().see_to_operations())];
+    tasks.push(tokio::spawn(history.follow(queue.engine.clone(), queue.clock.clone())));
     tasks.extend(following);
     let (rules, clock) = (queue.rules.clone(), queue.clock.clone());
     let catalog = policies.as_ref().map(|book| book.catalog.clone());

@@ -6,7 +6,8 @@ use forebay_types::{Body, Failure, Headers, ItemAttributes, Key, Seq, State, Tim
 
 use crate::operation::{OperationId, OperationProgress, OperationRow, Redrive};
 use crate::rows::{
-    Checkpoint, HighWaterMarks, LeaseChange, LeaseEntry, ShardTopology, TopicCounts, TopicRow,
+    Checkpoint, HighWaterMarks, LeaseChange, LeaseEntry, ShardTopology, Tally, TopicCounts, TopicRow,
+    TopicTally,
 };
 
 /// What one transaction changes. It is applied whole or not at all. Its last statement moves the fence from
@@ -66,8 +67,12 @@ pub struct Batch {
     pub dormant_losses: Vec<(TopicId, i64)>,
     /// Changes of counts, stored as one row of `count_delta`.
     pub count_deltas: Vec<(TopicId, TopicCounts)>,
+    /// What becomes of items and deliveries, stored in the same row, with the time in `marks`.
+    pub tallies: Vec<(TopicId, Tally)>,
     /// Counts as of this batch, written into the topics' own rows.
     pub count_folds: Vec<(TopicId, TopicCounts)>,
+    /// Tallies as of this batch, written with the counts of the same topics.
+    pub tally_folds: Vec<(TopicId, TopicTally)>,
     /// Deletes the `count_delta` rows of these batches: every topic in them was folded since.
     /// Both ends are given: without a lower one the statement walks over what was deleted long ago, which
     /// stays in the index while an old snapshot is open.

@@ -41,7 +41,7 @@ pub use operation::{
 pub use rows::{
     Checkpoint, DeadRow, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry,
     LeaseRow, Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,
-    TopicCounts, TopicRow, WalkedRow,
+    Tally, TopicCounts, TopicRow, TopicTally, WalkedRow,
 };
 pub use shard::{
     Claim, Heartbeat, ItemLocation, Outcome, Probed, Reader, Renewal, Shard, ShardConnections, Writer,

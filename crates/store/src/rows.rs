@@ -149,6 +149,51 @@ impl SubAssign for TopicCounts {
     }
 }
 
+/// What has become of a topic's items and deliveries, or how a batch changes that. A delivery that is open is
+/// in none of these numbers: deliveries that began are those that ended and those that are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Items that were enqueued.
+    pub enqueued: i64,
+    /// Deliveries that were acked.
+    pub acked: i64,
+    /// At-most-once deliveries, without those that nobody received.
+    pub consumed: i64,
+    /// Deliveries that were nacked, or whose lease ran out.
+    pub failed: i64,
+    /// Deliveries that ended otherwise: released, or their item was removed.
+    pub returned: i64,
+    /// Items that became dead letters.
+    pub dead_lettered: i64,
+}
+
+impl Tally {
+    /// Deliveries that have ended.
+    pub const fn ended(&self) -> i64 {
+        self.acked + self.consumed + self.failed + self.returned
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.enqueued += other.enqueued;
+        self.acked += other.acked;
+        self.consumed += other.consumed;
+        self.failed += other.failed;
+        self.returned += other.returned;
+        self.dead_lettered += other.dead_lettered;
+    }
+}
+
+/// A topic's tally, and since when it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicTally {
+    /// The time of the first batch in it.
+    pub since: Timestamp,
+    /// What was counted since.
+    pub tally: Tally,
+}
+
 /// One delivery in progress. A new owner restores the lease from this entry without reading the item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseEntry {
@@ -310,6 +355,9 @@ pub struct ShardSnapshot {
     pub topics: Vec<TopicRow>,
     /// Dead letters of all dormant topics.
     pub dormant_dead: i64,
+    /// What has become of their items so far, of those topics of which anything was counted. In the order of
+    /// the topics.
+    pub tallies: Vec<(TopicId, TopicTally)>,
     /// Topics that have deltas beyond the counts of their own rows.
     pub unfolded: Vec<TopicId>,
     /// No batch before this one has a row of `count_delta`.

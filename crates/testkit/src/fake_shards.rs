@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{Demand, DequeueCall, Engine, NewItem, Schedule, Settings};
+use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, NewItem, Schedule, Settings};
 use forebay_store::Shard;
 use forebay_types::{Body, Clock, ClusterId, DeliveryPolicy, ShardId, Timestamp};
 
@@ -102,6 +102,7 @@ pub fn dequeue(topics: &[&str], max_items: usize) -> DequeueCall {
         wait: Duration::ZERO,
         lease: None,
         consumer: String::new(),
+        from: CallerFrom::default(),
         max_bytes: 3 << 20,
     }
 }

@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod check_config;
 mod complete;
+mod consumers;
 mod context;
 mod dead_letters;
 mod dequeue;

@@ -17,7 +17,12 @@ async fn a_pipe_gets_one_frame() {
         let frame = server.run(flags).await.done();
         let lines: Vec<&str> = frame.lines().collect();
         assert!(lines[0].starts_with("default at 127.0.0.1:") && lines[0].ends_with("by oldest"), "{frame}");
-        assert!(lines[1].contains("topics 1  ready 3  leased 0  scheduled 0  dead 0  net -"), "{frame}");
+        assert!(
+            lines[1].contains(
+                "topics 1  ready 3  leased 0  scheduled 0  dead 0  in 0.30/s  out 0.0/s  failed 0.0/s"
+            ),
+            "{frame}"
+        );
         assert!(
             lines[3].starts_with("TOPIC") && lines[4].starts_with("mail  ") && lines.len() == 5,
             "{frame}"

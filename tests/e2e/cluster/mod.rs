@@ -9,6 +9,7 @@ mod candidates;
 mod clocks;
 mod commits;
 mod conflicts;
+mod consumers;
 mod dev;
 mod faults;
 mod forward;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use forebay_engine::{Demand, DequeueCall, Engine, EnqueueCall, NewItem, Schedule};
+use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, EnqueueCall, NewItem, Schedule};
 use forebay_types::{Body, DeliveryPolicy, Namespace, ShardId};
 use tokio::{task::JoinHandle, time::sleep};
 
@@ -30,6 +30,7 @@ pub async fn park(engine: &Engine, polls: usize) -> anyhow::Result<Vec<JoinHandl
                 wait: Duration::from_secs(3_600),
                 lease: None,
                 consumer: String::new(),
+                from: CallerFrom::default(),
                 max_bytes: 1 << 20,
             };
             while let Ok(items) = engine.dequeue(call.clone()).await

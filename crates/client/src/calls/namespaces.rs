@@ -6,6 +6,7 @@ use forebay_types::{Timestamp, TopicSettings};
 use super::{
     pauses::{TopicPause, pause},
     topic_settings::{ChangeNote, SettingsReport},
+    topics::{Counts, Rates, counts, rates},
 };
 use crate::{
     client::Client,
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// How a namespace is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceFigures {
     /// Its name.
     pub namespace: String,
@@ -40,10 +41,14 @@ pub struct NamespaceFigures {
     pub pauses: Vec<TopicPause>,
     /// It has more topics than were looked at: the figures are too small.
     pub topics_cut: bool,
+    /// The counts of its topics.
+    pub counts: Option<Counts>,
+    /// How much happens in its topics, if the server knows.
+    pub rates: Option<Rates>,
 }
 
 /// A page of namespaces.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceList {
     /// By name.
     pub namespaces: Vec<NamespaceFigures>,
@@ -56,7 +61,7 @@ pub struct NamespaceList {
 }
 
 /// One namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceReport {
     /// How it is.
     pub figures: NamespaceFigures,
@@ -160,6 +165,8 @@ fn figures(it: v1::Namespace) -> NamespaceFigures {
         waiting: it.waiting_calls,
         pauses: it.pauses.into_iter().map(pause).collect(),
         topics_cut: it.topics_cut,
+        counts: it.counts.map(counts),
+        rates: it.rates.map(rates),
     }
 }
 

@@ -1,5 +1,7 @@
 //! ListTopics and GetTopic: topics whatever state their items are in.
 
+use std::time::Duration;
+
 use forebay_proto::v1;
 use forebay_types::{Timestamp, TopicSettings};
 
@@ -25,7 +27,7 @@ pub struct TopicListQuery {
 }
 
 /// A page of topics.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TopicList {
     /// The topics.
     pub topics: Vec<TopicFigures>,
@@ -36,7 +38,7 @@ pub struct TopicList {
 }
 
 /// How a topic is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TopicFigures {
     /// Its namespace.
     pub namespace: String,
@@ -62,10 +64,57 @@ pub struct TopicFigures {
     pub settings: TopicSettings,
     /// Their version. 0: there are none.
     pub settings_version: u64,
+    /// What has become of its items so far, if anything was counted.
+    pub counts: Option<Counts>,
+    /// How much happens in it, if the server knows.
+    pub rates: Option<Rates>,
+}
+
+/// What has become of items so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Since when they count, in the shard where that is longest.
+    pub since: Option<Timestamp>,
+    /// Items enqueued.
+    pub enqueued: u64,
+    /// Deliveries that began.
+    pub delivered: u64,
+    /// Deliveries acked. An at-most-once delivery counts as acked.
+    pub acked: u64,
+    /// Deliveries that were nacked, or whose lease ran out.
+    pub failed: u64,
+    /// Items that became dead letters.
+    pub dead_lettered: u64,
+}
+
+/// How much happens a second, over the last seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// Over how long it is counted.
+    pub window: Duration,
+    /// Items enqueued.
+    pub enqueued: f64,
+    /// Deliveries begun.
+    pub delivered: f64,
+    /// Deliveries acked. An at-most-once delivery counts as acked.
+    pub acked: f64,
+    /// Deliveries that were nacked, or whose lease ran out.
+    pub failed: f64,
+}
+
+pub(super) fn counts(counts: v1::Counts) -> Counts {
+    let v1::Counts { since, enqueued, delivered, acked, failed, dead_lettered } = counts;
+    Counts { since: since.map(time_from_proto), enqueued, delivered, acked, failed, dead_lettered }
+}
+
+pub(super) fn rates(rates: v1::Rates) -> Rates {
+    let v1::Rates { window, enqueued, delivered, acked, failed } = rates;
+    let window = window.and_then(|window| Duration::try_from(window).ok()).unwrap_or_default();
+    Rates { window, enqueued, delivered, acked, failed }
 }
 
 /// One topic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TopicReport {
     /// How it is.
     pub figures: TopicFigures,
@@ -154,5 +203,7 @@ pub(super) fn figures(topic: v1::Topic) -> TopicFigures {
         pauses: topic.pauses.into_iter().map(pause).collect(),
         settings: topic.settings.map(of_topic).unwrap_or_default(),
         settings_version: topic.settings_version,
+        counts: topic.counts.map(counts),
+        rates: topic.rates.map(rates),
     }
 }

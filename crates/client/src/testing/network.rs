@@ -152,6 +152,8 @@ macro_rules! unimplemented_calls {
 }
 
 unimplemented_calls!(
+    list_consumers: ListConsumersRequest -> ListConsumersResponse,
+    get_history: GetHistoryRequest -> GetHistoryResponse,
     list_shards: ListShardsRequest -> ListShardsResponse,
     list_audit_records: ListAuditRecordsRequest -> ListAuditRecordsResponse,
     create_token: CreateTokenRequest -> CreateTokenResponse,

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, Receipt, Timestamp, Topic, TopicName};
 
+use super::CallerFrom;
+
 /// A dequeue call. The topics are distinct.
 #[derive(Debug, Clone)]
 pub struct DequeueCall {
@@ -17,6 +19,8 @@ pub struct DequeueCall {
     pub lease: Option<Duration>,
     /// Who asks; may be empty.
     pub consumer: String,
+    /// From where, for operators.
+    pub from: CallerFrom,
     /// At most so many bytes of bodies, but at least one item.
     pub max_bytes: usize,
 }

@@ -1,9 +1,12 @@
 //! ListItems and GetItem: items of the shards that this node owns, as operators look at them.
 
 use forebay_store::{OperationKind, StoredItem};
-use forebay_types::{ItemAttributes, ItemId, ShardId, Timestamp, TopicName, filter::Field};
+use forebay_types::{
+    ItemAttributes, ItemId, ShardId, Timestamp, TopicName,
+    filter::{Field, Held},
+};
 
-use super::filter_fields;
+use super::{filter_fields, operations::held};
 
 /// A page of a topic's items is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +104,16 @@ pub struct LeaseSeen {
     pub priority: i32,
     /// What else was known of the item when it was leased.
     pub attributes: ItemAttributes,
+}
+
+impl LeaseSeen {
+    /// What it has in a field of a filter.
+    pub(crate) fn held(&self, field: &str, now: Timestamp) -> Held<'_> {
+        match field {
+            "consumer" => Held::Text(&self.consumer),
+            field => held(field, now, &self.attributes, self.priority, None),
+        }
+    }
 }
 
 /// An item that was looked for.

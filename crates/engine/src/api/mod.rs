@@ -2,6 +2,7 @@
 
 mod active_topics;
 mod changes;
+mod consumers;
 mod dead_groups;
 mod dequeue;
 mod duty;
@@ -24,6 +25,7 @@ mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use changes::{ChangeCall, Changed, ItemChange, ItemUpdate};
+pub use consumers::{CallerFrom, ConsumerFigures, ConsumersSeen};
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
@@ -48,7 +50,10 @@ pub use status::{
 };
 pub(crate) use tasks::Supervised;
 pub use tasks::{Task, TaskName, Tasks};
-pub use topics::{PriorityCount, TopicDetails, TopicFigures, TopicScope, TopicsCall, TopicsPage};
+pub use topics::{
+    Counted, MemorySlice, PriorityCount, Rates, TopicDetails, TopicFigures, TopicScope, TopicsCall,
+    TopicsPage,
+};
 
 /// When a refused caller should try again.
 pub const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(500);

@@ -51,9 +51,15 @@ pub fn filter_fields(kind: OperationKind) -> &'static [Field] {
         ("redrives", Kind::Number),
         ("reason", Kind::Text),
     ];
+    // The log of leases does not have how often an item was redriven.
+    const OF_LEASES: &[Field] = &[
+        ("age", Kind::Span),
+        ("priority", Kind::Number),
+        ("attempt", Kind::Number),
+        ("consumer", Kind::Text),
+    ];
     match kind {
-        // The log of leases does not have how often an item was redriven.
-        OperationKind::ResetLeases => &FIELDS[..3],
+        OperationKind::ResetLeases => OF_LEASES,
         OperationKind::Purge | OperationKind::Update => &FIELDS[..4],
         // Only dead letters have a reason.
         OperationKind::DeleteDead | OperationKind::Redrive | OperationKind::Cancel => FIELDS,

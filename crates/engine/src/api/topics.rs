@@ -1,7 +1,11 @@
 //! ListTopics and GetTopic: topics of the shards that this node owns, as operators look at them.
 
-use std::ops::Bound;
+use std::{
+    ops::{AddAssign, Bound},
+    time::Duration,
+};
 
+use forebay_store::TopicTally;
 use forebay_types::{Namespace, ShardId, Timestamp, TopicName};
 
 /// A page of topics is asked for.
@@ -52,7 +56,7 @@ impl TopicScope {
 }
 
 /// A page of topics.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct TopicsPage {
     /// By namespace and name.
     pub topics: Vec<TopicFigures>,
@@ -64,8 +68,17 @@ pub struct TopicsPage {
     pub scanned: usize,
 }
 
+/// A slice of the topics in memory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MemorySlice {
+    /// By namespace and name. Dead letters of topics that memory has forgotten are not in it.
+    pub topics: Vec<TopicFigures>,
+    /// The last one that was looked at. `None`: there are no more.
+    pub through: Option<TopicName>,
+}
+
 /// How a topic is, over the shards of this node that were looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TopicFigures {
     /// Its name.
     pub name: TopicName,
@@ -83,10 +96,90 @@ pub struct TopicFigures {
     pub next_due_at: Option<Timestamp>,
     /// Dequeue calls that wait for it.
     pub waiting: usize,
+    /// What has become of its items. `None`: nothing was counted.
+    pub counted: Option<Counted>,
+    /// How much happens in it.
+    pub rates: Rates,
+}
+
+/// What has become of a topic's items so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Since when it is counted, in the shard where that is longest.
+    pub since: Timestamp,
+    /// Items enqueued.
+    pub enqueued: u64,
+    /// Deliveries that began.
+    pub delivered: u64,
+    /// Deliveries acked. An at-most-once delivery counts as acked.
+    pub acked: u64,
+    /// Deliveries that were nacked, or whose lease ran out.
+    pub failed: u64,
+    /// Items that became dead letters.
+    pub dead_lettered: u64,
+}
+
+impl Counted {
+    /// What a shard has counted of a topic that has so many open deliveries.
+    pub(crate) fn of(TopicTally { since, tally }: TopicTally, leased: u64) -> Self {
+        let count = |count: i64| u64::try_from(count).unwrap_or(0);
+        Self {
+            since,
+            enqueued: count(tally.enqueued),
+            delivered: count(tally.ended()) + leased,
+            acked: count(tally.acked + tally.consumed),
+            failed: count(tally.failed),
+            dead_lettered: count(tally.dead_lettered),
+        }
+    }
+}
+
+impl AddAssign for Counted {
+    fn add_assign(&mut self, other: Self) {
+        self.since = self.since.min(other.since);
+        self.enqueued += other.enqueued;
+        self.delivered += other.delivered;
+        self.acked += other.acked;
+        self.failed += other.failed;
+        self.dead_lettered += other.dead_lettered;
+    }
+}
+
+/// How much happens a second, over the last [`Rates::WINDOW`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Rates {
+    /// Items enqueued.
+    pub enqueued: f64,
+    /// Deliveries that began.
+    pub delivered: f64,
+    /// Deliveries acked. An at-most-once delivery counts as acked.
+    pub acked: f64,
+    /// Deliveries that were nacked, or whose lease ran out.
+    pub failed: f64,
+}
+
+impl Rates {
+    /// The time over which they are counted.
+    pub const WINDOW: Duration = Duration::from_secs(10);
+}
+
+impl From<[f64; 4]> for Rates {
+    fn from([enqueued, delivered, acked, failed]: [f64; 4]) -> Self {
+        Self { enqueued, delivered, acked, failed }
+    }
+}
+
+impl AddAssign for Rates {
+    fn add_assign(&mut self, other: Self) {
+        self.enqueued += other.enqueued;
+        self.delivered += other.delivered;
+        self.acked += other.acked;
+        self.failed += other.failed;
+    }
 }
 
 /// One topic.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct TopicDetails {
     /// How it is. `None`: it is in none of the shards.
     pub topic: Option<TopicFigures>,

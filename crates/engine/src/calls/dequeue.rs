@@ -22,6 +22,7 @@ pub(crate) fn serve(
         let _ = reply.send(Err(refusal));
         return;
     }
+    core.consumers.asks(&call, core.time.now());
     let at = core.time.monotonic();
     let wait = match () {
         () if on(Bug::WaitsLong) => call.wait * 4,

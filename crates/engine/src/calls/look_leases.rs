@@ -2,31 +2,31 @@
 //! topic are looked for among all.
 
 use forebay_store::LeaseEntry;
-use forebay_types::Seq;
+use forebay_types::{Namespace, Seq};
 
 use crate::{
     api::LeaseSeen,
     core::Core,
     messages::{
         event::Reply,
-        look::{LeaseQuestion, LeasesSeen, WhichLeases},
+        look::{KnownConsumers, LeaseQuestion, LeasesSeen, WhichLeases},
     },
     shard::OwnedShard,
 };
 
 /// A slice of the open deliveries.
 pub(crate) fn serve(core: &Core, question: &LeaseQuestion, reply: Reply<Option<LeasesSeen>>) {
-    let LeaseQuestion { shard, term, which, .. } = question;
+    let LeaseQuestion { caller, shard, term, which } = question;
     let slot = &core.slots[*shard];
     let owned = slot.owned().filter(|shard| slot.term == *term && shard.is_trusted(core.time.monotonic()));
-    let _ = reply.send(Ok(owned.map(|shard| look(shard, which))));
+    let _ = reply.send(Ok(owned.map(|shard| look(shard, caller, which))));
 }
 
-fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
+fn look(shard: &OwnedShard, caller: &Namespace, which: &WhichLeases) -> LeasesSeen {
     match which {
         WhichLeases::Of(seq) => {
             let leases = shard.lease_of(*seq).map(seen).into_iter().collect();
-            LeasesSeen { leases, through: None, looked_at: 1 }
+            LeasesSeen { leases, looked_at: 1, ..LeasesSeen::default() }
         }
         WhichLeases::OfTopic { topic, after, most } => {
             let mut found = LeasesSeen::default();
@@ -41,7 +41,28 @@ fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
             found.through = last.filter(|_| found.looked_at == *most);
             found
         }
+        WhichLeases::OfTenant { after, most } => {
+            let mut found = LeasesSeen::default();
+            let mut last = None;
+            for entry in shard.leases_behind(*after).take(*most) {
+                found.looked_at += 1;
+                last = Some((entry.deadline, entry.seq));
+                let name = shard.topic_name(entry.topic);
+                if let Some(name) = name.filter(|name| name.namespace == *caller) {
+                    found.leases.push(seen(entry));
+                    found.topics.push(name.topic.clone());
+                }
+            }
+            found.through = last.filter(|_| found.looked_at == *most);
+            found
+        }
     }
+}
+
+/// The consumers of a namespace that the node remembers.
+pub(crate) fn consumers(core: &Core, namespace: &Namespace, reply: Reply<KnownConsumers>) {
+    let (consumers, cut) = core.consumers.of(namespace, core.time.monotonic());
+    let _ = reply.send(Ok(KnownConsumers { consumers, cut }));
 }
 
 fn seen(entry: &LeaseEntry) -> (Seq, LeaseSeen) {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use forebay_types::{Monotonic, ShardId, Timestamp, TopicName};
 
 use crate::{
-    api::TopicFigures,
+    api::{Counted, Rates, TopicFigures},
     clock::Moment,
     core::{Core, slot::Slot, topics::TopicPart},
     dispatch::head::head,
@@ -56,6 +56,7 @@ pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSee
 fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeSet<ShardId>) -> TopicSeen {
     let waiting = core.topics.waiting_count(&name);
     let (mut sum, mut oldest, mut parts) = (TopicTotals::default(), None, Vec::new());
+    let (mut counted, mut rates) = (None, Rates::default());
     for part in core.topics.parts(&name) {
         let Some(totals) = totals(core, part, moment.at) else {
             doubtful.insert(core.slots[part.shard].id);
@@ -64,15 +65,41 @@ fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeS
         let head = head(&mut core.slots, part, moment).map(|head| head.rank);
         oldest = oldest.into_iter().chain(head).min();
         sum += totals;
+        if let Some((more, rate)) = core.slots.owned(part.shard).and_then(|it| it.flow(part.topic, moment.at))
+        {
+            counted = add_counted(counted, more);
+            rates += rate;
+        }
         let TopicTotals { ready, leased, scheduled, dead } = totals;
         let shard = core.slots[part.shard].id;
         parts.push(PartSeen { shard, topic: part.topic, scheduled, ready: ready + leased, dead });
     }
     let TopicTotals { ready, leased, scheduled, dead } = sum;
     let oldest_ready_at = oldest.map(Timestamp::from_micros);
-    let figures =
-        TopicFigures { name, ready, leased, scheduled, dead, oldest_ready_at, next_due_at: None, waiting };
+    let figures = TopicFigures {
+        name,
+        ready,
+        leased,
+        scheduled,
+        dead,
+        oldest_ready_at,
+        next_due_at: None,
+        waiting,
+        counted,
+        rates,
+    };
     TopicSeen { figures, parts }
+}
+
+/// Adds what another shard has counted.
+fn add_counted(sum: Option<Counted>, more: Option<Counted>) -> Option<Counted> {
+    match (sum, more) {
+        (Some(mut sum), Some(more)) => {
+            sum += more;
+            Some(sum)
+        }
+        (sum, more) => sum.or(more),
+    }
 }
 
 /// How many items of a topic a shard has, if this node owns it for certain.

@@ -4,9 +4,9 @@ use forebay_store::{OperationKind, OperationRow};
 use forebay_types::{ItemId, Reason, Refusal};
 
 use crate::{
-    api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER},
+    api::{Enqueued, ItemChange, NackAction, OperationItems, RETRY_AFTER},
     calls::{dedupe, enqueue},
-    core::{Core, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
+    core::{Core, consumers::End, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
     dispatch::delivery,
     index::ShardIndex,
     planted::{Bug, on},
@@ -101,7 +101,13 @@ fn operated(kind: OperationKind, items: OperationItems, counts: &mut Counts) {
 fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Counts) {
     match planned {
         Planned::Enqueue { part, results } => enqueued(core, index, &part, results, counts),
-        Planned::Settle(settle) => settled(&mut core.calls, &settle, counts),
+        Planned::Settle(settle) => {
+            let at = core.time.monotonic();
+            if let Some(end) = end_of(&settle) {
+                core.consumers.ended(&settle.request.namespace, &settle.lease.consumer, end, at);
+            }
+            settled(&mut core.calls, &settle, counts);
+        }
         Planned::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
             delivery::leased(core, index, part, leased);
         }
@@ -144,6 +150,16 @@ fn enqueued(
         let id = |stored: StoredItem| ItemId { shard, seq: stored.key.seq };
         let answer = result.map(|stored| Enqueued { id: id(stored), duplicate: false });
         core.calls.enqueue_done(part.call, item.index, answer);
+    }
+}
+
+/// How a delivery ended, if its consumer, or nobody, ended it.
+fn end_of(settle: &PlannedSettle) -> Option<End> {
+    match settle.request.kind {
+        SettleKind::Ack => Some(End::Acked),
+        SettleKind::Nack { action: NackAction::Fail(_) | NackAction::DeadLetter, .. }
+        | SettleKind::LeaseTimeout => Some(End::Failed),
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod active_index;
 pub(crate) mod breaker;
 #[cfg(feature = "planted-bugs")]
 mod check;
+pub(crate) mod consumers;
 mod fitness;
 pub(crate) mod health;
 mod holding;
@@ -36,6 +37,7 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 
 use self::{
     active_index::ActiveIndexes,
+    consumers::Consumers,
     health::Health,
     listing::Listing,
     lookups::Lookups,
@@ -83,6 +85,8 @@ pub(crate) struct Core {
     pub policies: Policies,
     /// Dequeue calls.
     pub polls: Polls,
+    /// Who asked for items lately.
+    pub consumers: Consumers,
     /// Calls whose members are answered one by one.
     pub calls: PendingCalls,
     /// Orders to operations.
@@ -152,6 +156,7 @@ impl Core {
             lost: VecDeque::new(),
             policies: Policies::default(),
             polls: Polls::default(),
+            consumers: Consumers::default(),
             calls: PendingCalls::new(admitted),
             homes,
             lookups: Lookups::default(),

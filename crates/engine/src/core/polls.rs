@@ -159,6 +159,7 @@ mod tests {
             wait: Duration::ZERO,
             lease: None,
             consumer: "consumer".into(),
+            from: crate::api::CallerFrom::default(),
             max_bytes: 10,
         };
         Poll::new(call, reply, at(0))

@@ -141,7 +141,15 @@ impl Core {
         let (namespace, consumer) = ("ns".into(), String::new());
         let demands = vec![Demand { topic, max_items: 1 }];
         let wait = Duration::from_secs(60);
-        let call = DequeueCall { namespace, demands, wait, lease: None, consumer, max_bytes: 1 };
+        let call = DequeueCall {
+            namespace,
+            demands,
+            wait,
+            lease: None,
+            consumer,
+            from: crate::api::CallerFrom::default(),
+            max_bytes: 1,
+        };
         self.polls.insert(id, Poll::new(call, oneshot::channel().0, deadline));
     }
 }

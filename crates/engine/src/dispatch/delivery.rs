@@ -284,7 +284,15 @@ mod tests {
         let at = core.time.monotonic();
         let (namespace, consumer) = ("ns".into(), String::new());
         let demands = ["t", "u"].map(|topic| Demand { topic: topic.into(), max_items: 1 }).into();
-        let call = DequeueCall { namespace, demands, wait, lease: None, consumer, max_bytes: 1 };
+        let call = DequeueCall {
+            namespace,
+            demands,
+            wait,
+            lease: None,
+            consumer,
+            from: crate::api::CallerFrom::default(),
+            max_bytes: 1,
+        };
         let reply = oneshot::channel().0;
         core.polls.insert(1, Poll { leases, ..Poll::new(call, reply, at.plus(wait)) });
         core

@@ -11,7 +11,7 @@ use super::read;
 use crate::{
     api::{ItemCount, TopicScope, filter_fields, held},
     engine::Engine,
-    messages::look::ShardLook,
+    messages::look::{LeasesSeen, ShardLook, WhichLeases},
 };
 
 /// Items of one read.
@@ -70,7 +70,7 @@ impl Counting<'_> {
         let kind = self.spec.kind;
         let done = match (kind, topic) {
             (OperationKind::DeleteDead | OperationKind::Redrive, _) => self.dead().await,
-            (OperationKind::ResetLeases, Some(topic)) => self.items(engine, topic, State::Ready).await?,
+            (OperationKind::ResetLeases, Some(topic)) => self.leases(engine, topic).await?,
             (OperationKind::Purge | OperationKind::Cancel | OperationKind::Update, Some(topic)) => {
                 self.waiting(engine, topic).await?
             }
@@ -120,19 +120,33 @@ impl Counting<'_> {
                 (State::Scheduled, _) => Some(passed),
                 (_, OperationKind::Cancel) => Some(passed),
                 (_, OperationKind::Purge) if self.spec.leased => Some(passed),
-                (_, kind) => {
-                    let free = engine.not_out(&self.spec.name().namespace, self.shard, &passed).await?;
-                    let is_reset = kind == OperationKind::ResetLeases;
-                    free.map(|free| {
-                        let fits = |key: &Key| free.contains(key) != is_reset;
-                        passed.into_iter().filter(fits).collect()
-                    })
-                }
+                _ => engine.not_out(&self.spec.name().namespace, self.shard, &passed).await?,
             };
             let Some(fitting) = fitting else { return Ok(None) };
             let goes_on = self.add(fitting.into_iter().map(|key| key.seq));
             match rows.last().filter(|_| rows.len() == PAGE) {
                 Some(last) if goes_on => after = last.item.key,
+                Some(_) => {}
+                None => {
+                    self.count.exact = true;
+                    break;
+                }
+            }
+        }
+        Ok(Some(()))
+    }
+
+    async fn leases(&mut self, engine: &Engine, topic: TopicId) -> Result<Option<()>, Refusal> {
+        let mut after = (Timestamp::MIN, Seq(0));
+        while self.count.exact {
+            let which = WhichLeases::OfTopic { topic, after, most: PAGE };
+            let seen = engine.leases(&self.spec.name().namespace, self.shard, which).await?;
+            let Some(LeasesSeen { leases, through, .. }) = seen else { return Ok(None) };
+            let (filter, now) = (self.filter, self.spec.started_at);
+            let passed = leases.iter().filter(|(_, lease)| filter.holds(|field| lease.held(field, now)));
+            let goes_on = self.add(passed.map(|(seq, _)| *seq));
+            match through {
+                Some(last) if goes_on => after = last,
                 Some(_) => {}
                 None => {
                     self.count.exact = true;

@@ -110,7 +110,7 @@ impl Engine {
     }
 
     /// Open deliveries. `None`: the shard was lost.
-    async fn leases(
+    pub(super) async fn leases(
         &self,
         caller: &Namespace,
         shard: &ShardLook,
@@ -208,7 +208,7 @@ impl Engine {
         loop {
             let which = WhichLeases::OfTopic { topic, after, most: SLICE };
             let seen = self.leases(&call.name.namespace, shard, which).await?;
-            let Some(LeasesSeen { leases, through, looked_at }) = seen else { return Ok(None) };
+            let Some(LeasesSeen { leases, through, looked_at, .. }) = seen else { return Ok(None) };
             next.scanned += looked_at;
             let passed = leases.into_iter().filter(|(_, lease)| filter.passes_lease(lease));
             next.items.extend(passed.map(|(seq, lease)| (position(lease.ends_at, seq), Some(lease))));

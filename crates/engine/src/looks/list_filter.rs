@@ -91,6 +91,6 @@ impl ListFilter {
     /// Whether a leased item passes.
     pub fn passes_lease(&self, lease: &LeaseSeen) -> bool {
         let Some(filter) = &self.filter else { return true };
-        filter.holds(|field| held(field, self.now, &lease.attributes, lease.priority, None))
+        filter.holds(|field| lease.held(field, self.now))
     }
 }

@@ -1,6 +1,7 @@
 //! What operators look at. A look is put together by its caller's task: from slices of what the event loop
 //! holds, and from reads of the store. It changes nothing, and nobody waits for it but its caller.
 
+mod consumers;
 mod count_items;
 mod dead_groups;
 mod items;

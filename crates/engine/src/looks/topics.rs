@@ -9,12 +9,12 @@ use std::{
 };
 
 use forebay_store::NameRange;
-use forebay_types::{Refusal, ShardId, TopicId, TopicName};
+use forebay_types::{Namespace, Refusal, ShardId, TopicId, TopicName};
 use futures_util::{StreamExt as _, stream};
 
 use super::{caller, read};
 use crate::{
-    api::{TopicFigures, TopicScope, TopicsCall, TopicsPage},
+    api::{MemorySlice, Rates, TopicFigures, TopicScope, TopicsCall, TopicsPage},
     engine::Engine,
     messages::{
         event::Event,
@@ -64,6 +64,23 @@ impl Engine {
         let slice =
             TopicsSlice { caller: caller(scope.namespace.as_ref()), scope: scope.clone(), from, most };
         self.ask(|reply| Event::LookTopics { slice, reply }).await
+    }
+
+    /// The shards that this node can look at.
+    pub async fn owned_shards(&self, caller: Namespace) -> Result<Vec<ShardId>, Refusal> {
+        let shards = self.ask(|reply| Event::LookShards { caller, reply }).await?;
+        Ok(shards.into_iter().map(|shard| shard.id).collect())
+    }
+
+    /// A slice of the topics in memory, of all namespaces, by name. `None`: the node owns no shard for
+    /// certain.
+    pub async fn topics_in_memory(&self, from: Bound<TopicName>) -> Result<Option<MemorySlice>, Refusal> {
+        let scope = TopicScope { namespace: None, prefix: String::new() };
+        if from == Bound::Unbounded && self.look_shards(&scope).await?.is_empty() {
+            return Ok(None);
+        }
+        let TopicsSeen { topics, through, .. } = self.look_topics(&scope, from, SLICE).await?;
+        Ok(Some(MemorySlice { topics: topics.into_iter().map(|topic| topic.figures).collect(), through }))
     }
 
     /// Lists topics of this node's shards.
@@ -234,5 +251,7 @@ pub(super) fn empty(name: TopicName) -> TopicFigures {
         oldest_ready_at: None,
         next_due_at: None,
         waiting: 0,
+        counted: None,
+        rates: Rates::default(),
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
     delivery_guard::{DeliveryGuard, ReturnAction},
-    look::{LeaseQuestion, LeasesSeen, OutQuestion, ShardLook, TopicsSeen, TopicsSlice},
+    look::{KnownConsumers, LeaseQuestion, LeasesSeen, OutQuestion, ShardLook, TopicsSeen, TopicsSlice},
     shard::ShardEvent,
     tenant_budget::Charge,
 };
@@ -24,6 +24,8 @@ use crate::{
 /// The sender of a call's answer.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
+/// What a look at consumers counts as: there are some hundred.
+const CONSUMERS_COST: usize = 256;
 /// What an order, or a look at operations, counts as: it is for all shards.
 const OPERATIONS_COST: usize = 128;
 
@@ -143,6 +145,13 @@ pub(crate) enum Event {
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
         reply: Reply<Option<LeasesSeen>>,
     },
+    /// Look at the consumers that the node remembers.
+    LookConsumers {
+        /// Whose.
+        namespace: Namespace,
+        /// Receives the answer.
+        reply: Reply<KnownConsumers>,
+    },
     /// Change items.
     ChangeItems {
         /// Which, and how.
@@ -246,6 +255,7 @@ impl Event {
             Self::LookStanding { name, .. } => (&name.namespace, STANDING_COST),
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),
+            Self::LookConsumers { namespace, .. } => (namespace, CONSUMERS_COST),
             Self::ChangeItems { call, .. } => (&call.namespace, call.items.len()),
             Self::Order { caller, .. } | Self::LookOperations { caller, .. } => (caller, OPERATIONS_COST),
             Self::LookPolicies { caller, names, .. } => (caller, names.len()),

@@ -6,11 +6,11 @@ use std::{
 };
 
 use forebay_store::Reader;
-use forebay_types::{Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
+use forebay_types::{Namespace, Seq, ShardId, Timestamp, Topic, TopicId, TopicName};
 use tokio::sync::Semaphore;
 
 use crate::{
-    api::{LeaseSeen, TopicFigures, TopicScope},
+    api::{ConsumerFigures, LeaseSeen, TopicFigures, TopicScope},
     index::ShardIndex,
 };
 
@@ -123,7 +123,7 @@ impl LeaseQuestion {
     pub fn members(&self) -> usize {
         match self.which {
             WhichLeases::Of(_) => 1,
-            WhichLeases::OfTopic { most, .. } => most,
+            WhichLeases::OfTopic { most, .. } | WhichLeases::OfTenant { most, .. } => most,
         }
     }
 }
@@ -141,6 +141,13 @@ pub(crate) enum WhichLeases {
         /// At most so many deliveries of all topics are looked at.
         most: usize,
     },
+    /// Those of the caller, by their ends.
+    OfTenant {
+        /// Behind this end and item.
+        after: (Timestamp, Seq),
+        /// At most so many deliveries of all tenants are looked at.
+        most: usize,
+    },
 }
 
 /// Open deliveries.
@@ -148,8 +155,18 @@ pub(crate) enum WhichLeases {
 pub(crate) struct LeasesSeen {
     /// The items with their leases.
     pub leases: Vec<(Seq, LeaseSeen)>,
+    /// Of a tenant: the topics of these items.
+    pub topics: Vec<Topic>,
     /// The last one that was looked at. `None`: there are no more.
     pub through: Option<(Timestamp, Seq)>,
     /// How many were looked at.
     pub looked_at: usize,
+}
+
+/// The consumers that a node remembers, without their leases.
+pub(crate) struct KnownConsumers {
+    /// In no order.
+    pub consumers: Vec<ConsumerFigures>,
+    /// Some were forgotten.
+    pub cut: bool,
 }

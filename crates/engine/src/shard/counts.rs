@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use forebay_store::{Batch, TopicCounts};
-use forebay_types::{Monotonic, TopicId};
+use forebay_store::{Batch, LeaseEntry, Tally, TopicCounts, TopicTally};
+use forebay_types::{Monotonic, Timestamp, TopicId};
 use rustc_hash::FxHashSet;
 
-use super::{in_flight::InFlight, topics::TopicTable};
-use crate::invariant::broken;
+use super::{in_flight::InFlight, rates::Flow, topics::TopicTable};
+use crate::{
+    invariant::broken,
+    planted::{Bug, on},
+};
 
 /// Batches after which a topic's counts are folded into its row.
 const FOLD_AFTER: u64 = 256;
@@ -20,7 +23,13 @@ const FOLDS_BEHIND_MAX: usize = 512;
 impl TopicTable {
     /// Writes the counts of topics that changed long ago into their rows, so that old deltas can be deleted.
     /// Returns the topics.
-    pub fn fold(&self, batch: &mut Batch, deltas: &BTreeMap<TopicId, TopicCounts>) -> Vec<TopicId> {
+    pub fn fold(
+        &self,
+        batch: &mut Batch,
+        deltas: &BTreeMap<TopicId, TopicCounts>,
+        tallies: &BTreeMap<TopicId, Tally>,
+        now: Timestamp,
+    ) -> Vec<TopicId> {
         let since = |id: &TopicId| self.get(*id).and_then(|topic| topic.dirty_since);
         let oldest = self.dirty.iter().find_map(&since).unwrap_or(batch.number);
         // Topics that were loaded with deltas have `dirty_since` 0: they are folded once, without haste.
@@ -48,6 +57,9 @@ impl TopicTable {
                 counts += *delta;
             }
             batch.count_folds.push((*id, counts));
+            let mut tally = topic.tally;
+            add(&mut tally, tallies.get(id).copied().unwrap_or_default(), now);
+            batch.tally_folds.extend(tally.map(|tally| (*id, tally)));
         }
         let rest = self.dirty.iter().skip(folds.len()).find_map(since);
         batch.drop_deltas = Some(self.deltas_from..rest.unwrap_or(batch.number).max(self.deltas_from));
@@ -71,14 +83,70 @@ impl TopicTable {
         }
         for (id, delta) in &batch.deltas {
             self.count(*id, delta, at);
-            let Some(topic) = self.get_mut(*id) else {
-                broken("a topic whose counts change is known");
-                continue;
-            };
-            if topic.dirty_since.is_none() && !folded.contains(id) {
-                topic.dirty_since = Some(batch.number);
-                self.dirty.push_back(*id);
+            self.mark_dirty(*id, batch.number, &folded);
+        }
+        self.apply_tallies(&batch.tallies, batch.marks.time);
+        if on(Bug::CountedTwice) {
+            self.apply_tallies(&batch.tallies, batch.marks.time);
+        }
+        for (id, delta) in &batch.tallies {
+            if let Some(topic) = self.get_mut(*id) {
+                topic.recent.add(flow(delta), at);
+            }
+            self.mark_dirty(*id, batch.number, &folded);
+        }
+    }
+
+    /// What has become of a loaded topic's items.
+    pub fn set_tally(&mut self, id: TopicId, tally: TopicTally) {
+        if let Some(topic) = self.get_mut(id) {
+            topic.tally = Some(tally);
+        }
+    }
+
+    /// Counts what became of items and deliveries.
+    pub fn apply_tallies(&mut self, tallies: &[(TopicId, Tally)], at: Timestamp) {
+        for (id, delta) in tallies {
+            if let Some(topic) = self.get_mut(*id) {
+                add(&mut topic.tally, *delta, at);
             }
         }
+    }
+
+    /// A batch was committed, and with it the deliveries that it begins. Those that go on in another lease
+    /// row began earlier.
+    pub fn count_deliveries(&mut self, batch: u64, leases: &[LeaseEntry], at: Monotonic) {
+        for of_topic in leases.chunk_by(|one, other| one.topic == other.topic) {
+            let began = of_topic.iter().filter(|lease| lease.began == batch).count();
+            if let Some(topic) = of_topic.first().and_then(|lease| self.get_mut(lease.topic)) {
+                topic.recent.add([0, u32::try_from(began).unwrap_or(u32::MAX), 0, 0], at);
+            }
+        }
+    }
+
+    /// A topic has a delta that is not folded yet, but for those whose fold is in the same batch.
+    fn mark_dirty(&mut self, id: TopicId, batch: u64, folded: &FxHashSet<TopicId>) {
+        let Some(topic) = self.get_mut(id) else {
+            return broken("a topic whose counts change is known");
+        };
+        if topic.dirty_since.is_none() && !folded.contains(&id) {
+            topic.dirty_since = Some(batch);
+            self.dirty.push_back(id);
+        }
+    }
+}
+
+/// What a batch did, but for deliveries that it began and that are open. What an at-most-once item loses when
+/// it returns does not count: it was a moment ago.
+fn flow(tally: &Tally) -> Flow {
+    let count = |count: i64| u32::try_from(count.max(0)).unwrap_or(u32::MAX);
+    let Tally { enqueued, acked, consumed, failed, .. } = *tally;
+    [count(enqueued), count(consumed), count(acked + consumed), count(failed)]
+}
+
+/// Adds what a batch counted at this time.
+fn add(sum: &mut Option<TopicTally>, delta: Tally, at: Timestamp) {
+    if delta != Tally::default() {
+        sum.get_or_insert(TopicTally { since: at, tally: Tally::default() }).tally += delta;
     }
 }

@@ -12,6 +12,8 @@ impl TopicTable {
     pub fn fold_last(&self, batch: &mut Batch, dormant: &[TopicId]) {
         let counts = |id: &TopicId| Some((*id, *self.get(*id)?.counts()));
         batch.count_folds.extend(dormant.iter().filter_map(counts));
+        let tally = |id: &TopicId| Some((*id, self.get(*id)?.tally?));
+        batch.tally_folds.extend(dormant.iter().filter_map(tally));
     }
 
     /// A batch deleted so many dead letters of dormant topics.

@@ -1,9 +1,9 @@
 //! What a take-over found, as the shard's memory holds it. It is made in the shard's own task, in slices:
 //! with a million topics it takes a second, for which nobody shall wait.
 
-use std::vec;
+use std::{iter::Peekable, vec};
 
-use forebay_store::{Checkpoint, LeaseRow, ShardSnapshot, TopicRow};
+use forebay_store::{Checkpoint, LeaseRow, ShardSnapshot, TopicRow, TopicTally};
 use forebay_types::{Monotonic, TopicId};
 use rustc_hash::FxHashSet;
 
@@ -40,6 +40,8 @@ pub(crate) struct ImageBuilder {
     image: ShardImage,
     /// Topics that are not in it yet.
     topics: vec::IntoIter<TopicRow>,
+    /// What has become of their items, in the order of the topics.
+    tallies: Peekable<vec::IntoIter<(TopicId, TopicTally)>>,
     /// Topics whose counts are to be folded.
     unfolded: FxHashSet<TopicId>,
     /// Lease rows that are not in it yet.
@@ -51,14 +53,15 @@ pub(crate) struct ImageBuilder {
 impl ImageBuilder {
     /// Of what was loaded. The shard is taken over at `at`.
     pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
-        let ShardSnapshot { topics, dormant_dead, unfolded, deltas_from, leases, .. } = snapshot;
+        let ShardSnapshot { topics, dormant_dead, tallies, unfolded, deltas_from, leases, .. } = snapshot;
         let ShardSnapshot { checkpoints, generations, operations, .. } = snapshot;
         let operations = Operations::load(operations, snapshot.unreadable_operations);
         let mut image = ShardImage { checkpoints, generations, operations, ..ShardImage::default() };
         image.topics.deltas_from = deltas_from;
         image.topics.dormant_dead = dormant_dead;
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
-        Self { image, topics, unfolded, leases: leases.into_iter(), at }
+        let tallies = tallies.into_iter().peekable();
+        Self { image, topics, tallies, unfolded, leases: leases.into_iter(), at }
     }
 
     /// Goes on for a slice. Returns whether anything is left.
@@ -67,7 +70,11 @@ impl ImageBuilder {
         for row in self.topics.by_ref().take(SLICE) {
             self.image.prefetches.add_head(&row);
             let unfolded = self.unfolded.contains(&row.id);
+            let id = row.id;
             self.image.topics.add_loaded(row, unfolded, self.at);
+            while let Some((id, tally)) = self.tallies.next_if(|(of, _)| *of <= id) {
+                self.image.topics.set_tally(id, tally);
+            }
         }
         let mut deliveries = 0;
         while self.topics.len() == 0

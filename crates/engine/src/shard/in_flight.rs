@@ -2,7 +2,7 @@
 
 use forebay_store::{
     Checkpoint, HighWaterMarks, LeaseEntry, OperationId, OperationKind, OperationProgress, OperationRow,
-    ShardTopology, Sweep, TopicCounts, TopicRow,
+    ShardTopology, Sweep, Tally, TopicCounts, TopicRow,
 };
 use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
 
@@ -47,6 +47,8 @@ pub(crate) struct InFlight {
     pub dead_letter_deletes: u64,
     /// How it changes counts.
     pub deltas: Vec<(TopicId, TopicCounts)>,
+    /// What becomes of items and deliveries.
+    pub tallies: Vec<(TopicId, Tally)>,
     /// Topics whose counts it folds into their rows.
     pub folds: Vec<TopicId>,
     /// Up to which batch it deletes the rows of changed counts.

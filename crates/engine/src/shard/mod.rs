@@ -32,6 +32,7 @@ mod operations;
 pub(crate) mod prefetch;
 mod prefetches;
 mod queues;
+pub(crate) mod rates;
 pub(crate) mod ready;
 mod reserve;
 mod status;

@@ -48,7 +48,11 @@ pub(super) fn leased(
                 bytes: lease.bytes,
                 metadata_bytes: 0,
                 headers: Headers::new(),
-                place: Place::Leased { delivery: lease.delivery(), deadline: lease.deadline },
+                place: Place::Leased {
+                    delivery: lease.delivery(),
+                    deadline: lease.deadline,
+                    consumer: lease.consumer.clone(),
+                },
             });
         }
     }

@@ -3,10 +3,10 @@
 use std::ops::AddAssign;
 
 use forebay_store::TopicCounts;
-use forebay_types::{Key, TopicId, TopicName};
+use forebay_types::{Key, Monotonic, TopicId, TopicName};
 
 use super::OwnedShard;
-use crate::api::{ShardStatus, SweepStatus};
+use crate::api::{Counted, Rates, ShardStatus, SweepStatus};
 
 /// How many items of a topic are where. Leased ones do not count as ready here.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,6 +35,20 @@ impl OwnedShard {
     pub fn totals(&self, id: TopicId) -> Option<TopicTotals> {
         let counts = self.topics.get(id)?.counts();
         Some(totals(counts, self.leases.of_topic(id)))
+    }
+
+    /// What has become of a topic's items, and how much happens in it.
+    pub fn flow(&self, id: TopicId, at: Monotonic) -> Option<(Option<Counted>, Rates)> {
+        let topic = self.topics.get(id)?;
+        let leased = self.leases.of_topic(id) as u64;
+        // What is open at a take-over from a program that counts nothing was not counted when it began.
+        let counted = topic.tally().map(|tally| Counted::of(tally, leased));
+        Some((counted, topic.recent().per_second(at).into()))
+    }
+
+    /// The name of a topic.
+    pub fn topic_name(&self, id: TopicId) -> Option<&TopicName> {
+        self.topics.get(id).map(|topic| &topic.name)
     }
 
     /// The number of a topic in this shard.

@@ -1,9 +1,9 @@
 //! One topic of one shard. There may be a million, so it is as small as it can be.
 
-use forebay_store::TopicCounts;
+use forebay_store::{TopicCounts, TopicTally};
 use forebay_types::{Monotonic, TopicName};
 
-use super::ready::window::Window;
+use super::{rates::RecentFlow, ready::window::Window};
 
 /// How many items a refill of a window begins with.
 pub(super) const FILL_MIN: usize = 64;
@@ -17,6 +17,10 @@ pub(crate) struct TopicState {
     pub name: TopicName,
     /// How many items it has. Changed through the table alone, which keeps their sum.
     pub(super) counts: TopicCounts,
+    /// What has become of its items so far. `None`: nothing was counted yet.
+    pub(super) tally: Option<TopicTally>,
+    /// How much happened lately.
+    pub(super) recent: RecentFlow,
     /// Items that have left the window, on their way to a lease.
     pub reserved: usize,
     /// At-most-once items that nobody received and that are to be inserted again.
@@ -43,6 +47,8 @@ impl TopicState {
         Self {
             name,
             counts,
+            tally: None,
+            recent: RecentFlow::default(),
             reserved: 0,
             restores: 0,
             window,
@@ -58,6 +64,16 @@ impl TopicState {
     /// How many items it has.
     pub fn counts(&self) -> &TopicCounts {
         &self.counts
+    }
+
+    /// What has become of its items so far. Open deliveries are not in it.
+    pub fn tally(&self) -> Option<TopicTally> {
+        self.tally
+    }
+
+    /// How much happens in it.
+    pub fn recent(&self) -> RecentFlow {
+        self.recent
     }
 
     /// Its ready index.

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use forebay_engine::{Demand, DequeueCall, Engine, Settings};
+use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, Settings};
 use forebay_types::Reason;
 
 use crate::store::{ManyTopics, TENANTS, active, listed, start};
@@ -22,6 +22,7 @@ async fn deliver(engine: &Engine, topic: u64) -> usize {
         wait: Duration::from_secs(20),
         lease: None,
         consumer: "test".into(),
+        from: CallerFrom::default(),
         max_bytes: 1 << 20,
     };
     loop {

@@ -56,6 +56,7 @@ impl Queue {
             wait: Duration::from_millis(wait),
             lease: None,
             consumer: "test".into(),
+            from: CallerFrom::default(),
             max_bytes: 3 << 20,
         };
         self.engine.dequeue(call).await.unwrap()

@@ -1,8 +1,9 @@
 //! What the client returns, as the messages that it came in.
 
 use forebay_client::{
-    ActiveTopic, Blocker, Caller, DeadGroup, Dequeued, Enqueued, Error, ItemState, Node, Shard, Side,
-    StoredItem, Timestamp, TopicFigures, TopicPause, TopicReport,
+    ActiveTopic, Blocker, Caller, Counts, DeadGroup, Dequeued, Enqueued, Error, History, HistoryLine,
+    ItemState, KnownConsumer, Node, Rates, Shard, Side, StoredItem, Timestamp, TopicFigures, TopicPause,
+    TopicReport,
 };
 use forebay_proto::v1;
 use forebay_types::DeliveryPolicy;
@@ -206,7 +207,53 @@ pub fn topic(topic: &TopicFigures) -> v1::Topic {
         pauses: topic.pauses.iter().map(pause).collect(),
         settings: Some(topic_settings(&topic.settings)).filter(|_| !topic.settings.is_nothing()),
         settings_version: topic.settings_version,
+        counts: topic.counts.map(counts),
+        rates: topic.rates.map(rates),
     }
+}
+
+/// A consumer.
+pub fn consumer(it: &KnownConsumer) -> v1::Consumer {
+    v1::Consumer {
+        name: it.name.clone(),
+        topics: it.topics.clone(),
+        topics_cut: it.topics_cut,
+        leased_count: it.leased,
+        oldest_lease_at: it.oldest_lease_at.map(time),
+        acks_per_second: it.acks_per_second,
+        failures_per_second: it.failures_per_second,
+        failure_ratio: it.failure_ratio,
+        window: it.window.try_into().ok(),
+        last_seen_at: it.last_seen_at.map(time),
+        peer: it.peer.clone(),
+        client: it.client.clone(),
+    }
+}
+
+/// How figures were.
+pub fn history(it: &History) -> v1::GetHistoryResponse {
+    let line = |line: &HistoryLine| v1::HistoryLine {
+        series: line.series.number(),
+        points: line.points.iter().map(|point| point.unwrap_or(f64::NAN)).collect(),
+    };
+    v1::GetHistoryResponse {
+        begins_at: it.begins_at.map(time),
+        step: it.step.try_into().ok(),
+        lines: it.lines.iter().map(line).collect(),
+        incomplete_shards: it.incomplete_shards.clone(),
+    }
+}
+
+/// What has become of items.
+pub fn counts(counts: Counts) -> v1::Counts {
+    let Counts { since, enqueued, delivered, acked, failed, dead_lettered } = counts;
+    v1::Counts { since: since.map(time), enqueued, delivered, acked, failed, dead_lettered }
+}
+
+/// How much happens.
+pub fn rates(rates: Rates) -> v1::Rates {
+    let Rates { window, enqueued, delivered, acked, failed } = rates;
+    v1::Rates { window: window.try_into().ok(), enqueued, delivered, acked, failed }
 }
 
 /// A side of a topic that is paused.

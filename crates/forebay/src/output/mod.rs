@@ -18,8 +18,8 @@ pub use flags::note_incomplete;
 pub use flags::{Format, Look, Output, PayloadForm};
 pub use list::{Column, List, Row, print_json};
 pub use messages::{
-    active_topic, blocker, caller, cancelled, dead_group, delivery, enqueued, extended, item, item_state,
-    node, pause, settled, shard, topic, topic_report,
+    active_topic, blocker, caller, cancelled, consumer, dead_group, delivery, enqueued, extended, history,
+    item, item_state, node, pause, settled, shard, topic, topic_report,
 };
 pub use namespaces::{namespace, namespace_report};
 pub use one::{One, print_one};

@@ -4,7 +4,7 @@ use forebay_client::{NamespaceFigures, NamespaceReport};
 use forebay_proto::v1;
 
 use super::{
-    messages::{pause, time},
+    messages::{counts, pause, rates, time},
     settings::namespace_settings,
 };
 
@@ -23,6 +23,8 @@ pub fn namespace(it: &NamespaceFigures) -> v1::Namespace {
         waiting_calls: it.waiting,
         pauses: it.pauses.iter().map(pause).collect(),
         topics_cut: it.topics_cut,
+        counts: it.counts.map(counts),
+        rates: it.rates.map(rates),
     }
 }
 

@@ -50,12 +50,21 @@ pub struct Bulk {
 impl Bulk {
     /// Does it, once whoever sits at the terminal has said so. `done`: what becomes of the items, in a word.
     pub async fn run(&self, query: OperationQuery, done: &str) -> Result<(), Failure> {
+        self.run_also(query, "", done).await
+    }
+
+    /// The same with one more term of the filter. It may be empty.
+    pub async fn run_also(&self, query: OperationQuery, term: &str, done: &str) -> Result<(), Failure> {
         if !self.dry_run && !self.yes && !io::stdin().is_terminal() {
             let message = "this changes many items, and there is no terminal to ask: add --yes, or --dry-run";
             return Err(Failure::usage(message));
         }
         let query = OperationQuery {
-            filter: self.filter.clone(),
+            filter: [term, &self.filter]
+                .into_iter()
+                .filter(|it| !it.is_empty())
+                .collect::<Vec<_>>()
+                .join(" AND "),
             limit: self.limit,
             expect_at_most: self.expect_at_most,
             rate: self.rate,

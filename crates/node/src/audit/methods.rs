@@ -81,6 +81,8 @@ mod tests {
         "ListShards",
         "ListTopics",
         "GetTopic",
+        "ListConsumers",
+        "GetHistory",
         "ListNamespaces",
         "GetNamespace",
         "ExplainTopic",

@@ -12,6 +12,7 @@ use super::Operator;
 use crate::{
     config::{Config, Secret},
     connections::ConnectionCap,
+    history::History,
     listen::{BindError, host_name, listen, reachable},
     peers::{self, Credentials, Dial, Incoming, PeerLinks, PeerServing},
     policies::{PolicyBook, Turns},
@@ -63,6 +64,8 @@ pub(crate) struct Joining {
     catalog_changed: Arc<Notify>,
     /// Receives up to which version the engine knows the policies.
     policies_told: watch::Sender<u64>,
+    /// How figures of this node were.
+    pub history: History,
 }
 
 impl Joining {
@@ -103,7 +106,17 @@ impl Joining {
         let links = Arc::new(links);
         let (catalog_changed, policies_told) = (Arc::new(Notify::new()), watch::Sender::default());
         let state = watch::Sender::default();
-        Ok(Self { begun, node, links, credentials, incoming, state, catalog_changed, policies_told })
+        Ok(Self {
+            begun,
+            node,
+            links,
+            credentials,
+            incoming,
+            state,
+            catalog_changed,
+            policies_told,
+            history: History::default(),
+        })
     }
 
     /// What changes shards and nodes in the catalog.
@@ -136,8 +149,18 @@ impl Joining {
         clock: Arc<dyn Clock>,
         followed: Followed,
     ) -> Result<Member, JoinError> {
-        let Self { begun, node, links, credentials, incoming, state, catalog_changed, policies_told } = self;
-        let peers = peers::serve(incoming, engine.clone(), credentials, catalog_changed.clone());
+        let Self {
+            begun,
+            node,
+            links,
+            credentials,
+            incoming,
+            state,
+            catalog_changed,
+            policies_told,
+            history,
+        } = self;
+        let peers = peers::serve(incoming, engine.clone(), credentials, catalog_changed.clone(), history);
         let Begun { catalog, copy, .. } = begun;
         let tasks = Arc::new(());
         let membership = Membership {

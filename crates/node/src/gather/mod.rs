@@ -2,8 +2,10 @@
 //! the answers together.
 
 mod changes;
+mod consumers;
 mod dead_groups;
 mod explain;
+mod history;
 mod items;
 mod operation_view;
 mod operations;
@@ -18,9 +20,10 @@ use forebay_types::{Namespace, Reason, Refusal, ShardId, TopicName};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
-use crate::peers::PeerLinks;
+use crate::{history::History, peers::PeerLinks};
 
 pub use explain::{NodeStanding, Unserved};
+pub use history::shown;
 pub use items::ItemScan;
 pub use operation_view::{Asked, OperationView, described};
 pub use topics::TopicScan;
@@ -40,6 +43,8 @@ pub struct Gather {
     links: Option<Arc<PeerLinks>>,
     /// Which nodes and shards there are.
     cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+    /// How figures of this node were.
+    history: History,
     /// Bytes of looks that are under way.
     looks: Arc<TenantBudget>,
     /// Those that walk through all topics.
@@ -52,9 +57,10 @@ impl Gather {
         engine: Engine,
         links: Option<Arc<PeerLinks>>,
         cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+        history: History,
     ) -> Self {
         let [looks, walks] = [LOOK_BYTES_MAX, WALKS_MAX].map(TenantBudget::new);
-        Self { engine, links, cluster, looks, walks }
+        Self { engine, links, cluster, history, looks, walks }
     }
 
     /// A place for a look, as long as it is held. Each node may answer with so many bytes.

@@ -7,7 +7,7 @@ use forebay_proto::{peer, v1};
 use forebay_types::{Refusal, TopicName};
 
 use super::Gather;
-use crate::peers::wire::topics::{topic_details, topics_response};
+use crate::peers::wire::topics::{add_counts, add_rates, topic_details, topics_response};
 
 /// A part of the topics, in order.
 #[derive(Debug, Default)]
@@ -118,6 +118,8 @@ fn add(sum: &mut v1::Topic, part: &v1::Topic) {
     sum.dead_count += part.dead_count;
     sum.waiting_calls += part.waiting_calls;
     sum.oldest_ready_at = earlier(sum.oldest_ready_at.take(), part.oldest_ready_at);
+    add_counts(&mut sum.counts, part.counts.as_ref());
+    add_rates(&mut sum.rates, part.rates.as_ref());
     sum.next_due_at = earlier(sum.next_due_at.take(), part.next_due_at).filter(|_| !is_unknown);
 }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use forebay_engine::{Delivered, Demand, DequeueCall};
+use forebay_engine::{CallerFrom, Delivered, Demand, DequeueCall};
 use forebay_proto::v1::{
     DeliveryPolicy as WirePolicy, DequeueRequest, DequeueResponse, DequeuedItem, TopicDemand,
     topic_demand::Selector,
@@ -26,6 +26,7 @@ const ITEM_BYTES: usize = 256;
 pub async fn dequeue(
     queue: &Queue,
     call: &Call,
+    from: CallerFrom,
     request: DequeueRequest,
 ) -> Result<DequeueResponse, Refusal> {
     let asked = check(queue, request)?;
@@ -39,7 +40,7 @@ pub async fn dequeue(
         let overhead = ITEM_BYTES + namespace.len();
         call.reserve_answer(items.iter().map(|item| item.body.bytes() + item.topic.len() + overhead).sum())
     };
-    let items = queue.engine.dequeue_if(DequeueCall { wait, ..asked }, fits).await?;
+    let items = queue.engine.dequeue_if(DequeueCall { wait, from, ..asked }, fits).await?;
     Ok(DequeueResponse { items: items.into_iter().map(|item| to_wire(&namespace, item)).collect() })
 }
 
@@ -57,7 +58,8 @@ fn check(queue: &Queue, request: DequeueRequest) -> Result<DequeueCall, Refusal>
         0 => limits.answer_bytes,
         number => fields::within("max_bytes", number, 1, limits.answer_bytes_max)?,
     };
-    Ok(DequeueCall { namespace, demands, wait, lease, consumer: request.consumer, max_bytes })
+    let (consumer, from) = (request.consumer, CallerFrom::default());
+    Ok(DequeueCall { namespace, demands, wait, lease, consumer, from, max_bytes })
 }
 
 fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refusal> {

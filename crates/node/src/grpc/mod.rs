@@ -9,6 +9,7 @@ mod dequeue;
 mod enqueue;
 mod extend_lease;
 mod fields;
+mod from;
 
 mod members;
 mod nack;

@@ -5,7 +5,7 @@ use forebay_types::Refusal;
 use tonic::{Request, Response, Status};
 
 use super::{
-    ack, active_topics, admission::Call, dequeue, enqueue, extend_lease, nack, queue::Queue, status,
+    ack, active_topics, admission::Call, dequeue, enqueue, extend_lease, from, nack, queue::Queue, status,
 };
 
 #[tonic::async_trait]
@@ -17,7 +17,8 @@ impl QueueService for Queue {
 
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
         let call = Call::of(&request)?;
-        answer(dequeue::dequeue(self, &call, request.into_inner()).await)
+        let from = from::of(&request);
+        answer(dequeue::dequeue(self, &call, from, request.into_inner()).await)
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Answer<v1::AckResponse> {

@@ -11,8 +11,9 @@ use super::{
     channels::Client,
     links::PeerLinks,
     room::Load,
-    wire::{dead_groups, items, topics},
+    wire::{consumers, dead_groups, items, topics},
 };
+use crate::history::History;
 
 /// How long another node may take. It gives each of its shards 5 s.
 pub(super) const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,6 +62,28 @@ impl PeerLinks {
         let request = dead_groups::request(call);
         let ask = async |mut client: Client| client.group_dead_letters(limited(request)).await;
         self.look(address, &call.namespace, ask).await.map(dead_groups::found)
+    }
+
+    /// Lists the consumers of a namespace that another node knows. `None`: no answer came.
+    pub async fn list_consumers(
+        &self,
+        address: &str,
+        namespace: &Namespace,
+    ) -> Option<peer::ListConsumersResponse> {
+        let request = peer::ListConsumersRequest { namespace: namespace.to_string() };
+        let ask = async |mut client: Client| client.list_consumers(limited(request)).await;
+        self.look(address, namespace, ask).await
+    }
+
+    /// How figures were, as another node knows it. `None`: no answer came.
+    pub async fn get_history(
+        &self,
+        address: &str,
+        request: &peer::GetHistoryRequest,
+    ) -> Option<peer::GetHistoryResponse> {
+        let namespace: Namespace = request.namespace.as_str().into();
+        let ask = async |mut client: Client| client.get_history(limited(request.clone())).await;
+        self.look(address, &namespace, ask).await
     }
 
     /// Asks a node over the connection for calls that are passed on: no question of the cluster waits behind
@@ -115,6 +138,24 @@ pub async fn get_topic(
     let name = request.name.ok_or_else(|| Status::invalid_argument("the topic has no name"))?;
     let name = TopicName::new(name.namespace, name.topic);
     Ok(topics::topic_details(engine.topic(name).await.map_err(refused)?))
+}
+
+/// Lists consumers for another node.
+pub async fn list_consumers(
+    engine: &Engine,
+    request: peer::ListConsumersRequest,
+) -> Result<peer::ListConsumersResponse, Status> {
+    let namespace: Namespace = request.namespace.into();
+    Ok(consumers::response(engine.consumers(&namespace).await.map_err(refused)?))
+}
+
+/// Tells another node how figures were.
+pub async fn get_history(
+    engine: &Engine,
+    history: &History,
+    request: &peer::GetHistoryRequest,
+) -> Result<peer::GetHistoryResponse, Status> {
+    history.answer_with_shards(engine, request).await.map_err(refused)
 }
 
 /// Lists items for another node.

@@ -7,11 +7,12 @@ use forebay_proto::peer::{
     AckRequest, CatalogChangedRequest, CatalogChangedResponse, ChangeItemsRequest, ChangeItemsResponse,
     CountBeforeRequest, CountBeforeResponse, CountItemsRequest, CountItemsResponse, EnqueueRequest,
     EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse,
-    GetItemRequest, GetItemResponse, GetStandingRequest, GetStandingResponse, GetTopicRequest,
-    GetTopicResponse, GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest,
-    IsReadyForResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse,
-    ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse,
-    OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
+    GetHistoryRequest, GetHistoryResponse, GetItemRequest, GetItemResponse, GetStandingRequest,
+    GetStandingResponse, GetTopicRequest, GetTopicResponse, GroupDeadLettersRequest,
+    GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse, ListConsumersRequest,
+    ListConsumersResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest,
+    ListOperationsResponse, ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest,
+    OrderOperationResponse, OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -20,6 +21,8 @@ use tokio::{
     task::JoinHandle,
 };
 use tonic::{Request, Response, Status, service::interceptor::InterceptedService, transport::Server};
+
+use crate::history::History;
 
 use super::{
     changes,
@@ -44,6 +47,8 @@ struct PeerCalls {
     engine: Engine,
     /// Is notified when the catalog has changed.
     catalog_changed: Arc<Notify>,
+    /// How figures were.
+    history: History,
 }
 
 #[tonic::async_trait]
@@ -116,6 +121,20 @@ impl PeerService for PeerCalls {
         request: Request<ListTopicsRequest>,
     ) -> Result<Response<ListTopicsResponse>, Status> {
         looks::list_topics(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn list_consumers(
+        &self,
+        request: Request<ListConsumersRequest>,
+    ) -> Result<Response<ListConsumersResponse>, Status> {
+        looks::list_consumers(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn get_history(
+        &self,
+        request: Request<GetHistoryRequest>,
+    ) -> Result<Response<GetHistoryResponse>, Status> {
+        looks::get_history(&self.engine, &self.history, &request.into_inner()).await.map(Response::new)
     }
 
     async fn get_topic(
@@ -200,8 +219,9 @@ pub fn serve(
     engine: Engine,
     credentials: Credentials,
     catalog_changed: Arc<Notify>,
+    history: History,
 ) -> PeerServing {
-    let calls = PeerCalls { engine, catalog_changed };
+    let calls = PeerCalls { engine, catalog_changed, history };
     let service = PeerServiceServer::new(calls).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let service = InterceptedService::new(service, CheckCredentials(credentials));
     let router = Server::builder()

@@ -10,17 +10,19 @@ pub struct OwnsShardRequest {
     /// The owner's random name that it saw, 16 bytes.
     #[prost(bytes = "bytes", tag = "3")]
     pub incarnation: ::prost::bytes::Bytes,
-    /// The shard's server has been slow for the candidate a short time ago. An owner that is not sure of its claim then
-    /// keeps the shard.
+    /// The shard's server has been slow for the candidate a short time ago. An owner that is not sure of its
+    /// claim then keeps the shard.
     #[prost(bool, tag = "4")]
     pub server_slow: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OwnsShardResponse {
-    /// False is a resignation, unless `unsure` is set: the node answers nobody for the shard in that epoch any more.
+    /// False is a resignation, unless `unsure` is set: the node answers nobody for the shard in that epoch any
+    /// more.
     #[prost(bool, tag = "1")]
     pub owns: bool,
-    /// The node has the shard, and is not sure of its claim. Only an answer to a candidate that said `server_slow`.
+    /// The node has the shard, and is not sure of its claim. Only an answer to a candidate that said
+    /// `server_slow`.
     #[prost(bool, tag = "2")]
     pub unsure: bool,
 }
@@ -334,6 +336,54 @@ pub struct TopicName {
     /// The topic.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListConsumersRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListConsumersResponse {
+    /// By name.
+    #[prost(message, repeated, tag = "1")]
+    pub consumers: ::prost::alloc::vec::Vec<crate::v1::Consumer>,
+    /// There may be more.
+    #[prost(bool, tag = "2")]
+    pub cut: bool,
+    /// The shards that were looked at.
+    #[prost(uint32, repeated, tag = "3")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetHistoryRequest {
+    /// The tenant, or "-" for the whole cluster.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. Empty: the namespace.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// Seconds between two points.
+    #[prost(uint32, tag = "3")]
+    pub step: u32,
+    /// The number of the first point, counted in steps since the Unix epoch.
+    #[prost(uint64, tag = "4")]
+    pub from: u64,
+    /// Behind the last one.
+    #[prost(uint64, tag = "5")]
+    pub until: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetHistoryResponse {
+    /// What the node has of each series.
+    #[prost(message, repeated, tag = "1")]
+    pub lines: ::prost::alloc::vec::Vec<crate::v1::HistoryLine>,
+    /// The number of the first of its points.
+    #[prost(uint64, tag = "2")]
+    pub from: u64,
+    /// The shards that the node owns.
+    #[prost(uint32, repeated, tag = "3")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTopicsRequest {
@@ -1312,6 +1362,56 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "CountItems"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists the consumers of a namespace.
+        pub async fn list_consumers(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListConsumersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListConsumersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ListConsumers",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListConsumers"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Tells how figures were.
+        pub async fn get_history(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetHistoryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GetHistory",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetHistory"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Asks for a part of an operation in the shards of this node.
         pub async fn order_operation(
             &mut self,
@@ -1506,6 +1606,22 @@ pub mod peer_service_server {
             request: tonic::Request<super::CountItemsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CountItemsResponse>,
+            tonic::Status,
+        >;
+        /// Lists the consumers of a namespace.
+        async fn list_consumers(
+            &self,
+            request: tonic::Request<super::ListConsumersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListConsumersResponse>,
+            tonic::Status,
+        >;
+        /// Tells how figures were.
+        async fn get_history(
+            &self,
+            request: tonic::Request<super::GetHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetHistoryResponse>,
             tonic::Status,
         >;
         /// Asks for a part of an operation in the shards of this node.
@@ -2392,6 +2508,96 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CountItemsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ListConsumers" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListConsumersSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ListConsumersRequest>
+                    for ListConsumersSvc<T> {
+                        type Response = super::ListConsumersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListConsumersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::list_consumers(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListConsumersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/GetHistory" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetHistorySvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GetHistoryRequest>
+                    for GetHistorySvc<T> {
+                        type Response = super::GetHistoryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetHistoryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::get_history(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetHistorySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

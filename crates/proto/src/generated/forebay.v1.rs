@@ -113,8 +113,9 @@ pub struct ListShardsResponse {
 /// Asks to add a shard.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AddShardRequest {
-    /// Where it is, mysql://USER@HOST:PORT/SCHEMA. A password in it is refused: nodes have their own, and show it only to
-    /// servers that have a shard of the cluster already. The first shard of another server is added with the command line.
+    /// Where it is, mysql://USER@HOST:PORT/SCHEMA. A password in it is refused: nodes have their own, and show
+    /// it only to servers that have a shard of the cluster already. The first shard of another server is added
+    /// with the command line.
     #[prost(string, tag = "1")]
     pub url: ::prost::alloc::string::String,
     /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
@@ -313,33 +314,84 @@ pub struct Topic {
     /// The version of its settings, which PutTopic has to name. 0: it has none.
     #[prost(uint64, tag = "12")]
     pub settings_version: u64,
+    /// What has become of its items so far. Absent: nothing was counted, or the topic has dead letters alone and
+    /// has been forgotten otherwise.
+    #[prost(message, optional, tag = "13")]
+    pub counts: ::core::option::Option<Counts>,
+    /// How much happens in it. Absent: the topic is forgotten.
+    #[prost(message, optional, tag = "14")]
+    pub rates: ::core::option::Option<Rates>,
 }
-/// What is set for the items of a topic. What is absent is as the namespace has it, and if that has nothing either,
-/// as the node's configuration has it.
+/// What has become of items so far. The counts are stored with what they count, so that no crash loses or
+/// repeats one. A topic that has had no item for an hour is forgotten, and its counts with it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Counts {
+    /// Since when they count, in the shard where that is longest.
+    #[prost(message, optional, tag = "1")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// Items enqueued.
+    #[prost(uint64, tag = "2")]
+    pub enqueued: u64,
+    /// Deliveries that began.
+    #[prost(uint64, tag = "3")]
+    pub delivered: u64,
+    /// Deliveries acked. An at-most-once delivery counts as acked.
+    #[prost(uint64, tag = "4")]
+    pub acked: u64,
+    /// Deliveries that were nacked, or whose lease ran out.
+    #[prost(uint64, tag = "5")]
+    pub failed: u64,
+    /// Items that became dead letters.
+    #[prost(uint64, tag = "6")]
+    pub dead_lettered: u64,
+}
+/// How much happens a second, over the last seconds. It begins anew when a shard changes its owner.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct Rates {
+    /// Over how long it is counted.
+    #[prost(message, optional, tag = "1")]
+    pub window: ::core::option::Option<::prost_types::Duration>,
+    /// Items enqueued a second.
+    #[prost(double, tag = "2")]
+    pub enqueued: f64,
+    /// Deliveries begun a second.
+    #[prost(double, tag = "3")]
+    pub delivered: f64,
+    /// Deliveries acked a second. An at-most-once delivery counts as acked.
+    #[prost(double, tag = "4")]
+    pub acked: f64,
+    /// Deliveries a second that were nacked, or whose lease ran out.
+    #[prost(double, tag = "5")]
+    pub failed: f64,
+}
+/// What is set for the items of a topic. What is absent is as the namespace has it, and if that has nothing
+/// either, as the node's configuration has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TopicSettings {
     /// The lease of an item that names none: 1 s to 12 h. An item has it from its enqueue on, so those that are
     /// there keep theirs.
     #[prost(message, optional, tag = "1")]
     pub default_lease: ::core::option::Option<::prost_types::Duration>,
-    /// After so many failed deliveries an item that names no number is a dead letter: 1 to 1,000. An item has it from
-    /// its enqueue on, so those that are there keep theirs. 0: not set.
+    /// After so many failed deliveries an item that names no number is a dead letter: 1 to 1,000. An item has it
+    /// from its enqueue on, so those that are there keep theirs. 0: not set.
     #[prost(uint32, tag = "2")]
     pub default_max_attempts: u32,
-    /// So long an item waits after a nack that names no delay, and after a lease that ran out: at most 366 days. 0: not
-    /// at all. It counts for every failure from now on, also of items that are there. A release is no failure.
+    /// So long an item waits after a nack that names no delay, and after a lease that ran out: at most 366 days.
+    /// 0: not at all. It counts for every failure from now on, also of items that are there. A release is no
+    /// failure.
     #[prost(message, optional, tag = "3")]
     pub retry_delay: ::core::option::Option<::prost_types::Duration>,
-    /// How long dead letters are kept: at most 3,660 days. 0: for ever. A longer one counts for those that are there, a
-    /// shorter one for those to come. Those that are kept for ever stay so.
+    /// How long dead letters are kept: at most 3,660 days. 0: for ever. A longer one counts for those that are
+    /// there, a shorter one for those to come. Those that are kept for ever stay so.
     #[prost(message, optional, tag = "6")]
     pub dead_letter_retention: ::core::option::Option<::prost_types::Duration>,
 }
-/// What is set for the items of all topics of a namespace. What is absent is as the node's configuration has it.
+/// What is set for the items of all topics of a namespace. What is absent is as the node's configuration has
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NamespaceSettings {
-    /// How long dedupe keys and request ids are remembered: 1 s at least, and at most the longest window of the node's
-    /// configuration, for which keys are kept. It counts for keys that are remembered already.
+    /// How long dedupe keys and request ids are remembered: 1 s at least, and at most the longest window of the
+    /// node's configuration, for which keys are kept. It counts for keys that are remembered already.
     #[prost(message, optional, tag = "5")]
     pub dedupe_window: ::core::option::Option<::prost_types::Duration>,
     /// As in TopicSettings.
@@ -447,8 +499,8 @@ pub struct SettingsDifference {
 /// A side that is paused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Pause {
-    /// Which one. Enqueue: new items are refused with TOPIC_PAUSED. Dequeue: nothing is handed out, and calls that
-    /// wait go on waiting; deliveries in progress can be acked, nacked and extended.
+    /// Which one. Enqueue: new items are refused with TOPIC_PAUSED. Dequeue: nothing is handed out, and calls
+    /// that wait go on waiting; deliveries in progress can be acked, nacked and extended.
     #[prost(enumeration = "Side", tag = "1")]
     pub side: i32,
     /// Who paused it. Empty: nobody showed a credential.
@@ -534,8 +586,8 @@ pub struct PutTopicRequest {
     /// All of its settings. What is absent is not set any more.
     #[prost(message, optional, tag = "3")]
     pub settings: ::core::option::Option<TopicSettings>,
-    /// The version of the settings that these are to replace, as GetTopic or the last PutTopic told it. 0: there are
-    /// none. If they have another version by now, somebody else has changed them, and nothing is done
+    /// The version of the settings that these are to replace, as GetTopic or the last PutTopic told it. 0: there
+    /// are none. If they have another version by now, somebody else has changed them, and nothing is done
     /// (VERSION_MISMATCH). Pauses have no part in it.
     #[prost(uint64, tag = "4")]
     pub version: u64,
@@ -555,7 +607,8 @@ pub struct PutTopicResponse {
     /// Their version. 0: there are none. Of a dry run it is the version that is there.
     #[prost(uint64, tag = "2")]
     pub version: u64,
-    /// What counts for the topic: its settings, and what its namespace and the node have in place of absent ones.
+    /// What counts for the topic: its settings, and what its namespace and the node have in place of absent
+    /// ones.
     #[prost(message, optional, tag = "3")]
     pub effective_settings: ::core::option::Option<TopicSettings>,
 }
@@ -565,7 +618,8 @@ pub struct DeleteTopicRequest {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// The topic. If it has an item, nothing is done (NOT_EMPTY); dead letters count. Items that come meanwhile stay.
+    /// The topic. If it has an item, nothing is done (NOT_EMPTY); dead letters count. Items that come meanwhile
+    /// stay.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
     /// Why, for the log of the node. At most 1 KiB.
@@ -618,15 +672,22 @@ pub struct Namespace {
     /// Pauses of the whole namespace, as the node knows them that answers.
     #[prost(message, repeated, tag = "11")]
     pub pauses: ::prost::alloc::vec::Vec<Pause>,
-    /// It has more topics than were looked at, which are 50,000: the figures count the first ones alone, by name.
+    /// It has more topics than were looked at, which are 50,000: the figures count the first ones alone, by
+    /// name.
     #[prost(bool, tag = "12")]
     pub topics_cut: bool,
+    /// How much happens in its topics.
+    #[prost(message, optional, tag = "13")]
+    pub rates: ::core::option::Option<Rates>,
+    /// The counts of its topics that are there. Those of a topic that is forgotten are no longer in it.
+    #[prost(message, optional, tag = "15")]
+    pub counts: ::core::option::Option<Counts>,
 }
 /// Asks for a page of namespaces.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListNamespacesRequest {
-    /// Namespaces of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even none,
-    /// and go on: it looks at no more than 50,000 topics.
+    /// Namespaces of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer,
+    /// even none, and go on: it looks at no more than 50,000 topics.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// The next_page_token of the page before. Empty: the first page.
@@ -642,8 +703,8 @@ pub struct ListNamespacesResponse {
     /// Asks for the next page. Empty on the last one.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// Shards that could not be asked. What they have is missing in the figures, and so are namespaces that only they
-    /// know.
+    /// Shards that could not be asked. What they have is missing in the figures, and so are namespaces that only
+    /// they know.
     #[prost(uint32, repeated, tag = "3")]
     pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
     /// How many topics were looked at for this page.
@@ -663,8 +724,8 @@ pub struct GetNamespaceResponse {
     /// Its figures.
     #[prost(message, optional, tag = "1")]
     pub namespace: ::core::option::Option<Namespace>,
-    /// What counts for topics without settings of their own: its settings, and what the node has in place of absent
-    /// ones.
+    /// What counts for topics without settings of their own: its settings, and what the node has in place of
+    /// absent ones.
     #[prost(message, optional, tag = "2")]
     pub effective_settings: ::core::option::Option<NamespaceSettings>,
     /// Shards that could not be asked. What they have is missing in the figures.
@@ -706,7 +767,8 @@ pub struct PutNamespaceResponse {
 /// Asks to remove the settings and the pauses of a namespace, and those of its topics.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteNamespaceRequest {
-    /// The tenant. If it has an item, nothing is done (NOT_EMPTY); dead letters count. Items that come meanwhile stay.
+    /// The tenant. If it has an item, nothing is done (NOT_EMPTY); dead letters count. Items that come meanwhile
+    /// stay.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
     /// Why, for the log of the node. At most 1 KiB.
@@ -732,9 +794,9 @@ pub struct ListTopicsRequest {
     /// Which topics: terms joined by AND. `topic = "mail*" AND dead > 0`. Empty: all.
     #[prost(string, tag = "2")]
     pub filter: ::prost::alloc::string::String,
-    /// Empty: by namespace and name, in pages without end. `-ready`, `-leased`, `-scheduled`, `-dead`: those that
-    /// have the most, and `-oldest`: those whose oldest_ready_at is longest ago. These orders have one page, for
-    /// which all topics are looked at.
+    /// Empty: by namespace and name, in pages without end. `-ready`, `-leased`, `-scheduled`, `-dead`: those
+    /// that have the most, and `-oldest`: those whose oldest_ready_at is longest ago. These orders have one
+    /// page, for which all topics are looked at.
     #[prost(string, tag = "3")]
     pub order_by: ::prost::alloc::string::String,
     /// Topics of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even
@@ -786,9 +848,119 @@ pub struct GetTopicResponse {
     /// Shards that could not be asked. What they have is missing in the figures.
     #[prost(uint32, repeated, tag = "4")]
     pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
-    /// What counts for the topic: its settings, and what its namespace and the node have in place of absent ones.
+    /// What counts for the topic: its settings, and what its namespace and the node have in place of absent
+    /// ones.
     #[prost(message, optional, tag = "5")]
     pub effective_settings: ::core::option::Option<TopicSettings>,
+}
+/// Asks for the consumers of a namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListConsumersRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+}
+/// The consumers that are known.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListConsumersResponse {
+    /// By name, 1,000 at most.
+    #[prost(message, repeated, tag = "1")]
+    pub consumers: ::prost::alloc::vec::Vec<Consumer>,
+    /// There may be more: a node remembers the last ones of a namespace, in 128 KiB, and looks at 50,000 leases
+    /// of a shard.
+    #[prost(bool, tag = "2")]
+    pub consumers_cut: bool,
+    /// Shards that could not be asked. What they have is missing in the figures.
+    #[prost(uint32, repeated, tag = "3")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// A consumer, by the name that it gives itself with Dequeue. All that give none are one, with an empty name.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Consumer {
+    /// The name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Topics that it asked for lately or has leases of. At most 5.
+    #[prost(string, repeated, tag = "2")]
+    pub topics: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// There are more topics.
+    #[prost(bool, tag = "3")]
+    pub topics_cut: bool,
+    /// Items that it has leased.
+    #[prost(uint64, tag = "4")]
+    pub leased_count: u64,
+    /// When the oldest of these deliveries began. Absent: it has none.
+    #[prost(message, optional, tag = "5")]
+    pub oldest_lease_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Its deliveries acked a second, over `window`.
+    #[prost(double, tag = "6")]
+    pub acks_per_second: f64,
+    /// Its deliveries a second that were nacked, or whose lease ran out.
+    #[prost(double, tag = "7")]
+    pub failures_per_second: f64,
+    /// The failed ones of its deliveries that ended, 0 to 1. 0: none has ended.
+    #[prost(double, tag = "8")]
+    pub failure_ratio: f64,
+    /// Over how long that is counted. What ended at a shard that has changed its owner since is missing.
+    #[prost(message, optional, tag = "9")]
+    pub window: ::core::option::Option<::prost_types::Duration>,
+    /// When it asked for items last. Absent: not since the node began, or it was forgotten.
+    #[prost(message, optional, tag = "10")]
+    pub last_seen_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// From where it asked last: host and port. A proxy before the node shows its own.
+    #[prost(string, tag = "11")]
+    pub peer: ::prost::alloc::string::String,
+    /// The program that it said it is: its header user-agent, cut to 100 bytes.
+    #[prost(string, tag = "12")]
+    pub client: ::prost::alloc::string::String,
+}
+/// Asks for the history of the cluster, of a namespace or of a topic.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetHistoryRequest {
+    /// The tenant. "-": the whole cluster.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// The topic. Empty: the namespace.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    /// What of it. Empty: all that there is.
+    #[prost(enumeration = "HistorySeries", repeated, tag = "3")]
+    pub series: ::prost::alloc::vec::Vec<i32>,
+    /// How far back. Absent: 15 minutes. A day at most.
+    #[prost(message, optional, tag = "4")]
+    pub range: ::core::option::Option<::prost_types::Duration>,
+    /// How far apart the points are: 1 s, 10 s or 300 s. Absent: the finest that reaches back far enough. The
+    /// last 5 minutes are kept by the second, an hour by 10 s, a day by 5 minutes; of a topic 10 minutes by 10
+    /// s, and a day by 5 minutes.
+    #[prost(message, optional, tag = "5")]
+    pub step: ::core::option::Option<::prost_types::Duration>,
+}
+/// How it was.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetHistoryResponse {
+    /// The time of the first point of each line. Absent: there are no points.
+    #[prost(message, optional, tag = "1")]
+    pub begins_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// How far apart the points are.
+    #[prost(message, optional, tag = "2")]
+    pub step: ::core::option::Option<::prost_types::Duration>,
+    /// A line for each series.
+    #[prost(message, repeated, tag = "3")]
+    pub lines: ::prost::alloc::vec::Vec<HistoryLine>,
+    /// Shards that could not be asked. What they have is missing in the figures.
+    #[prost(uint32, repeated, tag = "4")]
+    pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+}
+/// One series.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HistoryLine {
+    /// Which one.
+    #[prost(enumeration = "HistorySeries", tag = "1")]
+    pub series: i32,
+    /// One point a step, all lines the same number. NaN: nobody looked then. The last point is the last step
+    /// that is over.
+    #[prost(double, repeated, tag = "2")]
+    pub points: ::prost::alloc::vec::Vec<f64>,
 }
 /// The ready items of one priority.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -950,7 +1122,8 @@ pub struct ListItemsRequest {
     /// The next_page_token of the page before, of the same topic, state and filter. Empty: the first page.
     #[prost(string, tag = "7")]
     pub page_token: ::prost::alloc::string::String,
-    /// Only items that pass it. Fields: age, priority, attempt and, of dead letters, reason. Empty: all.
+    /// Only items that pass it. Fields: age, priority, attempt, of dead letters reason, of leases consumer.
+    /// Empty: all.
     #[prost(string, tag = "8")]
     pub filter: ::prost::alloc::string::String,
 }
@@ -1044,7 +1217,8 @@ pub struct UpdateItemRequest {
     /// The item.
     #[prost(string, tag = "2")]
     pub item_id: ::prost::alloc::string::String,
-    /// Smaller numbers are delivered first. Inside its new priority the item keeps the time since which it is ready.
+    /// Smaller numbers are delivered first. Inside its new priority the item keeps the time since which it is
+    /// ready.
     #[prost(int32, optional, tag = "3")]
     pub priority: ::core::option::Option<i32>,
     /// Replaces the metadata. At most as much as an enqueue may bring.
@@ -1059,15 +1233,15 @@ pub struct UpdateItemRequest {
     /// Looks and answers, but changes nothing.
     #[prost(bool, tag = "9")]
     pub dry_run: bool,
-    /// When it is delivered. A time that has passed makes a scheduled item ready, and moves a ready one nowhere. It must be
-    /// before the item expires.
+    /// When it is delivered. A time that has passed makes a scheduled item ready, and moves a ready one nowhere.
+    /// It must be before the item expires.
     #[prost(oneof = "update_item_request::Schedule", tags = "4, 5")]
     pub schedule: ::core::option::Option<update_item_request::Schedule>,
 }
 /// Nested message and enum types in `UpdateItemRequest`.
 pub mod update_item_request {
-    /// When it is delivered. A time that has passed makes a scheduled item ready, and moves a ready one nowhere. It must be
-    /// before the item expires.
+    /// When it is delivered. A time that has passed makes a scheduled item ready, and moves a ready one nowhere.
+    /// It must be before the item expires.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Schedule {
         /// So long after the change; 0: now. At most 366 days.
@@ -1377,7 +1551,7 @@ pub struct StartOperationRequest {
     #[prost(string, tag = "3")]
     pub topic: ::prost::alloc::string::String,
     /// Which items: terms joined by AND. Fields are `age`, `priority`, `attempt`, `redrives` (but of
-    /// leases), and `reason` of dead letters, as in `age > 1h AND reason = "timeout*"`. Empty: all. OPERATION_KIND_CANCEL has
+    /// leases), `reason` of dead letters, and `consumer` of leases, as in `age > 1h AND reason = "timeout*"`. Empty: all. OPERATION_KIND_CANCEL has
     /// `reason` too: only dead letters pass it.
     #[prost(string, tag = "4")]
     pub filter: ::prost::alloc::string::String,
@@ -1593,8 +1767,8 @@ pub struct ListAuditRecordsRequest {
     /// Those that ended so. Unspecified: all.
     #[prost(enumeration = "AuditOutcome", tag = "6")]
     pub outcome: i32,
-    /// Records of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even none,
-    /// and go on.
+    /// Records of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even
+    /// none, and go on.
     #[prost(uint32, tag = "7")]
     pub page_size: u32,
     /// The next_page_token of the page before, with the same other fields. Empty: the first page.
@@ -1651,14 +1825,15 @@ pub struct Token {
 /// Asks for a token.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateTokenRequest {
-    /// Where its rights are: a namespace, the beginning of names and a *, or "-" for all. The caller needs `admin` there.
+    /// Where its rights are: a namespace, the beginning of names and a *, or "-" for all. The caller needs
+    /// `admin` there.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
     /// Who gets it, for people. At most 200 bytes.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
-    /// What its holder may do. All of them lie in `namespace`, and the caller has each of these rights there. At most
-    /// 64, and 4 KiB as text.
+    /// What its holder may do. All of them lie in `namespace`, and the caller has each of these rights there. At
+    /// most 64, and 4 KiB as text.
     #[prost(message, repeated, tag = "3")]
     pub grants: ::prost::alloc::vec::Vec<Grant>,
     /// For how long it is of use. Absent: 365 days. At most ten years.
@@ -1899,6 +2074,80 @@ impl Side {
         }
     }
 }
+/// What GetHistory tells of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HistorySeries {
+    /// Not known.
+    Unspecified = 0,
+    /// Items enqueued a second.
+    Enqueued = 1,
+    /// Deliveries begun a second.
+    Delivered = 2,
+    /// Deliveries acked a second.
+    Acked = 3,
+    /// Deliveries a second that were nacked, or whose lease ran out.
+    Failed = 4,
+    /// Items that could be leased.
+    Ready = 5,
+    /// For how many seconds the first ready item has waited, of the topic where that is longest. 0: nothing is
+    /// ready.
+    OldestReadyAge = 6,
+    /// Items that became dead letters, a second. Not of a topic.
+    DeadLettered = 7,
+    /// Items that are leased. Not of a topic.
+    Leased = 8,
+    /// Items that are not due yet. Not of a topic.
+    Scheduled = 9,
+    /// Dead letters. Not of a topic.
+    Dead = 10,
+    /// Dequeue calls that wait. Not of a topic.
+    WaitingCalls = 11,
+    /// Topics. Not of a topic.
+    Topics = 12,
+}
+impl HistorySeries {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HISTORY_SERIES_UNSPECIFIED",
+            Self::Enqueued => "HISTORY_SERIES_ENQUEUED",
+            Self::Delivered => "HISTORY_SERIES_DELIVERED",
+            Self::Acked => "HISTORY_SERIES_ACKED",
+            Self::Failed => "HISTORY_SERIES_FAILED",
+            Self::Ready => "HISTORY_SERIES_READY",
+            Self::OldestReadyAge => "HISTORY_SERIES_OLDEST_READY_AGE",
+            Self::DeadLettered => "HISTORY_SERIES_DEAD_LETTERED",
+            Self::Leased => "HISTORY_SERIES_LEASED",
+            Self::Scheduled => "HISTORY_SERIES_SCHEDULED",
+            Self::Dead => "HISTORY_SERIES_DEAD",
+            Self::WaitingCalls => "HISTORY_SERIES_WAITING_CALLS",
+            Self::Topics => "HISTORY_SERIES_TOPICS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HISTORY_SERIES_UNSPECIFIED" => Some(Self::Unspecified),
+            "HISTORY_SERIES_ENQUEUED" => Some(Self::Enqueued),
+            "HISTORY_SERIES_DELIVERED" => Some(Self::Delivered),
+            "HISTORY_SERIES_ACKED" => Some(Self::Acked),
+            "HISTORY_SERIES_FAILED" => Some(Self::Failed),
+            "HISTORY_SERIES_READY" => Some(Self::Ready),
+            "HISTORY_SERIES_OLDEST_READY_AGE" => Some(Self::OldestReadyAge),
+            "HISTORY_SERIES_DEAD_LETTERED" => Some(Self::DeadLettered),
+            "HISTORY_SERIES_LEASED" => Some(Self::Leased),
+            "HISTORY_SERIES_SCHEDULED" => Some(Self::Scheduled),
+            "HISTORY_SERIES_DEAD" => Some(Self::Dead),
+            "HISTORY_SERIES_WAITING_CALLS" => Some(Self::WaitingCalls),
+            "HISTORY_SERIES_TOPICS" => Some(Self::Topics),
+            _ => None,
+        }
+    }
+}
 /// Where an item is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -2072,10 +2321,11 @@ impl BlockerCode {
 pub enum OperationKind {
     /// Not known.
     Unspecified = 0,
-    /// Removes items that are ready or scheduled, and leased ones if `leased` is set: their receipts are over then.
+    /// Removes items that are ready or scheduled, and leased ones if `leased` is set: their receipts are over
+    /// then.
     Purge = 1,
-    /// Dead letters become items again: without failures, at the end of their priority, without their old expiry.
-    /// Dedupe keys are not looked at.
+    /// Dead letters become items again: without failures, at the end of their priority, without their old
+    /// expiry. Dedupe keys are not looked at.
     Redrive = 2,
     /// Deletes dead letters.
     DeleteDead = 3,
@@ -2173,8 +2423,8 @@ impl OperationState {
 pub enum AuditOutcome {
     /// Not known to this version.
     Unspecified = 0,
-    /// It was about to be made, and nothing is known of its end: it is under way, the node or the catalog failed, or
-    /// the caller went away. It may or may not have taken effect.
+    /// It was about to be made, and nothing is known of its end: it is under way, the node or the catalog
+    /// failed, or the caller went away. It may or may not have taken effect.
     Intended = 1,
     /// It was done.
     Done = 2,
@@ -2216,8 +2466,8 @@ pub mod admin_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Nodes, shards, topics and items. Every list comes in pages. Every change can be tried without effect, can be repeated, and
-    /// is written down with its reason.
+    /// Nodes, shards, topics and items. Every list comes in pages. Every change can be tried without effect, can
+    /// be repeated, and is written down with its reason.
     #[derive(Debug, Clone)]
     pub struct AdminServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -2523,6 +2773,56 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "GetTopic"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists the consumers of a namespace: who asked for items lately, and who has leases.
+        pub async fn list_consumers(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListConsumersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListConsumersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/ListConsumers",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "ListConsumers"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Tells how figures were in the last minutes, up to a day. Nodes keep that in memory alone.
+        pub async fn get_history(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetHistoryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.v1.AdminService/GetHistory",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.v1.AdminService", "GetHistory"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Pauses a topic, or a whole namespace: no new items are taken, or nothing is handed out. Every node of the
         /// cluster follows within some seconds. To repeat it does no harm.
         pub async fn pause_topic(
@@ -2574,8 +2874,8 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "ResumeTopic"));
             self.inner.unary(req, path, codec).await
         }
-        /// Sets what counts for the items of a topic. Every node of the cluster follows within some seconds. To repeat it
-        /// does no harm: where all is set so already, nothing changes and the version is not compared.
+        /// Sets what counts for the items of a topic. Every node of the cluster follows within some seconds. To
+        /// repeat it does no harm: where all is set so already, nothing changes and the version is not compared.
         pub async fn put_topic(
             &mut self,
             request: impl tonic::IntoRequest<super::PutTopicRequest>,
@@ -2600,8 +2900,8 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "PutTopic"));
             self.inner.unary(req, path, codec).await
         }
-        /// Removes the settings and the pauses of a topic without items. The topic itself needs no removal: one without
-        /// items is forgotten by itself.
+        /// Removes the settings and the pauses of a topic without items. The topic itself needs no removal: one
+        /// without items is forgotten by itself.
         pub async fn delete_topic(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteTopicRequest>,
@@ -2676,7 +2976,8 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "GetNamespace"));
             self.inner.unary(req, path, codec).await
         }
-        /// Sets what counts for the items of all topics of a namespace that have no settings of their own. As PutTopic.
+        /// Sets what counts for the items of all topics of a namespace that have no settings of their own. As
+        /// PutTopic.
         pub async fn put_namespace(
             &mut self,
             request: impl tonic::IntoRequest<super::PutNamespaceRequest>,
@@ -2826,8 +3127,8 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "GetItem"));
             self.inner.unary(req, path, codec).await
         }
-        /// Removes items, wherever they are: ready, scheduled, leased or dead. The receipt of a leased one is over then.
-        /// To repeat the call is safe: what it has removed is not found any more.
+        /// Removes items, wherever they are: ready, scheduled, leased or dead. The receipt of a leased one is over
+        /// then. To repeat the call is safe: what it has removed is not found any more.
         pub async fn cancel_items(
             &mut self,
             request: impl tonic::IntoRequest<super::CancelItemsRequest>,
@@ -2852,8 +3153,8 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "CancelItems"));
             self.inner.unary(req, path, codec).await
         }
-        /// Changes an item that waits: its priority, when it is delivered, its metadata, when it expires. One that is leased
-        /// or dead is not changed.
+        /// Changes an item that waits: its priority, when it is delivered, its metadata, when it expires. One that
+        /// is leased or dead is not changed.
         pub async fn update_item(
             &mut self,
             request: impl tonic::IntoRequest<super::UpdateItemRequest>,
@@ -3313,6 +3614,22 @@ pub mod admin_service_server {
             tonic::Response<super::GetTopicResponse>,
             tonic::Status,
         >;
+        /// Lists the consumers of a namespace: who asked for items lately, and who has leases.
+        async fn list_consumers(
+            &self,
+            request: tonic::Request<super::ListConsumersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListConsumersResponse>,
+            tonic::Status,
+        >;
+        /// Tells how figures were in the last minutes, up to a day. Nodes keep that in memory alone.
+        async fn get_history(
+            &self,
+            request: tonic::Request<super::GetHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetHistoryResponse>,
+            tonic::Status,
+        >;
         /// Pauses a topic, or a whole namespace: no new items are taken, or nothing is handed out. Every node of the
         /// cluster follows within some seconds. To repeat it does no harm.
         async fn pause_topic(
@@ -3330,8 +3647,8 @@ pub mod admin_service_server {
             tonic::Response<super::ResumeTopicResponse>,
             tonic::Status,
         >;
-        /// Sets what counts for the items of a topic. Every node of the cluster follows within some seconds. To repeat it
-        /// does no harm: where all is set so already, nothing changes and the version is not compared.
+        /// Sets what counts for the items of a topic. Every node of the cluster follows within some seconds. To
+        /// repeat it does no harm: where all is set so already, nothing changes and the version is not compared.
         async fn put_topic(
             &self,
             request: tonic::Request<super::PutTopicRequest>,
@@ -3339,8 +3656,8 @@ pub mod admin_service_server {
             tonic::Response<super::PutTopicResponse>,
             tonic::Status,
         >;
-        /// Removes the settings and the pauses of a topic without items. The topic itself needs no removal: one without
-        /// items is forgotten by itself.
+        /// Removes the settings and the pauses of a topic without items. The topic itself needs no removal: one
+        /// without items is forgotten by itself.
         async fn delete_topic(
             &self,
             request: tonic::Request<super::DeleteTopicRequest>,
@@ -3364,7 +3681,8 @@ pub mod admin_service_server {
             tonic::Response<super::GetNamespaceResponse>,
             tonic::Status,
         >;
-        /// Sets what counts for the items of all topics of a namespace that have no settings of their own. As PutTopic.
+        /// Sets what counts for the items of all topics of a namespace that have no settings of their own. As
+        /// PutTopic.
         async fn put_namespace(
             &self,
             request: tonic::Request<super::PutNamespaceRequest>,
@@ -3409,8 +3727,8 @@ pub mod admin_service_server {
             &self,
             request: tonic::Request<super::GetItemRequest>,
         ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
-        /// Removes items, wherever they are: ready, scheduled, leased or dead. The receipt of a leased one is over then.
-        /// To repeat the call is safe: what it has removed is not found any more.
+        /// Removes items, wherever they are: ready, scheduled, leased or dead. The receipt of a leased one is over
+        /// then. To repeat the call is safe: what it has removed is not found any more.
         async fn cancel_items(
             &self,
             request: tonic::Request<super::CancelItemsRequest>,
@@ -3418,8 +3736,8 @@ pub mod admin_service_server {
             tonic::Response<super::CancelItemsResponse>,
             tonic::Status,
         >;
-        /// Changes an item that waits: its priority, when it is delivered, its metadata, when it expires. One that is leased
-        /// or dead is not changed.
+        /// Changes an item that waits: its priority, when it is delivered, its metadata, when it expires. One that
+        /// is leased or dead is not changed.
         async fn update_item(
             &self,
             request: tonic::Request<super::UpdateItemRequest>,
@@ -3538,8 +3856,8 @@ pub mod admin_service_server {
             request: tonic::Request<super::WhoAmIRequest>,
         ) -> std::result::Result<tonic::Response<super::WhoAmIResponse>, tonic::Status>;
     }
-    /// Nodes, shards, topics and items. Every list comes in pages. Every change can be tried without effect, can be repeated, and
-    /// is written down with its reason.
+    /// Nodes, shards, topics and items. Every list comes in pages. Every change can be tried without effect, can
+    /// be repeated, and is written down with its reason.
     #[derive(Debug)]
     pub struct AdminServiceServer<T> {
         inner: Arc<T>,
@@ -4006,6 +4324,96 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/ListConsumers" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListConsumersSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListConsumersRequest>
+                    for ListConsumersSvc<T> {
+                        type Response = super::ListConsumersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListConsumersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_consumers(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListConsumersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.v1.AdminService/GetHistory" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetHistorySvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::GetHistoryRequest>
+                    for GetHistorySvc<T> {
+                        type Response = super::GetHistoryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetHistoryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::get_history(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetHistorySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -39,6 +39,11 @@ pub(super) const SHARD: Schema = Schema::shard(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/mysql/0004_failures.sql"),
     },
+    Migration {
+        version: 5,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/mysql/0005_tallies.sql"),
+    },
 ]);
 
 /// How long to wait for another migration of the same schema, in seconds.

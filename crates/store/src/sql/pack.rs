@@ -1,11 +1,11 @@
 //! Lists that are packed into one column.
 
-use forebay_types::TopicId;
+use forebay_types::{Timestamp, TopicId};
 
 use super::value::{Value, corrupt};
 use crate::{
     error::{ErrorClass, StoreError},
-    rows::{LeaseEntry, ShardTopology, TopicCounts},
+    rows::{LeaseEntry, ShardTopology, Tally, TopicCounts, TopicTally},
 };
 
 /// Packs the deliveries of a lease row. When they began, and in which batch, follows at the end: programs
@@ -37,6 +37,26 @@ pub(crate) fn deltas(deltas: &[(TopicId, TopicCounts)]) -> Result<Value, StoreEr
 /// Unpacks what [`deltas`] packed.
 pub(crate) fn unpack_deltas(bytes: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>, StoreError> {
     postcard::from_bytes(bytes).map_err(|error| corrupt(format!("count deltas: {error}")))
+}
+
+/// Packs what a batch counts of items and deliveries.
+pub(crate) fn tallies(at: Timestamp, tallies: &[(TopicId, Tally)]) -> Result<Value, StoreError> {
+    pack(&(at, tallies))
+}
+
+/// Unpacks what [`tallies`] packed.
+pub(crate) fn unpack_tallies(bytes: &[u8]) -> Result<(Timestamp, Vec<(TopicId, Tally)>), StoreError> {
+    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("tallies: {error}")))
+}
+
+/// Packs a topic's tally.
+pub(crate) fn tally(tally: &TopicTally) -> Result<Value, StoreError> {
+    pack(tally)
+}
+
+/// Unpacks what [`tally`] packed.
+pub(crate) fn unpack_tally(bytes: &[u8]) -> Result<TopicTally, StoreError> {
+    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("a tally: {error}")))
 }
 
 /// Packs the topology history.

@@ -40,6 +40,11 @@ pub(super) const SHARD: Schema = Schema::shard(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/sqlite/0004_failures.sql"),
     },
+    Migration {
+        version: 5,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/sqlite/0005_tallies.sql"),
+    },
 ]);
 
 /// A catalog.

@@ -1,7 +1,7 @@
 //! Topics and their counts.
 
-use forebay_store::{TopicCounts, TopicRow};
-use forebay_types::{TopicId, TopicName};
+use forebay_store::{HighWaterMarks, Tally, TopicCounts, TopicRow, TopicTally};
+use forebay_types::{Seq, Timestamp, TopicId, TopicName};
 
 use super::{
     Subject,
@@ -30,6 +30,66 @@ pub async fn deltas_add_up(subject: Subject) {
     assert_eq!(bench.owner.load().await.topics, [with(1, counts(3, 0, 7)), with(2, counts(0, 0, 1))]);
     let bench = bench.succeed().await;
     assert_eq!(bench.owner.load().await.topics, [with(1, counts(3, 0, 7)), with(2, counts(0, 0, 1))]);
+}
+
+/// What became of items is kept by batch, and folded with the counts. It counts from its first batch on.
+pub async fn tallies_add_up_and_are_folded(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let one = |acked, failed| Tally { enqueued: 3, acked, failed, ..Tally::default() };
+    let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+    let marks = |seconds| HighWaterMarks { seq: Seq(0), topic: TopicId(2), rank: 0, time: at(seconds) };
+    bench
+        .owner
+        .commit(|batch| {
+            batch.marks = Some(marks(7));
+            batch.new_topics.extend([topic(1), topic(2)]);
+            batch.count_deltas.push((TopicId(1), counts(5, 0, 0)));
+            batch.tallies.push((TopicId(1), one(1, 0)));
+        })
+        .await;
+    // Without a change of counts, and with negative numbers, as where at-most-once items return.
+    let returned = Tally { consumed: -2, ..one(0, i64::from(u32::MAX)) };
+    bench
+        .owner
+        .commit(|batch| {
+            batch.marks = Some(marks(8));
+            batch.tallies.extend([(TopicId(1), returned), (TopicId(2), one(0, 1))]);
+        })
+        .await;
+    let mut sum = one(1, 0);
+    sum += returned;
+    let first = TopicTally { since: at(7), tally: sum };
+    let second = TopicTally { since: at(8), tally: one(0, 1) };
+    let loaded = bench.owner.load().await;
+    assert_eq!(loaded.tallies, [(TopicId(1), first), (TopicId(2), second)]);
+    assert_eq!(loaded.unfolded, [TopicId(1), TopicId(2)]);
+    assert_eq!(loaded.topics, [with(1, counts(5, 0, 0)), with(2, counts(0, 0, 0))]);
+    // One topic is folded with its tally, another one, of which nothing is counted, without.
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.push(topic(3));
+            batch.count_folds.extend([(TopicId(1), counts(5, 0, 0)), (TopicId(3), counts(0, 1, 0))]);
+            batch.tally_folds.push((TopicId(1), first));
+        })
+        .await;
+    bench.owner.commit(|batch| batch.tallies.push((TopicId(1), one(1, 0)))).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.count_folds.push((TopicId(2), counts(0, 0, 0)));
+            batch.tally_folds.push((TopicId(2), second));
+            batch.drop_deltas = Some(0..3);
+        })
+        .await;
+    let mut first = first;
+    first.tally += one(1, 0);
+    let bench = bench.succeed().await;
+    let loaded = bench.owner.load().await;
+    assert_eq!(loaded.tallies, [(TopicId(1), first), (TopicId(2), second)]);
+    assert_eq!(loaded.unfolded, [TopicId(1)]);
+    let topics = [with(1, counts(5, 0, 0)), with(2, counts(0, 0, 0)), with(3, counts(0, 1, 0))];
+    assert_eq!(loaded.topics, topics);
 }
 
 /// A fold includes the deltas up to its batch, deleted or not. Later deltas are added, and their topics are

@@ -102,8 +102,8 @@ macro_rules! store_contract {
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
                 looks: dormant_topics_are_found_by_name, the_first_due_items_of_topics_are_found,
                     keys_are_read_in_order, items_are_looked_at, dead_letters_are_read_from_the_latest;
-                counts: deltas_add_up, a_fold_replaces_the_deltas, a_dropped_topic_is_gone,
-                    many_topics_are_folded;
+                counts: deltas_add_up, tallies_add_up_and_are_folded, a_fold_replaces_the_deltas,
+                    a_dropped_topic_is_gone, many_topics_are_folded;
                 dedupe: generations_come_and_go, a_key_is_found_again, a_key_is_replaced,
                     many_keys_are_asked, the_topology_history_is_kept;
             );

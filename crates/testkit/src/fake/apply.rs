@@ -19,6 +19,9 @@ impl Tables {
     pub(super) fn apply(&mut self, batch: &Batch) -> Applied {
         let mut done = Applied::default();
         self.check_marks(batch, &mut done);
+        if self.strict {
+            Self::check_tallies(batch, &self.deeds(batch), &mut done);
+        }
         for topic in &batch.new_topics {
             self.create_topic(topic, &mut done);
         }
@@ -92,6 +95,8 @@ impl Tables {
             counts: TopicCounts::default(),
             folded: 0,
             actual: TopicCounts::default(),
+            tally: None,
+            counted: None,
         };
         // A dormant topic keeps its name and number, and is never used again.
         let in_use = |other: &&TopicEntry| (other.actual.ready, other.actual.scheduled) != (0, 0);
@@ -311,6 +316,7 @@ impl Tables {
             self.deltas.insert(batch.number, batch.count_deltas.clone());
             done.topics.extend(batch.count_deltas.iter().map(|(topic, _)| *topic));
         }
+        self.count_tallies(batch, done);
         for (topic, counts) in &batch.count_folds {
             done.topics.insert(*topic);
             match self.topics.get_mut(topic) {
@@ -322,10 +328,13 @@ impl Tables {
             }
         }
         if let Some(range) = &batch.drop_deltas {
-            if let Some(first) = self.deltas.keys().next().filter(|first| **first < range.start) {
+            if let Some(first) =
+                self.deltas.keys().chain(self.tallies.keys()).min().filter(|first| **first < range.start)
+            {
                 let what = format!("the deltas of batch {first} are never deleted: {range:?} are");
                 done.violation("CONSERVATION", what);
             }
+            self.tallies.retain(|number, _| !range.contains(number));
             let gone: BTreeMap<_, _> = self.deltas.extract_if(range.clone(), |_, _| true).collect();
             done.topics.extend(gone.into_values().flatten().map(|(topic, _)| topic));
         }

@@ -23,6 +23,7 @@ mod session;
 mod shard;
 mod store_bug;
 mod tables;
+mod tallies;
 mod writer;
 
 pub use catalog::{

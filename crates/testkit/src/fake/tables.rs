@@ -8,7 +8,7 @@ use std::{
 use forebay_store::{
     Checkpoint, DeadLetter, DeadRow, Death, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow,
     NameRange, OperationId, OperationRow, ReadyRow, ShardSnapshot, ShardTopology, StoredItem, StoredState,
-    Sweep, TopicCounts, TopicRow, WalkedRow,
+    Sweep, Tally, TopicCounts, TopicRow, TopicTally, WalkedRow,
 };
 use forebay_types::{
     Body, Failure, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName,
@@ -28,6 +28,10 @@ pub struct TopicEntry {
     pub folded: u64,
     /// The counts of the actual rows, to compare with.
     pub actual: TopicCounts,
+    /// What has become of its items as of `folded`.
+    pub tally: Option<TopicTally>,
+    /// What all batches have counted of them, to compare with.
+    pub counted: Option<TopicTally>,
 }
 
 /// Everything that is committed in one shard.
@@ -49,6 +53,8 @@ pub struct Tables {
     pub topics: BTreeMap<TopicId, TopicEntry>,
     /// Changes of counts by batch.
     pub deltas: BTreeMap<u64, Vec<(TopicId, TopicCounts)>>,
+    /// What batches counted of items and deliveries, and when. They go with the changes of counts.
+    pub tallies: BTreeMap<u64, (Timestamp, Vec<(TopicId, Tally)>)>,
     /// Items by number.
     pub items: BTreeMap<Seq, ItemRow>,
     /// Ready items in delivery order.
@@ -97,6 +103,7 @@ impl Tables {
             successor: String::new(),
             topics: BTreeMap::new(),
             deltas: BTreeMap::new(),
+            tallies: BTreeMap::new(),
             items: BTreeMap::new(),
             order: BTreeSet::new(),
             schedule: BTreeSet::new(),
@@ -128,11 +135,12 @@ impl Tables {
     pub(super) fn is_unfolded(&self, topic: TopicId) -> bool {
         let Some(entry) = self.topics.get(&topic) else { return false };
         let mut later = self.deltas.range(entry.folded + 1..).flat_map(|(_, changes)| changes);
-        later.any(|(changed, _)| *changed == topic)
+        let mut counted = self.tallies.range(entry.folded + 1..).flat_map(|(_, (_, tallies))| tallies);
+        later.any(|(changed, _)| *changed == topic) || counted.any(|(changed, _)| *changed == topic)
     }
 
     /// Whether a topic has dead letters and nothing else, and none of its counts waits for a fold.
-    fn is_dormant(&self, id: TopicId, entry: &TopicEntry) -> bool {
+    pub(super) fn is_dormant(&self, id: TopicId, entry: &TopicEntry) -> bool {
         let TopicCounts { ready, scheduled, dead } = entry.counts;
         (ready, scheduled) == (0, 0) && dead > 0 && !self.is_unfolded(id)
     }
@@ -182,11 +190,6 @@ impl Tables {
         })
     }
 
-    fn deltas_from(&self) -> u64 {
-        let first = self.deltas.keys().next().copied();
-        first.or_else(|| self.topics.values().map(|entry| entry.folded).max()).unwrap_or(0)
-    }
-
     /// What a new owner loads.
     pub fn snapshot(&self) -> ShardSnapshot {
         let (dormant, topics): (Vec<_>, Vec<_>) =
@@ -199,6 +202,7 @@ impl Tables {
         ShardSnapshot {
             topics: topics.collect(),
             dormant_dead: dormant.into_iter().map(|(_, entry)| entry.counts.dead).sum(),
+            tallies: self.topics.keys().filter_map(|id| Some((*id, self.tally(*id)?))).collect(),
             unfolded: self.topics.keys().copied().filter(|id| self.is_unfolded(*id)).collect(),
             deltas_from: self.deltas_from(),
             leases: self.leases.values().cloned().collect(),

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::PoisonError, time::Duration};
 
-use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, Duty, Intake};
+use forebay_engine::{ActiveTopicsCall, CallerFrom, Demand, DequeueCall, Duty, Intake};
 use forebay_types::{Receipt, ShardId, State, TopicId};
 
 use super::{
@@ -134,6 +134,7 @@ async fn take_all(port: &mut Port<'_>, node: &Node, tenant: usize) {
         wait: Duration::from_millis(500),
         lease: None,
         consumer: "drain".to_owned(),
+        from: CallerFrom::default(),
         max_bytes: 3 << 20,
     };
     let before = port.world.recorded();

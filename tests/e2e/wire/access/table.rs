@@ -42,6 +42,8 @@ const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.AdminService/WhoAmI", Needs::Any),
     ("forebay.v1.AdminService/ListTopics", Needs::Own("observe")),
     ("forebay.v1.AdminService/GetTopic", Needs::Own("observe")),
+    ("forebay.v1.AdminService/ListConsumers", Needs::Own("observe")),
+    ("forebay.v1.AdminService/GetHistory", Needs::Own("observe")),
     ("forebay.v1.AdminService/ListItems", Needs::Own("observe")),
     ("forebay.v1.AdminService/GetItem", Needs::Own("observe")),
     ("forebay.v1.AdminService/CancelItems", Needs::Own("operate")),

@@ -76,7 +76,9 @@ impl OwnedShard {
         // Deliveries end before others begin: an extended one does both.
         let mut done = std::mem::take(&mut batch.planned);
         done.iter().for_each(|planned| self.end_delivery(planned));
-        self.begin_deliveries(batch.number, std::mem::take(&mut batch.leases));
+        let leases = std::mem::take(&mut batch.leases);
+        self.topics.count_deliveries(batch.number, &leases, at);
+        self.begin_deliveries(batch.number, leases);
         let mut duplicates = Vec::new();
         done.iter().for_each(|planned| self.apply(planned, &mut duplicates));
         self.apply_changes(&mut done);

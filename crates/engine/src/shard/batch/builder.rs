@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use forebay_store::{Batch, Checkpoint, DueKey, HighWaterMarks, Sweep, TopicCounts};
+use forebay_store::{Batch, Checkpoint, DueKey, HighWaterMarks, Sweep, Tally, TopicCounts};
 use forebay_types::{Namespace, Seq, Timestamp, TopicId, TopicName, TopicSettings};
 use rand::rngs::StdRng;
 
@@ -66,6 +66,8 @@ pub(super) struct BatchBuilder<'a> {
     pub dropped: Vec<TopicId>,
     /// How counts change.
     deltas: BTreeMap<TopicId, TopicCounts>,
+    /// What becomes of items and deliveries.
+    tallies: BTreeMap<TopicId, Tally>,
     /// Positions of each lease row that are closed.
     closing: BTreeMap<u64, Vec<usize>>,
     /// What it adds to the sweeps' tables.
@@ -165,6 +167,7 @@ impl<'a> BatchBuilder<'a> {
             not_changed: Vec::new(),
             dropped: Vec::new(),
             deltas: BTreeMap::new(),
+            tallies: BTreeMap::new(),
             closing: BTreeMap::new(),
             added: EarliestAdded::nothing(),
             dormant_losses: BTreeMap::new(),
@@ -219,9 +222,14 @@ impl<'a> BatchBuilder<'a> {
         delta.dead += dead;
     }
 
+    /// What becomes of a topic's items and deliveries.
+    pub fn tally(&mut self, topic: TopicId) -> &mut Tally {
+        self.tallies.entry(topic).or_default()
+    }
+
     /// Whether the batch changes a topic's counts.
     pub fn counts(&self, topic: TopicId) -> bool {
-        self.deltas.contains_key(&topic)
+        self.deltas.contains_key(&topic) || self.tallies.contains_key(&topic)
     }
 
     /// An item's row is deleted, with its expiry.
@@ -269,10 +277,12 @@ impl<'a> BatchBuilder<'a> {
         }
         let lowered = self.move_checkpoints();
         self.deltas.retain(|_, delta| *delta != TopicCounts::default());
+        self.tallies.retain(|_, tally| *tally != Tally::default());
         let folds = match self.may_do_upkeep() {
-            true => self.shard.topics.fold(&mut self.batch, &self.deltas),
+            true => self.shard.topics.fold(&mut self.batch, &self.deltas, &self.tallies, self.marks.time),
             false => Vec::new(),
         };
+        self.batch.tallies = self.tallies.into_iter().collect();
         self.batch.count_deltas = self.deltas.into_iter().collect();
         self.batch.dormant_losses = self.dormant_losses.into_iter().collect();
         self.batch.marks = Some(self.marks);
@@ -288,6 +298,7 @@ impl<'a> BatchBuilder<'a> {
             dead_letter_deletes: self.batch.dead_letter_deletes.len() as u64,
             dormant_losses: self.batch.dormant_losses.iter().map(|(_, losses)| losses).sum(),
             deltas: self.batch.count_deltas.clone(),
+            tallies: self.batch.tallies.clone(),
             folds,
             deltas_from: self.batch.drop_deltas.as_ref().map(|range| range.end),
             leases: self.batch.leases.clone(),

@@ -159,6 +159,7 @@ fn insert(
     let newest_first = on(Bug::NewestFirst) && item.due.is_none();
     let rank = if newest_first { -rank } else { rank };
     let key = Key { priority: item.priority, rank, seq: builder.marks.seq };
+    builder.tally(topic).enqueued += 1;
     let state = match waits {
         Some(due) => {
             builder.added.add(Sweep::Due, due);

@@ -48,6 +48,7 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
     builder.claims.insert(reserved.key.seq);
     if item.is_at_most_once() {
         builder.delete(reserved.topic, reserved.key.seq, attributes.expires_at);
+        builder.tally(reserved.topic).consumed += 1;
         return Leased::Consumed;
     }
     let lease = part.lease.unwrap_or(attributes.lease());
@@ -91,6 +92,7 @@ pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, rows: usize) {
         builder.adds_expiry(reserved.item.attributes.expires_at);
         builder.claims.insert(reserved.key.seq);
         builder.count(reserved.topic, 1, 0, 0);
+        builder.tally(reserved.topic).consumed -= 1;
         builder.rows += 1;
         builder.planned.push(Planned::Restore(Box::new(reserved)));
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue, Sweep};
+use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue, Sweep, Tally};
 use forebay_types::{
     Ending, Failure, FailureCause, ItemAttributes, ItemId, Key, Receipt, Seq, State, Timestamp,
     after_failure, after_rejection, after_release,
@@ -167,12 +167,28 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
         }
         SettleKind::Reset => nack(builder, &lease, NackAction::Release(Duration::ZERO), None, ""),
     };
+    tally(builder.tally(lease.topic), &request.kind, &effect);
     builder.planned.push(Planned::Settle(Box::new(PlannedSettle {
         request,
         repeats: Vec::new(),
         lease,
         effect,
     })));
+}
+
+/// Counts how a delivery ended. One that is extended goes on.
+fn tally(tally: &mut Tally, kind: &SettleKind, effect: &SettleEffect) {
+    match kind {
+        SettleKind::Ack => tally.acked += 1,
+        SettleKind::Nack { action: NackAction::Fail(_) | NackAction::DeadLetter, .. }
+        | SettleKind::LeaseTimeout => tally.failed += 1,
+        SettleKind::Nack { action: NackAction::Release(_), .. }
+        | SettleKind::Purge
+        | SettleKind::Cancel
+        | SettleKind::Reset => tally.returned += 1,
+        SettleKind::Extend { .. } => {}
+    }
+    tally.dead_lettered += i64::from(matches!(effect, SettleEffect::DeadLettered));
 }
 
 fn ack(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {

@@ -222,6 +222,9 @@ impl OwnedShard {
     /// something.
     fn requeue(&mut self, batch: InFlight) -> Vec<u64> {
         let mut handoffs = Vec::new();
+        if on(Bug::UndoneCounted) {
+            self.topics.apply_tallies(&batch.tallies, batch.marks.time);
+        }
         for planned in batch.planned.into_iter().rev() {
             match planned {
                 Planned::Enqueue { part, .. } => self.enqueues.put_back(part),

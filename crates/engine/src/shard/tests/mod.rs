@@ -18,6 +18,7 @@ mod prefetch;
 mod retention;
 mod settle;
 mod sweep;
+mod tallies;
 mod topic_settings;
 mod undo;
 mod updates;

@@ -123,6 +123,8 @@ pub(crate) enum Place {
         delivery: u32,
         /// When the lease ends.
         deadline: Timestamp,
+        /// Who has it. May be empty.
+        consumer: String,
     },
     /// It was a dead letter.
     Dead {
@@ -179,6 +181,7 @@ impl OperationItem {
     /// What it has in a field of a filter.
     pub fn held(&self, field: &str, now: Timestamp) -> Held<'_> {
         let reason = match &self.place {
+            Place::Leased { consumer, .. } if field == "consumer" => return Held::Text(consumer),
             Place::Dead { last_error, .. } => Some(last_error.as_str()),
             _ => None,
         };

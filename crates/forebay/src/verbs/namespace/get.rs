@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     failure::Failure,
     output::{self, Cell, Format, One, Style, Table},
-    verbs::{connection::Connection, pauses::side_name, settings},
+    verbs::{connection::Connection, flow, pauses::side_name, settings},
 };
 
 /// The flags.
@@ -57,6 +57,7 @@ impl One for NamespaceReport {
         row("dead", it.dead.into());
         row("oldest ready", style.optional_time(it.oldest_ready_at).into());
         row("waiting calls", it.waiting.into());
+        flow::add_rows(&mut table, it.counts, it.rates, style);
         if it.topics_cut {
             let more = "there are more than were looked at: all of these figures are too small";
             table.row(["more topics".into(), "".into(), more.into()]);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, Format, List, Row},
-    verbs::{connection::Connection, pages, pauses::side_name},
+    verbs::{connection::Connection, flow::rate, pages, pauses::side_name},
 };
 
 /// The flags.
@@ -81,6 +81,10 @@ impl Row for Listed {
             let sides: Vec<&str> = it.0.pauses.iter().map(side_name).collect();
             sides.join(", ").into()
         }),
+        Column::new("IN/S", |it, _| rate(it.0.rates, |rates| rates.enqueued)),
+        Column::new("ACKED/S", |it, _| rate(it.0.rates, |rates| rates.acked)),
+        Column::wide("OUT/S", |it, _| rate(it.0.rates, |rates| rates.delivered)),
+        Column::wide("FAILED/S", |it, _| rate(it.0.rates, |rates| rates.failed)),
         Column::wide("WAITING", |it, _| it.sum(it.0.waiting)),
         Column::wide("SETTINGS VERSION", |it, _| it.0.settings_version.into()),
     ];

@@ -1,12 +1,12 @@
 //! What is on the screen: only what is known, and since when.
 
-use std::collections::HashMap;
-
-use forebay_client::{Timestamp, TopicFigures, TopicReport};
-use tokio::time::Instant;
+use forebay_client::{Rates, Timestamp, TopicFigures, TopicReport};
 
 use super::{seen::Seen, view::View};
-use crate::output::{Cell, One as _, Style, Table, visible};
+use crate::{
+    output::{Cell, One as _, Style, Table, visible},
+    verbs::flow::{per_second, rate},
+};
 
 /// Lines above the topics.
 const HEAD_LINES: usize = 4;
@@ -21,12 +21,8 @@ pub struct Frame {
     topics: Vec<TopicFigures>,
     /// One of them alone.
     report: Option<Box<TopicReport>>,
-    /// How many items a second came and stayed, less those that went, by topic.
-    net: HashMap<String, f64>,
     /// When the last answer came, by the clock of this machine.
     asked: Option<Timestamp>,
-    /// When the topics came.
-    topics_at: Option<Instant>,
     /// Shards that could not be asked.
     incomplete: Vec<u32>,
     /// Why there is nothing newer.
@@ -41,16 +37,14 @@ impl Frame {
             all_namespaces,
             topics: Vec::new(),
             report: None,
-            net: HashMap::new(),
             asked: None,
-            topics_at: None,
             incomplete: Vec::new(),
             error: None,
         }
     }
 
     /// Takes an answer.
-    pub fn take(&mut self, seen: Seen, now: Instant, wall: Timestamp) {
+    pub fn take(&mut self, seen: Seen, wall: Timestamp) {
         self.error = None;
         match seen {
             Seen::Topic(report) => {
@@ -59,18 +53,7 @@ impl Frame {
             }
             Seen::Topics(topics, incomplete) => {
                 self.report = None;
-                // With other shards missing than before, the difference would say nothing.
-                let comparable = incomplete.is_empty() && self.incomplete.is_empty();
-                let span = self.topics_at.filter(|_| comparable).map(|at| (now - at).as_secs_f64());
-                let before: HashMap<String, u64> =
-                    self.topics.iter().map(|topic| (self.name(topic), stored(topic))).collect();
-                let rate = |topic: &TopicFigures| {
-                    let (before, span) = (before.get(&self.name(topic))?, span.filter(|span| *span > 0.0)?);
-                    // Counts are far below 2^53.
-                    Some((self.name(topic), (stored(topic) as f64 - *before as f64) / span))
-                };
-                self.net = topics.iter().filter_map(rate).collect();
-                (self.topics, self.incomplete, self.topics_at) = (topics, incomplete, Some(now));
+                (self.topics, self.incomplete) = (topics, incomplete);
             }
         }
         self.asked = Some(wall);
@@ -109,16 +92,22 @@ impl Frame {
         let Some(wall) = self.asked else { return "asking ...".to_owned() };
         let sum = |figure: fn(&TopicFigures) -> u64| self.topics.iter().map(figure).sum::<u64>();
         let oldest = self.topics.iter().filter_map(|topic| topic.oldest_ready_at).min();
-        let net: Option<f64> = (!self.net.is_empty()).then(|| self.net.values().sum());
+        let known = self.topics.iter().any(|topic| topic.rates.is_some());
+        let rate = |which: fn(&Rates) -> f64| {
+            let sum: f64 = self.topics.iter().filter_map(|topic| topic.rates.as_ref()).map(which).sum();
+            if known { format!("{}/s", per_second(sum)) } else { "-".to_owned() }
+        };
         format!(
-            "{}  topics {}  ready {}  leased {}  scheduled {}  dead {}  net {}  oldest {}",
+            "{}  topics {}  ready {}  leased {}  scheduled {}  dead {}  in {}  out {}  failed {}  oldest {}",
             Style::iso().time(wall).get(11..19).unwrap_or_default(),
             self.topics.len(),
             sum(|it| it.ready),
             sum(|it| it.leased),
             sum(|it| it.scheduled),
             sum(|it| it.dead),
-            net.map_or_else(|| "-".to_owned(), |net| format!("{net:+.1}/s")),
+            rate(|it| it.enqueued),
+            rate(|it| it.delivered),
+            rate(|it| it.failed),
             style.optional_time(oldest),
         )
     }
@@ -135,22 +124,18 @@ impl Frame {
     }
 
     fn table(&self, style: &Style) -> Table {
-        let heads = ["TOPIC", "OLDEST READY", "READY", "LEASED", "SCHEDULED", "DEAD", "WAITING", "NET/S"];
-        let mut table = Table::new(heads);
+        let counts = ["TOPIC", "OLDEST READY", "READY", "LEASED", "SCHEDULED", "DEAD", "WAITING"];
+        let mut table = Table::new(counts.into_iter().chain(["IN/S", "OUT/S", "FAILED/S"]));
         for topic in &self.topics {
             let name = self.name(topic);
-            let net = self.net.get(&name).map_or_else(|| "-".to_owned(), |net| format!("{net:+.1}"));
+            let rates: [fn(&Rates) -> f64; 3] = [|it| it.enqueued, |it| it.delivered, |it| it.failed];
+            let rates = rates.map(|which| rate(topic.rates, which));
             let counts = [topic.ready, topic.leased, topic.scheduled, topic.dead, topic.waiting];
             let first = [Cell::from(name), style.optional_time(topic.oldest_ready_at).into()];
-            table.row(first.into_iter().chain(counts.map(Cell::from)).chain([net.into()]));
+            table.row(first.into_iter().chain(counts.map(Cell::from)).chain(rates));
         }
         table
     }
-}
-
-/// Items that wait or are worked on.
-fn stored(topic: &TopicFigures) -> u64 {
-    topic.ready + topic.leased + topic.scheduled
 }
 
 /// The line of the topic at a place.
@@ -180,6 +165,14 @@ mod tests {
             pauses: Vec::new(),
             settings: TopicSettings::default(),
             settings_version: 0,
+            counts: None,
+            rates: Some(Rates {
+                window: Duration::from_secs(10),
+                enqueued: 12.0,
+                delivered: 9.5,
+                acked: 9.0,
+                failed: 0.5,
+            }),
         }
     }
 
@@ -187,46 +180,53 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000)
     }
 
-    #[tokio::test]
-    async fn a_frame_says_what_changed_between_two_looks_and_nothing_before() {
-        let (mut frame, view, now) =
-            (Frame::new("title".to_owned(), false), View::new(false), Instant::now());
+    #[test]
+    fn a_frame_has_the_rates_of_its_topics_and_their_sum() {
+        let (mut frame, view) = (Frame::new("title".to_owned(), false), View::new(false));
         assert_eq!(frame.lines(&view)[1], "asking ...");
-        frame.take(Seen::Topics(vec![topic("a", 10, 3)], Vec::new()), now, at(61));
+        let mut unknown = topic("b", 1, 0);
+        unknown.rates = None;
+        frame.take(
+            Seen::Topics(vec![topic("a", 10, 3), topic("c", 0, 0), unknown.clone()], Vec::new()),
+            at(61),
+        );
         let lines = frame.lines(&view);
         assert_eq!(lines[0], "title  by oldest");
         assert_eq!(
             lines[1],
-            "00:01:01  topics 1  ready 10  leased 1  scheduled 0  dead 3  net -  oldest 1m ago"
+            "00:01:01  topics 3  ready 11  leased 3  scheduled 0  dead 3  in 24.0/s  out 19.0/s  \
+             failed 1.0/s  oldest 1m ago"
         );
-        let row: Vec<&str> = lines[line_of(0)].split_whitespace().collect();
-        assert_eq!(row, ["a", "1m", "ago", "10", "1", "0", "3", "2", "-"]);
-        let topics = vec![topic("b", 1, 0), topic("a", 5, 3)];
-        frame.take(Seen::Topics(topics.clone(), Vec::new()), now + Duration::from_secs(2), at(63));
+        let row = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(
+            row(&lines[line_of(0)]),
+            ["a", "1m", "ago", "10", "1", "0", "3", "2", "12.0", "9.5", "0.50"]
+        );
+        assert_eq!(row(&lines[line_of(2)])[8..], ["-", "-", "-"], "a server of the release before");
+        frame.take(Seen::Topics(vec![unknown], vec![3]), at(65));
         let lines = frame.lines(&view);
-        assert!(lines[line_of(0)].ends_with("  -") && lines[line_of(1)].ends_with("-2.5"), "{lines:?}");
-        // Figures that are too low are not compared, and it is said.
-        frame.take(Seen::Topics(topics, vec![3]), now + Duration::from_secs(4), at(65));
-        let lines = frame.lines(&view);
-        assert!(lines[2].starts_with("TOO LOW: 1 shards") && lines[line_of(1)].ends_with("  -"), "{lines:?}");
+        assert!(
+            lines[2].starts_with("TOO LOW: 1 shards") && lines[1].contains("  in -  out -  "),
+            "{lines:?}"
+        );
     }
 
-    #[tokio::test]
-    async fn what_is_old_is_kept_and_said_to_be_old() {
+    #[test]
+    fn what_is_old_is_kept_and_said_to_be_old() {
         let mut frame = Frame::new(String::new(), true);
-        frame.take(Seen::Topics(vec![topic("a", 10, 3)], Vec::new()), Instant::now(), at(61));
+        frame.take(Seen::Topics(vec![topic("a", 10, 3)], Vec::new()), at(61));
         frame.fail("no\nanswer\u{1b}[2J".to_owned());
         let lines = frame.lines(&View::new(true));
         assert!(lines[2].starts_with("NOT RENEWED: ") && lines[line_of(0)].starts_with("n/a "), "{lines:?}");
     }
 
-    #[tokio::test]
-    async fn nothing_from_elsewhere_reaches_the_terminal_as_it_is() {
+    #[test]
+    fn nothing_from_elsewhere_reaches_the_terminal_as_it_is() {
         let hostile = "\u{1b}[2J\u{9b}31m\n\u{202e}x";
         let mut frame = Frame::new(hostile.to_owned(), true);
         let mut topic = topic(hostile, 1, 1);
         topic.namespace = hostile.to_owned();
-        frame.take(Seen::Topics(vec![topic], Vec::new()), Instant::now(), at(61));
+        frame.take(Seen::Topics(vec![topic], Vec::new()), at(61));
         for line in frame.lines(&View::new(true)) {
             assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
         }

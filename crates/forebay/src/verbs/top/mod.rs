@@ -17,7 +17,7 @@ use forebay_types::{Clock as _, SystemClock};
 use tokio::{
     signal::unix::{SignalKind, signal},
     task::JoinHandle,
-    time::{Instant, MissedTickBehavior, interval},
+    time::{MissedTickBehavior, interval},
 };
 
 use super::{connection::Connection, topic};
@@ -75,7 +75,7 @@ impl Top {
         let view = View::new(self.all_namespaces);
         let mut frame = Frame::new(title, self.all_namespaces);
         if self.once || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-            frame.take(ask(client, view.clone()).await?, Instant::now(), SystemClock::default().wall());
+            frame.take(ask(client, view.clone()).await?, SystemClock::default().wall());
             let text: String = frame.lines(&view).iter().map(|line| format!("{line}\n")).collect();
             return Ok(io::stdout().lock().write_all(text.as_bytes())?);
         }
@@ -106,7 +106,7 @@ impl Top {
                 answer = Asking::end(&mut asking) => {
                     asking = None;
                     match answer {
-                        Ok(seen) => frame.take(seen, Instant::now(), SystemClock::default().wall()),
+                        Ok(seen) => frame.take(seen, SystemClock::default().wall()),
                         Err(error) => frame.fail(error.to_string()),
                     }
                 }

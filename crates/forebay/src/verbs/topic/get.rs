@@ -7,7 +7,7 @@ use super::flags::Get;
 use crate::{
     failure::Failure,
     output::{self, Cell, One, Style, Table},
-    verbs::{pauses::side_name, settings},
+    verbs::{flow, pauses::side_name, settings},
 };
 
 /// Shows a topic.
@@ -40,6 +40,7 @@ impl One for TopicReport {
         row("oldest ready", style.optional_time(topic.oldest_ready_at).into());
         row("next due", style.optional_time(topic.next_due_at).into());
         row("waiting calls", topic.waiting.into());
+        flow::add_rows(&mut table, topic.counts, topic.rates, style);
         for pause in &topic.pauses {
             let (since, until) = (style.optional_time(pause.since), style.optional_time(pause.until));
             let whose = if pause.of_namespace { "the namespace is paused" } else { "paused" };

@@ -9,7 +9,7 @@ use super::flags;
 use crate::{
     failure::Failure,
     output::{self, Column, Format, List, Row},
-    verbs::pages,
+    verbs::{flow::rate, pages},
 };
 
 /// An entry of the list.
@@ -63,6 +63,10 @@ impl Row for Listed {
         Column::new("SCHEDULED", |it, _| it.figures.scheduled.into()),
         Column::new("DEAD", |it, _| it.figures.dead.into()),
         Column::new("WAITING", |it, _| it.figures.waiting.into()),
+        Column::new("IN/S", |it, _| rate(it.figures.rates, |rates| rates.enqueued)),
+        Column::new("ACKED/S", |it, _| rate(it.figures.rates, |rates| rates.acked)),
+        Column::wide("OUT/S", |it, _| rate(it.figures.rates, |rates| rates.delivered)),
+        Column::wide("FAILED/S", |it, _| rate(it.figures.rates, |rates| rates.failed)),
         Column::wide("NEXT DUE", |it, style| style.optional_time(it.figures.next_due_at).into()),
     ];
 

@@ -6,6 +6,7 @@ mod audit;
 mod cancel_items;
 mod change_cluster;
 mod cluster;
+mod consumers;
 mod context;
 mod dead_letters;
 mod delete_namespace;
@@ -14,6 +15,7 @@ mod drain_node;
 mod drain_shard;
 mod explain;
 mod export_settings;
+mod history;
 mod items;
 mod move_shard;
 mod namespaces;
@@ -112,6 +114,22 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::ListTopicsResponse>, Status> {
         let call = Call::of(&request)?;
         answer(topics::list(self, &call, request.into_inner()).await)
+    }
+
+    async fn list_consumers(
+        &self,
+        request: Request<v1::ListConsumersRequest>,
+    ) -> Result<Response<v1::ListConsumersResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(consumers::list(self, &call, request.into_inner()).await)
+    }
+
+    async fn get_history(
+        &self,
+        request: Request<v1::GetHistoryRequest>,
+    ) -> Result<Response<v1::GetHistoryResponse>, Status> {
+        let call = Call::of(&request)?;
+        answer(history::get(self, &call, request.into_inner()).await)
     }
 
     async fn get_topic(

@@ -13,14 +13,17 @@ use super::{
     settings::{self, SETTINGS_BYTES},
     topic_walk::{SCAN_BYTES, TopicWalk},
 };
-use crate::grpc::{admission::Call, page_token::List};
+use crate::{
+    grpc::{admission::Call, page_token::List},
+    peers::wire::topics::{FLOW_BYTES, add_counts, add_rates},
+};
 
 /// Topics that one page looks at, and one namespace.
 const TOPICS_MAX: u64 = 50_000;
 /// The longest that one page looks at topics.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
 /// What a namespace takes in the answer beside its name and its pauses.
-const NAMESPACE_BYTES: usize = 96 + SETTINGS_BYTES;
+const NAMESPACE_BYTES: usize = 96 + FLOW_BYTES + SETTINGS_BYTES;
 /// Who looks at all namespaces.
 const ALL: &str = "-";
 
@@ -197,6 +200,8 @@ fn add(sum: &mut v1::Namespace, topic: &v1::Topic) {
     sum.scheduled_count += topic.scheduled_count;
     sum.dead_count += topic.dead_count;
     sum.waiting_calls += topic.waiting_calls;
+    add_counts(&mut sum.counts, topic.counts.as_ref());
+    add_rates(&mut sum.rates, topic.rates.as_ref());
     let at = |time: &prost_types::Timestamp| (time.seconds, time.nanos);
     let oldest = sum.oldest_ready_at.into_iter().chain(topic.oldest_ready_at);
     sum.oldest_ready_at = oldest.min_by_key(at);

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     gather::TopicScan,
     grpc::{admission::Call, fields, page_token::List},
+    peers::wire::topics::FLOW_BYTES,
 };
 
 /// The namespace that stands for all of them.
@@ -44,7 +45,7 @@ const SCAN_BYTES: usize = SCAN_TOPICS * 512;
 /// What one topic with its priorities may take.
 const TOPIC_BYTES_MAX: usize = 8 << 10;
 /// What a topic takes in the answer beside its names.
-const TOPIC_BYTES: usize = 96;
+const TOPIC_BYTES: usize = 96 + FLOW_BYTES;
 
 /// By which figure topics are put in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! node that took the call answers its client as if it had served the call itself.
 
 pub mod changes;
+pub mod consumers;
 pub mod dead_groups;
 mod enqueue;
 pub mod explain;

@@ -1,10 +1,15 @@
 //! Topics, as operators look at them.
 
-use forebay_engine::{PriorityCount, TopicDetails, TopicFigures, TopicScope, TopicsCall, TopicsPage};
+use forebay_engine::{
+    Counted, PriorityCount, Rates, TopicDetails, TopicFigures, TopicScope, TopicsCall, TopicsPage,
+};
 use forebay_proto::{peer, v1};
 use forebay_types::TopicName;
 
 use crate::grpc::to_timestamp;
+
+/// What the counts and rates of a topic, or of a namespace, take at most in an answer.
+pub const FLOW_BYTES: usize = 128;
 
 /// What this node has, as other nodes are told.
 pub fn topics_response(page: TopicsPage) -> peer::ListTopicsResponse {
@@ -33,7 +38,48 @@ pub fn topic(topic: TopicFigures) -> v1::Topic {
         pauses: Vec::new(),
         settings: None,
         settings_version: 0,
+        counts: topic.counted.map(counts),
+        rates: Some(rates(topic.rates)),
     }
+}
+
+fn counts(counted: Counted) -> v1::Counts {
+    let Counted { since, enqueued, delivered, acked, failed, dead_lettered } = counted;
+    v1::Counts { since: Some(to_timestamp(since)), enqueued, delivered, acked, failed, dead_lettered }
+}
+
+fn rates(rates: Rates) -> v1::Rates {
+    let Rates { enqueued, delivered, acked, failed } = rates;
+    v1::Rates {
+        window: prost_types::Duration::try_from(Rates::WINDOW).ok(),
+        enqueued,
+        delivered,
+        acked,
+        failed,
+    }
+}
+
+/// Adds the counts of another node, or of another topic.
+pub fn add_counts(sum: &mut Option<v1::Counts>, part: Option<&v1::Counts>) {
+    let Some(part) = part else { return };
+    let Some(sum) = sum else { return *sum = Some(*part) };
+    let since = sum.since.into_iter().chain(part.since);
+    sum.since = since.min_by_key(|time| (time.seconds, time.nanos));
+    sum.enqueued += part.enqueued;
+    sum.delivered += part.delivered;
+    sum.acked += part.acked;
+    sum.failed += part.failed;
+    sum.dead_lettered += part.dead_lettered;
+}
+
+/// Adds the rates of another node, or of another topic.
+pub fn add_rates(sum: &mut Option<v1::Rates>, part: Option<&v1::Rates>) {
+    let Some(part) = part else { return };
+    let Some(sum) = sum else { return *sum = Some(*part) };
+    sum.enqueued += part.enqueued;
+    sum.delivered += part.delivered;
+    sum.acked += part.acked;
+    sum.failed += part.failed;
 }
 
 /// What this node has of a topic, as other nodes are told.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use forebay_types::{TopicId, TopicName};
+use forebay_types::{Timestamp, TopicId, TopicName};
 use futures_util::future::join;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         OperationCursor, OperationId, OperationKind, OperationProgress, OperationRow, unpack_operation,
         unpack_position,
     },
-    rows::{Checkpoint, LeaseRow, ShardSnapshot, Sweep, TopicCounts, TopicRow},
+    rows::{Checkpoint, LeaseRow, ShardSnapshot, Sweep, Tally, TopicCounts, TopicRow, TopicTally},
     sql::{
         pack, row_counts,
         statement::{ReadConnection, Statement, scalar},
@@ -41,13 +41,15 @@ const TOPICS_PER_PAGE: u32 = 5_000;
 /// Rows that are dormant unless later deltas say otherwise. There may be many, so they are not read.
 pub(super) const DORMANT: &str = "ready = 0 AND scheduled = 0 AND dead > 0";
 /// What is read of a topic.
-const TOPIC: &str = "SELECT id, namespace, name, ready, scheduled, dead, counted_at FROM topic";
+const TOPIC: &str = "SELECT id, namespace, name, ready, scheduled, dead, counted_at, tally FROM topic";
 
 /// Reads topics, with the batch as of which each one's counts are.
 #[derive(Default)]
 struct TopicReader {
     /// One string a namespace.
     namespaces: HashMap<String, Arc<str>>,
+    /// The tallies of those that were read.
+    tallies: BTreeMap<TopicId, TopicTally>,
 }
 
 impl TopicReader {
@@ -83,7 +85,11 @@ impl TopicReader {
         let namespace = self.namespaces.entry(namespace).or_insert_with_key(|name| Arc::from(name.as_str()));
         let counts = TopicCounts { ready: row.int(3)?, scheduled: row.int(4)?, dead: row.int(5)? };
         let name = TopicName::new(namespace.clone(), row.text(2)?);
-        Ok((TopicRow { id: row.topic(0)?, name, counts }, row.u64(6)?))
+        let id = row.topic(0)?;
+        if let Some(tally) = row.optional_bytes(7)? {
+            self.tallies.insert(id, pack::unpack_tally(&tally)?);
+        }
+        Ok((TopicRow { id, name, counts }, row.u64(6)?))
     }
 }
 
@@ -104,7 +110,7 @@ async fn topics(connection: &dyn ReadConnection, snapshot: &mut ShardSnapshot) -
     // Rows that look dormant, and have later deltas.
     let mut changed_at: BTreeMap<TopicId, u64> = BTreeMap::new();
     for (batch, of_batch) in &deltas {
-        changed_at.extend(of_batch.iter().map(|(id, _)| (*id, *batch)));
+        changed_at.extend(of_batch.topics().map(|id| (id, *batch)));
     }
     let is_read = |id: &TopicId| topics.binary_search_by_key(id, |(row, _)| row.id).is_ok();
     let others = changed_at.keys().copied().filter(|id| !is_read(id)).collect();
@@ -122,29 +128,62 @@ async fn topics(connection: &dyn ReadConnection, snapshot: &mut ShardSnapshot) -
     // Without any delta, all up to the last fold are gone.
     snapshot.deltas_from = deltas.first().map_or(last_fold, |(batch, _)| *batch);
     let mut unfolded = BTreeSet::new();
+    let mut tallies = std::mem::take(&mut reader.tallies);
     for (batch, of_batch) in deltas {
-        for (id, delta) in of_batch {
-            // Older deltas may name a topic that was dropped since, or is dormant.
-            let Ok(at) = topics.binary_search_by_key(&id, |(row, _)| row.id) else { continue };
-            let (row, counted_at) = &mut topics[at];
-            if batch > *counted_at {
-                row.counts += delta;
+        // Older deltas may name a topic that was dropped since, or is dormant.
+        let later = |topics: &[(TopicRow, u64)], id: TopicId| {
+            let at = topics.binary_search_by_key(&id, |(row, _)| row.id).ok()?;
+            (batch > topics[at].1).then_some(at)
+        };
+        for (id, delta) in of_batch.counts {
+            let Some(at) = later(&topics, id) else { continue };
+            topics[at].0.counts += delta;
+            unfolded.insert(id);
+        }
+        for (id, delta) in of_batch.tallies {
+            if later(&topics, id).is_some() {
+                let new = TopicTally { since: of_batch.at, tally: Tally::default() };
+                tallies.entry(id).or_insert(new).tally += delta;
                 unfolded.insert(id);
             }
         }
     }
+    let is_known = |id: &TopicId| topics.binary_search_by_key(id, |(row, _)| row.id).is_ok();
+    snapshot.tallies = tallies.into_iter().filter(|(id, _)| is_known(id)).collect();
     snapshot.topics = topics.into_iter().map(|(row, _)| row).collect();
     snapshot.unfolded = unfolded.into_iter().collect();
     Ok(())
 }
 
+/// What a batch changed of the counts.
+struct BatchDeltas {
+    /// How many items topics have.
+    counts: Vec<(TopicId, TopicCounts)>,
+    /// What became of them.
+    tallies: Vec<(TopicId, Tally)>,
+    /// When, if it tells what became of items.
+    at: Timestamp,
+}
+
+impl BatchDeltas {
+    fn topics(&self) -> impl Iterator<Item = TopicId> {
+        self.counts.iter().map(|(id, _)| *id).chain(self.tallies.iter().map(|(id, _)| *id))
+    }
+}
+
 /// The changes of counts that are not folded yet, by batch.
-async fn deltas(
-    connection: &dyn ReadConnection,
-) -> Result<Vec<(u64, Vec<(TopicId, TopicCounts)>)>, StoreError> {
-    let sql = "SELECT batch, deltas FROM count_delta ORDER BY batch";
+async fn deltas(connection: &dyn ReadConnection) -> Result<Vec<(u64, BatchDeltas)>, StoreError> {
+    let sql = "SELECT batch, deltas, tallies FROM count_delta ORDER BY batch";
     let rows = connection.fetch(Statement::new(sql, vec![])).await?;
-    rows.iter().map(|row| Ok((row.u64(0)?, pack::unpack_deltas(&row.bytes(1)?)?))).collect()
+    let decode = |row: &Row| {
+        let counts = pack::unpack_deltas(&row.bytes(1)?)?;
+        let (at, tallies) = match row.optional_bytes(2)? {
+            Some(tallies) => pack::unpack_tallies(&tallies)?,
+            None => (Timestamp::MIN, Vec::new()),
+        };
+        Ok((row.u64(0)?, BatchDeltas { counts, tallies, at }))
+    };
+    rows.iter().map(decode).collect()
 }
 
 async fn leases(connection: &dyn ReadConnection) -> Result<Vec<LeaseRow>, StoreError> {

@@ -1,13 +1,13 @@
 //! Writes topics with their counts, and the sweeps' checkpoints.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
-use forebay_types::TopicId;
+use forebay_types::{Timestamp, TopicId};
 
 use crate::{
     batch::Batch,
     error::StoreError,
-    rows::{Checkpoint, TopicCounts, TopicRow},
+    rows::{Checkpoint, TopicCounts, TopicRow, TopicTally},
     sql::{dialect::Dialect, pack, row_counts, statement::Statement, value::Value},
 };
 
@@ -50,19 +50,35 @@ pub(super) fn dormant_losses(batch: &Batch) -> Vec<Statement> {
 
 pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, StoreError> {
     let mut statements = Vec::new();
-    if !batch.count_deltas.is_empty() {
+    if !batch.count_deltas.is_empty() || !batch.tallies.is_empty() {
+        let at = batch.marks.map_or(Timestamp::MIN, |marks| marks.time);
+        let tallies = match batch.tallies.is_empty() {
+            true => Value::Null,
+            false => pack::tallies(at, &batch.tallies)?,
+        };
         statements.push(Statement::new(
-            "INSERT INTO count_delta (batch, deltas) VALUES (?, ?)",
-            vec![batch.number.into(), pack::deltas(&batch.count_deltas)?],
+            "INSERT INTO count_delta (batch, deltas, tallies) VALUES (?, ?, ?)",
+            vec![batch.number.into(), pack::deltas(&batch.count_deltas)?, tallies],
         ));
     }
-    let fold = |(topic, counts): &(TopicId, TopicCounts)| {
-        let TopicCounts { ready, scheduled, dead } = *counts;
-        (i64::from(topic.0), vec![ready.into(), scheduled.into(), dead.into(), batch.number.into()])
-    };
-    let sets = ["ready = {}", "scheduled = {}", "dead = {}", "counted_at = {}"];
-    let folds = batch.count_folds.iter().map(fold).collect();
-    statements.extend(row_counts::update_each(dialect, "topic", "id", &sets, folds));
+    // Topics of which nothing was counted keep their NULL.
+    let tallies: BTreeMap<TopicId, &TopicTally> =
+        batch.tally_folds.iter().map(|(id, it)| (*id, it)).collect();
+    let (mut counted, mut others) = (Vec::new(), Vec::new());
+    for (topic, TopicCounts { ready, scheduled, dead }) in batch.count_folds.iter().copied() {
+        let mut values: Vec<Value> = vec![ready.into(), scheduled.into(), dead.into(), batch.number.into()];
+        let key = i64::from(topic.0);
+        match tallies.get(&topic) {
+            Some(tally) => {
+                values.push(pack::tally(tally)?);
+                counted.push((key, values));
+            }
+            None => others.push((key, values)),
+        }
+    }
+    let sets = ["ready = {}", "scheduled = {}", "dead = {}", "counted_at = {}", "tally = {}"];
+    statements.extend(row_counts::update_each(dialect, "topic", "id", &sets, counted));
+    statements.extend(row_counts::update_each(dialect, "topic", "id", &sets[..4], others));
     if let Some(Range { start, end }) = batch.drop_deltas.clone() {
         let sql = "DELETE FROM count_delta WHERE batch >= ? AND batch < ?";
         statements.push(Statement::new(sql, vec![start.into(), end.into()]));

@@ -71,6 +71,8 @@ fn topic(name: &str, [ready, leased, dead, waiting]: [u64; 4]) -> TopicFigures {
         pauses: Vec::new(),
         settings: TopicSettings::default(),
         settings_version: 0,
+        counts: None,
+        rates: None,
     }
 }
 

@@ -1,0 +1,71 @@
+//! ListConsumers: who asks for items, and who has leases, as operators look at it.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use forebay_types::{ShardId, Timestamp, Topic};
+
+/// From where a dequeue call comes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallerFrom {
+    /// Host and port. Empty: not known.
+    pub peer: String,
+    /// The program, as it calls itself. May be empty.
+    pub client: String,
+}
+
+/// The consumers of a namespace, as this node knows them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ConsumersSeen {
+    /// By name.
+    pub consumers: Vec<ConsumerFigures>,
+    /// There may be more.
+    pub cut: bool,
+    /// The shards that were looked at.
+    pub shards: Vec<ShardId>,
+}
+
+/// A consumer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ConsumerFigures {
+    /// The name that it gives itself. May be empty.
+    pub name: String,
+    /// Topics that it asked for lately, or has leases of.
+    pub topics: BTreeSet<Topic>,
+    /// There are more topics.
+    pub topics_cut: bool,
+    /// Items that it has leased.
+    pub leased: u64,
+    /// When the oldest of these deliveries began.
+    pub oldest_lease_at: Option<Timestamp>,
+    /// Its deliveries acked a second.
+    pub acked: f64,
+    /// Its deliveries a second that were nacked, or whose lease ran out.
+    pub failed: f64,
+    /// When it asked last, and from where.
+    pub last_seen: Option<(Timestamp, CallerFrom)>,
+}
+
+impl ConsumerFigures {
+    /// Topics that are told of a consumer.
+    pub const TOPICS_MAX: usize = 5;
+    /// Consumers that are told.
+    pub const CONSUMERS_MAX: usize = 1_000;
+    /// Over how long rates are counted.
+    pub const WINDOW: Duration = Duration::from_secs(60);
+
+    /// It has to do with a topic.
+    pub fn add_topic(&mut self, topic: &Topic) {
+        if self.topics.len() < Self::TOPICS_MAX {
+            self.topics.insert(topic.clone());
+        } else {
+            self.topics_cut |= !self.topics.contains(topic);
+        }
+    }
+
+    /// It has a lease of a topic.
+    pub fn add_lease(&mut self, topic: &Topic, leased_at: Timestamp) {
+        self.add_topic(topic);
+        self.leased += 1;
+        self.oldest_lease_at = self.oldest_lease_at.into_iter().chain([leased_at]).min();
+    }
+}

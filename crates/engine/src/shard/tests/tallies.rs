@@ -1,0 +1,103 @@
+//! What has become of items and deliveries, and how much happens.
+
+use forebay_store::{Tally, TopicTally};
+
+use super::*;
+
+fn tally(shard: &OwnedShard) -> Tally {
+    shard.topics.get(T).unwrap().tally().unwrap().tally
+}
+
+#[test]
+fn each_end_of_a_delivery_is_counted_as_what_it_is() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(6));
+    assert_eq!(tally(&shard), Tally { enqueued: 6, ..Tally::default() }, "open deliveries are not stored");
+    ack(&mut shard, receipts[0]);
+    nack(&mut shard, receipts[1], NackAction::Fail(None));
+    nack(&mut shard, receipts[2], NackAction::DeadLetter);
+    nack(&mut shard, receipts[3], NackAction::Release(Duration::ZERO));
+    settle(&mut shard, receipts[4], SettleKind::Extend { lease: None });
+    let (batch, _) = run(&mut shard, 10);
+    let delta = Tally { acked: 1, failed: 2, returned: 1, dead_lettered: 1, ..Tally::default() };
+    assert_eq!(batch.tallies, [(T, delta)]);
+    assert_eq!(tally(&shard), Tally { enqueued: 6, ..delta });
+    let (counted, _) = shard.flow(T, at(10)).unwrap();
+    let counted = counted.unwrap();
+    assert_eq!((counted.since, counted.enqueued, counted.delivered), (time(0), 6, 6));
+    assert_eq!((counted.acked, counted.failed, counted.dead_lettered), (1, 2, 1));
+}
+
+#[test]
+fn a_lease_that_ran_out_is_a_failure() {
+    let mut shard = shard();
+    store_leased(&mut shard, 0, items(1));
+    let (batch, _) = run(&mut shard, 3_600_000);
+    assert_eq!(batch.tallies, [(T, Tally { failed: 1, ..Tally::default() })]);
+}
+
+#[test]
+fn an_at_most_once_item_is_consumed_and_is_not_if_nobody_received_it() {
+    let mut shard = shard();
+    store(&mut shard, 0, vec![item_once()]);
+    ask_lease(&mut shard, 1);
+    assert_eq!(run(&mut shard, 0).0.tallies, [(T, Tally { consumed: 1, ..Tally::default() })]);
+    let mut shard = super::shard();
+    restore_one(&mut shard);
+    assert_eq!(run(&mut shard, 0).0.tallies, [(T, Tally { consumed: -1, ..Tally::default() })]);
+}
+
+#[test]
+fn a_batch_that_did_not_happen_is_not_counted() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(2));
+    ack(&mut shard, receipts[0]);
+    ack(&mut shard, receipts[1]);
+    let batch = build(&mut shard, 10).batch.unwrap();
+    assert_eq!(batch.tallies, [(T, Tally { acked: 2, ..Tally::default() })]);
+    shard.unstorable("x", &[], at(10)).unwrap();
+    assert_eq!(tally(&shard), Tally { enqueued: 2, ..Tally::default() });
+    run(&mut shard, 20);
+    run(&mut shard, 30);
+    assert_eq!(tally(&shard), Tally { enqueued: 2, acked: 2, ..Tally::default() });
+}
+
+#[test]
+fn a_tally_is_folded_with_the_counts_and_goes_on_after_a_take_over() {
+    let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: TopicCounts::default() }];
+    let before = Tally { enqueued: 40, acked: 40, ..Tally::default() };
+    let tallies = vec![(T, TopicTally { since: time(0), tally: before })];
+    let snapshot = ShardSnapshot { topics, tallies, unfolded: vec![T], ..ShardSnapshot::default() };
+    let mut shard = loaded(Settings::default(), snapshot);
+    put(&mut shard, part(1, items(2)));
+    let (batch, _) = run(&mut shard, 5_000);
+    let now = TopicTally { since: time(0), tally: Tally { enqueued: 42, ..before } };
+    assert_eq!(batch.tally_folds, [(T, now)]);
+    assert_eq!(tally(&shard), now.tally, "the fold has the batch's own part");
+}
+
+#[test]
+fn a_nack_alone_makes_the_topic_one_to_be_folded() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    shard.topics.get_mut(T).unwrap().dirty_since = None;
+    shard.topics.dirty.clear();
+    nack(&mut shard, receipt, NackAction::Fail(None));
+    let (batch, _) = run(&mut shard, 10);
+    assert!(batch.count_deltas.is_empty() && !batch.tallies.is_empty());
+    assert_eq!(shard.topics.get(T).unwrap().dirty_since, Some(batch.number));
+}
+
+#[test]
+fn rates_have_what_happened_in_the_last_seconds() {
+    let mut shard = shard();
+    let receipts = store_leased(&mut shard, 0, items(20));
+    receipts.iter().take(10).for_each(|receipt| ack(&mut shard, *receipt));
+    run(&mut shard, 10);
+    // An extension begins no delivery.
+    settle(&mut shard, receipts[15], SettleKind::Extend { lease: None });
+    run(&mut shard, 20);
+    let rates = shard.flow(T, at(3_000)).unwrap().1;
+    assert_eq!((rates.enqueued, rates.delivered, rates.acked, rates.failed), (2.0, 2.0, 1.0, 0.0));
+    assert_eq!(shard.flow(T, at(30_000)).unwrap().1, crate::api::Rates::default());
+}

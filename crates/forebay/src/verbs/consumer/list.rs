@@ -1,0 +1,77 @@
+//! `forebay consumer list`
+
+use clap::Args;
+use forebay_client::KnownConsumer;
+use serde_json::Value;
+
+use crate::{
+    failure::Failure,
+    output::{self, Cell, Column, Format, List, Row, Tone},
+    verbs::{connection::Connection, flow::per_second},
+};
+
+/// The flags.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  forebay consumer list
+  forebay consumer list -o wide
+  forebay consumer list --namespace shop -o json
+
+A consumer is known by the name that it gives itself with its dequeue calls.")]
+pub struct ListConsumers {
+    /// Server and namespace.
+    #[command(flatten)]
+    connection: Connection,
+    /// Output format.
+    #[command(flatten)]
+    format: Format,
+}
+
+impl ListConsumers {
+    /// Lists the consumers.
+    pub async fn run(self) -> Result<(), Failure> {
+        let found = self.connection.client().await?.consumers().await?;
+        output::note_incomplete(&self.format.look, &found.incomplete_shards);
+        if found.cut {
+            eprintln!("note: there are more consumers than are remembered; those seen last are listed");
+        }
+        let rest = vec![
+            ("consumersCut", found.cut.into()),
+            ("incompleteShards", found.incomplete_shards.clone().into()),
+        ];
+        List { field: "consumers", rows: &found.consumers, rest }.print(self.format.output, &self.format.look)
+    }
+}
+
+impl Row for KnownConsumer {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("CONSUMER", |it, _| Cell::from(if it.name.is_empty() { "-" } else { &it.name })),
+        Column::new("TOPICS", |it, _| topics(it).into()),
+        Column::new("LEASED", |it, _| it.leased.into()),
+        Column::new("OLDEST LEASE", |it, style| style.optional_time(it.oldest_lease_at).into()),
+        Column::new("ACKED/S", |it, _| per_second(it.acks_per_second).into()),
+        Column::new("FAILED", |it, _| failed(it.failure_ratio)),
+        Column::new("LAST SEEN", |it, style| style.optional_time(it.last_seen_at).into()),
+        Column::wide("FROM", |it, _| Cell::from(&it.peer)),
+        Column::wide("CLIENT", |it, _| Cell::from(&it.client)),
+    ];
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        output::to_json("Consumer", &output::consumer(self))
+    }
+}
+
+fn topics(it: &KnownConsumer) -> String {
+    let more = if it.topics_cut { ", \u{2026}" } else { "" };
+    format!("{}{more}", it.topics.join(", "))
+}
+
+fn failed(ratio: f64) -> Cell {
+    let text = format!("{:.0} %", ratio * 100.0);
+    if ratio >= 0.2 { Cell::toned(&text, Tone::Warn) } else { text.into() }
+}

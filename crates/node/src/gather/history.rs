@@ -1,0 +1,116 @@
+//! How figures were, as all nodes remember it.
+
+use std::collections::BTreeSet;
+
+use forebay_proto::{peer, v1};
+use forebay_types::Refusal;
+
+use super::Gather;
+use crate::history::{AGE, SERIES};
+
+/// Lines of all nodes together.
+#[derive(Debug, Default)]
+pub struct Merged {
+    /// The number of the step of the first point.
+    pub from: u64,
+    /// One a series, of the same length. Empty: nobody remembers anything.
+    pub lines: Vec<Vec<f64>>,
+    /// Shards that could not be asked.
+    pub incomplete: Vec<u32>,
+}
+
+impl Gather {
+    /// How figures were in some steps.
+    pub async fn history(&self, request: &peer::GetHistoryRequest) -> Result<Merged, Refusal> {
+        let asked =
+            self.ask_others(|links, address| async move { links.get_history(&address, request).await });
+        let (own, others) = tokio::join!(self.history.answer_with_shards(&self.engine, request), asked);
+        let answers: Vec<_> = std::iter::once(own?).chain(others).collect();
+        let shards: BTreeSet<u32> = answers.iter().flat_map(|answer| &answer.shards).copied().collect();
+        let incomplete = self.incomplete(&shards).await;
+        Ok(Merged { incomplete, ..merge(request.from, request.until, &answers) })
+    }
+}
+
+/// Adds lines up, step by step. A step that some nodes have seen is what these have seen.
+fn merge(from: u64, until: u64, answers: &[peer::GetHistoryResponse]) -> Merged {
+    let steps = usize::try_from(until.saturating_sub(from)).unwrap_or(0);
+    let mut lines: Vec<Vec<f64>> = Vec::new();
+    for answer in answers {
+        let Some(offset) = answer.from.checked_sub(from).and_then(|it| usize::try_from(it).ok()) else {
+            continue;
+        };
+        // A later program may have more series.
+        for (series, line) in answer.lines.iter().take(SERIES).enumerate() {
+            if lines.len() <= series {
+                lines.push(vec![f64::NAN; steps]);
+            }
+            for (sum, point) in lines[series].iter_mut().skip(offset).zip(&line.points) {
+                *sum = match (*sum, *point) {
+                    (sum, point) if point.is_nan() => sum,
+                    (sum, point) if sum.is_nan() => point,
+                    (sum, point) if series == AGE => sum.max(point),
+                    (sum, point) => sum + point,
+                };
+            }
+        }
+    }
+    let is_empty = |step: &usize| lines.iter().all(|line| line[*step].is_nan());
+    let empty = (0..steps).take_while(is_empty).count();
+    if empty == steps {
+        lines.clear();
+    }
+    lines.iter_mut().for_each(|line| drop(line.drain(..empty)));
+    Merged { from: from + empty as u64, lines, incomplete: Vec::new() }
+}
+
+/// The lines that are asked for, as callers see them. Empty: all.
+pub fn shown(lines: Vec<Vec<f64>>, series: &[i32]) -> Vec<v1::HistoryLine> {
+    let line = |(at, points): (usize, Vec<f64>)| v1::HistoryLine {
+        series: i32::try_from(at + 1).unwrap_or_default(),
+        points,
+    };
+    let lines = lines.into_iter().enumerate().map(line);
+    lines.filter(|line| series.is_empty() || series.contains(&line.series)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(from: u64, ready: &[f64], age: &[f64]) -> peer::GetHistoryResponse {
+        let mut lines = vec![v1::HistoryLine { series: 0, points: ready.to_vec() }; AGE + 1];
+        lines[AGE].points = age.to_vec();
+        peer::GetHistoryResponse { lines, from, shards: Vec::new() }
+    }
+
+    #[test]
+    fn points_of_one_step_are_added_up_and_gaps_stay_gaps() {
+        let gap = f64::NAN;
+        let answers = [
+            answer(12, &[1.0, gap, gap, 4.0], &[9.0, gap, gap, 1.0]),
+            answer(13, &[2.0, gap, 8.0], &[1.0, gap, 5.0]),
+        ];
+        let Merged { from, lines, .. } = merge(10, 17, &answers);
+        assert_eq!((from, lines.len(), lines[0].len()), (12, AGE + 1, 5));
+        assert_eq!((lines[0][0], lines[0][1], lines[0][3]), (1.0, 2.0, 12.0));
+        assert!(lines[0][2].is_nan() && lines[0][4].is_nan());
+        assert_eq!(lines[AGE][3], 5.0);
+    }
+
+    #[test]
+    fn what_nobody_has_seen_has_no_lines() {
+        assert!(merge(10, 12, &[answer(10, &[f64::NAN; 2], &[f64::NAN; 2])]).lines.is_empty());
+        assert!(merge(10, 12, &[peer::GetHistoryResponse::default()]).lines.is_empty());
+        // One that answers for other steps than it was asked for.
+        assert!(merge(10, 12, &[answer(500, &[1.0], &[1.0]), answer(3, &[1.0], &[1.0])]).lines.is_empty());
+    }
+
+    #[test]
+    fn the_series_that_are_asked_for_are_shown() {
+        let lines = || vec![vec![1.0], vec![2.0], vec![3.0]];
+        assert_eq!(shown(lines(), &[]).len(), 3);
+        let some = shown(lines(), &[3]);
+        assert_eq!((some.len(), some[0].series, some[0].points[0]), (1, 3, 3.0));
+    }
+}

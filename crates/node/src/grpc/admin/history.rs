@@ -1,0 +1,134 @@
+//! GetHistory.
+
+use std::time::Duration;
+
+use forebay_proto::{peer, v1};
+use forebay_types::{Refusal, Timestamp};
+use prost::Message as _;
+
+use super::context::Admin;
+use crate::{
+    gather::shown,
+    grpc::{admission::Call, fields},
+    history::{STEPS, TOPIC_STEPS},
+};
+
+/// How far back, if the request does not say.
+const RANGE: Duration = Duration::from_secs(15 * 60);
+/// How far back at most.
+const RANGE_MAX: Duration = Duration::from_secs(86_400);
+/// Nodes look once a second, and need a moment for it.
+const LAG_SECONDS: u64 = 2;
+/// What the lines of one node may take.
+const LINES_BYTES: usize = 64 << 10;
+/// Series that one request may name.
+const SERIES_MAX: usize = 32;
+/// The namespace that stands for the cluster.
+const ALL: &str = "-";
+
+/// Serves GetHistory.
+pub async fn get(
+    admin: &Admin,
+    call: &Call,
+    request: v1::GetHistoryRequest,
+) -> Result<v1::GetHistoryResponse, Refusal> {
+    let namespace = match &*request.namespace {
+        ALL => ALL.into(),
+        namespace => admin.rules.namespace(namespace)?,
+    };
+    call.request().count_for(&namespace)?;
+    if !request.topic.is_empty() {
+        fields::topic(&admin.rules.limits, "topic", &request.topic)?;
+        if &*namespace == ALL {
+            return Err(Refusal::field("topic", "needs the namespace that it is in"));
+        }
+    }
+    if !request.series.is_empty() {
+        fields::members("series", request.series.len(), SERIES_MAX)?;
+    }
+    let is_known = |series: &i32| v1::HistorySeries::try_from(*series).is_ok_and(|it| it as i32 != 0);
+    if let Some(at) = request.series.iter().position(|series| !is_known(series)) {
+        return Err(Refusal::field(format!("series[{at}]"), "is no series"));
+    }
+    let (range, step) = span(&request)?;
+    let now = u64::try_from(admin.clock.wall().as_micros() / 1_000_000).unwrap_or(0);
+    let until = now.saturating_sub(LAG_SECONDS) / step;
+    let asked = peer::GetHistoryRequest {
+        namespace: namespace.to_string(),
+        topic: request.topic,
+        step: u32::try_from(step).unwrap_or(u32::MAX),
+        from: until.saturating_sub(range.as_secs().div_ceil(step)),
+        until,
+    };
+    let _look = admin.gather.admit(&namespace, LINES_BYTES)?;
+    let found = admin.gather.history(&asked).await?;
+    let lines = shown(found.lines, &request.series);
+    let begins_at = Timestamp::from_micros(i64::try_from(found.from * step * 1_000_000).unwrap_or(i64::MAX));
+    let response = v1::GetHistoryResponse {
+        begins_at: (!lines.is_empty()).then(|| fields::to_timestamp(begins_at)),
+        step: prost_types::Duration::try_from(Duration::from_secs(step)).ok(),
+        lines,
+        incomplete_shards: found.incomplete,
+    };
+    call.reserve_answer(response.encoded_len())?;
+    Ok(response)
+}
+
+/// How far back, and how far apart the points are.
+fn span(request: &v1::GetHistoryRequest) -> Result<(Duration, u64), Refusal> {
+    let range = match &request.range {
+        Some(range) => fields::duration("range", range)?,
+        None => RANGE,
+    };
+    if range < Duration::from_secs(1) || range > RANGE_MAX {
+        return Err(Refusal::field("range", "must be 1 second to 1 day"));
+    }
+    let kept: &[(u64, usize)] = if request.topic.is_empty() { &STEPS } else { &TOPIC_STEPS };
+    let step = match &request.step {
+        Some(step) => fields::duration("step", step)?,
+        None => {
+            let reaches = |(step, keep): &&(u64, usize)| Duration::from_secs(*step * *keep as u64) >= range;
+            let (step, _) = kept.iter().find(reaches).or(kept.last()).copied().unwrap_or_default();
+            Duration::from_secs(step)
+        }
+    };
+    match kept.iter().find(|(seconds, _)| Duration::from_secs(*seconds) == step) {
+        Some((seconds, _)) => Ok((range, *seconds)),
+        None => {
+            let steps: Vec<String> = kept.iter().map(|(step, _)| format!("{step} s")).collect();
+            Err(Refusal::field("step", format!("must be one of {}", steps.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(topic: &str, range: Option<u64>, step: Option<u64>) -> v1::GetHistoryRequest {
+        let seconds = |seconds: u64| prost_types::Duration { seconds: seconds as i64, nanos: 0 };
+        v1::GetHistoryRequest {
+            topic: topic.to_owned(),
+            range: range.map(seconds),
+            step: step.map(seconds),
+            ..v1::GetHistoryRequest::default()
+        }
+    }
+
+    #[test]
+    fn the_finest_step_that_reaches_back_far_enough_is_taken() {
+        let step = |topic, range| span(&request(topic, range, None)).unwrap().1;
+        assert_eq!((step("", Some(300)), step("", None), step("", Some(3_600))), (1, 10, 10));
+        assert_eq!((step("", Some(3_601)), step("", Some(86_400))), (300, 300));
+        assert_eq!((step("t", Some(600)), step("t", None)), (10, 300));
+    }
+
+    #[test]
+    fn what_is_not_kept_is_refused_by_its_field() {
+        let field = |request| span(&request).unwrap_err().field.unwrap();
+        assert_eq!(field(request("", Some(0), None)), "range");
+        assert_eq!(field(request("", Some(86_401), None)), "range");
+        assert_eq!(field(request("", None, Some(2))), "step");
+        assert_eq!(field(request("t", None, Some(1))), "step");
+    }
+}

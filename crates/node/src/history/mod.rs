@@ -1,0 +1,251 @@
+//! How figures were in the last minutes, up to a day: of all shards that this node owns together, of
+//! namespaces, and of the busiest topics. It is in memory alone. Long history is the business of who reads
+//! the metrics.
+
+mod ring;
+mod rings;
+mod sampler;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use forebay_engine::{Engine, TopicFigures};
+use forebay_proto::{peer, v1};
+use forebay_types::{Clock, Namespace, Refusal, TopicName};
+
+use self::{
+    ring::Ring,
+    rings::{Lines, Tracked},
+    sampler::Sampler,
+};
+
+/// Series of a namespace and of the cluster: those of [`v1::HistorySeries`], in its order from 1 on.
+pub const SERIES: usize = 12;
+/// Those of a topic: the first ones.
+pub const TOPIC_SERIES: usize = 6;
+/// The one that is not added up: of several parts the greatest counts.
+pub const AGE: usize = 5;
+/// Which one counts what happened since the last look.
+const DEAD_LETTERED: usize = 6;
+/// Namespaces that have lines.
+const NAMESPACES_MAX: usize = 200;
+/// Topics that have lines: the busiest ones.
+const TOPICS_MAX: usize = 1_000;
+/// Seconds of the steps that are kept of a namespace, and for how many steps.
+pub const STEPS: [(u64, usize); 3] = [(1, 300), (10, 360), (300, 288)];
+/// The same of a topic.
+pub const TOPIC_STEPS: [(u64, usize); 2] = [(10, 60), (300, 288)];
+
+/// What a node remembers.
+#[derive(Clone, Default)]
+pub struct History {
+    /// Held for as long as it takes to copy, never while anything is awaited.
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// All lines.
+struct Kept {
+    /// Of all shards of this node.
+    cluster: Lines<SERIES>,
+    /// By namespace.
+    namespaces: Tracked<Namespace, SERIES>,
+    /// By topic.
+    topics: Tracked<TopicName, TOPIC_SERIES>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            cluster: Lines::new(&STEPS),
+            namespaces: Tracked::new(NAMESPACES_MAX, &STEPS),
+            topics: Tracked::new(TOPICS_MAX, &TOPIC_STEPS),
+        }
+    }
+}
+
+/// How topics are at one moment, added up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum([f64; SERIES]);
+
+impl Sum {
+    fn of(topic: &TopicFigures, seconds: u64) -> Self {
+        let age = |at: forebay_types::Timestamp| seconds as f64 - at.as_micros() as f64 / 1e6;
+        Self([
+            topic.rates.enqueued,
+            topic.rates.delivered,
+            topic.rates.acked,
+            topic.rates.failed,
+            topic.ready as f64,
+            topic.oldest_ready_at.map_or(0.0, |at| age(at).max(0.0)),
+            topic.counted.map_or(0.0, |counted| counted.dead_lettered as f64),
+            topic.leased as f64,
+            topic.scheduled as f64,
+            topic.dead as f64,
+            topic.waiting as f64,
+            1.0,
+        ])
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (series, (sum, value)) in self.0.iter_mut().zip(other.0).enumerate() {
+            *sum = if series == AGE { sum.max(value) } else { *sum + value };
+        }
+    }
+
+    fn of_topic(&self) -> [f64; TOPIC_SERIES] {
+        std::array::from_fn(|series| self.0[series])
+    }
+}
+
+impl History {
+    /// Looks at the node's topics until its task ends.
+    pub async fn follow(self, engine: Engine, clock: Arc<dyn Clock>) {
+        let mut sampler = Sampler::new();
+        loop {
+            let topics = sampler.next(&engine).await;
+            let seconds = clock.wall().as_micros() / 1_000_000;
+            self.add(u64::try_from(seconds).unwrap_or(0), &topics);
+        }
+    }
+
+    /// What it remembers of the steps that are asked for.
+    pub fn answer(&self, request: &peer::GetHistoryRequest) -> peer::GetHistoryResponse {
+        let peer::GetHistoryRequest { namespace, topic, step, from, until } = request;
+        let step = u64::from(*step);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = match (namespace.as_str(), topic.as_str()) {
+            ("-", _) => lines(kept.cluster.ring(step), *from, *until),
+            (namespace, "") => lines(kept.namespaces.ring(&namespace.into(), step), *from, *until),
+            (namespace, topic) => {
+                lines(kept.topics.ring(&TopicName::new(namespace, topic), step), *from, *until)
+            }
+        };
+        let (from, lines) = found.unwrap_or_default();
+        peer::GetHistoryResponse { lines, from, shards: Vec::new() }
+    }
+
+    /// The same, with the shards that this node owns for certain.
+    pub async fn answer_with_shards(
+        &self,
+        engine: &Engine,
+        request: &peer::GetHistoryRequest,
+    ) -> Result<peer::GetHistoryResponse, Refusal> {
+        let caller: Namespace = request.namespace.as_str().into();
+        let shards = engine.owned_shards(caller).await?.into_iter().map(|id| id.0).collect();
+        Ok(peer::GetHistoryResponse { shards, ..self.answer(request) })
+    }
+
+    /// Adds what was seen of all topics.
+    fn add(&self, seconds: u64, topics: &[TopicFigures]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.add(seconds, topics);
+    }
+}
+
+impl Kept {
+    fn add(&mut self, seconds: u64, topics: &[TopicFigures]) {
+        let mut cluster = Sum::default();
+        let mut namespaces: Vec<(Namespace, Sum)> = Vec::new();
+        let mut busy = Vec::with_capacity(topics.len());
+        // They come by namespace and name.
+        for topic in topics {
+            let sum = Sum::of(topic, seconds);
+            cluster.add(&sum);
+            match namespaces.last_mut().filter(|(name, _)| *name == topic.name.namespace) {
+                Some((_, of_namespace)) => of_namespace.add(&sum),
+                None => namespaces.push((topic.name.namespace.clone(), sum)),
+            }
+            busy.push((&topic.name, sum.of_topic()));
+        }
+        let dead_lettered = self.cluster.since_last(seconds, cluster.0[DEAD_LETTERED]);
+        cluster.0[DEAD_LETTERED] = dead_lettered;
+        self.cluster.add(seconds, cluster.0);
+        self.namespaces.add(seconds, namespaces.iter().map(|(name, sum)| (name, sum.0)), Some(DEAD_LETTERED));
+        self.topics.add(seconds, busy.into_iter(), None);
+    }
+}
+
+/// The points of a ring as lines.
+fn lines<const N: usize>(
+    ring: Option<&Ring<N>>,
+    from: u64,
+    until: u64,
+) -> Option<(u64, Vec<v1::HistoryLine>)> {
+    let (first, points) = ring?.of(from, until);
+    if points.is_empty() {
+        return None;
+    }
+    let line = |series: usize| v1::HistoryLine {
+        series: i32::try_from(series + 1).unwrap_or_default(),
+        points: points.iter().map(|point| f64::from(point[series])).collect(),
+    };
+    Some((first, (0..N).map(line).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_engine::{Counted, Rates};
+    use forebay_types::Timestamp;
+
+    use super::*;
+
+    fn topic(namespace: &str, name: &str, ready: u64, dead_lettered: u64) -> TopicFigures {
+        let since = Timestamp::from_micros(0);
+        TopicFigures {
+            name: TopicName::new(namespace, name),
+            ready,
+            leased: 1,
+            scheduled: 0,
+            dead: 0,
+            oldest_ready_at: Some(Timestamp::from_micros(90_000_000)),
+            next_due_at: None,
+            waiting: 0,
+            counted: Some(Counted { since, enqueued: 0, delivered: 0, acked: 0, failed: 0, dead_lettered }),
+            rates: Rates { enqueued: 2.0, ..Rates::default() },
+        }
+    }
+
+    fn line(history: &History, [namespace, topic]: [&str; 2], step: u32, series: usize) -> Vec<f64> {
+        let (namespace, topic) = (namespace.to_owned(), topic.to_owned());
+        let request = peer::GetHistoryRequest { namespace, topic, step, from: 0, until: 1_000_000 };
+        let answer = history.answer(&request);
+        answer.lines.get(series).map(|line| line.points.clone()).unwrap_or_default()
+    }
+
+    #[test]
+    fn topics_are_added_up_for_their_namespaces_and_for_the_cluster() {
+        let history = History::default();
+        for seconds in 100..103 {
+            let topics =
+                [topic("a", "t", 5, seconds * 3), topic("a", "u", 7, 0), topic("b", "t", 1, seconds)];
+            history.add(seconds, &topics);
+        }
+        assert_eq!(line(&history, ["a", "t"], 10, 4), [5.0]);
+        assert_eq!(line(&history, ["a", ""], 1, 4), [12.0; 3]);
+        assert_eq!(line(&history, ["-", ""], 1, 4), [13.0; 3]);
+        assert_eq!(line(&history, ["-", ""], 1, AGE), [10.0, 11.0, 12.0], "the oldest one, not a sum");
+        assert_eq!(line(&history, ["-", ""], 1, 0), [6.0; 3]);
+        assert_eq!(line(&history, ["-", ""], 1, DEAD_LETTERED), [0.0, 4.0, 4.0], "a second");
+        assert_eq!(line(&history, ["a", ""], 1, DEAD_LETTERED), [0.0, 3.0, 3.0]);
+        assert_eq!(line(&history, ["-", ""], 1, 11), [3.0; 3]);
+        assert!(line(&history, ["c", ""], 1, 0).is_empty() && line(&history, ["a", "t"], 10, 6).is_empty());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_the_busiest_stay() {
+        let history = History::default();
+        for round in 0..3 {
+            let topics: Vec<_> = (0..5_000)
+                .map(|number| {
+                    let mut it = topic(&format!("n{:03}", number / 10), &format!("t{number:04}"), 1, 0);
+                    it.rates.enqueued = if number >= 4_900 && round > 0 { 1_000.0 } else { 0.0 };
+                    it
+                })
+                .collect();
+            history.add(100 + 10 * round, &topics);
+        }
+        let kept = history.kept.lock().unwrap();
+        assert_eq!((kept.namespaces.len(), kept.topics.len()), (NAMESPACES_MAX, TOPICS_MAX));
+        assert!(kept.topics.ring(&TopicName::new("n499", "t4999"), 10).is_some(), "a busy one came late");
+        assert!(kept.namespaces.ring(&"n499".into(), 1).is_some());
+    }
+}

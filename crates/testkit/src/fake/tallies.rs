@@ -1,0 +1,120 @@
+//! What a batch says has become of items, against what it does to them.
+
+use std::collections::BTreeMap;
+
+use forebay_store::{Batch, Tally, TopicTally};
+use forebay_types::{Seq, Timestamp, TopicId};
+
+use super::{change::Applied, tables::Tables};
+
+/// What a batch does to a topic's items, as far as its rows tell.
+#[derive(Debug, Default)]
+pub(super) struct Deeds {
+    /// Items inserted.
+    inserts: i64,
+    /// Items deleted.
+    deletes: i64,
+    /// Those of them whose time to live may have been over.
+    mortal: i64,
+    /// Deliveries that failed, and whose item waits again.
+    failed: i64,
+    /// Those that did not fail.
+    returned: i64,
+    /// Items that became dead letters.
+    died: i64,
+    /// Items that an operation or a caller removed.
+    removed: i64,
+}
+
+impl Tables {
+    /// What has become of a topic's items, from its row and the later batches.
+    pub fn tally(&self, topic: TopicId) -> Option<TopicTally> {
+        let entry = self.topics.get(&topic).filter(|entry| !self.is_dormant(topic, entry))?;
+        let mut sum = entry.tally;
+        for (_, (at, tallies)) in self.tallies.range(entry.folded + 1..) {
+            for (_, delta) in tallies.iter().filter(|(counted, _)| *counted == topic) {
+                sum.get_or_insert(TopicTally { since: *at, tally: Tally::default() }).tally += *delta;
+            }
+        }
+        sum
+    }
+
+    pub(super) fn deltas_from(&self) -> u64 {
+        let first = self.deltas.keys().chain(self.tallies.keys()).min().copied();
+        first.or_else(|| self.topics.values().map(|entry| entry.folded).max()).unwrap_or(0)
+    }
+
+    /// What a batch does, before it is applied.
+    pub(super) fn deeds(&self, batch: &Batch) -> BTreeMap<TopicId, Deeds> {
+        let mut deeds: BTreeMap<TopicId, Deeds> = BTreeMap::new();
+        let topic = |seq: &Seq| self.items.get(seq).map(|row| row.topic);
+        for row in &batch.inserts {
+            deeds.entry(row.topic).or_default().inserts += 1;
+        }
+        for row in batch.deletes.iter().filter_map(|seq| self.items.get(seq)) {
+            let deeds = deeds.entry(row.topic).or_default();
+            deeds.deletes += 1;
+            deeds.mortal += i64::from(row.attributes.expires_at.is_some());
+        }
+        for requeue in &batch.requeues {
+            let Some(topic) = topic(&requeue.seq) else { continue };
+            let deeds = deeds.entry(topic).or_default();
+            deeds.failed += i64::from(requeue.failure.is_some());
+            deeds.returned += i64::from(requeue.failure.is_none());
+        }
+        for topic in batch.dead_letters.iter().filter_map(|letter| topic(&letter.seq)) {
+            deeds.entry(topic).or_default().died += 1;
+        }
+        for topic in batch.purges.iter().chain(&batch.cancels).filter_map(topic) {
+            deeds.entry(topic).or_default().removed += 1;
+        }
+        deeds
+    }
+
+    /// Whether the batch counts what it does.
+    pub(super) fn check_tallies(batch: &Batch, deeds: &BTreeMap<TopicId, Deeds>, done: &mut Applied) {
+        let counted: BTreeMap<TopicId, Tally> = batch.tallies.iter().copied().collect();
+        for topic in counted.keys().chain(deeds.keys()) {
+            let tally = counted.get(topic).copied().unwrap_or_default();
+            let none = Deeds::default();
+            let deeds = deeds.get(topic).unwrap_or(&none);
+            // What was deleted and neither acked nor consumed has expired. At-most-once items that return are
+            // inserted, and taken off what was consumed.
+            let expired = deeds.deletes - deeds.inserts + tally.enqueued - tally.acked - tally.consumed;
+            let holds = tally.dead_lettered == deeds.died
+                && (0..=deeds.mortal).contains(&expired)
+                && (0..=deeds.mortal).contains(&(tally.failed - deeds.failed - deeds.died))
+                && (0..=deeds.mortal + deeds.removed).contains(&(tally.returned - deeds.returned));
+            if !holds {
+                let what = format!("topic {} counts {tally:?}, and has {deeds:?}", topic.0);
+                done.violation("CONSERVATION", what);
+            }
+        }
+    }
+
+    /// Stores what a batch counts. A fold must be what all batches have counted.
+    pub(super) fn count_tallies(&mut self, batch: &Batch, done: &mut Applied) {
+        let at = batch.marks.map_or(Timestamp::MIN, |marks| marks.time);
+        if !batch.tallies.is_empty() {
+            self.tallies.insert(batch.number, (at, batch.tallies.clone()));
+        }
+        for (topic, delta) in &batch.tallies {
+            done.topics.insert(*topic);
+            let Some(entry) = self.topics.get_mut(topic) else {
+                let what = format!("topic {} is missing, and counts {delta:?}", topic.0);
+                done.violation("CONSERVATION", what);
+                continue;
+            };
+            let new = TopicTally { since: at, tally: Tally::default() };
+            entry.counted.get_or_insert(new).tally += *delta;
+        }
+        for (topic, tally) in &batch.tally_folds {
+            let Some(entry) = self.topics.get_mut(topic) else { continue };
+            if entry.counted.as_ref() != Some(tally) && self.strict {
+                let what = format!("{} counted {:?}, folded as {tally:?}", entry.name, entry.counted);
+                done.violation("CONSERVATION", what);
+            }
+            entry.tally = Some(*tally);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Consumers and history, over nodes that each know their part.
+
+use std::time::Duration;
+
+use forebay_proto::v1::{
+    Ack, AckRequest, Consumer, DequeueRequest, EnqueueItem, EnqueueRequest, GetHistoryRequest,
+    GetHistoryResponse, HistorySeries, ListConsumersRequest, ListConsumersResponse, TopicDemand,
+    admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient,
+    topic_demand::Selector,
+};
+use forebay_testkit::servers::Kind;
+use tokio::time::{Instant, sleep};
+
+use super::nodes::Nodes;
+use crate::node::Node;
+
+const NAMESPACE: &str = "e2e";
+/// How long figures of all nodes may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+async fn fill(node: &Node, topic: &str) {
+    for shard in 1..=4 {
+        let item = EnqueueItem { topic: topic.to_owned(), shard: Some(shard), ..Default::default() };
+        let request =
+            EnqueueRequest { namespace: NAMESPACE.into(), items: vec![item; 5], ..Default::default() };
+        let results = QueueServiceClient::new(node.channel()).enqueue(request).await.unwrap().into_inner();
+        assert!(results.results.iter().all(|result| result.error.is_none()), "{results:?}");
+    }
+}
+
+/// Leases items at a node. Returns the receipts.
+async fn take(node: &Node, consumer: &str, topic: &str, max_items: u32) -> Vec<String> {
+    let selector = Some(Selector::Topic(topic.to_owned()));
+    let request = DequeueRequest {
+        namespace: NAMESPACE.into(),
+        demands: vec![TopicDemand { selector, max_items }],
+        consumer: consumer.to_owned(),
+        lease_duration: Some(prost_types::Duration { seconds: 3_600, nanos: 0 }),
+        ..Default::default()
+    };
+    let answer = QueueServiceClient::new(node.channel()).dequeue(request).await.unwrap().into_inner();
+    answer.items.into_iter().map(|item| item.receipt).collect()
+}
+
+async fn consumers(node: &Node, namespace: &str) -> ListConsumersResponse {
+    let request = ListConsumersRequest { namespace: namespace.to_owned() };
+    AdminServiceClient::new(node.channel()).list_consumers(request).await.unwrap().into_inner()
+}
+
+fn named<'a>(found: &'a ListConsumersResponse, name: &str) -> &'a Consumer {
+    found.consumers.iter().find(|consumer| consumer.name == name).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_of_two_nodes_is_one_whichever_node_is_asked() {
+    let cluster = Nodes::new(Kind::MariaDb, 2, 4).await;
+    let mut nodes = cluster.start_all().await;
+    fill(&nodes[0], "mail").await;
+    fill(&nodes[1], "jobs").await;
+    let receipts = [take(&nodes[0], "w1", "mail", 4).await, take(&nodes[1], "w1", "jobs", 3).await].concat();
+    assert_eq!(receipts.len(), 7);
+    assert_eq!(take(&nodes[1], "w2", "mail", 2).await.len(), 2);
+    // Acks go to whichever node is asked; those of other shards are passed on.
+    let acks = receipts[..2].iter().map(|receipt| Ack { receipt: receipt.clone() }).collect();
+    let request = AckRequest { namespace: NAMESPACE.into(), acks };
+    QueueServiceClient::new(nodes[1].channel()).ack(request).await.unwrap();
+    for node in &nodes {
+        let found = consumers(node, NAMESPACE).await;
+        assert!(found.incomplete_shards.is_empty() && !found.consumers_cut, "{found:?}");
+        let names: Vec<&str> = found.consumers.iter().map(|it| &*it.name).collect();
+        assert_eq!(names, ["w1", "w2"]);
+        let (one, two) = (named(&found, "w1"), named(&found, "w2"));
+        assert_eq!((one.topics.clone(), one.leased_count), (vec!["jobs".to_owned(), "mail".to_owned()], 5));
+        assert_eq!((two.topics.clone(), two.leased_count), (vec!["mail".to_owned()], 2));
+        assert!(one.oldest_lease_at.is_some() && one.last_seen_at.is_some() && one.acks_per_second > 0.0);
+        assert!(one.peer.starts_with("127.0.0.1:") && one.client.contains("tonic"), "{one:?}");
+        assert_eq!((one.failure_ratio, two.acks_per_second), (0.0, 0.0));
+        assert!(consumers(node, "other").await.consumers.is_empty(), "of another tenant");
+    }
+    // What is leased is known by the lease log, so also by the next owner.
+    nodes.remove(0).kill9().await;
+    let begun = Instant::now();
+    loop {
+        let found = consumers(&nodes[0], NAMESPACE).await;
+        let leased: u64 = found.consumers.iter().map(|it| it.leased_count).sum();
+        if found.incomplete_shards.is_empty() {
+            assert_eq!((leased, named(&found, "w1").leased_count), (7, 5), "{found:?}");
+            break;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "{found:?}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn history(node: &Node, namespace: &str, topic: &str) -> GetHistoryResponse {
+    let request = GetHistoryRequest {
+        namespace: namespace.to_owned(),
+        topic: topic.to_owned(),
+        range: Some(prost_types::Duration { seconds: 300, nanos: 0 }),
+        ..Default::default()
+    };
+    AdminServiceClient::new(node.channel()).get_history(request).await.unwrap().into_inner()
+}
+
+fn line(found: &GetHistoryResponse, series: HistorySeries) -> Vec<f64> {
+    let line = found.lines.iter().find(|line| line.series() == series);
+    line.map(|line| line.points.clone()).unwrap_or_default()
+}
+
+/// Asks until the last point of a series is as wanted.
+async fn until(
+    node: &Node,
+    namespace: &str,
+    topic: &str,
+    series: HistorySeries,
+    wanted: f64,
+) -> GetHistoryResponse {
+    let begun = Instant::now();
+    loop {
+        let found = history(node, namespace, topic).await;
+        if found.incomplete_shards.is_empty() && line(&found, series).last() == Some(&wanted) {
+            return found;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "{series:?} of {namespace} {topic}: {found:?}");
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
+    let cluster = Nodes::new(Kind::MariaDb, 2, 4).await;
+    let nodes = cluster.start_all().await;
+    fill(&nodes[0], "mail").await;
+    assert_eq!(take(&nodes[1], "w", "mail", 5).await.len(), 5);
+    for node in &nodes {
+        let found = until(node, NAMESPACE, "", HistorySeries::Ready, 15.0).await;
+        assert_eq!(found.step.unwrap().seconds, 1);
+        assert_eq!(found.lines.len(), 12);
+        assert!(found.lines.iter().all(|line| line.points.len() == found.lines[0].points.len()));
+        assert_eq!(line(&found, HistorySeries::Leased).last(), Some(&5.0));
+        // Twenty items in the last seconds, some of which the window may have left by now.
+        let most = line(&found, HistorySeries::Enqueued).into_iter().fold(0.0, f64::max);
+        assert!((0.5..=2.5).contains(&most), "{most}");
+        let ages = line(&found, HistorySeries::OldestReadyAge);
+        assert!(ages.last().is_some_and(|age| (0.0..TIMEOUT.as_secs_f64()).contains(age)), "{ages:?}");
+        until(node, "-", "", HistorySeries::Ready, 15.0).await;
+        let of_topic = until(node, NAMESPACE, "mail", HistorySeries::Ready, 15.0).await;
+        assert_eq!((of_topic.step.unwrap().seconds, of_topic.lines.len()), (10, 6));
+        assert!(history(node, "other", "").await.lines.is_empty(), "of another tenant");
+    }
+    for node in nodes {
+        node.kill9().await;
+    }
+    let nodes = cluster.start_all().await;
+    let again = until(&nodes[0], NAMESPACE, "", HistorySeries::Ready, 15.0).await;
+    let points = line(&again, HistorySeries::Ready);
+    assert!(points.len() < 60 && again.begins_at.is_some(), "{again:?}");
+}
