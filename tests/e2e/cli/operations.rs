@@ -3,11 +3,12 @@
 use std::{
     io::{Read as _, Write as _},
     process::{Child, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::process::Signal;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{
     Server, forebay,
