@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use forebay_types::{Body, Failure, Headers, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
 
-use crate::operation::{OperationId, OperationProgress, OperationRow, Redrive};
-use crate::rows::{
-    Checkpoint, HighWaterMarks, LeaseChange, LeaseEntry, ShardTopology, Tally, TopicCounts, TopicRow,
-    TopicTally,
+use crate::{
+    operation::{OperationId, OperationProgress, OperationRow, Redrive},
+    rows::{Checkpoint, HighWaterMarks, LeaseChange, LeaseEntry, ShardTopology, TopicCounts, TopicRow},
+    tally::{Tally, TopicTally},
 };
 
 /// What one transaction changes. It is applied whole or not at all. Its last statement moves the fence from

@@ -19,6 +19,7 @@ mod rows;
 mod shard;
 mod sql;
 mod sqlite;
+mod tally;
 
 pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewAttributes, Requeue, UpdatedRow};
 pub use catalog::{
@@ -41,9 +42,10 @@ pub use operation::{
 pub use rows::{
     Checkpoint, DeadRow, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry,
     LeaseRow, Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,
-    Tally, TopicCounts, TopicRow, TopicTally, WalkedRow,
+    TopicCounts, TopicRow, WalkedRow,
 };
 pub use shard::{
     Claim, Heartbeat, ItemLocation, Outcome, Probed, Reader, Renewal, Shard, ShardConnections, Writer,
 };
 pub use sqlite::{SqliteCatalog, SqliteShard};
+pub use tally::{Tally, TopicTally};

@@ -12,7 +12,10 @@ use forebay_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::operation::{OperationId, OperationRow};
+use crate::{
+    operation::{OperationId, OperationRow},
+    tally::TopicTally,
+};
 
 /// The row that every batch advances by compare-and-set. It records the owner and the last committed batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,51 +150,6 @@ impl SubAssign for TopicCounts {
         self.scheduled -= other.scheduled;
         self.dead -= other.dead;
     }
-}
-
-/// What has become of a topic's items and deliveries, or how a batch changes that. A delivery that is open is
-/// in none of these numbers: deliveries that began are those that ended and those that are open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tally {
-    /// Items that were enqueued.
-    pub enqueued: i64,
-    /// Deliveries that were acked.
-    pub acked: i64,
-    /// At-most-once deliveries, without those that nobody received.
-    pub consumed: i64,
-    /// Deliveries that were nacked, or whose lease ran out.
-    pub failed: i64,
-    /// Deliveries that ended otherwise: released, or their item was removed.
-    pub returned: i64,
-    /// Items that became dead letters.
-    pub dead_lettered: i64,
-}
-
-impl Tally {
-    /// Deliveries that have ended.
-    pub const fn ended(&self) -> i64 {
-        self.acked + self.consumed + self.failed + self.returned
-    }
-}
-
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        self.enqueued += other.enqueued;
-        self.acked += other.acked;
-        self.consumed += other.consumed;
-        self.failed += other.failed;
-        self.returned += other.returned;
-        self.dead_lettered += other.dead_lettered;
-    }
-}
-
-/// A topic's tally, and since when it counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TopicTally {
-    /// The time of the first batch in it.
-    pub since: Timestamp,
-    /// What was counted since.
-    pub tally: Tally,
 }
 
 /// One delivery in progress. A new owner restores the lease from this entry without reading the item.

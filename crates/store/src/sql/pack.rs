@@ -5,7 +5,8 @@ use forebay_types::{Timestamp, TopicId};
 use super::value::{Value, corrupt};
 use crate::{
     error::{ErrorClass, StoreError},
-    rows::{LeaseEntry, ShardTopology, Tally, TopicCounts, TopicTally},
+    rows::{LeaseEntry, ShardTopology, TopicCounts},
+    tally::{Tally, TopicTally},
 };
 
 /// Packs the deliveries of a lease row. When they began, and in which batch, follows at the end: programs

@@ -24,6 +24,7 @@ mod shard;
 mod store_bug;
 mod tables;
 mod tallies;
+mod topic_entry;
 mod writer;
 
 pub use catalog::{

@@ -8,31 +8,16 @@ use std::{
 use forebay_store::{
     Checkpoint, DeadLetter, DeadRow, Death, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow,
     NameRange, OperationId, OperationRow, ReadyRow, ShardSnapshot, ShardTopology, StoredItem, StoredState,
-    Sweep, Tally, TopicCounts, TopicRow, TopicTally, WalkedRow,
+    Sweep, Tally, TopicCounts, TopicRow, WalkedRow,
 };
 use forebay_types::{
     Body, Failure, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName,
 };
 
+pub use super::topic_entry::TopicEntry;
+
 /// One generation of dedupe keys, with the time and the answer of each.
 pub type Keys = BTreeMap<[u8; 16], (Timestamp, Vec<u8>)>;
-
-/// A row of `topic`.
-#[derive(Debug, Clone)]
-pub struct TopicEntry {
-    /// Its name.
-    pub name: TopicName,
-    /// Its counts as of `folded`.
-    pub counts: TopicCounts,
-    /// The number of the batch that last wrote the counts.
-    pub folded: u64,
-    /// The counts of the actual rows, to compare with.
-    pub actual: TopicCounts,
-    /// What has become of its items as of `folded`.
-    pub tally: Option<TopicTally>,
-    /// What all batches have counted of them, to compare with.
-    pub counted: Option<TopicTally>,
-}
 
 /// Everything that is committed in one shard.
 #[derive(Debug, Clone)]
@@ -242,8 +227,8 @@ impl Tables {
         as_of: Seq,
         limit: usize,
     ) -> Vec<WalkedRow> {
-        let of_topic = self.items.range(..=as_of).map(|(_, item)| item);
-        let of_topic = of_topic.filter(|item| item.topic == topic && item.state == state && item.key > after);
+        let fits = |item: &&ItemRow| item.topic == topic && item.state == state && item.key > after;
+        let of_topic = self.items.range(..=as_of).map(|(_, item)| item).filter(fits);
         let row = |item: &ItemRow| WalkedRow {
             item: ready_row(item, false),
             headers: item.body.headers.clone(),

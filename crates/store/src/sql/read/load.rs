@@ -14,12 +14,13 @@ use crate::{
         OperationCursor, OperationId, OperationKind, OperationProgress, OperationRow, unpack_operation,
         unpack_position,
     },
-    rows::{Checkpoint, LeaseRow, ShardSnapshot, Sweep, Tally, TopicCounts, TopicRow, TopicTally},
+    rows::{Checkpoint, LeaseRow, ShardSnapshot, Sweep, TopicCounts, TopicRow},
     sql::{
         pack, row_counts,
         statement::{ReadConnection, Statement, scalar},
         value::{Row, corrupt},
     },
+    tally::{Tally, TopicTally},
 };
 
 pub(super) async fn load(connection: &dyn ReadConnection) -> Result<ShardSnapshot, StoreError> {

@@ -7,8 +7,9 @@ use forebay_types::{Timestamp, TopicId};
 use crate::{
     batch::Batch,
     error::StoreError,
-    rows::{Checkpoint, TopicCounts, TopicRow, TopicTally},
+    rows::{Checkpoint, TopicCounts, TopicRow},
     sql::{dialect::Dialect, pack, row_counts, statement::Statement, value::Value},
+    tally::TopicTally,
 };
 
 /// Inserts topics. A new topic's own counts are as of the previous batch: the batch's deltas are added.

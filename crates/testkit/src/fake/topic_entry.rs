@@ -1,0 +1,21 @@
+//! A topic of the fake store.
+
+use forebay_store::{TopicCounts, TopicTally};
+use forebay_types::TopicName;
+
+/// A row of `topic`.
+#[derive(Debug, Clone)]
+pub struct TopicEntry {
+    /// Its name.
+    pub name: TopicName,
+    /// Its counts as of `folded`.
+    pub counts: TopicCounts,
+    /// The number of the batch that last wrote the counts.
+    pub folded: u64,
+    /// The counts of the actual rows, to compare with.
+    pub actual: TopicCounts,
+    /// What has become of its items as of `folded`.
+    pub tally: Option<TopicTally>,
+    /// What all batches have counted of them, to compare with.
+    pub counted: Option<TopicTally>,
+}
