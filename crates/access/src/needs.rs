@@ -54,8 +54,8 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/PutNamespace", Needs::InNamespace(Scope::Admin)),
     ("/forebay.v1.AdminService/DeleteNamespace", Needs::InNamespace(Scope::Admin)),
     // They say who the tenants are, and change what holds for all of them.
-    ("/forebay.v1.AdminService/ExportSettings", Needs::Everywhere(Scope::Admin)),
-    ("/forebay.v1.AdminService/ApplySettings", Needs::Everywhere(Scope::Admin)),
+    ("/forebay.v1.AdminService/ExportSettings", Needs::InNamespaces(Scope::Admin)),
+    ("/forebay.v1.AdminService/ApplySettings", Needs::InNamespaces(Scope::Admin)),
     ("/forebay.v1.AdminService/PauseTopic", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/ResumeTopic", Needs::InNamespace(Scope::Operate)),
     // What items carry is shown to those alone who have `inspect`.

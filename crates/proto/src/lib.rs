@@ -59,7 +59,7 @@ mod tests {
         let set = prost_types::FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
         for method in set.file.iter().flat_map(|file| &file.service).flat_map(|service| &service.method) {
             let level = method.options.clone().unwrap_or_default().idempotency_level();
-            let reads = ["List", "Get", "Group", "Explain", "WhoAmI"]
+            let reads = ["List", "Get", "Group", "Explain", "Export", "WhoAmI"]
                 .iter()
                 .any(|verb| method.name().starts_with(verb));
             assert_eq!(level == NoSideEffects, reads, "{}", method.name());

@@ -83,6 +83,7 @@ mod tests {
         "GetTopic",
         "ListConsumers",
         "GetHistory",
+        "ExportSettings",
         "ListNamespaces",
         "GetNamespace",
         "ExplainTopic",

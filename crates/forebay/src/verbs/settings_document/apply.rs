@@ -39,7 +39,7 @@ pub struct Diff {
 Examples:
   forebay settings apply settings.json --namespace - --reason 'as agreed'
   forebay settings apply shop.json --namespace shop --keep-others --yes
-  forebay settings export --namespace - | forebay --context other settings apply - --namespace - --yes")]
+  forebay settings export --namespace - | forebay settings apply - --context other --namespace - --yes")]
 pub struct Apply {
     /// What is applied.
     #[command(flatten)]
