@@ -34,8 +34,8 @@ pub use api::{
     Demand, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended, Intake, ItemChange, ItemCount,
     ItemFound, ItemPosition, ItemSeen, ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, LeaseSeen,
     ListedShard, MemorySlice, Misplaced, MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSeen,
-    Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, Schedule,
-    Served, Settings, Settled, Setup, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
+    Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, Served,
+    Settings, Settled, Setup, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
     TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus,
     TopicsCall, TopicsPage, TurnStatus, Wanted, filter_fields, list_fields,
 };

@@ -34,10 +34,10 @@ pub use looked::{Death, DeathRow, StoredItem, StoredState};
 pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Tls};
 pub use names::NameRange;
 pub use operation::{
-    OperationChange, OperationCursor, OperationDue, OperationFailure, OperationId, OperationIdError,
-    OperationKind, OperationOrder, OperationPart, OperationProgress, OperationRow, OperationSpec,
-    OperationUpdate, OperationWish, Redrive, pack_operation, pack_operation_part, pack_operation_row,
-    unpack_operation, unpack_operation_part, unpack_operation_row,
+    OperationChange, OperationCursor, OperationFailure, OperationId, OperationIdError, OperationKind,
+    OperationOrder, OperationPart, OperationProgress, OperationRow, OperationSpec, OperationUpdate,
+    OperationWish, Redrive, pack_operation, pack_operation_part, pack_operation_row, unpack_operation,
+    unpack_operation_part, unpack_operation_row,
 };
 pub use rows::{
     Checkpoint, DeadRow, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry,

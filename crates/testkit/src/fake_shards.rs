@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, NewItem, Schedule, Settings};
+use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, NewItem, Settings};
 use forebay_store::Shard;
-use forebay_types::{Body, Clock, ClusterId, DeliveryPolicy, ShardId, Timestamp};
+use forebay_types::{Body, Clock, ClusterId, DeliveryPolicy, Schedule, ShardId, Timestamp};
 
 use crate::{
     fake::{Db, Dice, FakeShard, Journal, Process},

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{
-    Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NackAction, NackOf, NewItem, Schedule, Settings,
+    Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NackAction, NackOf, NewItem, Settings,
 };
 use forebay_testkit::{FakeShards, NAMESPACE, dequeue, fake::Process, item as item_of};
-use forebay_types::{Body, DeliveryPolicy, Reason, Refusal, ShardId};
+use forebay_types::{Body, DeliveryPolicy, Reason, Refusal, Schedule, ShardId};
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);

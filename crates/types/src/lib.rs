@@ -12,6 +12,7 @@ mod limits;
 mod name;
 mod policy;
 mod receipt;
+mod schedule;
 mod settings;
 mod time;
 
@@ -26,5 +27,6 @@ pub use limits::Limits;
 pub use name::{Namespace, NodeName, NodeNameError, Topic, TopicName};
 pub use policy::{NOTE_BYTES_MAX, PAUSED_BY_BYTES_MAX, Pause, Policy, PolicyChanges, PolicyRow, Side};
 pub use receipt::{Receipt, ReceiptError};
+pub use schedule::Schedule;
 pub use settings::{SettingsRow, TopicSettings};
 pub use time::{Monotonic, Timestamp};

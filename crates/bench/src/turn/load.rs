@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, EnqueueCall, NewItem, Schedule};
-use forebay_types::{Body, DeliveryPolicy, Namespace, ShardId};
+use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, EnqueueCall, NewItem};
+use forebay_types::{Body, DeliveryPolicy, Namespace, Schedule, ShardId};
 use tokio::{task::JoinHandle, time::sleep};
 
 /// Tenants of the polls and of the queued enqueues. One tenant alone may not have so many.

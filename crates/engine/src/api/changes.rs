@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_types::{ItemId, Namespace, Refusal};
+use forebay_types::{ItemId, Namespace, Refusal, Schedule};
 
-use super::{ItemState, Schedule};
+use super::ItemState;
 
 /// A change of some items of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, ShardId, Timestamp, Topic};
+use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, Schedule, ShardId, Topic};
 
 /// An enqueue call: checked, but not yet placed.
 #[derive(Debug, Clone, Default)]
@@ -59,17 +59,6 @@ pub struct NewItem {
     pub shard: Option<ShardId>,
     /// The rank that the node gave it that took the call. `None`: this one is that node.
     pub rank: Option<i64>,
-}
-
-/// When an item may be delivered first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Schedule {
-    /// At once.
-    Now,
-    /// This long after its arrival.
-    Delay(Duration),
-    /// Not before this time.
-    After(Timestamp),
 }
 
 /// An item that is stored.

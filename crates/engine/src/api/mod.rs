@@ -29,7 +29,7 @@ pub use consumers::{CallerFrom, ConsumerFigures, ConsumersSeen};
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;
-pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};
+pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem};
 pub use explain::{BehindCall, Standing};
 pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, list_fields};
 pub use misplaced::{Misplaced, Notice, Placed};

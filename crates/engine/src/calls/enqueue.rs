@@ -3,11 +3,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use forebay_types::{ItemAttributes, Namespace, Refusal, ShardId, Side, Timestamp, Topic};
+use forebay_types::{ItemAttributes, Namespace, Refusal, Schedule, ShardId, Side, Timestamp, Topic};
 
 use super::dedupe;
 use crate::{
-    api::{Avoid, EnqueueCall, Enqueued, Misplaced, NewItem, Notice, Placed, RETRY_AFTER, Schedule},
+    api::{Avoid, EnqueueCall, Enqueued, Misplaced, NewItem, Notice, Placed, RETRY_AFTER},
     core::{
         Core,
         refusals::{draining, no_shard, paused},

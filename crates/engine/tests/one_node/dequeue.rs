@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_engine::*;
 use forebay_store::{Shard, SqliteShard};
-use forebay_types::{DeliveryPolicy, ShardId};
+use forebay_types::{DeliveryPolicy, Schedule, ShardId};
 
 use crate::queue::{Queue, item, payloads};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_engine::*;
-use forebay_types::Fate;
+use forebay_types::{Fate, Schedule};
 
 use crate::queue::{Queue, item};
 

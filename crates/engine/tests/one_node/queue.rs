@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_engine::*;
 use forebay_store::{Shard, SqliteShard};
-use forebay_types::{Body, ClusterId, DeliveryPolicy, Limits, ShardId, SystemClock};
+use forebay_types::{Body, ClusterId, DeliveryPolicy, Limits, Schedule, ShardId, SystemClock};
 
 /// A node.
 pub struct Queue {

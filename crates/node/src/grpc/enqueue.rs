@@ -1,11 +1,11 @@
 //! `Enqueue`: checks the items, has the engine store them, answers each.
 
-use forebay_engine::{EnqueueCall, Enqueued, NewItem, Schedule};
+use forebay_engine::{EnqueueCall, Enqueued, NewItem};
 use forebay_proto::v1::{
     DeliveryPolicy as WirePolicy, EnqueueItem, EnqueueRequest, EnqueueResponse, EnqueueResult,
     enqueue_item::Schedule as WireSchedule,
 };
-use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, ShardId, Timestamp};
+use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, Schedule, ShardId, Timestamp};
 use prost::Message as _;
 
 use super::{

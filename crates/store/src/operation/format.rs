@@ -244,10 +244,10 @@ pub fn unpack_operation_part(bytes: &[u8]) -> Option<OperationPart> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_types::{Seq, TopicId};
+    use forebay_types::{Schedule, Seq, TopicId};
 
     use super::*;
-    use crate::operation::{OperationDue, pack_operation, unpack_operation};
+    use crate::operation::{pack_operation, unpack_operation};
 
     fn spec(kind: OperationKind) -> OperationSpec {
         OperationSpec {
@@ -287,7 +287,7 @@ mod tests {
     fn later_kinds_are_read_as_they_were_written_and_are_no_filter_to_earlier_programs() {
         let update = OperationUpdate {
             priority: Some(-5),
-            due: Some(OperationDue::Delay(Duration::from_secs(9))),
+            due: Some(Schedule::Delay(Duration::from_secs(9))),
             metadata: Some(vec![0, 255, b'?']),
             ttl: None,
         };

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use forebay_engine::{
-    ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, Schedule, ShardState,
-};
+use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, ShardState};
 use forebay_store::{OperationId, OperationKind, OperationOrder, OperationSpec, OperationWish};
-use forebay_types::{DeliveryPolicy, Receipt, ShardId, Timestamp, Topic};
+use forebay_types::{DeliveryPolicy, Receipt, Schedule, ShardId, Timestamp, Topic};
 
 use super::{
     client_changes,

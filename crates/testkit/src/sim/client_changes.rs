@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use forebay_engine::{ChangeCall, ItemChange, ItemUpdate, Schedule};
-use forebay_store::{OperationDue, OperationUpdate};
-use forebay_types::ItemId;
+use forebay_engine::{ChangeCall, ItemChange, ItemUpdate};
+use forebay_store::OperationUpdate;
+use forebay_types::{ItemId, Schedule};
 
 use super::{
     node::{Port, namespace},
@@ -68,10 +68,5 @@ fn update(port: &mut Port<'_>) -> ItemUpdate {
 /// Values for all items of an operation.
 pub fn update_of_many(port: &mut Port<'_>) -> OperationUpdate {
     let ItemUpdate { priority, schedule, metadata, ttl } = update(port);
-    let due = schedule.map(|schedule| match schedule {
-        Schedule::Now => OperationDue::Now,
-        Schedule::Delay(delay) => OperationDue::Delay(delay),
-        Schedule::After(time) => OperationDue::After(time),
-    });
-    OperationUpdate { priority, due, metadata: metadata.map(|it| it.to_vec()), ttl }
+    OperationUpdate { priority, due: schedule, metadata: metadata.map(|it| it.to_vec()), ttl }
 }

@@ -2,9 +2,9 @@
 
 use forebay_engine::{
     ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, Delivered, DequeueCall, Enqueued, ExtendOf,
-    Extended, NackOf, Schedule, Settled,
+    Extended, NackOf, Settled,
 };
-use forebay_types::{DeliveryPolicy, Namespace, Reason, Receipt, Refusal, ShardId, Topic};
+use forebay_types::{DeliveryPolicy, Namespace, Reason, Receipt, Refusal, Schedule, ShardId, Topic};
 use std::time::Duration;
 
 use crate::fake::Moment;

@@ -4,10 +4,10 @@ use std::{future::Future, time::Duration};
 
 use forebay_engine::{
     ActiveTopicsCall, ChangeCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction,
-    NackOf, NewItem, Schedule,
+    NackOf, NewItem,
 };
 use forebay_store::OperationOrder;
-use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Seq, ShardId};
+use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Schedule, Seq, ShardId};
 
 use super::{
     caller_bug::CallerBug,

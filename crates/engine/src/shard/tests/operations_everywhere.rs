@@ -1,8 +1,8 @@
 //! Operations that remove items wherever they are, and those that give items other values.
 
-use forebay_store::{OperationCursor, OperationDue, OperationKind, OperationSpec, OperationUpdate};
+use forebay_store::{OperationCursor, OperationKind, OperationSpec, OperationUpdate};
 
-use forebay_types::State;
+use forebay_types::{Schedule, State};
 
 use super::{
     operations::{begin, changed, dead, figures, id, progress, read, ready, spec},
@@ -111,7 +111,7 @@ fn what_is_leased_has_expired_or_would_never_be_due_is_skipped() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, items(4));
     let receipt = lease(&mut shard, 1, 1)[0];
-    let later = OperationDue::After(time(700));
+    let later = Schedule::After(time(700));
     begin(&mut shard, 2, update(OperationUpdate { due: Some(later), ..OperationUpdate::default() }));
     page(&mut shard, 3, Vec::new());
     let mut found = ready(&keys);

@@ -1,6 +1,6 @@
 //! UpdateItem: an item that waits gets other values, and memory and rows follow.
 
-use forebay_types::{Reason, State};
+use forebay_types::{Reason, Schedule, State};
 
 use super::{
     changes::{dead, found, read, reasons, refusals, states},
@@ -8,7 +8,7 @@ use super::{
     *,
 };
 use crate::{
-    api::{ItemChange, ItemState, ItemUpdate, Schedule},
+    api::{ItemChange, ItemState, ItemUpdate},
     shard::work::{ChangeRequest, FoundItem, Place, ReplySlot},
 };
 

@@ -4,11 +4,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use forebay_access::Identity;
-use forebay_engine::{ItemCount, ItemUpdate, RETRY_AFTER, Schedule, filter_fields};
+use forebay_engine::{ItemCount, ItemUpdate, RETRY_AFTER, filter_fields};
 use forebay_proto::v1::{self, operation_update, update_item_request};
 use forebay_store::{
-    OperationDue, OperationId, OperationKind, OperationOrder, OperationRow, OperationSpec, OperationUpdate,
-    OperationWish,
+    OperationId, OperationKind, OperationOrder, OperationRow, OperationSpec, OperationUpdate, OperationWish,
 };
 use forebay_types::{ItemId, Limits, Namespace, Reason, Refusal, ShardId, filter::Filter};
 use prost::Message as _;
@@ -190,12 +189,7 @@ fn update(
     let below =
         |refusal: Refusal| Refusal { field: refusal.field.map(|field| format!("update.{field}")), ..refusal };
     let ItemUpdate { priority, schedule, metadata, ttl } = values(limits, &request).map_err(below)?;
-    let due = schedule.map(|schedule| match schedule {
-        Schedule::Now => OperationDue::Now,
-        Schedule::Delay(delay) => OperationDue::Delay(delay),
-        Schedule::After(at) => OperationDue::After(at),
-    });
-    Ok(Some(OperationUpdate { priority, due, metadata: metadata.map(Vec::from), ttl }))
+    Ok(Some(OperationUpdate { priority, due: schedule, metadata: metadata.map(Vec::from), ttl }))
 }
 
 fn hash(parts: &[&[u8]]) -> [u8; 16] {

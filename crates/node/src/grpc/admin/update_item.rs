@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use forebay_access::Identity;
-use forebay_engine::{ChangeCall, ItemChange, ItemUpdate, Schedule};
+use forebay_engine::{ChangeCall, ItemChange, ItemUpdate};
 use forebay_proto::v1::{self, update_item_request::Schedule as WireSchedule};
-use forebay_types::{ItemId, Limits, Refusal};
+use forebay_types::{ItemId, Limits, Refusal, Schedule};
 
 use super::context::Admin;
 use crate::{

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use forebay_engine::{ChangeCall, Changed, ItemChange, ItemUpdate, Schedule};
+use forebay_engine::{ChangeCall, Changed, ItemChange, ItemUpdate};
 use forebay_proto::peer::{self, change_items_request::Change, update_item::Schedule as WireSchedule};
-use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId, Timestamp};
+use forebay_types::{ItemId, Reason, Refusal, Schedule, Seq, ShardId, Timestamp};
 
 use super::{
     items::{state, state_message},

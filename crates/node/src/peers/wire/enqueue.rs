@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use forebay_engine::{Avoid, EnqueueCall, Enqueued, NewItem, Schedule};
+use forebay_engine::{Avoid, EnqueueCall, Enqueued, NewItem};
 use forebay_proto::peer::{self, item::Schedule as WireSchedule};
-use forebay_types::{Body, DeliveryPolicy, ItemId, Refusal, Seq, ShardId, Timestamp};
+use forebay_types::{Body, DeliveryPolicy, ItemId, Refusal, Schedule, Seq, ShardId, Timestamp};
 
 use super::{Malformed, micros, refusal};
 

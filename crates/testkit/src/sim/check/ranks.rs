@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use forebay_engine::Schedule;
-use forebay_types::{Namespace, ShardId, Topic};
+use forebay_types::{Namespace, Schedule, ShardId, Topic};
 
 use super::{
     items::{Item, Items, Location},

@@ -3,8 +3,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use forebay_engine::Schedule;
-use forebay_types::Timestamp;
+use forebay_types::{Schedule, Timestamp};
 
 use super::{
     deliveries,

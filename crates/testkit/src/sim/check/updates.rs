@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use forebay_engine::{ItemChange, ItemState, ItemUpdate, Schedule};
-use forebay_types::{ItemId, Reason, Refusal};
+use forebay_engine::{ItemChange, ItemState, ItemUpdate};
+use forebay_types::{ItemId, Reason, Refusal, Schedule};
 
 use super::{
     changes,
