@@ -86,7 +86,7 @@ pub(crate) fn locate(core: &mut Core, index: ShardIndex, request: SettleRequest)
     let Some(shard) = core.slots.owned_mut(index) else {
         return core.calls.settle_refused(&request, core.slots[index].refusal());
     };
-    if shard.is_leased(request.receipt.item.seq) {
+    if shard.is_leased_in(&request.namespace, request.receipt.item.seq) {
         return lease_lost(core, index, &request, Fate::Leased);
     }
     match shard.wait_for_location(request) {
@@ -141,12 +141,14 @@ fn tell(core: &mut Core, index: ShardIndex, requests: &[SettleRequest], location
 }
 
 fn located_one(core: &mut Core, index: ShardIndex, request: &SettleRequest, location: ItemLocation) {
-    let seq = request.receipt.item.seq;
+    let SettleRequest { namespace: own, receipt, .. } = request;
+    let seq = receipt.item.seq;
     let fate = match location {
-        _ if core.slots.owned(index).is_some_and(|shard| shard.is_leased(seq)) => Fate::Leased,
-        ItemLocation::Waiting => Fate::Waiting,
-        ItemLocation::DeadLetter => Fate::Dead,
-        ItemLocation::Gone => Fate::Gone,
+        _ if core.slots.owned(index).is_some_and(|shard| shard.is_leased_in(own, seq)) => Fate::Leased,
+        ItemLocation::Waiting(namespace) if namespace == *own => Fate::Waiting,
+        ItemLocation::DeadLetter(namespace) if namespace == *own => Fate::Dead,
+        // A receipt can be made up: nobody is told of another tenant's item.
+        ItemLocation::Waiting(_) | ItemLocation::DeadLetter(_) | ItemLocation::Gone => Fate::Gone,
     };
     lease_lost(core, index, request, fate);
 }

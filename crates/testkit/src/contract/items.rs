@@ -6,7 +6,7 @@ use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, Timestamp, T
 
 use super::{
     Subject,
-    bench::{Bench, TOPIC, as_ready, at, item, scheduled},
+    bench::{Bench, TOPIC, as_ready, at, item, scheduled, topic},
 };
 
 /// Every column, with and without the body.
@@ -178,11 +178,17 @@ pub async fn payloads_of_the_largest_size(subject: Subject) {
 /// Deletes the named items and no others.
 pub async fn items_are_removed(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    bench.owner.commit(|batch| batch.inserts.extend((1..=5).map(item))).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.push(topic(TOPIC.0));
+            batch.inserts.extend((1..=5).map(item));
+        })
+        .await;
     bench.owner.commit(|batch| batch.deletes.extend([Seq(4), Seq(1), Seq(3)])).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2, 5]);
     let located = bench.owner.reader.locate(&[Seq(3), Seq(2)]).await.expect("reads");
-    assert_eq!(located, [ItemLocation::Gone, ItemLocation::Waiting]);
+    assert_eq!(located, [ItemLocation::Gone, ItemLocation::Waiting(topic(TOPIC.0).name.namespace)]);
 }
 
 /// The smallest and largest values of every column.

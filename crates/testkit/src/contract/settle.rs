@@ -140,7 +140,13 @@ pub async fn many_are_requeued_at_once(subject: Subject) {
 /// It is no longer ready, and its location is known.
 pub async fn an_item_becomes_a_dead_letter(subject: Subject) {
     let mut bench = Bench::new(subject).await;
-    bench.owner.commit(|batch| batch.inserts.extend((1..=3).map(item))).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.push(topic(TOPIC.0));
+            batch.inserts.extend((1..=3).map(item));
+        })
+        .await;
     let dead = |seq, metadata| DeadLetter {
         seq: Seq(seq),
         deliveries: 16,
@@ -158,13 +164,15 @@ pub async fn an_item_becomes_a_dead_letter(subject: Subject) {
         .await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [2]);
     let reader = &bench.owner.reader;
-    let (dead, waiting, gone) = (ItemLocation::DeadLetter, ItemLocation::Waiting, ItemLocation::Gone);
+    let own = || topic(TOPIC.0).name.namespace;
+    let (dead, waiting) = (|| ItemLocation::DeadLetter(own()), || ItemLocation::Waiting(own()));
     let located = reader.locate(&[1, 2, 3, 4, 2].map(Seq)).await.expect("reads");
-    assert_eq!(located, [dead, waiting, dead, gone, waiting], "in the order of the question");
+    let expected = [dead(), waiting(), dead(), ItemLocation::Gone, waiting()];
+    assert_eq!(located, expected, "in the order of the question");
     let many: Vec<Seq> = (1..=1_000).map(Seq).collect();
     let located = reader.locate(&many).await.expect("reads");
-    assert_eq!((&located[..3], located.len()), (&[dead, waiting, dead][..], 1_000));
-    assert!(located[3..].iter().all(|location| *location == gone));
+    assert_eq!((&located[..3], located.len()), (&[dead(), waiting(), dead()][..], 1_000));
+    assert!(located[3..].iter().all(|location| *location == ItemLocation::Gone));
     assert_eq!(reader.bodies(&[Seq(1), Seq(3)]).await.expect("reads"), []);
 }
 

@@ -22,17 +22,20 @@ pub(super) async fn locate(
     for keys in row_counts::key_lists(seqs.to_vec()) {
         let placeholders = row_counts::placeholders(keys.len());
         let sql = format!(
-            "SELECT seq, 0 FROM item WHERE seq IN ({placeholders}) \
-             UNION ALL SELECT seq, 1 FROM dead_letter WHERE seq IN ({placeholders})"
+            "SELECT i.seq, 0, t.namespace FROM item i JOIN topic t ON t.id = i.topic \
+             WHERE i.seq IN ({placeholders}) \
+             UNION ALL SELECT d.seq, 1, t.namespace FROM dead_letter d JOIN topic t ON t.id = d.topic \
+             WHERE d.seq IN ({placeholders})"
         );
         let keys: Vec<Value> = keys.into_iter().map(Into::into).collect();
         for row in connection.fetch(Statement::new(sql, [keys.clone(), keys].concat())).await? {
+            let namespace = row.text(2)?.into();
             let location = match row.int(1)? {
-                0 => ItemLocation::Waiting,
-                _ => ItemLocation::DeadLetter,
+                0 => ItemLocation::Waiting(namespace),
+                _ => ItemLocation::DeadLetter(namespace),
             };
             found.insert(row.seq(0)?, location);
         }
     }
-    Ok(seqs.iter().map(|seq| found.get(seq).copied().unwrap_or(ItemLocation::Gone)).collect())
+    Ok(seqs.iter().map(|seq| found.get(seq).cloned().unwrap_or(ItemLocation::Gone)).collect())
 }
