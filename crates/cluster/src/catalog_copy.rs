@@ -61,10 +61,13 @@ impl fmt::Display for Refused {
 pub enum Applied {
     /// The copy is as the catalog was when it was read.
     Updated,
-    /// The copy stays as it was, and this reason is new: it should be reported.
-    Refused(Refused),
-    /// The copy stays as it was, for a reason that was reported before.
-    StillRefused,
+    /// The copy stays as it was.
+    Refused {
+        /// Why.
+        why: Refused,
+        /// The reason is another one than before: it should be reported.
+        is_new: bool,
+    },
 }
 
 impl CatalogCopy {
@@ -85,16 +88,15 @@ impl CatalogCopy {
 
     /// Takes over what was read, unless that would go back.
     pub fn apply(&mut self, changes: CatalogChanges) -> Applied {
-        let Some(refused) = self.refusal(&changes) else {
+        let Some(why) = self.refusal(&changes) else {
             self.refused = None;
             self.update(changes);
             return Applied::Updated;
         };
         // A catalog that went back goes on changing from there, and none of that is news.
-        let is_new =
-            self.refused.as_ref().map(std::mem::discriminant) != Some(std::mem::discriminant(&refused));
-        self.refused = Some(refused.clone());
-        if is_new { Applied::Refused(refused) } else { Applied::StillRefused }
+        let is_new = self.refused.as_ref().map(std::mem::discriminant) != Some(std::mem::discriminant(&why));
+        self.refused = Some(why.clone());
+        Applied::Refused { why, is_new }
     }
 
     fn refusal(&self, changes: &CatalogChanges) -> Option<Refused> {
@@ -186,7 +188,8 @@ mod tests {
         let taken = copy.take_policies();
         assert_eq!((taken.whole, taken.rows.len(), copy.known().policies), (true, 2, 4));
         assert!(copy.take_policies().is_nothing());
-        assert!(matches!(copy.apply(with(3, vec![row("c", 3)])), Applied::Refused(Refused::WentBack { .. })));
+        let refused = copy.apply(with(3, vec![row("c", 3)]));
+        assert!(matches!(refused, Applied::Refused { why: Refused::WentBack { .. }, is_new: true }));
         assert!(copy.take_policies().is_nothing());
     }
 
@@ -197,13 +200,13 @@ mod tests {
             copy.apply(changes(5, 5, 5));
             let before = copy.view().cloned();
             let (known, found) = (copy.known(), lower.versions);
-            let refused = Applied::Refused(Refused::WentBack { known, found });
-            assert_eq!(copy.apply(lower.clone()), refused);
-            assert_eq!(copy.apply(lower.clone()), Applied::StillRefused);
+            let refused = |is_new| Applied::Refused { why: Refused::WentBack { known, found }, is_new };
+            assert_eq!(copy.apply(lower.clone()), refused(true));
+            assert_eq!(copy.apply(lower.clone()), refused(false));
             assert_eq!(copy.view().cloned(), before);
             // Once it was well in between, the next time is news.
             assert_eq!(copy.apply(changes(5, 5, 5)), Applied::Updated);
-            assert_eq!(copy.apply(lower), refused);
+            assert_eq!(copy.apply(lower), refused(true));
         }
     }
 
@@ -212,9 +215,10 @@ mod tests {
         let mut copy = CatalogCopy::default();
         copy.apply(changes(1, 1, 1));
         let other = CatalogChanges { cluster: ClusterId([2; 16]), ..changes(9, 9, 9) };
-        assert!(matches!(copy.apply(other), Applied::Refused(Refused::OtherCluster { .. })));
+        let refused = copy.apply(other);
+        assert!(matches!(refused, Applied::Refused { why: Refused::OtherCluster { .. }, is_new: true }));
         let partial = CatalogChanges { assignment: None, ..changes(2, 2, 2) };
-        assert_eq!(copy.apply(partial), Applied::Refused(Refused::Incomplete));
+        assert_eq!(copy.apply(partial), Applied::Refused { why: Refused::Incomplete, is_new: true });
         assert_eq!(copy.known().shards, 1);
     }
 }

@@ -286,12 +286,11 @@ impl Member {
         let changes = self.setup.catalog.read(self.copy.known()).await?;
         match self.copy.apply(changes) {
             Applied::Updated => {}
-            refused => {
-                if let Applied::Refused(why) = refused {
+            Applied::Refused { why, is_new } => {
+                if is_new {
                     tracing::error!("the catalog is not followed: {why}");
                 }
-                let why = "it went back to earlier versions, or is of another cluster";
-                return Err(StoreError::new(ErrorClass::Unavailable, why));
+                return Err(StoreError::new(ErrorClass::Unavailable, why.to_string()));
             }
         }
         self.setup.tell_policies(&mut self.copy);
