@@ -108,6 +108,8 @@ pub enum Bug {
     UndoneCounted,
     /// What a batch counts of items is counted twice in memory.
     CountedTwice,
+    /// Topics are folded before their tallies are read.
+    FoldedUnread,
     /// A leased item is purged, and its lease stays.
     PurgedLeaseLives,
     /// A leased item is removed by an operation that removes items wherever they are, and its lease stays.

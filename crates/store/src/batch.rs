@@ -69,10 +69,9 @@ pub struct Batch {
     pub count_deltas: Vec<(TopicId, TopicCounts)>,
     /// What becomes of items and deliveries, stored in the same row, with the time in `marks`.
     pub tallies: Vec<(TopicId, Tally)>,
-    /// Counts as of this batch, written into the topics' own rows.
-    pub count_folds: Vec<(TopicId, TopicCounts)>,
-    /// Tallies as of this batch, written with the counts of the same topics.
-    pub tally_folds: Vec<(TopicId, TopicTally)>,
+    /// Counts and tallies as of this batch, written into the topics' own rows. `None`: nothing of the topic
+    /// was counted yet.
+    pub folds: Vec<(TopicId, TopicCounts, Option<TopicTally>)>,
     /// Deletes the `count_delta` rows of these batches: every topic in them was folded since.
     /// Both ends are given: without a lower one the statement walks over what was deleted long ago, which
     /// stays in the index while an old snapshot is open.
@@ -148,7 +147,7 @@ pub struct UpdatedRow {
     pub attributes: Option<NewAttributes>,
     /// It gets an `expiry` row.
     pub expires: bool,
-    /// An operation changes it, and is named by its attributes.
+    /// An operation changes it. Its mark is in the attributes.
     pub is_operated: bool,
 }
 

@@ -9,7 +9,7 @@ pub use format::{
 };
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
-use forebay_types::{ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
+use forebay_types::{ItemAttributes, Key, Namespace, Schedule, Seq, ShardId, Timestamp, TopicId, TopicName};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// An operation, in all shards.
@@ -98,22 +98,11 @@ pub struct OperationUpdate {
     /// Their priority.
     pub priority: Option<i32>,
     /// When they are due.
-    pub due: Option<OperationDue>,
+    pub due: Option<Schedule>,
     /// Their metadata.
     pub metadata: Option<Vec<u8>>,
     /// So long after their change they expire.
     pub ttl: Option<Duration>,
-}
-
-/// When items are due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OperationDue {
-    /// Now.
-    Now,
-    /// So long after their change.
-    Delay(Duration),
-    /// Then.
-    After(Timestamp),
 }
 
 /// What is to be done, and by whom.
@@ -240,6 +229,27 @@ pub struct OperationProgress {
     /// About how many items it was to look at, as of its beginning.
     #[serde(skip)]
     pub estimated: u64,
+}
+
+impl OperationProgress {
+    /// Nothing is done yet of an operation of this kind. It is as of this item, time and batch.
+    pub fn begin(kind: OperationKind, as_of: (Seq, Timestamp, u64)) -> Self {
+        let (as_of, as_of_time, as_of_batch) = as_of;
+        Self {
+            as_of,
+            as_of_time,
+            as_of_batch,
+            cursor: OperationCursor::first(kind),
+            scanned: 0,
+            matched: 0,
+            changed: 0,
+            skipped: 0,
+            failed: 0,
+            ended_at: None,
+            failure: None,
+            estimated: 0,
+        }
+    }
 }
 
 /// Why a shard's part of an operation does not go on.

@@ -313,8 +313,10 @@ pub struct ShardSnapshot {
     pub topics: Vec<TopicRow>,
     /// Dead letters of all dormant topics.
     pub dormant_dead: i64,
-    /// What has become of their items so far, of those topics of which anything was counted. In the order of
-    /// the topics.
+    /// What was counted of their items and is in no tally that [`Reader::tallies`] reads. In the order of the
+    /// topics.
+    ///
+    /// [`Reader::tallies`]: crate::Reader::tallies
     pub tallies: Vec<(TopicId, TopicTally)>,
     /// Topics that have deltas beyond the counts of their own rows.
     pub unfolded: Vec<TopicId>,

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use forebay_types::{Body, ClusterId, Incarnation, Key, Seq, State, Timestamp, TopicId, TopicName};
+use forebay_types::{
+    Body, ClusterId, Incarnation, Key, Namespace, Seq, State, Timestamp, TopicId, TopicName,
+};
 
 use crate::{
     batch::Batch,
@@ -14,6 +16,7 @@ use crate::{
         DeadRow, DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot,
         Sweep, TopicRow, WalkedRow,
     },
+    tally::TopicTally,
 };
 
 /// One shard, as any process can reach it. It is cheap to create and connects when first used.
@@ -152,12 +155,12 @@ pub trait Heartbeat: Send {
 }
 
 /// Where an item is that has no lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemLocation {
-    /// In its topic, ready or scheduled.
-    Waiting,
-    /// Among the dead letters.
-    DeadLetter,
+    /// In its topic, ready or scheduled. The tenant whose it is.
+    Waiting(Namespace),
+    /// Among the dead letters. The tenant whose it is.
+    DeadLetter(Namespace),
     /// Not in the shard.
     Gone,
 }
@@ -167,6 +170,10 @@ pub enum ItemLocation {
 pub trait Reader: Send + Sync + 'static {
     /// Loads what a new owner needs.
     async fn load(&self) -> Result<ShardSnapshot, StoreError>;
+
+    /// Reads the tallies in the rows of the first `limit` topics behind a number, by number. Topics without one
+    /// are passed over, and those whose rows look dormant: what is loaded of them has it.
+    async fn tallies(&self, after: TopicId, limit: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError>;
 
     /// Reads the first `limit` ready items of a topic after `after`, in delivery order. Fewer are found only
     /// where the topic ends.

@@ -49,3 +49,10 @@ pub struct TopicTally {
     /// What was counted since.
     pub tally: Tally,
 }
+
+impl AddAssign for TopicTally {
+    fn add_assign(&mut self, other: Self) {
+        self.since = self.since.min(other.since);
+        self.tally += other.tally;
+    }
+}

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation, LeaseEntry,
     LeaseRow, MigrateError, Observation, Outcome, Probed, Reader, ReadyRow, Renewal, Settings, Shard,
-    ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
+    ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, TopicTally,
+    Writer,
 };
 use forebay_types::{
     Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp,
@@ -197,6 +198,14 @@ impl Reader for NullConnection {
     async fn load(&self) -> Result<ShardSnapshot, StoreError> {
         let (topics, leases) = (self.0.topic_rows(), self.0.lease_rows());
         Ok(ShardSnapshot { topics, leases, ..ShardSnapshot::default() })
+    }
+
+    async fn tallies(
+        &self,
+        _after: TopicId,
+        _limit: usize,
+    ) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn ready(

@@ -18,7 +18,7 @@ pub struct CallerFrom {
 pub struct ConsumersSeen {
     /// By name.
     pub consumers: Vec<ConsumerFigures>,
-    /// There may be more.
+    /// Some were forgotten since the node began, or are too many.
     pub cut: bool,
     /// The shards that were looked at.
     pub shards: Vec<ShardId>,
@@ -29,7 +29,7 @@ pub struct ConsumersSeen {
 pub struct ConsumerFigures {
     /// The name that it gives itself. May be empty.
     pub name: String,
-    /// Topics that it asked for lately, or has leases of.
+    /// Topics that it has asked for, or has leases of. The first ones.
     pub topics: BTreeSet<Topic>,
     /// There are more topics.
     pub topics_cut: bool,

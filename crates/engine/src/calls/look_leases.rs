@@ -2,7 +2,7 @@
 //! topic are looked for among all.
 
 use forebay_store::LeaseEntry;
-use forebay_types::{Namespace, Seq};
+use forebay_types::{Namespace, Seq, Timestamp};
 
 use crate::{
     api::LeaseSeen,
@@ -28,35 +28,36 @@ fn look(shard: &OwnedShard, caller: &Namespace, which: &WhichLeases) -> LeasesSe
             let leases = shard.lease_of(*seq).map(seen).into_iter().collect();
             LeasesSeen { leases, looked_at: 1, ..LeasesSeen::default() }
         }
-        WhichLeases::OfTopic { topic, after, most } => {
-            let mut found = LeasesSeen::default();
-            let mut last = None;
-            for entry in shard.leases_behind(*after).take(*most) {
-                found.looked_at += 1;
-                last = Some((entry.deadline, entry.seq));
-                if entry.topic == *topic {
-                    found.leases.push(seen(entry));
-                }
+        WhichLeases::OfTopic { topic, after, most } => behind(shard, *after, *most, |entry, found| {
+            if entry.topic == *topic {
+                found.leases.push(seen(entry));
             }
-            found.through = last.filter(|_| found.looked_at == *most);
-            found
-        }
-        WhichLeases::OfTenant { after, most } => {
-            let mut found = LeasesSeen::default();
-            let mut last = None;
-            for entry in shard.leases_behind(*after).take(*most) {
-                found.looked_at += 1;
-                last = Some((entry.deadline, entry.seq));
-                let name = shard.topic_name(entry.topic);
-                if let Some(name) = name.filter(|name| name.namespace == *caller) {
-                    found.leases.push(seen(entry));
-                    found.topics.push(name.topic.clone());
-                }
+        }),
+        WhichLeases::OfTenant { after, most } => behind(shard, *after, *most, |entry, found| {
+            let name = shard.topic_name(entry.topic);
+            if let Some(name) = name.filter(|name| name.namespace == *caller) {
+                found.leases.push(seen(entry));
+                found.topics.push(name.topic.clone());
             }
-            found.through = last.filter(|_| found.looked_at == *most);
-            found
-        }
+        }),
     }
+}
+
+/// Looks at so many leases.
+fn behind(
+    shard: &OwnedShard,
+    after: (Timestamp, Seq),
+    most: usize,
+    look: impl Fn(&LeaseEntry, &mut LeasesSeen),
+) -> LeasesSeen {
+    let mut found = LeasesSeen::default();
+    for entry in shard.leases_behind(after).take(most) {
+        found.looked_at += 1;
+        found.through = Some((entry.deadline, entry.seq));
+        look(entry, &mut found);
+    }
+    found.through = found.through.filter(|_| found.looked_at == most);
+    found
 }
 
 /// The consumers of a namespace that the node remembers.

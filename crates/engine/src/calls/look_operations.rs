@@ -1,7 +1,7 @@
 //! What operators look at: the parts of operations in the shards that this node owns for certain.
 
 use forebay_store::{
-    OperationCursor, OperationFailure, OperationId, OperationKind, OperationPart, OperationProgress,
+    OperationFailure, OperationId, OperationKind, OperationPart, OperationProgress,
     OperationRow, OperationWish,
 };
 use forebay_types::{Namespace, Seq, ShardId, Timestamp};
@@ -44,18 +44,9 @@ pub(crate) fn serve(
 /// A part that this program can't read. Whose it is is known by the other parts alone.
 fn unreadable(shard: ShardId, id: OperationId) -> OperationPart {
     let progress = OperationProgress {
-        as_of: Seq(0),
-        as_of_time: Timestamp::MIN,
-        as_of_batch: 0,
-        cursor: OperationCursor::first(OperationKind::Purge),
-        scanned: 0,
-        matched: 0,
-        changed: 0,
-        skipped: 0,
-        failed: 0,
         ended_at: Some(Timestamp::MIN),
         failure: Some(OperationFailure::Unreadable),
-        estimated: 0,
+        ..OperationProgress::begin(OperationKind::Purge, (Seq(0), Timestamp::MIN, 0))
     };
     let wish = OperationWish { version: 0, rate: 0, active: 0, cancelled: false };
     OperationPart { shard, id, wish, progress, spec: None }

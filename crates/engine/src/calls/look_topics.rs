@@ -17,7 +17,7 @@ use crate::{
         event::Reply,
         look::{OutQuestion, PartSeen, ShardLook, TopicSeen, TopicsSeen, TopicsSlice},
     },
-    shard::TopicTotals,
+    shard::{OwnedShard, TopicTotals},
 };
 
 /// The shards that this node owns for certain, and all of whose topics are in its directory.
@@ -56,7 +56,7 @@ pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSee
 fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeSet<ShardId>) -> TopicSeen {
     let waiting = core.topics.waiting_count(&name);
     let (mut sum, mut oldest, mut parts) = (TopicTotals::default(), None, Vec::new());
-    let (mut counted, mut rates) = (None, Rates::default());
+    let (mut counted, mut rates, mut has_tallies) = (None, Rates::default(), true);
     for part in core.topics.parts(&name) {
         let Some(totals) = totals(core, part, moment.at) else {
             doubtful.insert(core.slots[part.shard].id);
@@ -65,11 +65,12 @@ fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeS
         let head = head(&mut core.slots, part, moment).map(|head| head.rank);
         oldest = oldest.into_iter().chain(head).min();
         sum += totals;
-        if let Some((more, rate)) = core.slots.owned(part.shard).and_then(|it| it.flow(part.topic, moment.at))
-        {
+        let owned = core.slots.owned(part.shard);
+        if let Some((more, rate)) = owned.and_then(|shard| shard.flow(part.topic, moment.at)) {
             counted = add_counted(counted, more);
             rates += rate;
         }
+        has_tallies &= owned.is_none_or(OwnedShard::has_tallies);
         let TopicTotals { ready, leased, scheduled, dead } = totals;
         let shard = core.slots[part.shard].id;
         parts.push(PartSeen { shard, topic: part.topic, scheduled, ready: ready + leased, dead });
@@ -85,7 +86,8 @@ fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeS
         oldest_ready_at,
         next_due_at: None,
         waiting,
-        counted,
+        // A part of the sum would look as if it went back.
+        counted: counted.filter(|_| has_tallies),
         rates,
     };
     TopicSeen { figures, parts }

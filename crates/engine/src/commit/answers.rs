@@ -1,19 +1,20 @@
 //! What a resolved batch means to callers and to the topic directory. By then all of it is in memory.
 
 use forebay_store::{OperationKind, OperationRow};
-use forebay_types::{ItemId, Reason, Refusal};
+use forebay_types::{ItemId, Namespace, Reason, Refusal};
 
 use crate::{
-    api::{Enqueued, ItemChange, NackAction, OperationItems, RETRY_AFTER},
+    api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER},
     calls::{dedupe, enqueue},
-    core::{Core, consumers::End, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
+    core::{Core, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
     dispatch::delivery,
     index::ShardIndex,
     planted::{Bug, on},
     shard::{
         Abandoned, Committed, Duplicate, LostWork, NamedTopic, Undone,
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
-        work::{OrderRequest, SettleKind, ShardEnqueue},
+        rates::Flow,
+        work::{DeliveryEnd, OrderRequest, SettleKind, ShardEnqueue},
     },
 };
 
@@ -57,6 +58,8 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     if let Some((kind, items)) = committed.operated {
         operated(kind, items, &mut counts);
     }
+    let at = core.time.monotonic();
+    core.consumers.ended(committed.done.iter().filter_map(ended), at);
     for planned in committed.done {
         done(core, index, planned, &mut counts);
     }
@@ -101,13 +104,7 @@ fn operated(kind: OperationKind, items: OperationItems, counts: &mut Counts) {
 fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Counts) {
     match planned {
         Planned::Enqueue { part, results } => enqueued(core, index, &part, results, counts),
-        Planned::Settle(settle) => {
-            let at = core.time.monotonic();
-            if let Some(end) = end_of(&settle) {
-                core.consumers.ended(&settle.request.namespace, &settle.lease.consumer, end, at);
-            }
-            settled(&mut core.calls, &settle, counts);
-        }
+        Planned::Settle(settle) => settled(&mut core.calls, &settle, counts),
         Planned::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
             delivery::leased(core, index, part, leased);
         }
@@ -153,14 +150,15 @@ fn enqueued(
     }
 }
 
-/// How a delivery ended, if its consumer, or nobody, ended it.
-fn end_of(settle: &PlannedSettle) -> Option<End> {
-    match settle.request.kind {
-        SettleKind::Ack => Some(End::Acked),
-        SettleKind::Nack { action: NackAction::Fail(_) | NackAction::DeadLetter, .. }
-        | SettleKind::LeaseTimeout => Some(End::Failed),
-        _ => None,
-    }
+/// Whose delivery ended, and how, if its consumer, or nobody, ended it.
+fn ended(planned: &Planned) -> Option<(&Namespace, &str, Flow)> {
+    let Planned::Settle(settle) = planned else { return None };
+    let flow = match settle.request.kind.end()? {
+        DeliveryEnd::Acked => [0, 0, 1, 0],
+        DeliveryEnd::Failed => [0, 0, 0, 1],
+        DeliveryEnd::Returned => return None,
+    };
+    Some((&settle.request.namespace, &settle.lease.consumer, flow))
 }
 
 fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts) {

@@ -10,7 +10,7 @@ use forebay_types::{Monotonic, Namespace, Timestamp};
 
 use crate::{
     api::{ConsumerFigures, DequeueCall},
-    shard::rates::RecentFlow,
+    shard::rates::{Flow, RecentFlow},
 };
 
 /// Bytes that the consumers of one namespace may take.
@@ -21,15 +21,6 @@ const BYTES_MAX: usize = 8 << 20;
 const CONSUMER_BYTES: usize = 400;
 /// What a namespace takes beside its consumers.
 const NAMESPACE_BYTES: usize = 256;
-
-/// How a delivery ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// With an ack.
-    Acked,
-    /// With a failure.
-    Failed,
-}
 
 /// The consumers that a node remembers.
 #[derive(Debug, Default)]
@@ -82,18 +73,23 @@ impl Consumers {
     /// A consumer asks for items.
     pub fn asks(&mut self, call: &DequeueCall, now: Timestamp) {
         self.change(&call.namespace, &call.consumer, |consumer| {
-            consumer.figures.last_seen = Some((now, call.from.clone()));
+            match &mut consumer.figures.last_seen {
+                Some((at, from)) if *from == call.from => *at = now,
+                last_seen => *last_seen = Some((now, call.from.clone())),
+            }
             call.demands.iter().for_each(|demand| consumer.figures.add_topic(&demand.topic));
         });
     }
 
-    /// A delivery to a consumer has ended.
-    pub fn ended(&mut self, namespace: &Namespace, name: &str, end: End, at: Monotonic) {
-        let flow = match end {
-            End::Acked => [0, 0, 1, 0],
-            End::Failed => [0, 0, 0, 1],
-        };
-        self.change(namespace, name, |consumer| consumer.ends.add(flow, at));
+    /// Deliveries to consumers have ended. Those of one consumer that follow each other are noted at once.
+    pub fn ended<'a>(&mut self, ends: impl Iterator<Item = (&'a Namespace, &'a str, Flow)>, at: Monotonic) {
+        let mut ends = ends.peekable();
+        while let Some((namespace, name, mut sum)) = ends.next() {
+            while let Some((_, _, flow)) = ends.next_if(|end| end.0 == namespace && end.1 == name) {
+                sum.iter_mut().zip(flow).for_each(|(sum, count)| *sum += count);
+            }
+            self.change(namespace, name, |consumer| consumer.ends.add(sum, at));
+        }
     }
 
     /// Those of a namespace, without their leases, and whether some were forgotten.
@@ -201,8 +197,11 @@ mod tests {
         consumers.asks(&call("a", "w1", "jobs"), time(2));
         consumers.asks(&call("a", "w2", "mail"), time(3));
         consumers.asks(&call("b", "w1", "secret"), time(4));
-        (0..30).for_each(|_| consumers.ended(&"a".into(), "w1", End::Acked, at(61)));
-        (0..6).for_each(|_| consumers.ended(&"a".into(), "w1", End::Failed, at(61)));
+        let a = Namespace::from("a");
+        let (acked, failed) = ((&a, "w1", [0, 0, 1, 0]), (&a, "w1", [0, 0, 0, 1]));
+        let other = (&a, "w2", [0, 0, 1, 0]);
+        let ends = std::iter::repeat_n(acked, 29).chain([failed; 6]).chain([other, acked]);
+        consumers.ended(ends, at(61));
         let found = of(&consumers, "a", 62);
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].name.as_str(), found[0].acked, found[0].failed), ("w1", 0.5, 0.1));

@@ -11,6 +11,7 @@ use std::{
 use async_trait::async_trait;
 use forebay_store::{
     DedupeHit, DueRow, ErrorClass, ItemLocation, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep,
+    TopicTally,
 };
 use forebay_types::{Body, Clock, Key, Monotonic, Seq, ShardId, SystemClock, Timestamp, Topic, TopicId};
 use rand::{SeedableRng, rngs::StdRng};
@@ -48,6 +49,10 @@ fn unreadable<T>() -> Result<T, StoreError> {
 #[async_trait]
 impl Reader for Unreadable {
     async fn load(&self) -> Result<ShardSnapshot, StoreError> {
+        unreadable()
+    }
+
+    async fn tallies(&self, _: TopicId, _: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
         unreadable()
     }
 

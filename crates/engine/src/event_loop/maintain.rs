@@ -9,7 +9,7 @@ use crate::{
 /// Maintains one shard.
 pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     let at = node.at;
-    let (read, page, change) = (core.ids.next(), core.ids.next(), core.ids.next());
+    let [read, page, change, tallies] = [(); 4].map(|()| core.ids.next());
     let slot = &mut core.slots[index];
     let Some(holding) = &mut slot.holding else { return };
     let shard = &mut holding.shard;
@@ -21,6 +21,9 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     }
     if let Some(request) = shard.begin_operation(page, node) {
         holding.reads.operation(page, request);
+    }
+    if let Some(request) = shard.begin_tallies(tallies, at) {
+        holding.reads.tallies(tallies, request);
     }
     if let Some(seqs) = shard.begin_change(change) {
         holding.reads.changes(change, seqs);

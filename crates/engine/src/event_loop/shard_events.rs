@@ -99,6 +99,9 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::OperationRead { read, items } => {
             shard.operation_read(read, or_strike(items, health, at), at);
         }
+        ShardEvent::TalliesRead { read, rows } => {
+            shard.tallies_read(read, or_strike(rows, health, at), at);
+        }
         ShardEvent::ChangesRead { read, items } => {
             let items = or_strike(items, health, at);
             change_items::read(core, index, read, items);

@@ -12,16 +12,21 @@ use crate::{
         look::LookTurn,
         shard::{ScanResult, ShardEvent},
     },
-    shard::work::{FoundItem, KeyHash, OperationItem, OperationRead, PrefetchRequest, ScanRequest, Walk},
+    shard::{
+        load_tallies::TalliesRequest,
+        work::{FoundItem, KeyHash, OperationItem, OperationRead, Place, PrefetchRequest, ScanRequest, Walk},
+    },
 };
 
 /// Reads what an operation goes through next.
 async fn walk_page(reader: &dyn Reader, walk: Walk, limit: usize) -> Result<Vec<OperationItem>, StoreError> {
     match walk {
-        Walk::Items { topic, is_scheduled, after, as_of } => {
+        Walk::Items { topic, is_scheduled, after, as_of, keeps_headers } => {
             let state = if is_scheduled { State::Scheduled } else { State::Ready };
             let rows = reader.walk_items(topic, state, after, as_of, limit).await?;
-            Ok(rows.into_iter().map(|row| OperationItem::of_row(topic, row, is_scheduled)).collect())
+            let place = || if is_scheduled { Place::Scheduled } else { Place::Ready };
+            let item = |row| OperationItem::of_row(topic, row, place(), keeps_headers);
+            Ok(rows.into_iter().map(item).collect())
         }
         Walk::Dead { name, after, until } => {
             let rows = reader.walk_dead(&name, after, until, limit).await?;
@@ -100,6 +105,15 @@ impl Reads {
         self.start(
             move |reader| async move { walk_page(&*reader, walk, limit).await },
             move |items| ShardEvent::OperationRead { read, items },
+        );
+    }
+
+    /// Reads tallies of topics.
+    pub fn tallies(&self, read: u64, request: TalliesRequest) {
+        let TalliesRequest { after, limit } = request;
+        self.start(
+            move |reader| async move { reader.tallies(after, limit).await },
+            move |rows| ShardEvent::TalliesRead { read, rows },
         );
     }
 

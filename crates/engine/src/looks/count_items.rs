@@ -83,16 +83,22 @@ impl Counting<'_> {
         Ok(done.map(|()| self.count))
     }
 
-    /// Notes items that pass. Returns whether there is time for more.
-    fn add(&mut self, passed: impl Iterator<Item = Seq>) -> bool {
+    /// Where the first page begins, unless time was up before.
+    fn from<P>(&self, first: P) -> Option<P> {
+        self.count.exact.then_some(first)
+    }
+
+    /// Notes items of a page that pass. `last`: where the page ended, if something may be behind it. Returned,
+    /// if there is time for that.
+    fn add<P>(&mut self, passed: impl Iterator<Item = Seq>, last: Option<P>) -> Option<P> {
         for seq in passed {
             self.count.matched += 1;
             if self.count.samples.len() < SAMPLES_MAX {
                 self.count.samples.push(seq);
             }
         }
-        self.count.exact = Instant::now() < self.until;
-        self.count.exact
+        self.count.exact = last.is_none() || Instant::now() < self.until;
+        last.filter(|_| self.count.exact)
     }
 
     /// Items that are scheduled or ready.
@@ -104,8 +110,8 @@ impl Counting<'_> {
     }
 
     async fn items(&mut self, engine: &Engine, topic: TopicId, state: State) -> Result<Option<()>, Refusal> {
-        let mut after = Key::MIN;
-        while self.count.exact {
+        let mut next = self.from(Key::MIN);
+        while let Some(after) = next {
             let last = Seq(i64::MAX as u64);
             let rows =
                 read(self.shard, |it| async move { it.walk_items(topic, state, after, last, PAGE).await });
@@ -123,44 +129,29 @@ impl Counting<'_> {
                 _ => engine.not_out(&self.spec.name().namespace, self.shard, &passed).await?,
             };
             let Some(fitting) = fitting else { return Ok(None) };
-            let goes_on = self.add(fitting.into_iter().map(|key| key.seq));
-            match rows.last().filter(|_| rows.len() == PAGE) {
-                Some(last) if goes_on => after = last.item.key,
-                Some(_) => {}
-                None => {
-                    self.count.exact = true;
-                    break;
-                }
-            }
+            let last = rows.last().filter(|_| rows.len() == PAGE).map(|last| last.item.key);
+            next = self.add(fitting.into_iter().map(|key| key.seq), last);
         }
         Ok(Some(()))
     }
 
     async fn leases(&mut self, engine: &Engine, topic: TopicId) -> Result<Option<()>, Refusal> {
-        let mut after = (Timestamp::MIN, Seq(0));
-        while self.count.exact {
+        let mut next = self.from((Timestamp::MIN, Seq(0)));
+        while let Some(after) = next {
             let which = WhichLeases::OfTopic { topic, after, most: PAGE };
             let seen = engine.leases(&self.spec.name().namespace, self.shard, which).await?;
             let Some(LeasesSeen { leases, through, .. }) = seen else { return Ok(None) };
             let (filter, now) = (self.filter, self.spec.started_at);
             let passed = leases.iter().filter(|(_, lease)| filter.holds(|field| lease.held(field, now)));
-            let goes_on = self.add(passed.map(|(seq, _)| *seq));
-            match through {
-                Some(last) if goes_on => after = last,
-                Some(_) => {}
-                None => {
-                    self.count.exact = true;
-                    break;
-                }
-            }
+            next = self.add(passed.map(|(seq, _)| *seq), through);
         }
         Ok(Some(()))
     }
 
     async fn dead(&mut self) -> Option<()> {
         let name = self.spec.name();
-        let mut after = (TopicId(0), Timestamp::MIN, Seq(0));
-        while self.count.exact {
+        let mut next = self.from((TopicId(0), Timestamp::MIN, Seq(0)));
+        while let Some(after) = next {
             let name = name.clone();
             let rows =
                 read(self.shard, |it| async move { it.walk_dead(&name, after, Timestamp::MAX, PAGE).await });
@@ -169,15 +160,9 @@ impl Counting<'_> {
             let fits = |row: &&DeadRow| most.is_none_or(|most| row.item.attributes.redrives < most);
             let passed = rows.iter().filter(fits).filter(|row| self.passes(&row.item, Some(&row.last_error)));
             let passed: Vec<Seq> = passed.map(|row| row.item.key.seq).collect();
-            let goes_on = self.add(passed.into_iter());
-            match rows.last().filter(|_| rows.len() == PAGE) {
-                Some(last) if goes_on => after = (last.topic, last.died_at, last.item.key.seq),
-                Some(_) => {}
-                None => {
-                    self.count.exact = true;
-                    break;
-                }
-            }
+            let last = rows.last().filter(|_| rows.len() == PAGE);
+            let last = last.map(|last| (last.topic, last.died_at, last.item.key.seq));
+            next = self.add(passed.into_iter(), last);
         }
         Some(())
     }

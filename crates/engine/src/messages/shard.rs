@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_store::{
     Batch, DedupeHit, DueRow, Fence, ItemLocation, Reader, ReadyRow, ShardTopology, StoreError, Sweep,
+    TopicTally,
 };
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
@@ -150,6 +151,13 @@ pub(crate) enum ShardEvent {
         read: u64,
         /// What it found.
         items: Result<Vec<OperationItem>, StoreError>,
+    },
+    /// Tallies of topics were read.
+    TalliesRead {
+        /// Names the read.
+        read: u64,
+        /// What it found.
+        rows: Result<Vec<(TopicId, TopicTally)>, StoreError>,
     },
     /// Items that are to be changed were read.
     ChangesRead {

@@ -7,7 +7,11 @@ use forebay_store::{Batch, LeaseEntry, Tally, TopicCounts, TopicTally};
 use forebay_types::{Monotonic, Timestamp, TopicId};
 use rustc_hash::FxHashSet;
 
-use super::{in_flight::InFlight, rates::Flow, topics::TopicTable};
+use super::{
+    in_flight::InFlight,
+    rates::Flow,
+    topics::{TopicState, TopicTable},
+};
 use crate::{
     invariant::broken,
     planted::{Bug, on},
@@ -22,7 +26,7 @@ const FOLDS_BEHIND_MAX: usize = 512;
 
 impl TopicTable {
     /// Writes the counts of topics that changed long ago into their rows, so that old deltas can be deleted.
-    /// Returns the topics.
+    /// Returns the topics: none, while tallies are still to be read.
     pub fn fold(
         &self,
         batch: &mut Batch,
@@ -30,6 +34,9 @@ impl TopicTable {
         tallies: &BTreeMap<TopicId, Tally>,
         now: Timestamp,
     ) -> Vec<TopicId> {
+        if !self.tally_load.is_done() && !on(Bug::FoldedUnread) {
+            return Vec::new();
+        }
         let since = |id: &TopicId| self.get(*id).and_then(|topic| topic.dirty_since);
         let oldest = self.dirty.iter().find_map(&since).unwrap_or(batch.number);
         // Topics that were loaded with deltas have `dirty_since` 0: they are folded once, without haste.
@@ -45,7 +52,7 @@ impl TopicTable {
         // The queue is in the order of `dirty_since`.
         let old = |id: &&TopicId| since(id).is_none_or(|since| since <= oldest + FOLD_AFTER / 2);
         let folds: Vec<TopicId> = self.dirty.iter().take_while(old).take(most).copied().collect();
-        let forgotten = batch.count_folds.iter().map(|(id, _)| id).chain(&batch.drop_topics);
+        let forgotten = batch.folds.iter().map(|(id, ..)| id).chain(&batch.drop_topics);
         let forgotten: FxHashSet<TopicId> = forgotten.copied().collect();
         for id in &folds {
             let Some(topic) = self.get(*id) else { continue };
@@ -56,10 +63,9 @@ impl TopicTable {
             if let Some(delta) = deltas.get(id) {
                 counts += *delta;
             }
-            batch.count_folds.push((*id, counts));
             let mut tally = topic.tally;
             add(&mut tally, tallies.get(id).copied().unwrap_or_default(), now);
-            batch.tally_folds.extend(tally.map(|tally| (*id, tally)));
+            batch.folds.push((*id, counts, tally));
         }
         let rest = self.dirty.iter().skip(folds.len()).find_map(since);
         batch.drop_deltas = Some(self.deltas_from..rest.unwrap_or(batch.number).max(self.deltas_from));
@@ -85,26 +91,17 @@ impl TopicTable {
             self.count(*id, delta, at);
             self.mark_dirty(*id, batch.number, &folded);
         }
-        self.apply_tallies(&batch.tallies, batch.marks.time);
-        if on(Bug::CountedTwice) {
-            self.apply_tallies(&batch.tallies, batch.marks.time);
-        }
         for (id, delta) in &batch.tallies {
-            if let Some(topic) = self.get_mut(*id) {
-                topic.recent.add(flow(delta), at);
+            let Some(topic) = self.mark_dirty(*id, batch.number, &folded) else { continue };
+            topic.recent.add(flow(delta), at);
+            add(&mut topic.tally, *delta, batch.marks.time);
+            if on(Bug::CountedTwice) {
+                add(&mut topic.tally, *delta, batch.marks.time);
             }
-            self.mark_dirty(*id, batch.number, &folded);
         }
     }
 
-    /// What has become of a loaded topic's items.
-    pub fn set_tally(&mut self, id: TopicId, tally: TopicTally) {
-        if let Some(topic) = self.get_mut(id) {
-            topic.tally = Some(tally);
-        }
-    }
-
-    /// Counts what became of items and deliveries.
+    /// A planted bug: what did not happen is counted.
     pub fn apply_tallies(&mut self, tallies: &[(TopicId, Tally)], at: Timestamp) {
         for (id, delta) in tallies {
             if let Some(topic) = self.get_mut(*id) {
@@ -125,14 +122,21 @@ impl TopicTable {
     }
 
     /// A topic has a delta that is not folded yet, but for those whose fold is in the same batch.
-    fn mark_dirty(&mut self, id: TopicId, batch: u64, folded: &FxHashSet<TopicId>) {
-        let Some(topic) = self.get_mut(id) else {
-            return broken("a topic whose counts change is known");
+    fn mark_dirty(
+        &mut self,
+        id: TopicId,
+        batch: u64,
+        folded: &FxHashSet<TopicId>,
+    ) -> Option<&mut TopicState> {
+        let Some(topic) = self.by_id.get_mut(&id) else {
+            broken("a topic whose counts change is known");
+            return None;
         };
         if topic.dirty_since.is_none() && !folded.contains(&id) {
             topic.dirty_since = Some(batch);
             self.dirty.push_back(id);
         }
+        Some(topic)
     }
 }
 

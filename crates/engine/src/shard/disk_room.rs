@@ -17,9 +17,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 pub(crate) enum Need {
     /// Rows are deleted: acks, expired items, empty topics.
     Nothing,
-    /// Rows are changed, or small ones added: leases, nacks, extensions, items that are due.
+    /// Rows are changed, or small ones added: leases, nacks, extensions, items that are due, operations.
     Rows,
-    /// Whole items are stored: new ones, dead letters, and those that are inserted again.
+    /// Whole items are stored: new ones, dead letters, and those that are inserted again or redriven.
     Items,
 }
 
@@ -29,9 +29,10 @@ impl Need {
     /// What a batch needs.
     pub fn of(batch: &Batch) -> Self {
         let changes = batch.requeues.len() + batch.dead_letter_keeps.len() + batch.updates.len();
-        let rows = batch.leases.len() + batch.promotes.len() + changes;
+        let rows = batch.leases.len() + batch.promotes.len() + batch.operations.len() + changes;
+        let items = batch.inserts.len() + batch.dead_letters.len() + batch.redrives.len();
         match () {
-            () if batch.inserts.len() + batch.dead_letters.len() + batch.dedupes.len() > 0 => Self::Items,
+            () if items + batch.dedupes.len() > 0 => Self::Items,
             () if rows > 0 || batch.topology_history.is_some() => Self::Rows,
             () => Self::Nothing,
         }
@@ -103,10 +104,11 @@ impl DiskRoom {
 
 #[cfg(test)]
 mod tests {
-    use forebay_types::{Seq, Timestamp};
+    use forebay_store::Redrive;
+    use forebay_types::{Key, Seq, Timestamp, TopicId};
 
     use super::*;
-    use crate::shard::tests::at;
+    use crate::shard::tests::{at, attributes};
 
     #[test]
     fn what_needs_less_is_not_held_back_with_it() {
@@ -126,6 +128,14 @@ mod tests {
         let keeps = Batch { dead_letter_keeps: vec![(Seq(1), end)], ..Batch::default() };
         let deletes = Batch { dead_letter_deletes: vec![Seq(1)], ..Batch::default() };
         assert_eq!((Need::of(&keeps), Need::of(&deletes)), (Need::Rows, Need::Nothing));
+    }
+
+    #[test]
+    fn to_redrive_takes_items() {
+        let key = Key { priority: 0, rank: 0, seq: Seq(1) };
+        let redrive = Redrive { topic: TopicId(1), key, attributes: attributes(), packed: Vec::new() };
+        let redrives = Batch { redrives: vec![redrive], ..Batch::default() };
+        assert_eq!(Need::of(&redrives), Need::Items);
     }
 
     #[test]

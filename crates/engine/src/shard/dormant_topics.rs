@@ -10,10 +10,8 @@ use super::topics::TopicTable;
 impl TopicTable {
     /// Writes the counts of topics into their rows for the last time.
     pub fn fold_last(&self, batch: &mut Batch, dormant: &[TopicId]) {
-        let counts = |id: &TopicId| Some((*id, *self.get(*id)?.counts()));
-        batch.count_folds.extend(dormant.iter().filter_map(counts));
-        let tally = |id: &TopicId| Some((*id, self.get(*id)?.tally?));
-        batch.tally_folds.extend(dormant.iter().filter_map(tally));
+        let fold = |id: &TopicId| self.get(*id).map(|topic| (*id, topic.counts, topic.tally));
+        batch.folds.extend(dormant.iter().filter_map(fold));
     }
 
     /// A batch deleted so many dead letters of dormant topics.

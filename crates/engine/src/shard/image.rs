@@ -40,7 +40,7 @@ pub(crate) struct ImageBuilder {
     image: ShardImage,
     /// Topics that are not in it yet.
     topics: vec::IntoIter<TopicRow>,
-    /// What has become of their items, in the order of the topics.
+    /// What was counted of their items, in the order of the topics.
     tallies: Peekable<vec::IntoIter<(TopicId, TopicTally)>>,
     /// Topics whose counts are to be folded.
     unfolded: FxHashSet<TopicId>,
@@ -59,6 +59,9 @@ impl ImageBuilder {
         let mut image = ShardImage { checkpoints, generations, operations, ..ShardImage::default() };
         image.topics.deltas_from = deltas_from;
         image.topics.dormant_dead = dormant_dead;
+        if !topics.is_empty() {
+            image.topics.tally_load.begin();
+        }
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
         let tallies = tallies.into_iter().peekable();
         Self { image, topics, tallies, unfolded, leases: leases.into_iter(), at }
@@ -70,11 +73,8 @@ impl ImageBuilder {
         for row in self.topics.by_ref().take(SLICE) {
             self.image.prefetches.add_head(&row);
             let unfolded = self.unfolded.contains(&row.id);
-            let id = row.id;
-            self.image.topics.add_loaded(row, unfolded, self.at);
-            while let Some((id, tally)) = self.tallies.next_if(|(of, _)| *of <= id) {
-                self.image.topics.set_tally(id, tally);
-            }
+            let tally = self.tallies.next_if(|(of, _)| *of == row.id).map(|(_, tally)| tally);
+            self.image.topics.add_loaded(row, tally, unfolded, self.at);
         }
         let mut deliveries = 0;
         while self.topics.len() == 0

@@ -22,6 +22,7 @@ mod generations;
 pub(crate) mod image;
 pub(crate) mod in_flight;
 mod leases;
+pub(crate) mod load_tallies;
 mod locate;
 mod locates;
 mod lost_topics;
@@ -51,7 +52,9 @@ pub(crate) mod work;
 use std::{collections::BTreeMap, sync::Arc};
 
 use forebay_store::{Fence, LeaseEntry};
-use forebay_types::{Incarnation, Monotonic, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName};
+use forebay_types::{
+    Incarnation, Monotonic, Namespace, Receipt, Seq, ShardId, Timestamp, TopicId, TopicName,
+};
 use rustc_hash::FxHashSet;
 
 pub(crate) use self::{
@@ -254,6 +257,11 @@ impl OwnedShard {
     /// Whether an item is out in a delivery.
     pub fn is_leased(&self, seq: Seq) -> bool {
         self.leases.get(seq).is_some()
+    }
+
+    /// Whether an item of a tenant is out in a delivery.
+    pub fn is_leased_in(&self, namespace: &Namespace, seq: Seq) -> bool {
+        self.leases.get(seq).is_some_and(|lease| self.namespace_of(lease.topic) == *namespace)
     }
 
     /// Whether an item is leased, or on its way to a lease.

@@ -70,9 +70,13 @@ impl OwnedShard {
         [batch, generations, self.busy_until(moment.at)].into_iter().flatten().min()
     }
 
-    /// When a sweep or an operation has something to look for.
+    /// When a sweep or an operation has something to look for, or tallies are to be read.
     fn next_scan(&self, moment: Moment) -> Option<Monotonic> {
-        self.sweeps.next_wake(moment).into_iter().chain(self.operations.next_wake()).min()
+        let tallies = self.topics.tally_load.next_wake();
+        [self.sweeps.next_wake(moment), self.operations.next_wake(moment), tallies]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// When a batch has something to do that nobody asked for.

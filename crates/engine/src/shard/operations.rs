@@ -2,12 +2,13 @@
 //! `batch/operation.rs` says what is done with what was read, `batch/order.rs` how a part begins.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     time::Duration,
 };
 
 use forebay_store::{
     OperationCursor, OperationFailure, OperationId, OperationKind, OperationProgress, OperationRow,
+    OperationSpec,
 };
 use forebay_types::{Key, Monotonic, Seq, Timestamp, TopicId, TopicName, filter::Filter};
 use rustc_hash::FxHashSet;
@@ -60,6 +61,12 @@ impl Part {
     pub fn is_open(&self) -> bool {
         self.row.progress.ended_at.is_none()
     }
+
+    /// When it began, and its id, if it waits for a program that understands its filter.
+    fn not_understood(&self) -> Option<(Timestamp, OperationId)> {
+        let OperationSpec { started_at, id, .. } = self.row.spec;
+        (self.is_open() && self.filter.is_none()).then_some((started_at, id))
+    }
 }
 
 /// A read for a page, or the page on its way to a batch.
@@ -84,6 +91,8 @@ pub(super) struct Operations {
     unreadable: Vec<OperationId>,
     /// How many of the parts have not ended.
     open: usize,
+    /// Those that have not ended, and whose filter this program does not understand: when each began.
+    not_understood: BTreeSet<(Timestamp, OperationId)>,
     /// What waits for a batch.
     orders: VecDeque<OrderRequest>,
     /// The page on its way. One at a time.
@@ -129,25 +138,35 @@ impl Operations {
             tracing::warn!("operation {id} waits for a program that understands its filter: {refusal}");
         }
         if progress.ended_at.is_none() {
-            self.open += 1;
             progress.failure = filter.is_err().then_some(OperationFailure::Filter);
         }
-        let before = self.parts.remove(&id);
-        let (parked, not_before, turn) = match before {
-            Some(part) => {
-                self.open -= usize::from(part.is_open());
-                (part.parked, part.not_before, part.turn)
-            }
+        let (parked, not_before, turn) = match self.take(id) {
+            Some(part) => (part.parked, part.not_before, part.turn),
             None => (FxHashSet::default(), Monotonic::default(), 0),
         };
-        self.parts.insert(id, Part { row, filter: filter.ok(), parked, not_before, turn });
+        self.insert(Part { row, filter: filter.ok(), parked, not_before, turn });
     }
 
     /// A part was forgotten.
     pub fn forget(&mut self, id: OperationId) {
-        if let Some(part) = self.parts.remove(&id) {
-            self.open -= usize::from(part.is_open());
+        self.take(id);
+    }
+
+    /// A part is among the others, and counted.
+    fn insert(&mut self, part: Part) {
+        self.open += usize::from(part.is_open());
+        self.not_understood.extend(part.not_understood());
+        self.parts.insert(part.row.spec.id, part);
+    }
+
+    /// A part is out of the others, and no longer counted.
+    fn take(&mut self, id: OperationId) -> Option<Part> {
+        let part = self.parts.remove(&id)?;
+        self.open -= usize::from(part.is_open());
+        if let Some(waits) = part.not_understood() {
+            self.not_understood.remove(&waits);
         }
+        Some(part)
     }
 
     /// Parts that ended long ago, or are too many once one more of a tenant is there.
@@ -251,6 +270,7 @@ impl Operations {
                     is_scheduled: matches!(cursor, OperationCursor::Scheduled(_)),
                     after,
                     as_of: progress.as_of,
+                    keeps_headers: kind == OperationKind::Update,
                 })
             }
             OperationCursor::Dead(topic, died_at, seq) => {
@@ -276,9 +296,8 @@ impl Operations {
 
     /// A part that has waited for long enough for a program that understands its filter.
     fn not_understood(&self, now: Timestamp) -> Option<OperationId> {
-        let waits = |part: &&Part| part.is_open() && part.filter.is_none();
-        let is_due = |part: &&Part| now.since(part.row.spec.started_at) >= NOT_UNDERSTOOD_MAX;
-        self.parts.values().filter(waits).find(is_due).map(|part| part.row.spec.id)
+        let (began, id) = self.not_understood.first()?;
+        (began.plus(NOT_UNDERSTOOD_MAX) <= now).then_some(*id)
     }
 
     /// A read ended; `None` if it failed.
@@ -354,31 +373,36 @@ impl Operations {
     pub fn advance(&mut self, id: OperationId, progress: OperationProgress, changed: u64, at: Monotonic) {
         self.drop_page();
         self.turns += 1;
-        let Some(part) = self.parts.get_mut(&id) else { return };
-        self.open -= usize::from(part.is_open());
+        let Some(mut part) = self.take(id) else { return };
         part.row.progress = progress;
-        self.open += usize::from(part.is_open());
         part.turn = self.turns;
         let wish = part.row.spec.wish;
         // What one shard may change in a second.
         let micros = changed.saturating_mul(1_000_000 * u64::from(wish.active.max(1)));
         part.not_before = at.plus(Duration::from_micros(micros / u64::from(wish.rate.max(1))));
+        self.insert(part);
     }
 
     /// When [`Operations::begin`] has something to do.
-    pub fn next_wake(&self) -> Option<Monotonic> {
+    pub fn next_wake(&self, node: Moment) -> Option<Monotonic> {
         if self.open == 0 || self.scan.is_some() {
             return None;
         }
-        self.running().map(|part| part.not_before).min()
+        let given_up =
+            self.not_understood.first().map(|(began, _)| node.when(began.plus(NOT_UNDERSTOOD_MAX)));
+        self.running().map(|part| part.not_before).chain(given_up).min()
     }
 
-    /// Whether a page has its scan, and the parts that have not ended are counted. Checked in tests.
+    /// Whether a page has its scan, and what is noted of the parts is true. Checked in tests.
     pub fn check(&self) -> Result<(), String> {
         let open = self.parts.values().filter(|part| part.is_open()).count();
+        let not_understood: BTreeSet<_> = self.parts.values().filter_map(Part::not_understood).collect();
         match () {
             () if self.page.is_some() && self.scan.is_none() => {
                 Err("an operation's page waits without its scan".to_owned())
+            }
+            () if not_understood != self.not_understood => {
+                Err(format!("{not_understood:?} are not understood, {:?} are noted", self.not_understood))
             }
             () if open != self.open => Err(format!("{open} operations are open, {} are counted", self.open)),
             () => Ok(()),

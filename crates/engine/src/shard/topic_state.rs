@@ -17,7 +17,7 @@ pub(crate) struct TopicState {
     pub name: TopicName,
     /// How many items it has. Changed through the table alone, which keeps their sum.
     pub(super) counts: TopicCounts,
-    /// What has become of its items so far. `None`: nothing was counted yet.
+    /// What has become of its items, as far as it is read. `None`: nothing was counted.
     pub(super) tally: Option<TopicTally>,
     /// How much happened lately.
     pub(super) recent: RecentFlow,
@@ -69,6 +69,14 @@ impl TopicState {
     /// What has become of its items so far. Open deliveries are not in it.
     pub fn tally(&self) -> Option<TopicTally> {
         self.tally
+    }
+
+    /// What was counted before the take-over.
+    pub fn add_stored(&mut self, stored: TopicTally) {
+        match &mut self.tally {
+            Some(tally) => *tally += stored,
+            None => self.tally = Some(stored),
+        }
     }
 
     /// How much happens in it.

@@ -5,11 +5,11 @@ use std::{
     hash::RandomState,
 };
 
-use forebay_store::{ReadyRow, TopicCounts, TopicRow};
+use forebay_store::{ReadyRow, TopicCounts, TopicRow, TopicTally};
 use forebay_types::{Key, Monotonic, Namespace, Seq, TopicId, TopicName};
 
 pub(crate) use super::topic_state::TopicState;
-use super::{ready::window::Window, walk_position::WalkPosition};
+use super::{load_tallies::TallyLoad, ready::window::Window, walk_position::WalkPosition};
 use crate::striped::Striped;
 
 /// A topic of the shard, by number and name.
@@ -46,6 +46,8 @@ pub(super) struct TopicTable {
     pub(super) dirty: VecDeque<TopicId>,
     /// No batch before this one has a row of changed counts in the store.
     pub(super) deltas_from: u64,
+    /// What was counted before the take-over is read bit by bit.
+    pub(super) tally_load: TallyLoad,
     /// Topics without items, and since when they are. They are dropped once that is long ago.
     pub(super) idle: BTreeSet<(Monotonic, TopicId)>,
     /// Dead letters of dormant topics.
@@ -85,15 +87,15 @@ impl TopicTable {
     }
 
     /// A topic that the store had when the shard was taken over. What is ready in it has to be read first.
-    /// `unfolded`: it has deltas beyond the counts of its row.
-    pub fn add_loaded(&mut self, row: TopicRow, unfolded: bool, at: Monotonic) {
+    /// `tally`: what was counted of its items, as far as that is loaded. `unfolded`: it has deltas beyond what its row has counted.
+    pub fn add_loaded(&mut self, row: TopicRow, tally: Option<TopicTally>, unfolded: bool, at: Monotonic) {
         let TopicRow { id, name, counts } = row;
         let window = if counts.ready > 0 { Window::unread() } else { Window::complete() };
-        self.add(id, TopicState::new(name, counts, window), at);
-        if let Some(topic) = self.get_mut(id) {
-            topic.dirty_since = unfolded.then_some(0);
-            topic.listed = false;
-        }
+        let mut topic = TopicState::new(name, counts, window);
+        topic.tally = tally;
+        topic.dirty_since = unfolded.then_some(0);
+        topic.listed = false;
+        self.add(id, topic, at);
         // The deltas that the load added up are still rows: they may go once the topic was folded.
         self.dirty.extend(unfolded.then_some(id));
         self.walk.begin();
@@ -165,7 +167,9 @@ impl TopicTable {
     /// Topics without items that nothing needs, first those that have been so for longest.
     pub fn unused(&self) -> impl Iterator<Item = (Monotonic, TopicId)> {
         let is_unused = |id| self.get(id).is_some_and(TopicState::is_unused);
-        self.idle.iter().copied().filter(move |(_, id)| is_unused(*id))
+        // A dormant topic's tally is folded for the last time.
+        let idle = self.idle.iter().filter(|_| self.tally_load.is_done());
+        idle.copied().filter(move |(_, id)| is_unused(*id))
     }
 
     /// The topic's head or counts may have changed.

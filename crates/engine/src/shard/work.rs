@@ -294,7 +294,32 @@ pub(crate) enum SettleKind {
     Cancel,
 }
 
+/// How a delivery ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeliveryEnd {
+    /// With an ack.
+    Acked,
+    /// With a failure.
+    Failed,
+    /// Otherwise: it was released, or its item was removed.
+    Returned,
+}
+
 impl SettleKind {
+    /// How the delivery ends. `None`: it goes on.
+    pub const fn end(&self) -> Option<DeliveryEnd> {
+        match self {
+            Self::Ack => Some(DeliveryEnd::Acked),
+            Self::Nack { action: NackAction::Fail(_) | NackAction::DeadLetter, .. } | Self::LeaseTimeout => {
+                Some(DeliveryEnd::Failed)
+            }
+            Self::Nack { action: NackAction::Release(_), .. } | Self::Purge | Self::Cancel | Self::Reset => {
+                Some(DeliveryEnd::Returned)
+            }
+            Self::Extend { .. } => None,
+        }
+    }
+
     /// What wants it finds it again by itself: nobody has to remember it.
     pub const fn is_found_again(&self) -> bool {
         matches!(self, Self::LeaseTimeout) || self.is_of_operation()

@@ -13,7 +13,8 @@ use forebay_engine::*;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation,
     MigrateError, Observation, Outcome, Probed, Reader, ReadyRow, Renewal, Settings as ServerSettings, Shard,
-    ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, Writer,
+    ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, TopicTally,
+    Writer,
 };
 use forebay_types::{
     Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Refusal, Seq, ShardId,
@@ -130,6 +131,10 @@ impl Reader for Connection {
         };
         let topics = (1..=self.0.topics).map(row).collect();
         Ok(ShardSnapshot { topics, ..ShardSnapshot::default() })
+    }
+
+    async fn tallies(&self, _: TopicId, _: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn ready(

@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use forebay_proto::v1::{self, OperationState, operation_update::Schedule};
+use forebay_proto::v1::{self, OperationState, operation_update::Schedule as WireSchedule};
 use forebay_store::{
-    OperationDue, OperationFailure, OperationKind, OperationPart, OperationProgress, OperationSpec,
-    OperationUpdate, OperationWish,
+    OperationFailure, OperationKind, OperationPart, OperationProgress, OperationSpec, OperationUpdate,
+    OperationWish,
 };
-use forebay_types::{Reason, Refusal, ShardId, Timestamp};
+use forebay_types::{Reason, Refusal, Schedule, ShardId, Timestamp};
 
 use crate::grpc::status;
 
@@ -46,11 +46,13 @@ impl OperationView {
     /// The shards that do not know what is wished now.
     pub fn behind<'a>(&'a self, all: &'a [ShardId]) -> impl Iterator<Item = ShardId> + 'a {
         let OperationWish { version, .. } = self.spec.wish;
-        let knows = move |shard: &ShardId| {
-            let part = self.parts.get(shard);
-            part.is_some_and(|part| part.wish.version >= version || part.progress.ended_at.is_some())
-                || !all.contains(shard)
+        // A part that its owner can't read is wished otherwise once another program owns the shard.
+        let is_told = move |part: &OperationPart| {
+            let OperationProgress { ended_at, failure, .. } = part.progress;
+            let has_ended = ended_at.is_some() && failure != Some(OperationFailure::Unreadable);
+            has_ended || part.wish.version >= version
         };
+        let knows = move |shard: &ShardId| self.parts.get(shard).is_some_and(is_told) || !all.contains(shard);
         self.spec.shards.iter().copied().filter(move |shard| !knows(shard))
     }
 
@@ -210,9 +212,9 @@ pub fn described(spec: &OperationSpec) -> v1::Operation {
 /// What items get. Whoever may look at operations need not see metadata.
 fn update(update: &OperationUpdate) -> v1::OperationUpdate {
     let schedule = update.due.and_then(|due| match due {
-        OperationDue::Now => Some(Schedule::Delay(prost_types::Duration::default())),
-        OperationDue::Delay(delay) => delay.try_into().ok().map(Schedule::Delay),
-        OperationDue::After(at) => Some(Schedule::DeliverAfter(time(at))),
+        Schedule::Now => Some(WireSchedule::Delay(prost_types::Duration::default())),
+        Schedule::Delay(delay) => delay.try_into().ok().map(WireSchedule::Delay),
+        Schedule::After(at) => Some(WireSchedule::DeliverAfter(time(at))),
     });
     v1::OperationUpdate {
         priority: update.priority,
@@ -326,6 +328,9 @@ mod tests {
         let other = view(&[part(1, 2, 3), part(2, 1, 5), part(3, 2, 0)]);
         assert_eq!(other.behind(&ALL).count(), 0);
         assert_eq!(other.open(&ALL).collect::<Vec<_>>(), [ShardId(1), ShardId(3)]);
+        let unreadable = failed(part(3, 0, 0), OperationFailure::Unreadable, true);
+        let cancelled = view(&[part(1, 9, 5), part(2, 9, 3), unreadable]);
+        assert_eq!(cancelled.behind(&ALL).collect::<Vec<_>>(), [ShardId(3)], "another owner may read it");
     }
 
     fn failed(part: OperationPart, why: OperationFailure, ended: bool) -> OperationPart {

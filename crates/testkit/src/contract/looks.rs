@@ -26,7 +26,7 @@ pub async fn dormant_topics_are_found_by_name(subject: Subject) {
         .owner
         .commit(|batch| {
             batch.new_topics.clone_from(&rows);
-            batch.count_folds.extend(rows.iter().map(|row| (row.id, row.counts)));
+            batch.folds.extend(rows.iter().map(|row| (row.id, row.counts, None)));
         })
         .await;
     let name = |(namespace, topic): (&str, &str)| TopicName::new(namespace, topic);

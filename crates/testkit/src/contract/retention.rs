@@ -66,7 +66,13 @@ pub async fn dead_letters_are_deleted(subject: Subject) {
     bench.owner.commit(|batch| batch.dead_letter_deletes.extend((1..=299).map(Seq))).await;
     assert_eq!(seqs(&bench.owner).await, [300]);
     let located = bench.owner.reader.locate(&[Seq(1), Seq(300)]).await.expect("reads");
-    assert_eq!(located, [forebay_store::ItemLocation::Gone, forebay_store::ItemLocation::DeadLetter]);
+    assert_eq!(
+        located,
+        [
+            forebay_store::ItemLocation::Gone,
+            forebay_store::ItemLocation::DeadLetter(topic(TOPIC.0).name.namespace)
+        ]
+    );
 }
 
 /// Some for a while, some for ever.
@@ -82,7 +88,7 @@ pub async fn a_dormant_topic_goes_with_its_last_dead_letter(subject: Subject) {
     let mut bench = bench_with(subject, &[at(50); 3]).await;
     let three = TopicCounts { dead: 3, ..TopicCounts::default() };
     bench.owner.commit(|batch| batch.count_deltas.push((TOPIC, three))).await;
-    bench.owner.commit(|batch| batch.count_folds.push((TOPIC, three))).await;
+    bench.owner.commit(|batch| batch.folds.push((TOPIC, three, None))).await;
     let lose = async |owner: &mut Owner, gone: &[u64]| {
         owner
             .commit(|batch| {
@@ -104,11 +110,11 @@ pub async fn a_topic_whose_items_are_not_folded_is_not_dormant(subject: Subject)
     let mut bench = Bench::new(subject).await;
     let counts = |ready, dead| TopicCounts { ready, scheduled: 0, dead };
     bench.owner.commit(|batch| batch.new_topics.extend((1..=4).map(topic))).await;
-    let folds = (1..=4).map(|id| (TopicId(id), counts(0, 10 * i64::from(id))));
+    let folds = (1..=4).map(|id| (TopicId(id), counts(0, 10 * i64::from(id)), None));
     bench
         .owner
         .commit(|batch| {
-            batch.count_folds.extend(folds);
+            batch.folds.extend(folds);
             // It is in the folded counts already.
             batch.count_deltas.push((TopicId(1), counts(0, 1)));
         })

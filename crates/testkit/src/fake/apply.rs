@@ -317,7 +317,7 @@ impl Tables {
             done.topics.extend(batch.count_deltas.iter().map(|(topic, _)| *topic));
         }
         self.count_tallies(batch, done);
-        for (topic, counts) in &batch.count_folds {
+        for (topic, counts, _) in &batch.folds {
             done.topics.insert(*topic);
             match self.topics.get_mut(topic) {
                 Some(entry) => (entry.counts, entry.folded) = (*counts, batch.number),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use forebay_store::{
-    DeadLetter, DeadRow, DeathRow, DedupeHit, DueRow, ErrorClass, ItemLocation, NameRange, Reader, ReadyRow,
-    ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow, WalkedRow,
+    DeadLetter, DeadRow, DeathRow, DedupeHit, DueRow, ErrorClass, ItemLocation, ItemRow, NameRange, Reader,
+    ReadyRow, ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow, TopicTally, WalkedRow,
 };
 use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -72,6 +72,10 @@ impl Reader for FakeReader {
             snapshot.topics.iter_mut().for_each(|topic| topic.counts.ready = 0);
         }
         Ok(snapshot)
+    }
+
+    async fn tallies(&self, after: TopicId, limit: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
+        self.see("read of tallies", |tables| tables.tallies(after, limit)).await
     }
 
     async fn ready(
@@ -158,11 +162,13 @@ impl Reader for FakeReader {
 
     async fn locate(&self, seqs: &[Seq]) -> Result<Vec<ItemLocation>, StoreError> {
         let look = |tables: &Tables| {
-            let location = |seq: &Seq| match () {
-                () if tables.items.contains_key(seq) => ItemLocation::Waiting,
-                () if tables.dead.contains_key(seq) => ItemLocation::DeadLetter,
-                () => ItemLocation::Gone,
+            let namespace =
+                |item: &ItemRow| tables.topics.get(&item.topic).map(|it| it.name.namespace.clone());
+            let waiting = |seq: &Seq| tables.items.get(seq).and_then(namespace).map(ItemLocation::Waiting);
+            let dead = |seq: &Seq| {
+                tables.dead.get(seq).and_then(|(item, _)| namespace(item)).map(ItemLocation::DeadLetter)
             };
+            let location = |seq: &Seq| waiting(seq).or_else(|| dead(seq)).unwrap_or(ItemLocation::Gone);
             seqs.iter().map(location).collect::<Vec<_>>()
         };
         self.see("lookup of items", look).await

@@ -116,10 +116,11 @@ impl Session {
             }
             return rolled_back(class, "rolled back by chance");
         }
-        let full = state.faults.disk_full && !batch.inserts.is_empty()
+        let stores_items = !batch.inserts.is_empty() || !batch.redrives.is_empty();
+        let full = state.faults.disk_full && stores_items
             || state.faults.disk_full_for_leases && !batch.leases.is_empty();
         if full {
-            state.coverage.leases_refused += u64::from(batch.inserts.is_empty());
+            state.coverage.leases_refused += u64::from(!stores_items);
             return rolled_back(ErrorClass::DiskFull, "the disk is full");
         }
         if is_poisoned(batch) {

@@ -126,16 +126,12 @@ impl Tables {
 
     /// Whether a topic has dead letters and nothing else, and none of its counts waits for a fold.
     pub(super) fn is_dormant(&self, id: TopicId, entry: &TopicEntry) -> bool {
-        let TopicCounts { ready, scheduled, dead } = entry.counts;
-        (ready, scheduled) == (0, 0) && dead > 0 && !self.is_unfolded(id)
+        entry.looks_dormant() && !self.is_unfolded(id)
     }
 
     /// Topics whose rows look dormant, by namespace and name.
     pub fn dormant(&self, range: &NameRange, limit: usize) -> Vec<TopicRow> {
-        let looks = |entry: &TopicEntry| {
-            let TopicCounts { ready, scheduled, dead } = entry.counts;
-            (ready, scheduled) == (0, 0) && dead > 0 && range.contains(&entry.name)
-        };
+        let looks = |entry: &TopicEntry| entry.looks_dormant() && range.contains(&entry.name);
         let rows = self.topics.iter().filter(|(_, entry)| looks(entry));
         let mut rows: Vec<TopicRow> =
             rows.map(|(id, it)| TopicRow { id: *id, name: it.name.clone(), counts: it.counts }).collect();
@@ -187,7 +183,7 @@ impl Tables {
         ShardSnapshot {
             topics: topics.collect(),
             dormant_dead: dormant.into_iter().map(|(_, entry)| entry.counts.dead).sum(),
-            tallies: self.topics.keys().filter_map(|id| Some((*id, self.tally(*id)?))).collect(),
+            tallies: self.topics.keys().filter_map(|id| Some((*id, self.loaded_tally(*id)?))).collect(),
             unfolded: self.topics.keys().copied().filter(|id| self.is_unfolded(*id)).collect(),
             deltas_from: self.deltas_from(),
             leases: self.leases.values().cloned().collect(),

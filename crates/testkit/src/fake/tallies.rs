@@ -1,6 +1,6 @@
 //! What a batch says has become of items, against what it does to them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use forebay_store::{Batch, Tally, TopicTally};
 use forebay_types::{Seq, Timestamp, TopicId};
@@ -27,10 +27,17 @@ pub(super) struct Deeds {
 }
 
 impl Tables {
-    /// What has become of a topic's items, from its row and the later batches.
-    pub fn tally(&self, topic: TopicId) -> Option<TopicTally> {
+    /// The tallies in the rows of topics that do not look dormant.
+    pub fn tallies(&self, after: TopicId, limit: usize) -> Vec<(TopicId, TopicTally)> {
+        let behind = self.topics.range((Bound::Excluded(after), Bound::Unbounded));
+        let awake = behind.filter(|(_, entry)| !entry.looks_dormant());
+        awake.filter_map(|(id, entry)| Some((*id, entry.tally?))).take(limit).collect()
+    }
+
+    /// What has become of a topic's items, as far as its row does not tell it to [`Tables::tallies`].
+    pub fn loaded_tally(&self, topic: TopicId) -> Option<TopicTally> {
         let entry = self.topics.get(&topic).filter(|entry| !self.is_dormant(topic, entry))?;
-        let mut sum = entry.tally;
+        let mut sum = entry.tally.filter(|_| entry.looks_dormant());
         for (_, (at, tallies)) in self.tallies.range(entry.folded + 1..) {
             for (_, delta) in tallies.iter().filter(|(counted, _)| *counted == topic) {
                 sum.get_or_insert(TopicTally { since: *at, tally: Tally::default() }).tally += *delta;
@@ -108,13 +115,13 @@ impl Tables {
             let new = TopicTally { since: at, tally: Tally::default() };
             entry.counted.get_or_insert(new).tally += *delta;
         }
-        for (topic, tally) in &batch.tally_folds {
+        for (topic, _, tally) in &batch.folds {
             let Some(entry) = self.topics.get_mut(topic) else { continue };
-            if entry.counted.as_ref() != Some(tally) && self.strict {
+            if entry.counted != *tally && self.strict {
                 let what = format!("{} counted {:?}, folded as {tally:?}", entry.name, entry.counted);
                 done.violation("CONSERVATION", what);
             }
-            entry.tally = Some(*tally);
+            entry.tally = *tally;
         }
     }
 }

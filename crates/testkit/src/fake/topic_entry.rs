@@ -19,3 +19,11 @@ pub struct TopicEntry {
     /// What all batches have counted of them, to compare with.
     pub counted: Option<TopicTally>,
 }
+
+impl TopicEntry {
+    /// Its row tells of dead letters and nothing else.
+    pub fn looks_dormant(&self) -> bool {
+        let TopicCounts { ready, scheduled, dead } = self.counts;
+        (ready, scheduled) == (0, 0) && dead > 0
+    }
+}

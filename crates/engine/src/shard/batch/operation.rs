@@ -193,22 +193,15 @@ impl Step<'_> {
             (OperationKind::Purge | OperationKind::Cancel, Place::Scheduled) => {
                 self.purge(builder, item, true)
             }
-            (OperationKind::Cancel, Place::Ready) => match shard.leases.get(seq).map(LeaseEntry::delivery) {
-                Some(delivery) if !on(Bug::CancelledLeaseLives) => {
-                    end_lease(builder, item, delivery, SettleKind::Purge)
+            (OperationKind::Purge | OperationKind::Cancel, Place::Ready) => {
+                match shard.leases.get(seq).map(LeaseEntry::delivery) {
+                    None => self.purge(builder, item, false),
+                    Some(_) if !self.takes_leased() => Done::Skipped,
+                    Some(_) if self.is_lease_spared() => self.purge(builder, item, false),
+                    Some(delivery) => end_lease(builder, item, delivery, SettleKind::Purge),
                 }
-                _ => self.purge(builder, item, false),
-            },
+            }
             (OperationKind::Update, Place::Scheduled | Place::Ready) => self.update(builder, item),
-            (OperationKind::Purge, Place::Ready) => match shard.leases.get(seq) {
-                None => self.purge(builder, item, false),
-                Some(_) if !self.spec.leased => Done::Skipped,
-                Some(_) if on(Bug::PurgedLeaseLives) => self.purge(builder, item, false),
-                Some(lease) => {
-                    let delivery = lease.delivery();
-                    end_lease(builder, item, delivery, SettleKind::Purge)
-                }
-            },
             (OperationKind::ResetLeases, Place::Leased { delivery, .. }) => {
                 end_lease(builder, item, *delivery, SettleKind::Reset)
             }
@@ -227,6 +220,19 @@ impl Step<'_> {
                 Err(_) => Done::Ends(OperationFailure::Target),
             },
             _ => Done::Skipped,
+        }
+    }
+
+    /// Leased items are removed too.
+    fn takes_leased(&self) -> bool {
+        self.spec.leased || self.spec.kind == OperationKind::Cancel
+    }
+
+    /// A planted bug: a leased item is removed without its lease.
+    fn is_lease_spared(&self) -> bool {
+        match self.spec.kind {
+            OperationKind::Cancel => on(Bug::CancelledLeaseLives),
+            _ => on(Bug::PurgedLeaseLives),
         }
     }
 

@@ -2,8 +2,8 @@
 //! committed.
 
 use forebay_store::{
-    OperationChange, OperationCursor, OperationId, OperationKind, OperationOrder, OperationProgress,
-    OperationRow, OperationSpec, OperationWish, TopicCounts,
+    OperationChange, OperationId, OperationKind, OperationOrder, OperationProgress,
+    OperationRow, OperationSpec, OperationWish,
 };
 use forebay_types::{Reason, Refusal};
 
@@ -11,6 +11,7 @@ use super::builder::BatchBuilder;
 use crate::{
     api::RETRY_AFTER,
     shard::{
+        TopicTotals,
         disk_room::Need,
         in_flight::{Planned, PlannedOrder},
         operations::{OPEN_MAX, OPEN_TENANT_MAX},
@@ -134,35 +135,25 @@ fn wished(builder: &BatchBuilder<'_>, mut row: OperationRow, wish: OperationWish
 /// The shard's part begins now. What is stored later is none of its business.
 fn new_part(builder: &BatchBuilder<'_>, spec: &OperationSpec) -> OperationRow {
     let now = builder.moment.now;
+    let as_of = (builder.shard.tenure.marks.seq, now, builder.batch.number - 1);
     let progress = OperationProgress {
-        as_of: builder.shard.tenure.marks.seq,
-        as_of_time: now,
-        as_of_batch: builder.batch.number - 1,
-        cursor: OperationCursor::first(spec.kind),
-        scanned: 0,
-        matched: 0,
-        changed: 0,
-        skipped: 0,
-        failed: 0,
         ended_at: spec.wish.cancelled.then_some(now),
-        failure: None,
         estimated: estimated(builder, spec),
+        ..OperationProgress::begin(spec.kind, as_of)
     };
     OperationRow { spec: spec.clone(), progress }
 }
 
 /// About how many items it is to look at: those of the topic, as of now.
 fn estimated(builder: &BatchBuilder<'_>, spec: &OperationSpec) -> u64 {
-    let topics = &builder.shard.topics;
-    let counts = topics.id_of(&spec.name()).and_then(|id| topics.get(id)).map(|topic| topic.counts);
-    let TopicCounts { ready, scheduled, dead } = counts.unwrap_or_default();
-    let waiting = ready + scheduled;
-    let items = match spec.kind {
+    let shard = &builder.shard;
+    let totals = shard.topic_id(&spec.name()).and_then(|id| shard.totals(id));
+    let TopicTotals { ready, leased, scheduled, dead } = totals.unwrap_or_default();
+    let waiting = ready + leased + scheduled;
+    match spec.kind {
         OperationKind::Purge | OperationKind::Update => waiting,
         OperationKind::Cancel => waiting + dead,
         OperationKind::DeleteDead | OperationKind::Redrive => dead,
-        // Leased items count as ready ones.
-        OperationKind::ResetLeases => ready,
-    };
-    u64::try_from(items).unwrap_or(0)
+        OperationKind::ResetLeases => leased,
+    }
 }

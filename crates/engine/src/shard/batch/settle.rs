@@ -20,7 +20,7 @@ use crate::{
         fair_queue::Turn,
         in_flight::{Planned, PlannedSettle, SettleEffect},
         ready::item::ReadyItem,
-        work::{SettleKind, SettleRequest},
+        work::{DeliveryEnd, SettleKind, SettleRequest},
     },
 };
 
@@ -176,17 +176,13 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     })));
 }
 
-/// Counts how a delivery ended. One that is extended goes on.
+/// Counts how a delivery ended, if it did.
 fn tally(tally: &mut Tally, kind: &SettleKind, effect: &SettleEffect) {
-    match kind {
-        SettleKind::Ack => tally.acked += 1,
-        SettleKind::Nack { action: NackAction::Fail(_) | NackAction::DeadLetter, .. }
-        | SettleKind::LeaseTimeout => tally.failed += 1,
-        SettleKind::Nack { action: NackAction::Release(_), .. }
-        | SettleKind::Purge
-        | SettleKind::Cancel
-        | SettleKind::Reset => tally.returned += 1,
-        SettleKind::Extend { .. } => {}
+    match kind.end() {
+        Some(DeliveryEnd::Acked) => tally.acked += 1,
+        Some(DeliveryEnd::Failed) => tally.failed += 1,
+        Some(DeliveryEnd::Returned) => tally.returned += 1,
+        None => {}
     }
     tally.dead_lettered += i64::from(matches!(effect, SettleEffect::DeadLettered));
 }

@@ -1,12 +1,12 @@
 //! UpdateItem in the batch: an item that waits gets other values, and its rows of times follow.
 
 use bytes::Bytes;
-use forebay_store::{DueKey, NewAttributes, OperationDue, OperationUpdate, Sweep, UpdatedRow};
-use forebay_types::{ItemAttributes, ItemId, Key, Reason, Refusal, State, Timestamp};
+use forebay_store::{DueKey, NewAttributes, OperationUpdate, Sweep, UpdatedRow};
+use forebay_types::{ItemAttributes, ItemId, Key, Reason, Refusal, Schedule, State, Timestamp};
 
 use super::builder::BatchBuilder;
 use crate::{
-    api::{ItemState, ItemUpdate, Schedule},
+    api::{ItemState, ItemUpdate},
     planted::{Bug, on},
     shard::{
         budget,
@@ -57,13 +57,8 @@ pub(super) fn add(
 /// What an operation gives items.
 pub(super) fn of_operation(update: &OperationUpdate) -> ItemUpdate {
     let OperationUpdate { priority, due, metadata, ttl } = update;
-    let schedule = due.map(|due| match due {
-        OperationDue::Now => Schedule::Now,
-        OperationDue::Delay(delay) => Schedule::Delay(delay),
-        OperationDue::After(time) => Schedule::After(time),
-    });
     let metadata = metadata.as_deref().map(Bytes::copy_from_slice);
-    ItemUpdate { priority: *priority, schedule, metadata, ttl: *ttl }
+    ItemUpdate { priority: *priority, schedule: *due, metadata, ttl: *ttl }
 }
 
 /// Why the item can't be changed, whatever it is to be.

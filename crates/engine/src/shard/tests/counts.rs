@@ -3,6 +3,11 @@
 use super::*;
 use crate::shard::NamedTopic;
 
+/// The counts that a batch folds.
+pub(super) fn folded(batch: &Batch) -> Vec<(TopicId, TopicCounts)> {
+    batch.folds.iter().map(|(id, counts, _)| (*id, *counts)).collect()
+}
+
 fn ready(ready: i64) -> TopicCounts {
     TopicCounts { ready, ..TopicCounts::default() }
 }
@@ -38,11 +43,11 @@ fn a_topic_is_folded_256_batches_after_its_first_delta() {
     for number in 1..=256 {
         put(&mut shard, part(number, items(1)));
         let (batch, _) = run(&mut shard, 0);
-        assert!(batch.count_folds.is_empty() && batch.drop_deltas.is_none(), "{number}");
+        assert!(batch.folds.is_empty() && batch.drop_deltas.is_none(), "{number}");
     }
     put(&mut shard, part(257, items(1)));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds, batch.drop_deltas), (vec![(T, ready(257))], Some(0..257)));
+    assert_eq!((folded(&batch), batch.drop_deltas), (vec![(T, ready(257))], Some(0..257)));
     put(&mut shard, part(258, items(1)));
     assert_eq!(run(&mut shard, 0).0.drop_deltas, None, "it begins anew");
     assert_eq!(shard.topics.get(T).unwrap().dirty_since, Some(258));
@@ -64,17 +69,17 @@ fn deltas_stay_as_long_as_a_topic_in_them_is_not_folded() {
     }
     put(&mut shard, part(257, items(1)));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds, batch.drop_deltas), (vec![(T, ready(200))], Some(0..200)));
+    assert_eq!((folded(&batch), batch.drop_deltas), (vec![(T, ready(200))], Some(0..200)));
 }
 
 #[test]
 fn a_fold_that_did_not_happen_is_done_with_the_next_batch() {
     let mut shard = shard_with_topics(1, 5);
     put(&mut shard, part(1, items(4)));
-    assert_eq!(build(&mut shard, 0).batch.unwrap().count_folds, [(T, ready(5))]);
+    assert_eq!(folded(&build(&mut shard, 0).batch.unwrap()), [(T, ready(5))]);
     shard.unstorable("too long", &[], at(0)).unwrap();
     shard.upkeep_after = at(0); // the pause is over
-    assert_eq!(run(&mut shard, 0).0.count_folds, [(T, ready(5))]);
+    assert_eq!(folded(&run(&mut shard, 0).0), [(T, ready(5))]);
 }
 
 #[test]
@@ -82,11 +87,11 @@ fn the_topics_of_a_take_over_are_folded_a_few_at_a_time() {
     let mut shard = shard_with_topics(100, 5);
     put(&mut shard, part(1, vec![item_of("t1", 0)]));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds.len(), batch.count_folds[0]), (64, (T, ready(6))));
+    assert_eq!((batch.folds.len(), folded(&batch)[0]), (64, (T, ready(6))));
     assert_eq!(batch.drop_deltas, Some(0..0), "the others need the deltas that were added up");
     put(&mut shard, part(2, vec![item_of("t1", 0)]));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds.len(), batch.drop_deltas), (36, Some(0..2)));
+    assert_eq!((batch.folds.len(), batch.drop_deltas), (36, Some(0..2)));
 }
 
 #[test]
@@ -98,9 +103,9 @@ fn a_topic_without_deltas_is_not_folded_after_a_take_over() {
         loaded(Settings::default(), ShardSnapshot { topics, unfolded, ..ShardSnapshot::default() });
     put(&mut shard, part(1, vec![item_of("t1", 0)]));
     let (batch, _) = run(&mut shard, 0);
-    assert_eq!((batch.count_folds, batch.drop_deltas), (vec![(TopicId(2), ready(5))], Some(0..1)));
+    assert_eq!((folded(&batch), batch.drop_deltas), (vec![(TopicId(2), ready(5))], Some(0..1)));
     put(&mut shard, part(2, vec![item_of("t1", 0)]));
-    assert!(run(&mut shard, 0).0.count_folds.is_empty());
+    assert!(run(&mut shard, 0).0.folds.is_empty());
 }
 
 /// A shard with one topic, which has been empty since the test began.

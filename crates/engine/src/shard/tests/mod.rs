@@ -101,6 +101,9 @@ pub(super) fn loaded(settings: Settings, snapshot: ShardSnapshot) -> OwnedShard 
     };
     let mut shard = OwnedShard::new(SHARD, Arc::new(settings), loaded, at(0));
     shard.set_index_budget(1 << 20);
+    // The rows have no tallies.
+    shard.begin_tallies(0, at(0));
+    shard.tallies_read(0, Some(Vec::new()), at(0));
     shard
 }
 

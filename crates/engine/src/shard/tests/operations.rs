@@ -9,7 +9,10 @@ use forebay_types::Reason;
 use super::*;
 use crate::{
     api::NackAction::DeadLetter,
-    shard::work::{OperationItem, OrderRequest, Place, Walk},
+    shard::{
+        disk_room::Need,
+        work::{OperationItem, OrderRequest, Place, Walk},
+    },
 };
 
 pub(super) fn id(number: u8) -> OperationId {
@@ -45,7 +48,8 @@ pub(super) fn order(
     order: OperationOrder,
 ) -> Result<OperationProgress, Reason> {
     shard.order(OrderRequest { call: 1, order }).unwrap();
-    let (_, committed) = run(shard, ms);
+    let (batch, committed) = run(shard, ms);
+    assert!(batch.operations.is_empty() || Need::of(&batch) >= Need::Rows, "a row is stored");
     let ordered = committed.done.into_iter().find_map(|planned| match planned {
         Planned::Order(order) => Some(order.result),
         _ => None,
@@ -263,7 +267,8 @@ fn leases_that_had_begun_are_released_and_keep_their_place() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, items(3));
     lease(&mut shard, 1, 2);
-    begin(&mut shard, 2, spec(1, OperationKind::ResetLeases));
+    let begun = begin(&mut shard, 2, spec(1, OperationKind::ResetLeases));
+    assert_eq!(begun.estimated, 2, "leased items alone");
     lease(&mut shard, 3, 1);
     assert!(shard.begin_operation(1, moment(4)).is_none(), "it needs no read");
     let (batch, _) = run(&mut shard, 4);

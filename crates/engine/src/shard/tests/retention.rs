@@ -1,6 +1,6 @@
 //! Dead letters: when they are deleted, and topics that have nothing else.
 
-use super::*;
+use super::{counts::folded, *};
 use crate::api::NackAction::DeadLetter;
 
 /// Dead letters are kept for 100 ms, and a topic without items for 10 ms.
@@ -127,7 +127,7 @@ fn a_topic_with_dead_letters_alone_leaves_memory_and_keeps_its_row() {
     die(&mut shard, 0);
     assert!(build(&mut shard, 9).batch.is_none());
     let (batch, committed) = run(&mut shard, 10);
-    assert_eq!((batch.drop_topics.len(), batch.count_folds), (0, vec![(T, dead(1))]));
+    assert_eq!((batch.drop_topics.len(), folded(&batch)), (0, vec![(T, dead(1))]));
     assert_eq!(committed.dropped.len(), 1, "the node's directory forgets it too");
     assert_eq!((shard.topics.len(), shard.status().dead), (0, 1), "its dead letters still count");
     shard.topics.check().unwrap();
@@ -140,7 +140,7 @@ fn the_counts_of_a_dormant_topic_are_written_once() {
     // The next batch would fold its counts too.
     shard.tenure.batch += 300;
     let (batch, _) = run(&mut shard, 10);
-    assert_eq!((batch.count_folds, batch.drop_deltas.is_some()), (vec![(T, dead(1))], true));
+    assert_eq!((folded(&batch), batch.drop_deltas.is_some()), (vec![(T, dead(1))], true));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn the_dead_letters_of_a_dormant_topic_are_subtracted_from_its_row() {
 fn a_batch_that_did_not_happen_forgets_no_topic() {
     let mut shard = loaded(settings(), ShardSnapshot::default());
     die(&mut shard, 0);
-    assert_eq!(build(&mut shard, 10).batch.unwrap().count_folds.len(), 1);
+    assert_eq!(build(&mut shard, 10).batch.unwrap().folds.len(), 1);
     shard.unstorable("too long", &[], at(10)).unwrap();
     assert_eq!((shard.topics.len(), shard.status().dead), (1, 1));
     assert!(build(&mut shard, 10).batch.is_none(), "it is left out for a while");

@@ -72,7 +72,7 @@ fn a_tally_is_folded_with_the_counts_and_goes_on_after_a_take_over() {
     put(&mut shard, part(1, items(2)));
     let (batch, _) = run(&mut shard, 5_000);
     let now = TopicTally { since: time(0), tally: Tally { enqueued: 42, ..before } };
-    assert_eq!(batch.tally_folds, [(T, now)]);
+    assert_eq!(batch.folds.iter().map(|fold| (fold.0, fold.2)).collect::<Vec<_>>(), [(T, Some(now))]);
     assert_eq!(tally(&shard), now.tally, "the fold has the batch's own part");
 }
 
@@ -100,4 +100,23 @@ fn rates_have_what_happened_in_the_last_seconds() {
     let rates = shard.flow(T, at(3_000)).unwrap().1;
     assert_eq!((rates.enqueued, rates.delivered, rates.acked, rates.failed), (2.0, 2.0, 1.0, 0.0));
     assert_eq!(shard.flow(T, at(30_000)).unwrap().1, crate::api::Rates::default());
+}
+
+#[test]
+fn nothing_is_folded_or_forgotten_before_all_tallies_are_read() {
+    let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: TopicCounts::default() }];
+    let snapshot = ShardSnapshot { topics, unfolded: vec![T], ..ShardSnapshot::default() };
+    let mut shard = loaded(Settings { idle_topic: Duration::ZERO, ..Settings::default() }, snapshot);
+    shard.topics.tally_load.begin();
+    assert!(build(&mut shard, 5_000).batch.is_none() && !shard.has_tallies());
+    put(&mut shard, part(1, items(2)));
+    let (batch, _) = run(&mut shard, 5_000);
+    assert!(batch.folds.is_empty() && batch.drop_topics.is_empty());
+    let request = shard.begin_tallies(1, at(5_000)).unwrap();
+    assert!(request.after == TopicId(0) && shard.begin_tallies(2, at(5_000)).is_none(), "one read at a time");
+    let before = TopicTally { since: time(0), tally: Tally { enqueued: 40, ..Tally::default() } };
+    shard.tallies_read(1, Some(vec![(T, before)]), at(5_000));
+    put(&mut shard, part(2, items(1)));
+    let (batch, _) = run(&mut shard, 5_000);
+    assert_eq!(batch.folds[0].2.unwrap().tally.enqueued, 43);
 }

@@ -38,6 +38,8 @@ pub(crate) enum Walk {
         after: Key,
         /// Numbers up to this one.
         as_of: Seq,
+        /// The headers are kept: the items are to be written anew.
+        keeps_headers: bool,
     },
     /// Among the dead letters of a topic.
     Dead {
@@ -74,7 +76,7 @@ pub(crate) struct OperationItem {
     pub bytes: u32,
     /// Bytes of its metadata among them. Only of an item that waits, as its headers.
     pub metadata_bytes: u32,
-    /// Its headers.
+    /// Its headers, if it is to be written anew with them.
     pub headers: Headers,
     /// Where it was.
     pub place: Place,
@@ -139,9 +141,9 @@ pub(crate) enum Place {
 
 impl OperationItem {
     /// An item in the delivery order.
-    pub fn of_row(topic: TopicId, row: WalkedRow, is_scheduled: bool) -> Self {
-        let place = if is_scheduled { Place::Scheduled } else { Place::Ready };
+    pub fn of_row(topic: TopicId, row: WalkedRow, place: Place, keeps_headers: bool) -> Self {
         let WalkedRow { item, headers, metadata_bytes } = row;
+        let headers = if keeps_headers { headers } else { Headers::new() };
         Self {
             topic,
             key: item.key,

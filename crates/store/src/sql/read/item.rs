@@ -1,6 +1,6 @@
 //! The columns of an item, as several queries read them.
 
-use forebay_types::Key;
+use forebay_types::{Headers, Key};
 
 use crate::{
     error::StoreError,
@@ -20,12 +20,18 @@ pub(super) const METADATA_BYTES: usize = 6;
 
 /// Decodes the columns of [`ITEM`]. The body is read on its own: see `bodies.rs`.
 pub(super) fn decode(row: &Row) -> Result<ReadyRow, StoreError> {
+    Ok(decode_with_headers(row)?.0)
+}
+
+/// The same, with the item's headers.
+pub(super) fn decode_with_headers(row: &Row) -> Result<(ReadyRow, Headers), StoreError> {
     let packed = PackedAttributes::unpack(&row.bytes(ATTRIBUTES)?)?;
     let attributes = packed.with_counters(row.u32(3)?, row.u32(4)?);
-    Ok(ReadyRow {
+    let item = ReadyRow {
         key: Key { priority: row.i32(0)?, rank: row.int(1)?, seq: row.seq(2)? },
         attributes,
         bytes: packed.bytes.saturating_add(row.u32(METADATA_BYTES)?),
         body: None,
-    })
+    };
+    Ok((item, packed.headers))
 }

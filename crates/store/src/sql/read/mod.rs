@@ -23,6 +23,7 @@ use crate::{
     rows::{DeadRow, DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow, WalkedRow},
     shard::{ItemLocation, Reader},
     sql::statement::ReadConnection,
+    tally::TopicTally,
 };
 
 /// Reads a shard through any kind of connection.
@@ -32,6 +33,10 @@ pub(crate) struct SqlReader<C>(pub(crate) C);
 impl<C: ReadConnection> Reader for SqlReader<C> {
     async fn load(&self) -> Result<ShardSnapshot, StoreError> {
         load::load(&self.0).await
+    }
+
+    async fn tallies(&self, after: TopicId, limit: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
+        load::tallies(&self.0, after, limit).await
     }
 
     async fn ready(

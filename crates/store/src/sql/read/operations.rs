@@ -41,11 +41,8 @@ pub(super) async fn walk_items(
         values.extend(bounds);
         values.push(((limit - found.len()) as u64).into());
         for row in connection.fetch(Statement::new(sql, values)).await? {
-            found.push(WalkedRow {
-                item: item::decode(&row)?,
-                headers: PackedAttributes::unpack(&row.bytes(item::ATTRIBUTES)?)?.headers,
-                metadata_bytes: row.u32(item::METADATA_BYTES)?,
-            });
+            let (item, headers) = item::decode_with_headers(&row)?;
+            found.push(WalkedRow { item, headers, metadata_bytes: row.u32(item::METADATA_BYTES)? });
         }
     }
     // An item that moved between two reads appears twice. The operation takes it once.

@@ -1,6 +1,6 @@
 //! Writes topics with their counts, and the sweeps' checkpoints.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::ops::Range;
 
 use forebay_types::{Timestamp, TopicId};
 
@@ -9,7 +9,6 @@ use crate::{
     error::StoreError,
     rows::{Checkpoint, TopicCounts, TopicRow},
     sql::{dialect::Dialect, pack, row_counts, statement::Statement, value::Value},
-    tally::TopicTally,
 };
 
 /// Inserts topics. A new topic's own counts are as of the previous batch: the batch's deltas are added.
@@ -62,24 +61,15 @@ pub(super) fn count(batch: &Batch, dialect: Dialect) -> Result<Vec<Statement>, S
             vec![batch.number.into(), pack::deltas(&batch.count_deltas)?, tallies],
         ));
     }
-    // Topics of which nothing was counted keep their NULL.
-    let tallies: BTreeMap<TopicId, &TopicTally> =
-        batch.tally_folds.iter().map(|(id, it)| (*id, it)).collect();
-    let (mut counted, mut others) = (Vec::new(), Vec::new());
-    for (topic, TopicCounts { ready, scheduled, dead }) in batch.count_folds.iter().copied() {
-        let mut values: Vec<Value> = vec![ready.into(), scheduled.into(), dead.into(), batch.number.into()];
-        let key = i64::from(topic.0);
-        match tallies.get(&topic) {
-            Some(tally) => {
-                values.push(pack::tally(tally)?);
-                counted.push((key, values));
-            }
-            None => others.push((key, values)),
-        }
+    let mut folds = Vec::with_capacity(batch.folds.len());
+    for (topic, TopicCounts { ready, scheduled, dead }, tally) in &batch.folds {
+        let tally = tally.as_ref().map_or(Ok(Value::Null), pack::tally)?;
+        let counts = [*ready, *scheduled, *dead].map(Value::from);
+        let values = counts.into_iter().chain([batch.number.into(), tally]).collect();
+        folds.push((i64::from(topic.0), values));
     }
     let sets = ["ready = {}", "scheduled = {}", "dead = {}", "counted_at = {}", "tally = {}"];
-    statements.extend(row_counts::update_each(dialect, "topic", "id", &sets, counted));
-    statements.extend(row_counts::update_each(dialect, "topic", "id", &sets[..4], others));
+    statements.extend(row_counts::update_each(dialect, "topic", "id", &sets, folds));
     if let Some(Range { start, end }) = batch.drop_deltas.clone() {
         let sql = "DELETE FROM count_delta WHERE batch >= ? AND batch < ?";
         statements.push(Statement::new(sql, vec![start.into(), end.into()]));

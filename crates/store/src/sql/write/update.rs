@@ -1,7 +1,7 @@
 //! Gives items that wait other values. Their earlier rows of times are deleted before this: the new ones may
 //! have the same keys.
 
-use forebay_types::{State, Timestamp};
+use forebay_types::{Seq, State, Timestamp};
 
 use super::times;
 use crate::{
@@ -10,21 +10,28 @@ use crate::{
     sql::{attributes::PackedAttributes, dialect::Dialect, row_counts, statement::Statement, value::Value},
 };
 
-/// What every update sets.
-const SETS: [&str; 3] = ["state = {}", "priority = {}", "rank_us = {}"];
+/// What an update sets. Each sets the first ones.
+const SETS: [&str; 4] = ["state = {}", "priority = {}", "rank_us = {}", "attributes = {}"];
+/// How many of [`SETS`] are the item's place.
+const PLACE: usize = 3;
 
 pub(super) fn items(
     batch: &Batch,
     dialect: Dialect,
     statement_bytes: usize,
 ) -> Result<Vec<Statement>, StoreError> {
-    let (plain, more): (Vec<&UpdatedRow>, Vec<&UpdatedRow>) =
-        batch.updates.iter().partition(|row| row.metadata.is_none() && row.attributes.is_none());
-    let each = plain.into_iter().map(|row| (row.key.seq.0.cast_signed(), place(row).to_vec())).collect();
-    let mut statements = row_counts::update_each(dialect, "item", "seq", &SETS, each);
-    for row in more {
-        statements.push(whole(row)?);
+    // Metadata may be large: then the item has a statement of its own.
+    let (mut moved, mut changed, mut statements) = (Vec::new(), Vec::new(), Vec::new());
+    for row in &batch.updates {
+        let (key, values) = (row.key.seq.0.cast_signed(), values(row)?);
+        match (&row.metadata, &row.attributes) {
+            (Some(metadata), _) => statements.push(whole(row.key.seq, values, metadata)),
+            (None, Some(_)) => changed.push((key, values)),
+            (None, None) => moved.push((key, values)),
+        }
     }
+    statements.extend(row_counts::update_each(dialect, "item", "seq", &SETS[..PLACE], moved));
+    statements.extend(row_counts::update_each(dialect, "item", "seq", &SETS, changed));
     let due = |row: &UpdatedRow| DueKey { at: Timestamp::from_micros(row.key.rank), seq: row.key.seq };
     let scheduled = batch.updates.iter().filter(|row| row.schedules && row.state == State::Scheduled);
     statements.extend(times::schedule(scheduled.map(due).collect(), statement_bytes));
@@ -36,23 +43,19 @@ pub(super) fn items(
     Ok(statements)
 }
 
-/// The values of [`SETS`].
-fn place(row: &UpdatedRow) -> [Value; 3] {
-    [row.state.into(), row.key.priority.into(), row.key.rank.into()]
-}
-
-/// An update with metadata or attributes.
-fn whole(row: &UpdatedRow) -> Result<Statement, StoreError> {
-    let mut sets = SETS.map(|set| set.replace("{}", "?")).to_vec();
-    let mut values = place(row).to_vec();
-    if let Some(metadata) = &row.metadata {
-        sets.push("metadata = ?".to_owned());
-        values.push(metadata.as_slice().into());
-    }
+/// The values of [`SETS`], without attributes if the item keeps those that it has.
+fn values(row: &UpdatedRow) -> Result<Vec<Value>, StoreError> {
+    let mut values = vec![row.state.into(), row.key.priority.into(), row.key.rank.into()];
     if let Some(new) = &row.attributes {
-        sets.push("attributes = ?".to_owned());
         values.push(PackedAttributes::of(new.attributes, new.bytes, new.headers.clone())?);
     }
-    values.push(row.key.seq.into());
-    Ok(Statement::new(format!("UPDATE item SET {} WHERE seq = ?", sets.join(", ")), values))
+    Ok(values)
+}
+
+/// An update with metadata.
+fn whole(seq: Seq, mut values: Vec<Value>, metadata: &[u8]) -> Statement {
+    let sets: Vec<_> = SETS[..values.len()].iter().map(|set| set.replace("{}", "?")).collect();
+    values.extend([metadata.into(), seq.into()]);
+    let sql = format!("UPDATE item SET {}, metadata = ? WHERE seq = ?", sets.join(", "));
+    Statement::new(sql, values)
 }
