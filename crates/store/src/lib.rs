@@ -26,8 +26,8 @@ pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
     CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewSession,
     NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
-    SessionBounds, SessionRow, SettingsDocument, SettingsWish, Sighting, TokenAdded, TokenBounds,
-    TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
+    SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, TokenAdded,
+    TokenBounds, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};

@@ -74,6 +74,8 @@ async fn a_document_names_the_version_that_it_was_compared_with() {
     let first = apply(&wire, from(none, 2)).await.unwrap().version;
     let stale = Refused::call(apply(&wire, from(none, 3)).await);
     stale.is(Code::Aborted, "VERSION_MISMATCH", Some("version"));
+    let repeated = apply(&wire, from(none, 2)).await.unwrap();
+    assert_eq!((repeated.differences.len(), repeated.version), (0, first), "all is so already");
     // A pause is no setting.
     let pause = PauseTopicRequest {
         namespace: "shop".into(),
@@ -82,7 +84,17 @@ async fn a_document_names_the_version_that_it_was_compared_with() {
         ..Default::default()
     };
     admin(&wire).pause_topic(pause).await.unwrap();
-    assert!(apply(&wire, from(first, 4)).await.unwrap().version > first);
+    let second = apply(&wire, from(first, 4)).await.unwrap().version;
+    assert!(second > first);
+    // What is set for another tenant is no change of this one's settings.
+    let shop = ExportSettingsRequest { namespace: "shop".into(), ..Default::default() };
+    assert_eq!(export(&wire, shop.clone()).await.unwrap().version, second);
+    apply(&wire, ApplySettingsRequest { keep_others: true, ..document(vec![entry("club", "", 5)]) })
+        .await
+        .unwrap();
+    assert_eq!(export(&wire, shop).await.unwrap().version, second);
+    let of_shop = ApplySettingsRequest { namespace: "shop".into(), ..from(second, 6) };
+    assert!(apply(&wire, of_shop).await.unwrap().version > second);
 }
 
 #[tokio::test]

@@ -41,6 +41,11 @@ impl From<Path<'_>> for String {
     }
 }
 
+/// A refusal of a field that is part of this one.
+pub fn below(path: impl fmt::Display, refusal: Refusal) -> Refusal {
+    Refusal { field: refusal.field.map(|field| format!("{path}.{field}")), ..refusal }
+}
+
 /// The namespace of a call: present, and of allowed characters.
 pub fn namespace(limits: &Limits, text: &str) -> Result<Namespace, Refusal> {
     name(limits, "namespace", text)?;

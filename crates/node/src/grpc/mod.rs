@@ -28,6 +28,7 @@ pub(crate) use fields::to_timestamp;
 #[cfg(feature = "fuzzing")]
 pub(crate) use page_token::List;
 pub(crate) use page_token::PageTokens;
+pub(crate) use queue::ALL_NAMESPACES;
 pub use queue::{Queue, RequestRules};
 pub use server::{Calls, Health, ReflectionError, Serving, serve};
 pub(crate) use status::of_call;

@@ -17,7 +17,15 @@ pub struct RequestRules {
     pub namespaces: Option<BTreeSet<String>>,
 }
 
+/// As the namespace of a call that may be about all of them: all.
+pub const ALL_NAMESPACES: &str = "-";
+
 impl RequestRules {
+    /// The namespace of a call that may be about all of them.
+    pub fn namespace_or_all(&self, text: &str) -> Result<Namespace, Refusal> {
+        if text == ALL_NAMESPACES { Ok(text.into()) } else { self.namespace(text) }
+    }
+
     /// The namespace of a call, if it is well-formed and allowed.
     pub fn namespace(&self, text: &str) -> Result<Namespace, Refusal> {
         let namespace = fields::namespace(&self.limits, text)?;

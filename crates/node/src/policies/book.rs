@@ -19,6 +19,8 @@ const TRIES_MAX: u32 = 10;
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the answer waits for this node's engine.
 const TOLD_TIMEOUT: Duration = Duration::from_secs(5);
+/// What callers hear of an error of the catalog.
+const FAILED: &str = "it does not answer, or its schema is older than this program";
 /// Pauses that ended so long ago are removed. Nodes' clocks differ.
 const ENDED_FOR: Duration = Duration::from_secs(60);
 
@@ -71,7 +73,7 @@ impl PolicyBook {
         change: impl Fn(&mut Policy),
     ) -> Result<Written<Policy>, Refusal> {
         for _ in 0..TRIES_MAX {
-            let found = self.catalog.policy(name).await.map_err(|error| failed(&error))?;
+            let found = self.catalog.policy(name).await.map_err(|error| unread(&error))?;
             let now = self.clock.wall();
             let mut policy = found.policy.clone();
             policy.drop_ended(now);
@@ -137,8 +139,7 @@ pub(super) struct Written<T> {
 
 /// The outcome of a change, if the catalog makes it in time.
 pub(super) async fn in_time<T>(change: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
-    let late = |_| unavailable(&format!("no answer within {CATALOG_TIMEOUT:?}"));
-    tokio::time::timeout(CATALOG_TIMEOUT, change).await.map_err(late)?
+    tokio::time::timeout(CATALOG_TIMEOUT, change).await.map_err(|_| late(CATALOG_TIMEOUT))?
 }
 
 /// There is no room for one more: of a namespace, or in all.
@@ -152,13 +153,34 @@ pub(super) fn full(what: &str, written: PolicyWritten) -> Refusal {
     Refusal::new(Reason::TooManyPolicies, message).retry_after(RETRY_AFTER)
 }
 
-/// The catalog failed. What it said is for operators.
+/// The catalog failed to make a change. What it said is for operators.
 pub(super) fn failed(error: &StoreError) -> Refusal {
-    tracing::warn!(%error, "a policy can't be changed in the catalog");
-    unavailable("it does not answer, or its schema is older than this program")
+    tracing::warn!(%error, "policies or settings can't be changed in the catalog");
+    unavailable(FAILED)
+}
+
+/// The catalog did not make a change in time.
+pub(super) fn late(timeout: Duration) -> Refusal {
+    unavailable(&format!("no answer within {timeout:?}"))
+}
+
+/// The catalog failed to read. What it said is for operators.
+pub(super) fn unread(error: &StoreError) -> Refusal {
+    tracing::warn!(%error, "policies or settings can't be read from the catalog");
+    unreadable(FAILED)
+}
+
+/// The catalog was not read in time.
+pub(super) fn unread_late(timeout: Duration) -> Refusal {
+    unreadable(&format!("no answer within {timeout:?}"))
 }
 
 fn unavailable(why: &str) -> Refusal {
     Refusal::new(Reason::CatalogUnavailable, format!("the catalog: {why}; it may or may not be done"))
+        .retry_after(RETRY_AFTER)
+}
+
+fn unreadable(why: &str) -> Refusal {
+    Refusal::new(Reason::CatalogUnavailable, format!("the catalog: {why}; nothing was changed"))
         .retry_after(RETRY_AFTER)
 }

@@ -3,10 +3,11 @@
 
 mod alone;
 mod book;
+mod document;
 mod settings;
 mod turns;
 
 pub use alone::{AloneError, begin as begin_alone, migrate};
 pub use book::PolicyBook;
-pub use settings::changed_meanwhile;
+pub use document::changed_meanwhile;
 pub use turns::Turns;

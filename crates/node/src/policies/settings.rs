@@ -1,15 +1,9 @@
 //! Changes settings in the catalog, and removes what is wanted of topics and namespaces.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use forebay_engine::RETRY_AFTER;
-use forebay_store::{PolicyBounds, PolicyRemoval, PolicyWritten, SettingsDocument, SettingsWish};
+use forebay_store::{PolicyBounds, PolicyRemoval, PolicyWritten, SettingsWish};
 use forebay_types::{Namespace, Reason, Refusal, SettingsRow, Topic, TopicName, TopicSettings};
 
-use super::book::{PolicyBook, Written, failed, full, in_time};
-
-/// How long the catalog may take to write a document.
-const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(15);
+use super::book::{PolicyBook, Written, failed, full, in_time, unread};
 
 impl PolicyBook {
     /// Sets all settings of a name in place of those of a version. Without settings the version is 0. Where
@@ -36,7 +30,7 @@ impl PolicyBook {
         settings: TopicSettings,
         dry_run: bool,
     ) -> Result<Written<SettingsRow>, Refusal> {
-        let found = self.catalog.settings(name).await.map_err(|error| failed(&error))?;
+        let found = self.catalog.settings(name).await.map_err(|error| unread(&error))?;
         let version = told_version(&found);
         let row = SettingsRow { name: name.clone(), version, settings };
         if found.settings == settings {
@@ -65,44 +59,10 @@ impl PolicyBook {
             }
             // Somebody else was faster.
             PolicyWritten::Stale => {
-                let found = self.catalog.settings(name).await.map_err(|error| failed(&error))?;
+                let found = self.catalog.settings(name).await.map_err(|error| unread(&error))?;
                 Err(mismatch(name, from_version, told_version(&found)))
             }
             written @ (PolicyWritten::NamespaceFull | PolicyWritten::Full) => Err(full("settings", written)),
-        }
-    }
-
-    /// All settings that there are, and the version of all of them.
-    pub async fn all_settings(&self) -> Result<(Vec<SettingsRow>, u64), Refusal> {
-        let read = async { self.catalog.all_settings().await.map_err(|error| failed(&error)) };
-        let mut rows = in_time(read).await?;
-        let version = rows.iter().map(|row| row.version).max().unwrap_or(0);
-        rows.retain(|row| !row.settings.is_nothing());
-        Ok((rows, version))
-    }
-
-    /// Writes settings of many names in one change, if none at all have changed since a version. Returns the
-    /// version from then on.
-    pub async fn put_all_settings(
-        &self,
-        namespace: &Namespace,
-        from_version: u64,
-        wanted: BTreeMap<TopicName, TopicSettings>,
-    ) -> Result<u64, Refusal> {
-        let _turn = self.turns.take(namespace)?;
-        let document = SettingsDocument { from_version, wanted, bounds: PolicyBounds::DEFAULT };
-        let put = async { self.catalog.put_all_settings(&document).await.map_err(|error| failed(&error)) };
-        let late = |_| failed_late();
-        let written = tokio::time::timeout(DOCUMENT_TIMEOUT, put).await.map_err(late)??;
-        match written {
-            PolicyWritten::Yes(version) => {
-                self.tell(version, true).await?;
-                Ok(version)
-            }
-            PolicyWritten::Stale => Err(changed_meanwhile()),
-            full_one @ (PolicyWritten::NamespaceFull | PolicyWritten::Full) => {
-                Err(full("settings", full_one))
-            }
         }
     }
 
@@ -119,17 +79,6 @@ impl PolicyBook {
         self.tell(version, true).await?;
         Ok(true)
     }
-}
-
-/// Somebody has changed settings since they were looked at.
-pub fn changed_meanwhile() -> Refusal {
-    let message = "settings have changed since they were looked at: look at the differences again";
-    Refusal { field: Some("version".to_owned()), ..Refusal::new(Reason::VersionMismatch, message) }
-}
-
-fn failed_late() -> Refusal {
-    let message = format!("the catalog: no answer within {DOCUMENT_TIMEOUT:?}; it may or may not be done");
-    Refusal::new(Reason::CatalogUnavailable, message).retry_after(RETRY_AFTER)
 }
 
 /// The version that callers are told: a removed row counts as none.

@@ -443,7 +443,8 @@ pub struct ExportSettingsResponse {
     /// Asks for the next page. Empty on the last one.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// The version of all settings. If it is the same on all pages, these are of one moment.
+    /// The version of all settings of the namespace, or of all namespaces. If it is the same on all pages, these
+    /// are of one moment. It may grow although nothing has changed.
     #[prost(uint64, tag = "3")]
     pub version: u64,
 }
@@ -453,14 +454,15 @@ pub struct ApplySettingsRequest {
     /// Whose settings the document is about; `-`: those of all tenants.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// What is to be set, with each name once. All values of an entry are replaced. At most 10,000 entries, of which 2,000 may
-    /// change something.
+    /// What is to be set, with each name once. All values of an entry are replaced. At most 2,000 entries. With
+    /// what is removed, at most 2,000 names may change.
     #[prost(message, repeated, tag = "2")]
     pub entries: ::prost::alloc::vec::Vec<SettingsEntry>,
     /// What the document does not name stays as it is. If not, it is removed.
     #[prost(bool, tag = "3")]
     pub keep_others: bool,
-    /// If any settings have changed since this version, nothing is done (VERSION_MISMATCH). Absent: whatever they were.
+    /// If settings of the namespace, or of all namespaces, have changed since this version, nothing is done
+    /// (VERSION_MISMATCH), unless all is set so already. Absent: whatever they were.
     #[prost(uint64, optional, tag = "4")]
     pub version: ::core::option::Option<u64>,
     /// Why, for the log of the node. At most 1 KiB.
@@ -476,7 +478,7 @@ pub struct ApplySettingsResponse {
     /// By namespace and topic.
     #[prost(message, repeated, tag = "1")]
     pub differences: ::prost::alloc::vec::Vec<SettingsDifference>,
-    /// The version of all settings: from now on, or of a dry run as it is.
+    /// The version of all settings of the namespace, or of all namespaces: from now on, or of a dry run as it is.
     #[prost(uint64, tag = "2")]
     pub version: u64,
 }

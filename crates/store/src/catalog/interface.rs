@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use forebay_types::{
-    ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
+    ClusterId, Incarnation, Namespace, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
 };
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     error::CatalogError,
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
-        PolicyWish, PolicyWritten, SettingsDocument, SettingsWish, Sighting, Versions,
+        PolicyWish, PolicyWritten, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
     },
     session_rows::{NewSession, SessionRow},
     token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
@@ -93,11 +93,11 @@ pub trait Catalog: Send + Sync + 'static {
     /// versions.
     async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError>;
 
-    /// Reads all settings by name, removed ones included: the highest of their versions is that of all of
-    /// them.
-    async fn all_settings(&self) -> Result<Vec<SettingsRow>, StoreError>;
+    /// Reads all settings of a namespace, or of all namespaces.
+    async fn all_settings(&self, namespace: Option<&Namespace>) -> Result<SettingsSnapshot, StoreError>;
 
-    /// Writes settings of many names in one change, if none at all have changed meanwhile.
+    /// Writes settings of many names in one change, if the snapshot from which they were made still has its
+    /// version.
     async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyWritten, StoreError>;
 
     /// Removes the policy and the settings of a topic, or all of a namespace, in one change. Returns its

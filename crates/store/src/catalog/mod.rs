@@ -31,7 +31,7 @@ pub use interface::Catalog;
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
     Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,
-    SettingsWish, Sighting, Versions,
+    SettingsSnapshot, SettingsWish, Sighting, Versions,
 };
 pub(crate) use session::CatalogSession;
 pub use session_rows::{NewSession, SessionBounds, SessionRow};

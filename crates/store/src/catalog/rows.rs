@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use forebay_types::{
-    ClusterId, Incarnation, Namespace, NodeName, Policy, PolicyChanges, ShardId, Timestamp, Topic, TopicName,
-    TopicSettings,
+    ClusterId, Incarnation, Namespace, NodeName, Policy, PolicyChanges, SettingsRow, ShardId, Timestamp,
+    Topic, TopicName, TopicSettings,
 };
 
 /// A version of each set of rows. A version only grows. Nobody has seen anything yet: all are 0.
@@ -191,10 +191,22 @@ pub struct SettingsWish {
     pub bounds: PolicyBounds,
 }
 
+/// The settings of a namespace, or of all namespaces, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsSnapshot {
+    /// By name, without those that were removed.
+    pub rows: Vec<SettingsRow>,
+    /// It grows with each change of one of them. It may grow without one: when removed rows are deleted, which
+    /// may have had the highest version.
+    pub version: u64,
+}
+
 /// Settings of many names that are to be written in one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsDocument {
-    /// The version of all settings from which they were made.
+    /// The namespace that they are all of. `None`: of any.
+    pub namespace: Option<Namespace>,
+    /// The version of the [`SettingsSnapshot`] from which they were made.
     pub from_version: u64,
     /// What is set of each name. Nothing removes its settings.
     pub wanted: BTreeMap<TopicName, TopicSettings>,

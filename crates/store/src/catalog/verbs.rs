@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use forebay_types::{
-    ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
+    ClusterId, Incarnation, Namespace, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
 };
 
 use super::{
@@ -23,7 +23,7 @@ use super::{
     read_policy::{ReadAllSettings, ReadPolicy, ReadSettings},
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
-        PolicyWish, PolicyWritten, SettingsDocument, SettingsWish, Sighting, Versions,
+        PolicyWish, PolicyWritten, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
     },
     session_rows::{NewSession, SessionRow},
     sessions::{AddSession, NoteSessionUse, ReadSession, RemoveSession},
@@ -120,8 +120,8 @@ impl<C: Connector> Catalog for C {
         change(self, PutSettings(wish)).await
     }
 
-    async fn all_settings(&self) -> Result<Vec<SettingsRow>, StoreError> {
-        self.connections().changes.run(self, &ReadAllSettings).await
+    async fn all_settings(&self, namespace: Option<&Namespace>) -> Result<SettingsSnapshot, StoreError> {
+        self.connections().changes.run(self, &ReadAllSettings(namespace)).await
     }
 
     async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyWritten, StoreError> {

@@ -10,7 +10,7 @@ pub(crate) mod fuzzing;
 pub(crate) mod identity;
 mod pack;
 pub(crate) mod read;
-mod row_counts;
+pub(crate) mod row_counts;
 mod statement;
 mod value;
 pub(crate) mod version;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use forebay_access::Identity;
 use forebay_proto::v1;
+use forebay_store::SettingsSnapshot;
 use forebay_types::{Reason, Refusal, TopicName, TopicSettings};
 use prost::Message as _;
 
@@ -13,16 +14,15 @@ use super::{
     settings,
 };
 use crate::{
-    grpc::{admission::Call, fields},
+    grpc::{admission::Call, fields, queue::ALL_NAMESPACES},
     policies::changed_meanwhile,
 };
 
-/// As the namespace: all of them.
-const ALL: &str = "-";
-/// Entries of a document: as many as there may be.
-const ENTRIES_MAX: usize = 10_000;
-/// Entries that may change something. The catalog makes one change at a time, and others wait for it.
-const CHANGES_MAX: usize = 2_000;
+/// Entries of a document. Some more fit into a request, and the catalog makes one change at a time, for which
+/// others wait.
+const ENTRIES_MAX: usize = 2_000;
+/// Names that are changed at once, those that the document does not name included.
+const CHANGES_MAX: usize = ENTRIES_MAX;
 /// How often it is tried again because somebody else was faster.
 const TRIES_MAX: u32 = 3;
 
@@ -36,19 +36,22 @@ pub async fn apply(
     caller: &Identity,
     request: v1::ApplySettingsRequest,
 ) -> Result<v1::ApplySettingsResponse, Refusal> {
-    if request.namespace != ALL {
-        admin.rules.namespace(&request.namespace)?;
-    }
+    let namespace = admin.rules.namespace_or_all(&request.namespace)?;
+    call.request().count_for(&namespace)?;
     fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
     let wanted = document(admin, &request)?;
-    let book = book(admin)?;
+    let settings = book(admin)?.all_settings(&namespace)?;
     for tries_left in (0..TRIES_MAX).rev() {
-        let (rows, found) = book.all_settings().await?;
+        let SettingsSnapshot { rows, version: found } = settings.read().await?;
         let rows: Document = rows.into_iter().map(|row| (row.name, row.settings)).collect();
+        let changes = changes(&request, &rows, &wanted);
+        // A call that is repeated finds nothing to do, and another version than the one that it names.
+        if changes.is_empty() {
+            return Ok(v1::ApplySettingsResponse { differences: Vec::new(), version: found });
+        }
         if request.version.is_some_and(|version| version != found) {
             return Err(changed_meanwhile());
         }
-        let changes = changes(&request, &rows, &wanted);
         if changes.len() > CHANGES_MAX {
             let message = format!(
                 "change the settings of {} topics and namespaces, of {CHANGES_MAX} at most at a time: apply \
@@ -59,11 +62,11 @@ pub async fn apply(
         }
         let differences: Vec<_> = changes.iter().map(|change| difference(change, &rows)).collect();
         call.reserve_answer(differences.iter().map(v1::SettingsDifference::encoded_len).sum())?;
-        if request.dry_run || changes.is_empty() {
+        if request.dry_run {
             return Ok(v1::ApplySettingsResponse { differences, version: found });
         }
-        let (count, namespace) = (changes.len(), request.namespace.as_str().into());
-        match book.put_all_settings(&namespace, found, changes).await {
+        let count = changes.len();
+        match settings.put(found, changes).await {
             Ok(version) => {
                 let (who, reason) = (&*caller.id, &request.reason);
                 tracing::info!(
@@ -83,13 +86,12 @@ pub async fn apply(
 
 /// What the request wants, checked.
 fn document(admin: &Admin, request: &v1::ApplySettingsRequest) -> Result<Document, Refusal> {
-    fields::within("entries", request.entries.len(), 0, ENTRIES_MAX)?;
+    if !request.entries.is_empty() {
+        fields::members("entries", request.entries.len(), ENTRIES_MAX)?;
+    }
     let mut wanted = Document::new();
     for (at, entry) in request.entries.iter().enumerate() {
-        let below = |refusal: Refusal| Refusal {
-            field: refusal.field.map(|field| format!("entries[{at}].{field}")),
-            ..refusal
-        };
+        let below = |refusal| fields::below(format_args!("entries[{at}]"), refusal);
         let (name, settings) = self::entry(admin, request, entry).map_err(below)?;
         if wanted.insert(name, settings).is_some() {
             return Err(below(Refusal::field("topic", "is named twice in its namespace")));
@@ -104,7 +106,7 @@ fn entry(
     entry: &v1::SettingsEntry,
 ) -> Result<(TopicName, TopicSettings), Refusal> {
     let namespace = admin.rules.namespace(&entry.namespace)?;
-    if request.namespace != ALL && *request.namespace != *namespace {
+    if request.namespace != ALL_NAMESPACES && *request.namespace != *namespace {
         let message = format!("is not {}, which the document is about", request.namespace);
         return Err(Refusal::field("namespace", message));
     }
@@ -128,8 +130,7 @@ fn changes(request: &v1::ApplySettingsRequest, rows: &Document, wanted: &Documen
         .map(|(name, settings)| (name.clone(), *settings))
         .collect();
     if !request.keep_others {
-        let about = |name: &&TopicName| request.namespace == ALL || *name.namespace == *request.namespace;
-        let others = rows.keys().filter(about).filter(|name| !wanted.contains_key(name));
+        let others = rows.keys().filter(|name| !wanted.contains_key(name));
         changes.extend(others.map(|name| (name.clone(), TopicSettings::default())));
     }
     changes

@@ -9,8 +9,8 @@ use forebay_store::{AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, Pri
 use forebay_types::{Namespace, Reason, Refusal};
 use prost::Message as _;
 
-use super::context::{Admin, PAGE_ROWS};
-use crate::grpc::{admission::Call, fields, page_token::List};
+use super::context::{Admin, page_rows};
+use crate::grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES};
 
 /// How long the catalog may take to answer.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
@@ -92,10 +92,9 @@ pub async fn list(
         Refusal::new(Reason::Overloaded, "too many lists of records are read at the moment; retry later")
             .retry_after(RETRY_AFTER)
     })?;
-    let (default, most) = PAGE_ROWS;
-    let rows = if request.page_size == 0 { default } else { most.min(request.page_size as usize) };
+    let rows = page_rows(request.page_size);
     let query = AuditQuery {
-        namespace: (&*request.namespace != "-").then(|| request.namespace.clone()),
+        namespace: (&*request.namespace != ALL_NAMESPACES).then(|| request.namespace.clone()),
         from: from.unwrap_or(AuditId([0; 16])),
         before: behind.or(until).unwrap_or(AuditId([0xff; 16])),
         limit: 0,
@@ -178,7 +177,7 @@ pub fn catalog(admin: &Admin, otherwise: &str) -> Result<Arc<dyn Catalog>, Refus
 pub fn namespace(text: &str) -> Result<Namespace, Refusal> {
     let wrong = |why: &str| Refusal::field("namespace", format!("must be a namespace: {why}"));
     match text {
-        "-" => {}
+        ALL_NAMESPACES => {}
         "*" => return Err(wrong("write - for all of them")),
         text => drop(Namespaces::read(text).map_err(wrong)?),
     }

@@ -8,7 +8,7 @@ use forebay_proto::v1::{self, NodeState, ShardState};
 use forebay_types::Timestamp;
 use tonic::Status;
 
-use super::context::{Admin, PAGE_ROWS};
+use super::context::{Admin, page_rows};
 use crate::cluster::HoldUp;
 
 impl Admin {
@@ -66,8 +66,7 @@ fn page<T>(
     is_after: impl Fn(&T) -> bool,
     token: impl Fn(&T) -> String,
 ) -> (Vec<T>, String) {
-    let (default, most) = PAGE_ROWS;
-    let size = if size == 0 { default } else { most.min(usize::try_from(size).unwrap_or(most)) };
+    let size = page_rows(size);
     let mut rows: Vec<T> = rows.into_iter().filter(is_after).collect();
     let more = rows.len() > size;
     rows.truncate(size);

@@ -17,7 +17,13 @@ use crate::{
 };
 
 /// Rows of a page by default, and at most.
-pub const PAGE_ROWS: (usize, usize) = (100, 1_000);
+const PAGE_ROWS: (usize, usize) = (100, 1_000);
+
+/// Rows of a page, as a request names them: 0 is the default, and more than may be is as many as may be.
+pub fn page_rows(named: u32) -> usize {
+    let (default, most) = PAGE_ROWS;
+    if named == 0 { default } else { usize::try_from(named).map_or(most, |named| named.min(most)) }
+}
 
 /// The longest reason of a change.
 pub const REASON_BYTES: usize = 1 << 10;

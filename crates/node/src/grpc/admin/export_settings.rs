@@ -1,18 +1,16 @@
 //! ExportSettings.
 
 use forebay_proto::v1;
+use forebay_store::SettingsSnapshot;
 use forebay_types::{Refusal, SettingsRow};
 use prost::Message as _;
 
 use super::{
-    context::{Admin, PAGE_ROWS},
+    context::{Admin, page_rows},
     pauses::book,
     settings,
 };
 use crate::grpc::{admission::Call, page_token::List};
-
-/// As the namespace: all of them.
-const ALL: &str = "-";
 
 /// Serves ExportSettings.
 pub async fn export(
@@ -20,19 +18,15 @@ pub async fn export(
     call: &Call,
     request: v1::ExportSettingsRequest,
 ) -> Result<v1::ExportSettingsResponse, Refusal> {
-    let namespace = &request.namespace;
-    if namespace != ALL {
-        admin.rules.namespace(namespace)?;
-    }
-    let list = List { tokens: &admin.tokens, name: "ExportSettings", namespace, query: "" };
+    let namespace = admin.rules.namespace_or_all(&request.namespace)?;
+    call.request().count_for(&namespace)?;
+    let list = List { tokens: &admin.tokens, name: "ExportSettings", namespace: &namespace, query: "" };
     let behind = list.position(&request.page_token)?;
-    let (mut rows, version) = book(admin)?.all_settings().await?;
-    rows.retain(|row| namespace == ALL || *row.name.namespace == **namespace);
+    let SettingsSnapshot { mut rows, version } = book(admin)?.all_settings(&namespace)?.read().await?;
     if let Some(behind) = behind {
         rows.retain(|row| position(row) > behind);
     }
-    let (default, most) = PAGE_ROWS;
-    let limit = if request.page_size == 0 { default } else { most.min(request.page_size as usize) };
+    let limit = page_rows(request.page_size);
     let next = rows.get(limit).and_then(|_| rows.get(limit - 1)).map(position);
     rows.truncate(limit);
     let entries: Vec<v1::SettingsEntry> = rows.iter().map(entry).collect();

@@ -9,7 +9,7 @@ use prost::Message as _;
 use super::context::Admin;
 use crate::{
     gather::shown,
-    grpc::{admission::Call, fields},
+    grpc::{admission::Call, fields, queue::ALL_NAMESPACES},
     history::{STEPS, TOPIC_STEPS},
 };
 
@@ -23,8 +23,6 @@ const LAG_SECONDS: u64 = 2;
 const LINES_BYTES: usize = 64 << 10;
 /// Series that one request may name.
 const SERIES_MAX: usize = 32;
-/// The namespace that stands for the cluster.
-const ALL: &str = "-";
 
 /// Serves GetHistory.
 pub async fn get(
@@ -32,14 +30,11 @@ pub async fn get(
     call: &Call,
     request: v1::GetHistoryRequest,
 ) -> Result<v1::GetHistoryResponse, Refusal> {
-    let namespace = match &*request.namespace {
-        ALL => ALL.into(),
-        namespace => admin.rules.namespace(namespace)?,
-    };
+    let namespace = admin.rules.namespace_or_all(&request.namespace)?;
     call.request().count_for(&namespace)?;
     if !request.topic.is_empty() {
         fields::topic(&admin.rules.limits, "topic", &request.topic)?;
-        if &*namespace == ALL {
+        if &*namespace == ALL_NAMESPACES {
             return Err(Refusal::field("topic", "needs the namespace that it is in"));
         }
     }

@@ -6,7 +6,7 @@ use forebay_proto::v1;
 use forebay_types::{ItemId, Namespace, Reason, Refusal, ShardId, TopicName, filter::Filter};
 use prost::Message as _;
 
-use super::context::{Admin, PAGE_ROWS};
+use super::context::{Admin, page_rows};
 use crate::{
     gather::ItemScan,
     grpc::{admission::Call, fields, page_token::List},
@@ -48,11 +48,7 @@ pub async fn list(
         .ok_or_else(|| Refusal::field("state", "must be ITEM_STATE_READY, _LEASED, _SCHEDULED or _DEAD"))?;
     let asked_for = shown(request.view, request.max_payload_bytes)?;
     let shown = asked_for.to(caller, &namespace);
-    let (default, most) = PAGE_ROWS;
-    let limit = match request.page_size as usize {
-        0 => default,
-        size => size.min(most),
-    };
+    let limit = page_rows(request.page_size);
     Filter::parse(&request.filter, list_fields(state))?;
     let query = format!("{}\0{}\0{}", request.state, request.topic, request.filter);
     let list =

@@ -8,13 +8,13 @@ use forebay_types::{Namespace, Reason, Refusal, TopicName};
 use tokio::time::Instant;
 
 use super::{
-    context::{Admin, PAGE_ROWS},
+    context::{Admin, page_rows},
     pauses,
     settings::{self, SETTINGS_BYTES},
     topic_walk::{SCAN_BYTES, TopicWalk},
 };
 use crate::{
-    grpc::{admission::Call, page_token::List},
+    grpc::{admission::Call, page_token::List, queue::ALL_NAMESPACES},
     peers::wire::topics::{FLOW_BYTES, add_counts, add_rates},
 };
 
@@ -24,8 +24,6 @@ const TOPICS_MAX: u64 = 50_000;
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
 /// What a namespace takes in the answer beside its name and its pauses.
 const NAMESPACE_BYTES: usize = 96 + FLOW_BYTES + SETTINGS_BYTES;
-/// Who looks at all namespaces.
-const ALL: &str = "-";
 
 /// Serves ListNamespaces.
 pub async fn list(
@@ -33,15 +31,11 @@ pub async fn list(
     call: &Call,
     request: v1::ListNamespacesRequest,
 ) -> Result<v1::ListNamespacesResponse, Refusal> {
-    let list = List { tokens: &admin.tokens, name: "ListNamespaces", namespace: ALL, query: "" };
+    let list = List { tokens: &admin.tokens, name: "ListNamespaces", namespace: ALL_NAMESPACES, query: "" };
     let position = list.position(&request.page_token)?.map(String::from_utf8).transpose();
     let after = position.map_err(|_| Refusal::field("page_token", "is not a page token of this list"))?;
-    let (default, most) = PAGE_ROWS;
-    let size = match request.page_size as usize {
-        0 => default,
-        size => size.min(most),
-    };
-    let all: Namespace = ALL.into();
+    let size = page_rows(request.page_size);
+    let all: Namespace = ALL_NAMESPACES.into();
     let _look = admin.gather.admit(&all, SCAN_BYTES)?;
     // No name has a zero byte, so nothing is between a name and this one.
     let from = after.as_ref().map_or_else(String::new, |after| format!("{after}\0"));

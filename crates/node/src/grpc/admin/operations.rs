@@ -8,7 +8,7 @@ use forebay_store::{OperationChange, OperationId, OperationOrder};
 use forebay_types::{Namespace, Reason, Refusal, ShardId};
 use prost::Message as _;
 
-use super::context::{Admin, PAGE_ROWS};
+use super::context::{Admin, page_rows};
 use crate::{
     gather::{Asked, OperationView},
     grpc::{admission::Call, fields, page_token::List},
@@ -74,8 +74,7 @@ pub async fn list(
     if let Some(behind) = behind {
         views.retain(|view| position(view) > behind);
     }
-    let (default, most) = PAGE_ROWS;
-    let limit = if request.page_size == 0 { default } else { most.min(request.page_size as usize) };
+    let limit = page_rows(request.page_size);
     let next = views.get(limit).and_then(|_| views.get(limit - 1)).map(position);
     views.truncate(limit);
     let asked = Asked { all: &all, looked_at: &shards, now: admin.clock.wall() };

@@ -186,9 +186,8 @@ fn update(
         ttl: update.ttl,
         ..v1::UpdateItemRequest::default()
     };
-    let below =
-        |refusal: Refusal| Refusal { field: refusal.field.map(|field| format!("update.{field}")), ..refusal };
-    let ItemUpdate { priority, schedule, metadata, ttl } = values(limits, &request).map_err(below)?;
+    let ItemUpdate { priority, schedule, metadata, ttl } =
+        values(limits, &request).map_err(|refusal| fields::below("update", refusal))?;
     Ok(Some(OperationUpdate { priority, due: schedule, metadata: metadata.map(Vec::from), ttl }))
 }
 

@@ -14,12 +14,12 @@ use prost::Message as _;
 
 use super::{
     audit::namespace,
-    context::{Admin, PAGE_ROWS},
+    context::{Admin, page_rows},
 };
 use crate::{
     access::{TokenBook, token_not_found},
     audit::principal_name,
-    grpc::{admission::Call, fields, page_token::List},
+    grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
     random::random_bytes,
 };
 
@@ -108,8 +108,7 @@ pub async fn list(
         )
         .retry_after(RETRY_AFTER)
     })?;
-    let (default, most) = PAGE_ROWS;
-    let rows = if request.page_size == 0 { default } else { most.min(request.page_size as usize) };
+    let rows = page_rows(request.page_size);
     let (mut tokens, mut bytes) = (Vec::new(), 0);
     let next = loop {
         let chunk = book.page(&from, CHUNK).await?;
@@ -196,7 +195,7 @@ pub async fn revoke(
 fn named(call: &Call, text: &str) -> Result<(Namespace, Namespaces), Refusal> {
     let named = namespace(text)?;
     call.request().count_for(&named)?;
-    let within = if text == "-" { Ok(Namespaces::All) } else { Namespaces::read(text) };
+    let within = if text == ALL_NAMESPACES { Ok(Namespaces::All) } else { Namespaces::read(text) };
     Ok((named, within.map_err(|why| Refusal::field("namespace", why))?))
 }
 

@@ -10,18 +10,16 @@ use forebay_types::{
 };
 
 use super::{
-    context::{Admin, PAGE_ROWS},
+    context::{Admin, page_rows},
     pauses,
     settings::{self, SETTINGS_BYTES},
 };
 use crate::{
     gather::TopicScan,
-    grpc::{admission::Call, fields, page_token::List},
+    grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
     peers::wire::topics::FLOW_BYTES,
 };
 
-/// The namespace that stands for all of them.
-const ALL: &str = "-";
 /// Fields of a filter.
 const FIELDS: &[Field] = &[
     ("topic", Kind::Text),
@@ -82,19 +80,15 @@ pub async fn list(
     call: &Call,
     request: v1::ListTopicsRequest,
 ) -> Result<v1::ListTopicsResponse, Refusal> {
-    let namespace = namespace(admin, &request.namespace)?;
+    let namespace = admin.rules.namespace_or_all(&request.namespace)?;
     call.request().count_for(&namespace)?;
     let filter = Filter::parse(&request.filter, FIELDS)?;
     let figure = figure(&request.order_by)?;
     let scope = TopicScope {
-        namespace: (&*namespace != ALL).then(|| namespace.clone()),
+        namespace: (&*namespace != ALL_NAMESPACES).then(|| namespace.clone()),
         prefix: filter.prefix_of("topic").to_owned(),
     };
-    let (default, most) = PAGE_ROWS;
-    let size = match request.page_size as usize {
-        0 => default,
-        size => size.min(most),
-    };
+    let size = page_rows(request.page_size);
     let query = Query { namespace, filter, scope, size, now: admin.clock.wall() };
     let (tokens, namespace) = (&admin.tokens, &*query.namespace);
     let list = List { tokens, name: "ListTopics", namespace, query: &request.filter };
@@ -159,11 +153,6 @@ pub async fn look(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicRespons
     pauses::add_to(admin, &name.namespace, &mut topic).await?;
     found.topic = Some(topic).map(|[topic]| topic).filter(|topic| *topic != figures);
     Ok(found)
-}
-
-/// The tenant of a call, or all of them.
-fn namespace(admin: &Admin, text: &str) -> Result<Namespace, Refusal> {
-    if text == ALL { Ok(ALL.into()) } else { admin.rules.namespace(text) }
 }
 
 fn figure(order_by: &str) -> Result<Option<Figure>, Refusal> {

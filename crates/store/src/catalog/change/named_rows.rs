@@ -8,8 +8,11 @@ use forebay_types::TopicName;
 use super::super::rows::{PolicyBounds, PolicyWritten};
 use crate::{
     error::StoreError,
-    sql::{Session, Statement, Value, int_of, scalar},
+    sql::{Session, Statement, Value, int_of, row_counts, scalar},
 };
+
+/// The values of one statement. A server takes at least so much.
+const STATEMENT_BYTES: usize = 256 << 10;
 
 /// The next version of policies and settings. It locks the row of the cluster.
 pub(super) async fn next_version(session: &mut dyn Session) -> Result<u64, StoreError> {
@@ -68,41 +71,49 @@ impl NamedRows {
         names: impl Iterator<Item = &TopicName>,
     ) -> Result<Option<PolicyWritten>, StoreError> {
         let count = format!("SELECT COUNT(*) FROM {} WHERE removed = 0", self.table);
-        let all = int_of(&session.fetch(Statement::new(count.clone(), vec![])).await?)?.unwrap_or(0);
+        let all = int_of(&session.fetch(Statement::new(count, vec![])).await?)?.unwrap_or(0);
         if all.cast_unsigned() > self.bounds.in_all {
             return Ok(Some(PolicyWritten::Full));
         }
+        // One question, whatever number of namespaces the names are of.
+        let over = format!(
+            "SELECT namespace FROM {} WHERE removed = 0 GROUP BY namespace HAVING COUNT(*) > ?",
+            self.table
+        );
+        let over = session.fetch(Statement::new(over, vec![self.bounds.per_namespace.into()])).await?;
+        if over.is_empty() {
+            return Ok(None);
+        }
         let namespaces: BTreeSet<&str> = names.map(|name| &*name.namespace).collect();
-        for namespace in namespaces {
-            let of_one = Statement::new(format!("{count} AND namespace = ?"), vec![namespace.into()]);
-            let found = int_of(&session.fetch(of_one).await?)?.unwrap_or(0);
-            if found.cast_unsigned() > self.bounds.per_namespace {
+        for row in &over {
+            if namespaces.contains(&*row.text(0)?) {
                 return Ok(Some(PolicyWritten::NamespaceFull));
             }
         }
         Ok(None)
     }
 
-    /// Writes a row: these columns beside its name and version.
+    /// Writes rows, in few statements: these columns beside the name and the version.
     pub async fn write(
         &self,
         session: &mut dyn Session,
-        name: &TopicName,
         version: u64,
         columns: &[&str],
-        of_columns: Vec<Value>,
+        written: impl Iterator<Item = (&TopicName, Vec<Value>)>,
     ) -> Result<(), StoreError> {
-        let marks: String = columns.iter().map(|_| ", ?").collect();
-        let columns: String = columns.iter().map(|column| format!(", {column}")).collect();
-        let sql = format!(
-            "/* forebay policy */ REPLACE INTO {} (namespace, topic, version{columns}) \
-             VALUES (?, ?, ?{marks})",
-            self.table
-        );
-        let mut values = Vec::from(values_of(name));
-        values.push(version.into());
-        values.extend(of_columns);
-        session.execute(Statement::new(sql, values)).await.map(drop)
+        let columns = [&["namespace", "topic", "version"], columns].concat();
+        let row = |(name, of_columns): (&TopicName, Vec<Value>)| {
+            let mut values = Vec::from(values_of(name));
+            values.push(version.into());
+            values.extend(of_columns);
+            values
+        };
+        let verb = "/* forebay policy */ REPLACE";
+        let rows = written.map(row).collect();
+        for statement in row_counts::insert(verb, self.table, &columns, rows, STATEMENT_BYTES) {
+            session.execute(statement).await?;
+        }
+        Ok(())
     }
 
     /// Deletes the oldest removed rows, if there are too many. Who has not heard of them reads all rows, of

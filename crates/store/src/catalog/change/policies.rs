@@ -56,7 +56,8 @@ impl Change for PutPolicy<'_> {
         {
             return Ok(End::RollBack(full));
         }
-        rows.write(session, name, version, &columns::OF_POLICY, columns::of_policy(policy)).await?;
+        let written = (name, columns::of_policy(policy));
+        rows.write(session, version, &columns::OF_POLICY, [written].into_iter()).await?;
         rows.forget_removed(session).await?;
         Ok(End::Commit(PolicyWritten::Yes(version)))
     }

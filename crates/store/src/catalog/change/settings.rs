@@ -6,13 +6,14 @@ use super::{
     super::{
         call::{Change, End},
         columns,
+        read_policy::settings_version,
         rows::{PolicyWritten, SettingsDocument, SettingsWish},
     },
     named_rows::{NamedRows, next_version},
 };
 use crate::{
     error::StoreError,
-    sql::{Session, Statement, int_of},
+    sql::{Session, int_of},
 };
 
 /// Writes settings, if their row has not changed.
@@ -36,13 +37,14 @@ impl Change for PutSettings<'_> {
         {
             return Ok(End::RollBack(full));
         }
-        rows.write(session, name, version, &columns::OF_SETTINGS, columns::of_settings(settings)).await?;
+        let written = (name, columns::of_settings(settings));
+        rows.write(session, version, &columns::OF_SETTINGS, [written].into_iter()).await?;
         rows.forget_removed(session).await?;
         Ok(End::Commit(PolicyWritten::Yes(version)))
     }
 }
 
-/// Writes settings of many names, if none at all have changed.
+/// Writes settings of many names, if none have changed of those among which they are.
 pub(in super::super) struct PutAllSettings<'a>(pub(in super::super) &'a SettingsDocument);
 
 #[async_trait]
@@ -50,18 +52,16 @@ impl Change for PutAllSettings<'_> {
     type Answer = PolicyWritten;
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyWritten>, StoreError> {
-        let SettingsDocument { from_version, wanted, bounds } = self.0;
+        let SettingsDocument { namespace, from_version, wanted, bounds } = self.0;
         let rows = NamedRows { table: "setting", bounds: *bounds };
         let version = next_version(session).await?;
-        let highest = Statement::new("SELECT MAX(version) FROM setting", vec![]);
-        let found = int_of(&session.fetch(highest).await?)?.unwrap_or(0).cast_unsigned();
+        let found = int_of(&session.fetch(settings_version(namespace.as_ref())).await?)?.unwrap_or(0);
+        let found = found.cast_unsigned();
         if found != *from_version {
             return Ok(End::RollBack(PolicyWritten::Stale));
         }
-        for (name, settings) in wanted {
-            let values = columns::of_settings(settings);
-            rows.write(session, name, version, &columns::OF_SETTINGS, values).await?;
-        }
+        let written = wanted.iter().map(|(name, settings)| (name, columns::of_settings(settings)));
+        rows.write(session, version, &columns::OF_SETTINGS, written).await?;
         // Some may have made room for others, so it is counted in the end.
         if let Some(full) = rows.too_many(session, wanted.keys()).await? {
             return Ok(End::RollBack(full));

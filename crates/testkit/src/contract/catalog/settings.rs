@@ -202,6 +202,7 @@ pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
     put_version(catalog, &topic("a"), attempts(1)).await;
     let version = put_version(catalog, &topic("b"), attempts(2)).await;
     let document = |from_version, wanted: &[(&str, u32)]| SettingsDocument {
+        namespace: None,
         from_version,
         wanted: wanted
             .iter()
@@ -214,10 +215,11 @@ pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
     };
     let put = async |document| catalog.put_all_settings(&document).await.expect("is written");
     let set = async || -> Vec<(String, u32)> {
-        let rows = catalog.all_settings().await.expect("reads");
+        let rows = catalog.all_settings(None).await.expect("reads").rows;
         assert!(rows.is_sorted_by(|one, other| one.name < other.name));
-        let set = rows.into_iter().filter(|row| !row.settings.is_nothing());
-        set.map(|row| (row.name.topic.to_string(), row.settings.default_max_attempts.unwrap_or(0))).collect()
+        rows.into_iter()
+            .map(|row| (row.name.topic.to_string(), row.settings.default_max_attempts.unwrap_or(0)))
+            .collect()
     };
     let named = |set: &[(&str, u32)]| -> Vec<(String, u32)> {
         set.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
@@ -236,4 +238,61 @@ pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
     assert_eq!(set().await, named(&[("b", 5), ("c", 3), ("d", 4)]), "nothing of it was done");
     pause(catalog, &topic("b")).await;
     assert!(matches!(put(document(next, &[("b", 7)])).await, PolicyWritten::Yes(_)), "a pause is no setting");
+}
+
+/// What one tenant does changes no version of another one. What was told once is told again only if all is as
+/// it was, also after a removed row was deleted that had the highest version.
+pub async fn the_settings_of_a_namespace_have_a_version(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let catalog = &*catalog;
+    let foreign = TopicName::new("n2", "t");
+    put_version(catalog, &topic("a"), attempts(1)).await;
+    let last = put_version(catalog, &topic("b"), attempts(2)).await;
+    let other = put_version(catalog, &foreign, attempts(3)).await;
+    let read = async |namespace: &str| catalog.all_settings(Some(&namespace.into())).await.expect("reads");
+    let (own, all) = (read("ns").await, catalog.all_settings(None).await.expect("reads"));
+    assert_eq!((own.version, names(&own.rows)), (last, vec!["a", "b"]));
+    assert_eq!((read("n2").await.version, all.version, all.rows.len()), (other, other, 3));
+    let document = |namespace: Option<&str>, from_version| SettingsDocument {
+        namespace: namespace.map(Into::into),
+        from_version,
+        wanted: [(topic("b"), attempts(4))].into(),
+        bounds: BOUNDS,
+    };
+    let put = async |document| catalog.put_all_settings(&document).await.expect("is written");
+    assert_eq!(put(document(None, last)).await, PolicyWritten::Stale);
+    let PolicyWritten::Yes(version) = put(document(Some("ns"), last)).await else {
+        panic!("what another tenant has set is in the way")
+    };
+    assert_eq!((read("ns").await.version, read("n2").await.version), (version, other));
+    // The row of `a` goes, and then the only sign of that.
+    put_version(catalog, &topic("a"), TopicSettings::default()).await;
+    for _ in 0..BOUNDS.removed {
+        put_version(catalog, &TopicName::new("n3", "t"), attempts(1)).await;
+        put_version(catalog, &TopicName::new("n3", "t"), TopicSettings::default()).await;
+        put_version(catalog, &TopicName::new("n4", "t"), attempts(1)).await;
+        put_version(catalog, &TopicName::new("n4", "t"), TopicSettings::default()).await;
+    }
+    assert_eq!(catalog.settings(&topic("a")).await.expect("reads").version, 0, "its row is deleted");
+    let now = read("ns").await;
+    assert!(now.version > version, "{now:?}");
+    assert_eq!(names(&now.rows), vec!["b"]);
+    assert_eq!(put(document(Some("ns"), version)).await, PolicyWritten::Stale);
+}
+
+/// More rows than fit into one statement.
+pub async fn a_long_document_of_settings_is_written_whole(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let name = |number: u32| topic(&format!("{number:0>190}"));
+    let wanted: std::collections::BTreeMap<_, _> = (1..=1_500).map(|it| (name(it), attempts(it))).collect();
+    let document = SettingsDocument {
+        namespace: Some("ns".into()),
+        from_version: 0,
+        wanted: wanted.clone(),
+        bounds: PolicyBounds { per_namespace: 1_500, ..PolicyBounds::DEFAULT },
+    };
+    let written = catalog.put_all_settings(&document).await.expect("is written");
+    assert!(matches!(written, PolicyWritten::Yes(_)), "{written:?}");
+    let rows = catalog.all_settings(Some(&"ns".into())).await.expect("reads").rows;
+    assert!(rows.into_iter().map(|row| (row.name, row.settings)).eq(wanted));
 }

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use forebay_store::{
     AuditEnd, AuditId, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode,
     CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewSession, NewToken, NodeReport,
-    PolicyRemoval, PolicyWish, PolicyWritten, SessionRow, SettingsDocument, SettingsWish, Sighting,
-    StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
+    PolicyRemoval, PolicyWish, PolicyWritten, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish,
+    Sighting, StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
 };
 use forebay_types::{
-    ClusterId, Incarnation, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
+    ClusterId, Incarnation, Namespace, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
 };
 use tokio::sync::oneshot;
 
@@ -235,9 +235,10 @@ impl Catalog for FakeCatalog {
         self.change("settings", move |tables| tables.put_settings(&wish)).await
     }
 
-    async fn all_settings(&self) -> Result<Vec<SettingsRow>, StoreError> {
-        let all = |tables: &super::tables::CatalogTables| tables.settings.values().cloned().collect();
-        let read = move |state: &mut CatalogState| state.tables.as_ref().map(all).ok_or_else(no_schema);
+    async fn all_settings(&self, namespace: Option<&Namespace>) -> Result<SettingsSnapshot, StoreError> {
+        let namespace = namespace.cloned();
+        let all = move |tables: &super::tables::CatalogTables| tables.all_settings(namespace.as_ref());
+        let read = move |state: &mut CatalogState| state.tables.as_ref().map(&all).ok_or_else(no_schema);
         self.call("all settings", read).await
     }
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use forebay_store::{
     Assignment, Beat, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState, Home,
     Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,
-    SettingsWish, Sighting, Versions,
+    SettingsSnapshot, SettingsWish, Sighting, Versions,
 };
 use forebay_types::{
-    ClusterId, Incarnation, NodeName, Policy, PolicyChanges, PolicyRow, SettingsRow, ShardId, Side,
-    TopicName, TopicSettings,
+    ClusterId, Incarnation, Namespace, NodeName, Policy, PolicyChanges, PolicyRow, SettingsRow, ShardId,
+    Side, TopicName, TopicSettings,
 };
 
 use super::records::Records;
@@ -139,11 +139,19 @@ impl CatalogTables {
         PolicyWritten::Yes(version)
     }
 
+    /// See [`Catalog::all_settings`](forebay_store::Catalog::all_settings).
+    pub fn all_settings(&self, namespace: Option<&Namespace>) -> SettingsSnapshot {
+        let is_of = |row: &&SettingsRow| namespace.is_none_or(|namespace| row.name.namespace == *namespace);
+        let found = self.settings.values().filter(is_of);
+        let version = found.clone().map(|row| row.version).max().unwrap_or(0).max(self.policies_floor);
+        let rows = found.filter(|row| !row.settings.is_nothing()).cloned().collect();
+        SettingsSnapshot { rows, version }
+    }
+
     /// See [`Catalog::put_all_settings`](forebay_store::Catalog::put_all_settings).
     pub fn put_all_settings(&mut self, document: &SettingsDocument) -> PolicyWritten {
-        let SettingsDocument { from_version, wanted, bounds } = document;
-        let highest = self.settings.values().map(|row| row.version).max().unwrap_or(0);
-        if highest != *from_version {
+        let SettingsDocument { namespace, from_version, wanted, bounds } = document;
+        if self.all_settings(namespace.as_ref()).version != *from_version {
             return PolicyWritten::Stale;
         }
         let version = self.versions.policies + 1;
