@@ -30,16 +30,17 @@ const AGAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// So many are known at once. Those of the catalog are read again.
 const KNOWN_MAX: usize = SessionBounds::DEFAULT.in_all as usize;
 
-/// Keeps sessions.
+/// Keeps sessions. Clones share all of it.
+#[derive(Clone)]
 pub struct Sessions {
     /// The catalog. `None`: the memory of this node has all sessions.
     catalog: Option<Arc<dyn Catalog>>,
     /// What was read, or all there is.
-    known: Mutex<HashMap<SessionId, Known>>,
+    known: Arc<Mutex<HashMap<SessionId, Known>>>,
     /// Tells which are over.
     clock: Arc<dyn Clock>,
     /// The catalog did not answer.
-    unanswered: Episodes,
+    unanswered: Arc<Episodes>,
 }
 
 /// What is known of a session.
@@ -54,7 +55,7 @@ struct Known {
 impl Sessions {
     /// In a catalog, or in memory.
     pub fn new(catalog: Option<Arc<dyn Catalog>>, clock: Arc<dyn Clock>) -> Self {
-        Self { catalog, known: Mutex::default(), clock, unanswered: Episodes::default() }
+        Self { catalog, known: Arc::default(), clock, unanswered: Arc::default() }
     }
 
     /// Begins a session of whoever has shown this secret of a token. `replaces`: the one that the browser had
@@ -125,22 +126,38 @@ impl Sessions {
     async fn read(&self, id: &SessionId) -> Result<Option<SessionRow>, Refusal> {
         let before = self.seen(id);
         let Some(catalog) = &self.catalog else { return Ok(before.and_then(|known| known.row)) };
-        let timeout = match &before {
-            Some(known) if self.clock.monotonic().since(known.read) < FRESH_FOR => {
-                return Ok(known.row.clone());
+        match before {
+            Some(known) if self.clock.monotonic().since(known.read) < FRESH_FOR => Ok(known.row),
+            Some(known) => {
+                let (sessions, catalog, id) = (self.clone(), catalog.clone(), *id);
+                // To its end, though the browser goes away: others take what is known as fresh until then, and
+                // it may have ended at another node.
+                let again = async move { sessions.read_from(&*catalog, &id, AGAIN_TIMEOUT).await };
+                match tokio::spawn(again).await {
+                    Ok(Ok(row)) => Ok(row),
+                    Ok(Err(_)) | Err(_) => Ok(known.row),
+                }
             }
-            Some(_) => AGAIN_TIMEOUT,
-            None => CATALOG_TIMEOUT,
-        };
-        match (self.within(timeout, catalog.session(id)).await, before) {
-            (Ok(row), _) => {
-                let mut known = self.lock();
-                self.keep(&mut known, *id, row.clone());
-                Ok(row)
-            }
-            (Err(_), Some(known)) => Ok(known.row),
-            (Err(refusal), None) => Err(refusal),
+            None => self.read_from(&**catalog, id, CATALOG_TIMEOUT).await,
         }
+    }
+
+    /// What the catalog has under an id. From then on it is known.
+    async fn read_from(
+        &self,
+        catalog: &dyn Catalog,
+        id: &SessionId,
+        timeout: Duration,
+    ) -> Result<Option<SessionRow>, Refusal> {
+        let mut row = self.within(timeout, catalog.session(id)).await?;
+        let mut known = self.lock();
+        // A use that could not be noted counts all the same.
+        let used = known.get(id).and_then(|known| known.row.as_ref()).map(|row| row.used_at);
+        if let (Some(row), Some(used)) = (&mut row, used) {
+            row.used_at = row.used_at.max(used);
+        }
+        self.keep(&mut known, *id, row.clone());
+        Ok(row)
     }
 
     /// What is known of a session. What is not fresh is left to one reader: the others take it as it is.
@@ -155,7 +172,7 @@ impl Sessions {
         Some(before)
     }
 
-    /// Notes a use. What can't be noted is left out: the next use is noted.
+    /// Notes a use. What can't be noted is left out, and this node alone knows it: a use a minute later is noted.
     async fn note(&self, id: &SessionId, now: Timestamp) {
         if let Some(row) = self.lock().get_mut(id).and_then(|known| known.row.as_mut()) {
             row.used_at = row.used_at.max(now);
@@ -295,6 +312,47 @@ mod tests {
         assert!(!is_there(&sessions, 3).await && is_there(&sessions, 4).await);
         sessions.end(&[4; 32]).await.unwrap();
         assert!(!is_there(&sessions, 4).await);
+    }
+
+    /// Two nodes with one catalog.
+    async fn two_nodes(folder: &tempfile::TempDir, clock: &Arc<Hand>) -> [Sessions; 2] {
+        let path = folder.path().join("catalog.db");
+        let catalog = forebay_store::SqliteCatalog::new(&path);
+        catalog.migrate(forebay_types::ClusterId::default()).await.unwrap();
+        let catalog: Arc<dyn Catalog> = Arc::new(catalog);
+        [(), ()].map(|()| Sessions::new(Some(catalog.clone()), clock.clone()))
+    }
+
+    /// Each reader goes away before the catalog answers.
+    #[tokio::test]
+    async fn a_session_that_ended_elsewhere_ends_though_its_readers_go_away() {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(Hand::default()));
+        let [here, elsewhere] = two_nodes(&folder, &clock).await;
+        begin(&here, 1, &token(1)).await;
+        elsewhere.end(&[1; 32]).await.unwrap();
+        assert!(is_there(&here, 1).await, "it was read a moment ago");
+        clock.advance(FRESH_FOR);
+        let read = here.look(&[1; 32]);
+        assert!(futures_util::FutureExt::now_or_never(read).is_none(), "the catalog is asked");
+        let gone = async {
+            while is_there(&here, 1).await {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_use_that_could_not_be_noted_counts() {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(Hand::default()));
+        let [here, _] = two_nodes(&folder, &clock).await;
+        begin(&here, 1, &token(1)).await;
+        clock.advance(Duration::from_mins(29));
+        let used = clock.wall();
+        here.lock().get_mut(&[1; 32]).unwrap().row.as_mut().unwrap().used_at = used;
+        clock.advance(Duration::from_mins(2));
+        let row = here.look(&[1; 32]).await.unwrap().expect("it was used two minutes ago");
+        assert_eq!(row.used_at, used);
     }
 
     #[tokio::test]
