@@ -1,6 +1,7 @@
 //! A health check or a reflection call. It may stream for as long as its client likes, and its rights last.
 
 use std::{
+    future::ready,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -9,14 +10,11 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, Sleep, sleep},
-};
+use tokio::sync::oneshot;
 use tonic::{Status, body::Body};
 
 use super::{load::ConnectionLoad, rights::Rights};
-use crate::grpc::status;
+use crate::{access::Rechecks, grpc::status};
 
 /// Counts the call on its connection until it is dropped.
 pub struct SideCall(Arc<ConnectionLoad>);
@@ -44,12 +42,8 @@ impl Drop for SideCall {
 
 /// Rights that are looked at again while an answer lasts.
 pub struct Lasting {
-    /// The rights.
-    rights: Rights,
-    /// How often they are looked at.
-    every: Duration,
-    /// The next look.
-    look: Pin<Box<Sleep>>,
+    /// The looks.
+    looks: Rechecks<Status>,
     /// Ends the request when it is dropped.
     _request: oneshot::Sender<()>,
 }
@@ -59,19 +53,9 @@ impl Lasting {
     /// send it holds nothing of the node.
     pub fn new(rights: Rights, every: Duration, request: Body) -> (Self, Body) {
         let (end, ended) = oneshot::channel();
-        let lasting = Self { rights, every, look: Box::pin(sleep(every)), _request: end };
-        (lasting, Body::new(Request { body: request, ended }))
-    }
-
-    /// Why the call ends now, if it does.
-    fn poll(&mut self, context: &mut Context<'_>) -> Option<Status> {
-        while self.look.as_mut().poll(context).is_ready() {
-            if let Err(refusal) = self.rights.check_again() {
-                return Some(status::of_call(&refusal));
-            }
-            self.look.as_mut().reset(Instant::now() + self.every);
-        }
-        None
+        let look = move || ready(rights.check_again().err().map(|refusal| status::of_call(&refusal)));
+        let lasting = Self { looks: Rechecks::new(every, look), _request: end };
+        (lasting, Body::new(Request { body: request, ended: Some(ended) }))
     }
 }
 
@@ -93,7 +77,7 @@ impl http_body::Body for SideBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if let Some(ended) = self.rights.as_mut().and_then(|rights| rights.poll(context)) {
+        if let Some(ended) = self.rights.as_mut().and_then(|rights| rights.looks.poll_ended(context)) {
             (self.body, self.rights) = (Body::empty(), None);
             let mut trailers = http::HeaderMap::new();
             return Poll::Ready(Some(ended.add_header(&mut trailers).map(|()| Frame::trailers(trailers))));
@@ -114,8 +98,8 @@ impl http_body::Body for SideBody {
 struct Request {
     /// The request.
     body: Body,
-    /// The answer has ended.
-    ended: oneshot::Receiver<()>,
+    /// Tells that the answer has ended. `None`: it has.
+    ended: Option<oneshot::Receiver<()>>,
 }
 
 impl http_body::Body for Request {
@@ -126,8 +110,9 @@ impl http_body::Body for Request {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if Pin::new(&mut self.ended).poll(context).is_ready() {
-            self.body = Body::empty();
+        // What has told that is not asked again: it would panic.
+        if self.ended.as_mut().is_some_and(|ended| Pin::new(ended).poll(context).is_ready()) {
+            (self.body, self.ended) = (Body::empty(), None);
         }
         Pin::new(&mut self.body).poll_frame(context)
     }
@@ -138,5 +123,23 @@ impl http_body::Body for Request {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    /// A server may ask for more of it than there is.
+    #[tokio::test]
+    async fn a_request_whose_answer_has_ended_stays_at_its_end() {
+        let (end, ended) = oneshot::channel();
+        let mut request = Request { body: Body::empty(), ended: Some(ended) };
+        drop::<oneshot::Sender<()>>(end);
+        for _ in 0..2 {
+            assert!(request.frame().await.is_none());
+        }
     }
 }

@@ -9,11 +9,10 @@ use std::{
 use axum::body::{Body, Bytes};
 use http_body::{Body as _, Frame, SizeHint};
 
+use crate::access::Rechecks;
+
 /// How often the rights are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// A look: whether the rights are still there.
-type Look = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// An answer that ends once its rights are gone. One that is there as a whole stays as it is. `may`: whether
 /// they are still there.
@@ -24,25 +23,19 @@ where
     if body.is_end_stream() || body.size_hint().exact().is_some() {
         return body;
     }
-    let next = move || {
-        let look = may();
-        let waited = async move {
-            tokio::time::sleep(LOOK_EVERY).await;
-            look.await
-        };
-        Box::pin(waited) as Look
+    let look = move || {
+        let may = may();
+        async move { (!may.await).then_some(()) }
     };
-    Body::new(Lasting { body, look: next(), next: Box::new(next) })
+    Body::new(Lasting { body, rights: Rechecks::new(LOOK_EVERY, look) })
 }
 
 /// Such an answer.
 struct Lasting {
     /// The answer.
     body: Body,
-    /// The look that is under way.
-    look: Look,
-    /// Begins another one, after a while.
-    next: Box<dyn Fn() -> Look + Send>,
+    /// Ends it.
+    rights: Rechecks<()>,
 }
 
 impl http_body::Body for Lasting {
@@ -53,12 +46,8 @@ impl http_body::Body for Lasting {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        while let Poll::Ready(may) = self.look.as_mut().poll(context) {
-            self.look = (self.next)();
-            if !may {
-                self.body = Body::empty();
-                break;
-            }
+        if self.rights.poll_ended(context).is_some() {
+            self.body = Body::empty();
         }
         Pin::new(&mut self.body).poll_frame(context)
     }
@@ -103,7 +92,7 @@ mod tests {
         for tick in 0..55 {
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), vec![tick]);
         }
-        assert_eq!((begun.elapsed().as_millis(), looks.load(Ordering::Relaxed)), (5_500, 6));
+        assert_eq!((begun.elapsed().as_millis(), looks.load(Ordering::Relaxed)), (5_500, 5));
         allowed.store(false, Ordering::Relaxed);
         let mut rest = 0;
         while body.frame().await.is_some() {
