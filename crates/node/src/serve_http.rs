@@ -7,6 +7,7 @@ use prost_reflect::DescriptorError;
 use tokio::net::TcpListener;
 
 use crate::{
+    audit::Auditor,
     cluster::Joining,
     config::Config,
     grpc::Calls,
@@ -33,13 +34,13 @@ pub enum HttpError {
 pub(crate) fn serve_http(
     config: &Config,
     listener: TcpListener,
-    info: Arc<NodeInfo>,
+    (info, audit): (Arc<NodeInfo>, Arc<Auditor>),
     calls: Calls,
     member: Option<&Joining>,
 ) -> Result<HttpServing, HttpError> {
     let origins = Origins::new(&config.http_access.cors_origins);
     let connect = Connect::new(FILE_DESCRIPTOR_SET, calls, origins.clone())?;
-    let gate = Gate::new(hosts(config), origins.clone(), keeper(config, &info, origins, member)?);
+    let gate = Gate::new(hosts(config), origins.clone(), keeper(config, (&info, audit), origins, member)?);
     let (tls, header_timeout) = (info.certificates.http(), config.load.timeouts.handshake);
     Ok(http::serve(listener, tls, info, connect, gate, header_timeout))
 }
@@ -48,7 +49,7 @@ pub(crate) fn serve_http(
 /// own.
 fn keeper(
     config: &Config,
-    info: &NodeInfo,
+    (info, audit): (&NodeInfo, Arc<Auditor>),
     origins: Origins,
     member: Option<&Joining>,
 ) -> Result<Keeper, NoRandomNumbers> {
@@ -57,7 +58,8 @@ fn keeper(
     let cookies = Cookies::new(info.certificates.http().is_some(), info.http.port(), &[secret]);
     let sessions = Sessions::new(member.map(Joining::catalog), info.clock.clone());
     let proxies = Proxies::new(&config.http_access.trusted_proxies);
-    Ok(Keeper::new(info.access.clone(), sessions, cookies, FormKey::new(&[secret]), proxies, origins))
+    let forms = FormKey::new(&[secret]);
+    Ok(Keeper::new((info.access.clone(), audit), sessions, cookies, forms, proxies, origins))
 }
 
 /// The names by which the HTTP port may be called.

@@ -117,7 +117,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let books = (policies, following_policies.flatten(), book);
     let (admin, audit, mut tasks) = admin(&config, &queue, alone, member.as_ref(), status.clone(), books)?;
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
-    let layers = (access.clone(), audit);
+    let layers = (access.clone(), audit.clone());
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, layers).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
@@ -138,7 +138,8 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         cluster,
         recorder,
     });
-    let http = serve_http(&config, http_listener, info.clone(), grpc.calls().clone(), member.as_ref())?;
+    let http =
+        serve_http(&config, http_listener, (info.clone(), audit), grpc.calls().clone(), member.as_ref())?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
 
     // 7. The cluster, last: from now on others count on this node.

@@ -1,6 +1,9 @@
 //! Finds who makes a request, and whether it may. Nothing is looked up but the credential.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use forebay_access::{Credential, Denied, Identity, Needs, SecretHash, Table, TokenId, decide};
 use forebay_types::{Clock, Monotonic, Reason, Refusal};
@@ -106,7 +109,7 @@ impl Access {
         match credential.and_then(|credential| self.find(&table.borrow(), credential)) {
             Ok(found) => Ok(found),
             Err(why) => {
-                self.report(why, caller, port);
+                self.report(why, &caller.client, port);
                 Err(if why == "none" { none() } else { bad() })
             }
         }
@@ -150,8 +153,8 @@ impl Access {
     }
 
     /// Refused credentials are counted. The log has a line a second at most, so that they don't fill the
-    /// disk.
-    pub fn report(&self, why: &'static str, caller: &Caller, port: &'static str) {
+    /// disk. `client`: where they come from.
+    pub fn report(&self, why: &'static str, client: &dyn fmt::Display, port: &'static str) {
         metrics::counter!("forebay_auth_failures_total", "listener" => port, "reason" => why).increment(1);
         let now = self.clock.monotonic();
         // A panic while the lock is held leaves valid values.
@@ -163,7 +166,6 @@ impl Access {
         }
         *logged = (Some(now), 0);
         drop(logged);
-        let client = caller.client;
         tracing::warn!(
             reason = why,
             %client,

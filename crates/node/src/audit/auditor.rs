@@ -1,6 +1,11 @@
 //! Writes calls down, before they take effect and after.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    fmt::Display,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use forebay_access::{Identity, Kind as Known, Scope};
 use forebay_engine::RETRY_AFTER;
@@ -98,8 +103,38 @@ impl Auditor {
         if shows && !(asks_for_payloads(&message) && caller.may(Scope::Inspect, &described.namespace)) {
             return Ok(None);
         }
-        let random = random_bytes().map_err(|error| unavailable(&error.to_string()))?;
+        // Who looks has seen it, whatever comes then.
+        let outcome = if shows { AuditOutcome::Done } else { AuditOutcome::Intended };
         let record = AuditRecord {
+            namespace: described.namespace,
+            target: described.target,
+            reason: described.reason,
+            summary: described.summary,
+            outcome,
+            ..self.record(&method.name, caller, &peer)?
+        };
+        let mut call = self.write(record, caller).await?;
+        if shows {
+            call.record.take().iter().for_each(log);
+        }
+        Ok(Some(call))
+    }
+
+    /// Writes down that somebody is about to do what is no call, as a login. `act`: what. If it can't be
+    /// written, it is not to be done.
+    pub async fn begin_act(
+        self: &Arc<Self>,
+        act: &str,
+        caller: &Identity,
+        peer: IpAddr,
+    ) -> Result<AuditedCall, Refusal> {
+        self.write(self.record(act, caller, &peer)?, caller).await
+    }
+
+    /// A record of what is about to be done now, about nothing yet.
+    fn record(&self, method: &str, caller: &Identity, peer: &dyn Display) -> Result<AuditRecord, Refusal> {
+        let random = random_bytes().map_err(|error| unavailable(&error.to_string()))?;
+        Ok(AuditRecord {
             id: AuditId::new(self.clock.wall(), random),
             principal: clean(principal_name(caller), 255),
             kind: match caller.kind {
@@ -109,25 +144,24 @@ impl Auditor {
             },
             token_id: if caller.kind == Known::Token { clean(&caller.id, 12) } else { String::new() },
             peer: peer.to_string(),
-            method: method.name.clone(),
-            namespace: described.namespace,
-            target: described.target,
-            reason: described.reason,
-            summary: described.summary,
-            // Who looks has seen it, whatever comes then.
-            outcome: if shows { AuditOutcome::Done } else { AuditOutcome::Intended },
+            method: method.to_owned(),
+            namespace: String::new(),
+            target: String::new(),
+            reason: String::new(),
+            summary: String::new(),
+            outcome: AuditOutcome::Intended,
             failure: String::new(),
             operation_id: String::new(),
             node: self.node.clone(),
-        };
+        })
+    }
+
+    /// Adds a record, if the caller can have it written.
+    async fn write(self: &Arc<Self>, record: AuditRecord, caller: &Identity) -> Result<AuditedCall, Refusal> {
         let now = self.clock.monotonic();
         let place = self.budget.take(caller, &record.namespace, record_bytes(&record), now)?;
         let place = self.add(&record, place).await?;
-        let mut call = AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place) };
-        if shows {
-            call.record.take().iter().for_each(log);
-        }
-        Ok(Some(call))
+        Ok(AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place) })
     }
 
     /// Adds a record. The write goes on if the caller goes away, and keeps its place until then.
@@ -154,11 +188,27 @@ impl AuditedCall {
     /// Writes down how the call ended. If that can't be written, what is kept says that nothing is known of
     /// its end; the log has it. Waits so long at most.
     pub fn end<B>(
-        mut self,
+        self,
         response: &Response<B>,
         patience: Duration,
     ) -> impl Future<Output = ()> + Send + use<B> {
-        let ended = self.record.take().map(|record| ended(record, response));
+        let note = response.extensions().get::<AuditNote>().cloned().unwrap_or_default();
+        self.end_with(failure(response), &note, patience)
+    }
+
+    /// The same of what is no call. `failure`: why it was not done, if it was not.
+    pub async fn end_act(self, failure: Option<Reason>) {
+        let failure = failure.map(|reason| reason.as_str().to_owned());
+        self.end_with(failure, &AuditNote::default(), END_TIMEOUT).await;
+    }
+
+    fn end_with(
+        mut self,
+        failure: Option<String>,
+        note: &AuditNote,
+        patience: Duration,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let ended = self.record.take().map(|record| ended(record, failure, note));
         let (catalog, place) = (self.auditor.catalog.clone(), self.place.take());
         async move {
             let Some(((id, end), catalog)) = ended.zip(catalog) else { return };
@@ -176,10 +226,8 @@ impl AuditedCall {
     }
 }
 
-/// How a call ended, by its response. The log has it from now on.
-fn ended<B>(mut record: AuditRecord, response: &Response<B>) -> (AuditId, AuditEnd) {
-    let failure = failure(response);
-    let note = response.extensions().get::<AuditNote>().cloned().unwrap_or_default();
+/// How a call ended. The log has it from now on.
+fn ended(mut record: AuditRecord, failure: Option<String>, note: &AuditNote) -> (AuditId, AuditEnd) {
     record.outcome = if failure.is_some() { AuditOutcome::Failed } else { AuditOutcome::Done };
     record.failure = failure.unwrap_or_default();
     record.operation_id = clean(&note.operation_id, 32);
@@ -262,4 +310,48 @@ fn failed(error: &StoreError) -> Refusal {
 fn unavailable(why: &str) -> Refusal {
     let message = format!("the call can't be written down in the audit log, so it is not made: {why}");
     Refusal::new(Reason::CatalogUnavailable, message).retry_after(RETRY_AFTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_store::{AuditQuery, SqliteCatalog};
+    use forebay_types::{ClusterId, SystemClock};
+
+    use super::*;
+    use crate::access::Authenticated;
+
+    #[tokio::test]
+    async fn what_is_no_call_is_written_down_before_and_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(&folder.path().join("catalog.db")));
+        catalog.migrate(ClusterId::default()).await.unwrap();
+        let auditor = Auditor::new(Some(catalog.clone()), "node1", Arc::new(SystemClock::default())).unwrap();
+        let who = Authenticated::of_grants(&["*:all"]);
+        let read = async || {
+            let query = AuditQuery {
+                namespace: None,
+                from: AuditId([0; 16]),
+                before: AuditId([0xff; 16]),
+                limit: 10,
+            };
+            let records = catalog.audit(&query).await.unwrap();
+            let told = |it: AuditRecord| (it.method, it.principal, it.peer, it.outcome, it.failure);
+            records.into_iter().map(told).collect::<Vec<_>>()
+        };
+        let record = |outcome, failure: &str| {
+            ("Login".to_owned(), "a".to_owned(), "192.0.2.7".to_owned(), outcome, failure.to_owned())
+        };
+        for (failure, outcome, text) in [
+            (None, AuditOutcome::Done, ""),
+            (Some(Reason::CatalogUnavailable), AuditOutcome::Failed, "CATALOG_UNAVAILABLE"),
+        ] {
+            let call = auditor
+                .begin_act("Login", &who.identity, "192.0.2.7".parse().unwrap())
+                .await
+                .unwrap_or_else(|refusal| panic!("{refusal:?}"));
+            assert_eq!(read().await[0], record(AuditOutcome::Intended, ""));
+            call.end_act(failure).await;
+            assert_eq!(read().await[0], record(outcome, text));
+        }
+    }
 }

@@ -60,7 +60,11 @@ pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -
                 let why = failure.message();
                 tracing::warn!("an HTTP request was refused: {why}");
             }
-            failure.answer(None)
+            let mut response = failure.answer(None);
+            if !calls {
+                guard::protect(response.headers_mut(), gate.keeper.is_secure());
+            }
+            response
         }
     }
 }

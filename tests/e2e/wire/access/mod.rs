@@ -31,12 +31,17 @@ struct Guarded {
 impl Guarded {
     /// With this file of tokens.
     async fn start(tokens: &str) -> Self {
+        Self::start_with(tokens, "").await
+    }
+
+    /// With this file of tokens, and more of a configuration.
+    async fn start_with(tokens: &str, more: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("forebay-access-").tempdir().unwrap();
         let at = |file: &str| folder.path().join(file).display().to_string();
         fs::write(at("tokens.toml"), tokens).unwrap();
         let text = format!(
             "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\ndrain_ms = 0\n\
-             [access]\ntokens_file = \"{}\"\n[[shard]]\nid = 1\nurl = \"sqlite://{}\"\n",
+             {more}[access]\ntokens_file = \"{}\"\n[[shard]]\nid = 1\nurl = \"sqlite://{}\"\n",
             at("tokens.toml"),
             at("1.db"),
         );

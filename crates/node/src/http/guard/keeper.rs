@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     access::{Access, Authenticated},
+    audit::Auditor,
     connections::Episodes,
     grpc::Caller,
     http::{
@@ -49,6 +50,8 @@ pub struct Keeper {
     pub(super) attempts: Attempts,
     /// Where they come from.
     pub(super) proxies: Proxies,
+    /// Writes them down.
+    pub(super) audit: Arc<Auditor>,
     /// Where programs that are no browsers may send something from.
     origins: Origins,
     /// Requests that others' pages have sent.
@@ -58,7 +61,7 @@ pub struct Keeper {
 impl Keeper {
     /// With these rights, sessions and origins.
     pub fn new(
-        access: Arc<Access>,
+        (access, audit): (Arc<Access>, Arc<Auditor>),
         sessions: Sessions,
         cookies: Cookies,
         forms: FormKey,
@@ -67,7 +70,12 @@ impl Keeper {
     ) -> Self {
         let attempts = Attempts::new(DefaultClock::default());
         let (forms, foreign) = (Arc::new(forms), Episodes::default());
-        Self { access, sessions, cookies, forms, attempts, proxies, origins, foreign }
+        Self { access, sessions, cookies, forms, attempts, proxies, audit, origins, foreign }
+    }
+
+    /// Whether browsers reach the node over TLS.
+    pub(in crate::http) fn is_secure(&self) -> bool {
+        self.cookies.is_secure()
     }
 
     /// Lets a request pass, with what its handler reads, or says what is answered.
@@ -120,10 +128,13 @@ impl Keeper {
             return Err(Failure::method(&head.method, "POST").answer(None).into());
         }
         self.check_origin(&head.headers)?;
-        let visitor = match (self.visitor(&head, Reader::Person).await, needs) {
-            (Ok(visitor), _) => visitor,
-            (Err(_), Needs::Nothing) => self.nobody(),
-            (Err(refusal), _) => return Err(turned_away(&head, &refusal)),
+        let visitor = match needs {
+            // A login and a logout are anybody's. So they work while no session can be read.
+            Needs::Nothing => self.nobody(),
+            _ => match self.visitor(&head, Reader::Person).await {
+                Ok(visitor) => visitor,
+                Err(refusal) => return Err(turned_away(&head, &refusal)),
+            },
         };
         let fields = forms::receive(&head.headers, body).await.map_err(unreadable)?;
         let path = head.uri.path();
@@ -189,6 +200,11 @@ impl Keeper {
         Ok(self.known(who, None))
     }
 
+    /// Whose a session is that is about to end. That is no use of it.
+    pub(super) async fn holder_of(&self, id: &SessionId) -> Option<Authenticated> {
+        self.sessions.look(id).await.ok().flatten().and_then(|row| self.holder(&row))
+    }
+
     async fn of_session(&self, id: &SessionId) -> Result<Option<Authenticated>, Refusal> {
         let row = self.sessions.find(id).await?;
         Ok(row.and_then(|row| self.holder(&row)))
@@ -203,7 +219,7 @@ impl Keeper {
     /// Whether a visitor may still have what it was let in for.
     async fn may_still(&self, Admitted { visitor, needs, namespace }: Admitted) -> bool {
         let who = match (&visitor.session, &visitor.who) {
-            (Some(id), _) => self.sessions.look(id).await.ok().flatten().and_then(|row| self.holder(&row)),
+            (Some(id), _) => self.holder_of(id).await,
             (None, Some(who)) => self.access.again(who).ok(),
             (None, None) => return needs == Needs::Nothing,
         };
@@ -263,7 +279,7 @@ pub async fn pass(keeper: &Arc<Keeper>, request: Request, next: Next) -> Respons
         }
         Err(answer) => *answer,
     };
-    protect(response.headers_mut(), keeper.cookies.is_secure());
+    protect(response.headers_mut(), keeper.is_secure());
     response
 }
 

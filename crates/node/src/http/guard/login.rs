@@ -51,13 +51,13 @@ pub async fn log_in(
     if !keeper.access.is_on() {
         return leads_to(&link, []);
     }
+    let client = keeper.proxies.client(&headers, caller.client.ip());
     // A valid token is never refused because of others that were not.
     let (token, secret, who) = match keeper.access.of_token(fields.get("token").trim()) {
         Ok(found) => found,
         Err(why) => {
-            let client = keeper.proxies.client(&headers, caller.client.ip());
             let too_often = keeper.attempts.failed_too_often(client);
-            keeper.access.report(if too_often { "limited" } else { why }, &caller, "http");
+            keeper.access.report(if too_often { "limited" } else { why }, &client, "http");
             return match too_often {
                 true => form(&keeper, &headers, next, StatusCode::TOO_MANY_REQUESTS, Some(TOO_OFTEN)),
                 false => form(&keeper, &headers, next, StatusCode::UNAUTHORIZED, Some(REFUSED)),
@@ -73,19 +73,38 @@ pub async fn log_in(
         Ok(made) => made,
         Err(error) => return unavailable(&error.to_string()),
     };
-    if let Err(Refusal { message, .. }) = keeper.sessions.begin(session, &token, &secret, before).await {
+    let audited = match keeper.audit.begin_act("Login", &who.identity, client).await {
+        Ok(audited) => audited,
+        Err(Refusal { message, .. }) => return unavailable(&message),
+    };
+    let begun = keeper.sessions.begin(session, &token, &secret, before).await;
+    audited.end_act(begun.as_ref().err().map(|refusal| refusal.reason)).await;
+    if let Err(Refusal { message, .. }) = begun {
         return unavailable(&message);
     }
-    let client = caller.client;
     tracing::info!(%client, "a browser has logged in with token {token} ({:?})", who.identity.name);
     leads_to(&link, [cookie, keeper.cookies.without_login()])
 }
 
 /// Serves `POST /logout`.
-pub async fn log_out(Extension(keeper): Extension<Arc<Keeper>>, headers: HeaderMap) -> Response {
+pub async fn log_out(
+    Extension(keeper): Extension<Arc<Keeper>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Response {
     let mut ended = Ok(());
     if let Some(session) = keeper.cookies.session(&headers) {
+        let client = keeper.proxies.client(&headers, caller.client.ip());
+        let audited = match keeper.holder_of(&session).await {
+            // Nobody is kept from logging out: what can't be written down is in the log.
+            Some(who) => keeper.audit.begin_act("Logout", &who.identity, client).await.ok(),
+            None => None,
+        };
         ended = keeper.sessions.end(&session).await;
+        tracing::info!(%client, "a browser has logged out");
+        if let Some(audited) = audited {
+            audited.end_act(ended.as_ref().err().map(|refusal| refusal.reason)).await;
+        }
     }
     let mut response = match ended {
         Ok(()) => leads_to("login", []),
