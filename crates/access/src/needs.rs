@@ -53,7 +53,7 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/GetNamespace", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/PutNamespace", Needs::InNamespace(Scope::Admin)),
     ("/forebay.v1.AdminService/DeleteNamespace", Needs::InNamespace(Scope::Admin)),
-    // They say who the tenants are, and change what holds for all of them.
+    // The namespace may be `-`, of all of them: that is for whoever has the right in all.
     ("/forebay.v1.AdminService/ExportSettings", Needs::InNamespaces(Scope::Admin)),
     ("/forebay.v1.AdminService/ApplySettings", Needs::InNamespaces(Scope::Admin)),
     ("/forebay.v1.AdminService/PauseTopic", Needs::InNamespace(Scope::Operate)),
