@@ -35,7 +35,7 @@ pub use api::{
     ItemFound, ItemPosition, ItemSeen, ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, LeaseSeen,
     ListedShard, MemorySlice, Misplaced, MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSeen,
     Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, Served,
-    Settings, Settled, Setup, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
+    Settings, Settled, Setup, ShardFigures, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
     TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus,
     TopicsCall, TopicsPage, TurnStatus, Wanted, filter_fields, list_fields,
 };

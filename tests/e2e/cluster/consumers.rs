@@ -147,6 +147,21 @@ async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
         let of_topic = until(node, NAMESPACE, "mail", HistorySeries::Ready, 15.0).await;
         assert_eq!((of_topic.step.unwrap().seconds, of_topic.lines.len()), (10, 6));
         assert!(history(node, "other", "").await.lines.is_empty(), "of another tenant");
+        assert_eq!((found.looked_every.unwrap().seconds, found.topics_cut), (1, false));
+        // What each shard has, whichever node owns it.
+        let (mut enqueued, mut held) = (0.0, 0.0);
+        for shard in 1..=4 {
+            let request =
+                GetHistoryRequest { namespace: "-".into(), shard: Some(shard), ..Default::default() };
+            let found = AdminServiceClient::new(node.channel()).get_history(request).await.unwrap();
+            let found = found.into_inner();
+            assert_eq!((found.step.unwrap().seconds, found.lines.len()), (300, 10), "{found:?}");
+            let last = |series| *line(&found, series).last().unwrap();
+            held += last(HistorySeries::Ready) + last(HistorySeries::Leased);
+            enqueued += last(HistorySeries::Enqueued);
+        }
+        // The point is a mean over looks of which the first ones saw less.
+        assert!(held > 0.0 && held <= 20.0 && enqueued > 0.0, "{held} {enqueued}");
     }
     for node in nodes {
         node.kill9().await;

@@ -11,7 +11,7 @@ use crate::{
     error::Error,
 };
 
-/// What is told of the cluster, a namespace or a topic.
+/// What is told of the cluster, a shard, a namespace or a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HistorySeries {
     /// Items enqueued a second.
@@ -34,9 +34,9 @@ pub enum HistorySeries {
     Scheduled,
     /// Dead letters. Not of a topic.
     Dead,
-    /// Dequeue calls that wait. Not of a topic.
+    /// Dequeue calls that wait. Not of a topic, nor of a shard.
     WaitingCalls,
-    /// Topics. Not of a topic.
+    /// Topics. Not of a topic, nor of a shard.
     Topics,
 }
 
@@ -90,6 +90,8 @@ impl HistorySeries {
 pub struct HistoryQuery {
     /// That of the whole cluster, in place of the client's own namespace.
     pub cluster: bool,
+    /// That of a shard, in place of the client's own namespace.
+    pub shard: Option<u32>,
     /// The topic. Empty: the namespace.
     pub topic: String,
     /// What of it. Empty: all that there is.
@@ -111,6 +113,10 @@ pub struct History {
     pub lines: Vec<HistoryLine>,
     /// Shards that could not be asked.
     pub incomplete_shards: Vec<u32>,
+    /// Some node has more topics than it looks at. Only the first ones by name are in the figures.
+    pub topics_cut: bool,
+    /// How far two looks of a node lie apart, at most. Points in between are as the look before them saw it.
+    pub looked_every: Duration,
 }
 
 /// One series.
@@ -123,15 +129,17 @@ pub struct HistoryLine {
 }
 
 impl Client {
-    /// How figures of the cluster, of the client's namespace or of a topic were.
+    /// How figures of the cluster, of a shard, of the client's namespace or of a topic were.
     pub async fn history(&self, query: &HistoryQuery) -> Result<History, Error> {
-        let namespace = if query.cluster { "-".to_owned() } else { self.config.namespace.clone() };
+        let whole = query.cluster || query.shard.is_some();
+        let namespace = if whole { "-".to_owned() } else { self.config.namespace.clone() };
         let request = v1::GetHistoryRequest {
             namespace,
             topic: query.topic.clone(),
             series: query.series.iter().map(|series| series.number()).collect(),
             range: query.range.map(durations::to_proto),
             step: query.step.map(durations::to_proto),
+            shard: query.shard,
         };
         let answer = self
             .ask(|mut admin| {
@@ -148,6 +156,8 @@ impl Client {
             step: answer.step.and_then(|step| step.try_into().ok()).unwrap_or_default(),
             lines: answer.lines.into_iter().filter_map(line).collect(),
             incomplete_shards: answer.incomplete_shards,
+            topics_cut: answer.topics_cut,
+            looked_every: answer.looked_every.and_then(|it| it.try_into().ok()).unwrap_or_default(),
         })
     }
 }

@@ -100,6 +100,8 @@ pub struct Rates {
     pub acked: f64,
     /// Deliveries that were nacked, or whose lease ran out.
     pub failed: f64,
+    /// Items that became dead letters.
+    pub dead_lettered: f64,
 }
 
 pub(super) fn counts(counts: v1::Counts) -> Counts {
@@ -108,9 +110,9 @@ pub(super) fn counts(counts: v1::Counts) -> Counts {
 }
 
 pub(super) fn rates(rates: v1::Rates) -> Rates {
-    let v1::Rates { window, enqueued, delivered, acked, failed } = rates;
+    let v1::Rates { window, enqueued, delivered, acked, failed, dead_lettered } = rates;
     let window = window.and_then(|window| Duration::try_from(window).ok()).unwrap_or_default();
-    Rates { window, enqueued, delivered, acked, failed }
+    Rates { window, enqueued, delivered, acked, failed, dead_lettered }
 }
 
 /// One topic.

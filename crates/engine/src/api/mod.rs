@@ -51,8 +51,8 @@ pub use status::{
 pub(crate) use tasks::Supervised;
 pub use tasks::{Task, TaskName, Tasks};
 pub use topics::{
-    Counted, MemorySlice, PriorityCount, Rates, TopicDetails, TopicFigures, TopicScope, TopicsCall,
-    TopicsPage,
+    Counted, MemorySlice, PriorityCount, Rates, ShardFigures, TopicDetails, TopicFigures, TopicScope,
+    TopicsCall, TopicsPage,
 };
 
 /// When a refused caller should try again.

@@ -1,6 +1,7 @@
 //! ListTopics and GetTopic: topics of the shards that this node owns, as operators look at them.
 
 use std::{
+    collections::BTreeMap,
     ops::{AddAssign, Bound},
     time::Duration,
 };
@@ -73,8 +74,38 @@ pub struct TopicsPage {
 pub struct MemorySlice {
     /// By namespace and name. Dead letters of topics that memory has forgotten are not in it.
     pub topics: Vec<TopicFigures>,
+    /// What these topics have in each shard.
+    pub shards: BTreeMap<ShardId, ShardFigures>,
     /// The last one that was looked at. `None`: there are no more.
     pub through: Option<TopicName>,
+}
+
+/// How topics are in one shard.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ShardFigures {
+    /// Items that could be leased now.
+    pub ready: u64,
+    /// Items that are leased.
+    pub leased: u64,
+    /// Items that wait for their time.
+    pub scheduled: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// When the first item became ready, of the topic where that was longest ago, as far as it is known.
+    pub oldest_ready_at: Option<Timestamp>,
+    /// How much happens.
+    pub rates: Rates,
+}
+
+impl AddAssign for ShardFigures {
+    fn add_assign(&mut self, other: Self) {
+        self.ready += other.ready;
+        self.leased += other.leased;
+        self.scheduled += other.scheduled;
+        self.dead += other.dead;
+        self.oldest_ready_at = self.oldest_ready_at.into_iter().chain(other.oldest_ready_at).min();
+        self.rates += other.rates;
+    }
 }
 
 /// How a topic is, over the shards of this node that were looked at.
@@ -156,6 +187,8 @@ pub struct Rates {
     pub acked: f64,
     /// Deliveries that were nacked, or whose lease ran out.
     pub failed: f64,
+    /// Items that became dead letters.
+    pub dead_lettered: f64,
 }
 
 impl Rates {
@@ -163,9 +196,9 @@ impl Rates {
     pub const WINDOW: Duration = Duration::from_secs(10);
 }
 
-impl From<[f64; 4]> for Rates {
-    fn from([enqueued, delivered, acked, failed]: [f64; 4]) -> Self {
-        Self { enqueued, delivered, acked, failed }
+impl From<[f64; 5]> for Rates {
+    fn from([enqueued, delivered, acked, failed, dead_lettered]: [f64; 5]) -> Self {
+        Self { enqueued, delivered, acked, failed, dead_lettered }
     }
 }
 
@@ -175,6 +208,7 @@ impl AddAssign for Rates {
         self.delivered += other.delivered;
         self.acked += other.acked;
         self.failed += other.failed;
+        self.dead_lettered += other.dead_lettered;
     }
 }
 

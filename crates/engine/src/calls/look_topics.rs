@@ -3,12 +3,12 @@
 //! A walk through a million topics is many slices. Each is an event, so other callers have their turns
 //! between two of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_types::{Monotonic, ShardId, Timestamp, TopicName};
 
 use crate::{
-    api::{Counted, Rates, TopicFigures},
+    api::{Counted, Rates, ShardFigures, TopicFigures},
     clock::Moment,
     core::{Core, slot::Slot, topics::TopicPart},
     dispatch::head::head,
@@ -48,12 +48,20 @@ pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSee
     let through = names.last().filter(|_| looked_at == most).cloned();
     let mut doubtful = BTreeSet::new();
     let names = names.into_iter().filter(|name| scope.contains(name));
-    let topics = names.map(|name| topic(core, name, moment, &mut doubtful)).collect();
+    let mut shards = BTreeMap::new();
+    let topics = names.map(|name| topic(core, name, moment, &mut shards, &mut doubtful)).collect();
     let doubtful = doubtful.into_iter().collect();
-    let _ = reply.send(Ok(TopicsSeen { topics, through, looked_at, doubtful }));
+    let _ = reply.send(Ok(TopicsSeen { topics, shards, through, looked_at, doubtful }));
 }
 
-fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeSet<ShardId>) -> TopicSeen {
+/// A topic. What it has in each shard is added to `shards`.
+fn topic(
+    core: &mut Core,
+    name: TopicName,
+    moment: Moment,
+    shards: &mut BTreeMap<ShardId, ShardFigures>,
+    doubtful: &mut BTreeSet<ShardId>,
+) -> TopicSeen {
     let waiting = core.topics.waiting_count(&name);
     let (mut sum, mut oldest, mut parts) = (TopicTotals::default(), None, Vec::new());
     let (mut counted, mut rates, mut has_tallies) = (None, Rates::default(), true);
@@ -66,13 +74,15 @@ fn topic(core: &mut Core, name: TopicName, moment: Moment, doubtful: &mut BTreeS
         oldest = oldest.into_iter().chain(head).min();
         sum += totals;
         let owned = core.slots.owned(part.shard);
-        if let Some((more, rate)) = owned.and_then(|shard| shard.flow(part.topic, moment.at)) {
-            counted = add_counted(counted, more);
-            rates += rate;
-        }
+        let (more, rate) = owned.and_then(|shard| shard.flow(part.topic, moment.at)).unwrap_or_default();
+        counted = add_counted(counted, more);
+        rates += rate;
         has_tallies &= owned.is_none_or(OwnedShard::has_tallies);
         let TopicTotals { ready, leased, scheduled, dead } = totals;
         let shard = core.slots[part.shard].id;
+        let oldest_ready_at = head.map(Timestamp::from_micros);
+        *shards.entry(shard).or_default() +=
+            ShardFigures { ready, leased, scheduled, dead, oldest_ready_at, rates: rate };
         parts.push(PartSeen { shard, topic: part.topic, scheduled, ready: ready + leased, dead });
     }
     let TopicTotals { ready, leased, scheduled, dead } = sum;

@@ -154,8 +154,8 @@ fn enqueued(
 fn ended(planned: &Planned) -> Option<(&Namespace, &str, Flow)> {
     let Planned::Settle(settle) = planned else { return None };
     let flow = match settle.request.kind.end()? {
-        DeliveryEnd::Acked => [0, 0, 1, 0],
-        DeliveryEnd::Failed => [0, 0, 0, 1],
+        DeliveryEnd::Acked => [0, 0, 1, 0, 0],
+        DeliveryEnd::Failed => [0, 0, 0, 1, 0],
         DeliveryEnd::Returned => return None,
     };
     Some((&settle.request.namespace, &settle.lease.consumer, flow))

@@ -96,7 +96,7 @@ impl Consumers {
     pub fn of(&self, namespace: &Namespace, at: Monotonic) -> (Vec<ConsumerFigures>, bool) {
         let Some(known) = self.namespaces.get(namespace) else { return (Vec::new(), false) };
         let figures = |consumer: &Consumer| {
-            let [_, _, acked, failed] = consumer.ends.per_second(at);
+            let [_, _, acked, failed, _] = consumer.ends.per_second(at);
             ConsumerFigures { acked, failed, ..consumer.figures.clone() }
         };
         (known.by_name.values().map(figures).collect(), known.cut)
@@ -198,8 +198,8 @@ mod tests {
         consumers.asks(&call("a", "w2", "mail"), time(3));
         consumers.asks(&call("b", "w1", "secret"), time(4));
         let a = Namespace::from("a");
-        let (acked, failed) = ((&a, "w1", [0, 0, 1, 0]), (&a, "w1", [0, 0, 0, 1]));
-        let other = (&a, "w2", [0, 0, 1, 0]);
+        let (acked, failed) = ((&a, "w1", [0, 0, 1, 0, 0]), (&a, "w1", [0, 0, 0, 1, 0]));
+        let other = (&a, "w2", [0, 0, 1, 0, 0]);
         let ends = std::iter::repeat_n(acked, 29).chain([failed; 6]).chain([other, acked]);
         consumers.ended(ends, at(61));
         let found = of(&consumers, "a", 62);

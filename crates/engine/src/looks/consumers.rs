@@ -15,7 +15,7 @@ use crate::{
 
 /// Leases that one event looks at.
 const SLICE: usize = 1_000;
-/// Leases of one shard that are looked at.
+/// Leases that are looked at, of all shards.
 const LOOKED_AT_MAX: usize = 50_000;
 /// Consumers of which leases are added up. Names come from callers.
 const FOUND_MAX: usize = 4 * ConsumerFigures::CONSUMERS_MAX;
@@ -27,6 +27,8 @@ struct Found {
     by_name: BTreeMap<String, ConsumerFigures>,
     /// There may be more.
     cut: bool,
+    /// Leases that were looked at.
+    looked_at: usize,
 }
 
 impl Found {
@@ -52,14 +54,14 @@ impl Engine {
         let shards = self.look_shards(&scope).await?;
         let known = self.ask(|reply| Event::LookConsumers { namespace: namespace.clone(), reply }).await?;
         let by_name = known.consumers.into_iter().map(|consumer| (consumer.name.clone(), consumer));
-        let mut found = Found { by_name: by_name.collect(), cut: known.cut };
+        let mut found = Found { by_name: by_name.collect(), cut: known.cut, looked_at: 0 };
         let mut looked_at = Vec::with_capacity(shards.len());
         for shard in &shards {
             if self.add_leases(namespace, shard, &mut found).await? {
                 looked_at.push(shard.id);
             }
         }
-        let Found { by_name, mut cut } = found;
+        let Found { by_name, mut cut, .. } = found;
         cut |= by_name.len() > ConsumerFigures::CONSUMERS_MAX;
         let consumers = by_name.into_values().take(ConsumerFigures::CONSUMERS_MAX).collect();
         Ok(ConsumersSeen { consumers, cut, shards: looked_at })
@@ -72,21 +74,21 @@ impl Engine {
         shard: &ShardLook,
         found: &mut Found,
     ) -> Result<bool, Refusal> {
-        let (mut after, mut scanned) = ((Timestamp::MIN, Seq(0)), 0);
+        let mut after = (Timestamp::MIN, Seq(0));
         loop {
+            if found.looked_at >= LOOKED_AT_MAX {
+                found.cut = true;
+                return Ok(true);
+            }
             let which = WhichLeases::OfTenant { after, most: SLICE };
             let seen = self.leases(namespace, shard, which).await?;
             let Some(LeasesSeen { leases, topics, through, looked_at }) = seen else { return Ok(false) };
-            scanned += looked_at;
+            found.looked_at += looked_at;
             for ((_, lease), topic) in leases.into_iter().zip(&topics) {
                 found.add_lease(lease, topic);
             }
             match through {
                 None => return Ok(true),
-                Some(_) if scanned >= LOOKED_AT_MAX => {
-                    found.cut = true;
-                    return Ok(true);
-                }
                 Some(last) => after = last,
             }
         }

@@ -79,8 +79,9 @@ impl Engine {
         if from == Bound::Unbounded && self.look_shards(&scope).await?.is_empty() {
             return Ok(None);
         }
-        let TopicsSeen { topics, through, .. } = self.look_topics(&scope, from, SLICE).await?;
-        Ok(Some(MemorySlice { topics: topics.into_iter().map(|topic| topic.figures).collect(), through }))
+        let TopicsSeen { topics, shards, through, .. } = self.look_topics(&scope, from, SLICE).await?;
+        let topics = topics.into_iter().map(|topic| topic.figures).collect();
+        Ok(Some(MemorySlice { topics, shards, through }))
     }
 
     /// Lists topics of this node's shards.

@@ -1,6 +1,7 @@
 //! What those who look at the queue learn from the event loop. To look changes nothing.
 
 use std::{
+    collections::BTreeMap,
     ops::Bound,
     sync::{Arc, atomic::AtomicBool},
 };
@@ -10,7 +11,7 @@ use forebay_types::{Namespace, Seq, ShardId, Timestamp, Topic, TopicId, TopicNam
 use tokio::sync::Semaphore;
 
 use crate::{
-    api::{ConsumerFigures, LeaseSeen, TopicFigures, TopicScope},
+    api::{ConsumerFigures, LeaseSeen, ShardFigures, TopicFigures, TopicScope},
     index::ShardIndex,
 };
 
@@ -64,6 +65,8 @@ pub(crate) struct TopicsSlice {
 pub(crate) struct TopicsSeen {
     /// Those of the scope, by namespace and name.
     pub topics: Vec<TopicSeen>,
+    /// What these have in each shard.
+    pub shards: BTreeMap<ShardId, ShardFigures>,
     /// The last one that was looked at. `None`: there are no more.
     pub through: Option<TopicName>,
     /// How many were looked at.

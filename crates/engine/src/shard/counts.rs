@@ -116,7 +116,7 @@ impl TopicTable {
         for of_topic in leases.chunk_by(|one, other| one.topic == other.topic) {
             let began = of_topic.iter().filter(|lease| lease.began == batch).count();
             if let Some(topic) = of_topic.first().and_then(|lease| self.get_mut(lease.topic)) {
-                topic.recent.add([0, u32::try_from(began).unwrap_or(u32::MAX), 0, 0], at);
+                topic.recent.add([0, u32::try_from(began).unwrap_or(u32::MAX), 0, 0, 0], at);
             }
         }
     }
@@ -144,8 +144,8 @@ impl TopicTable {
 /// it returns does not count: it was a moment ago.
 fn flow(tally: &Tally) -> Flow {
     let count = |count: i64| u32::try_from(count.max(0)).unwrap_or(u32::MAX);
-    let Tally { enqueued, acked, consumed, failed, .. } = *tally;
-    [count(enqueued), count(consumed), count(acked + consumed), count(failed)]
+    let Tally { enqueued, acked, consumed, failed, dead_lettered, .. } = *tally;
+    [count(enqueued), count(consumed), count(acked + consumed), count(failed), count(dead_lettered)]
 }
 
 /// Adds what a batch counted at this time.

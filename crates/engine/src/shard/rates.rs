@@ -1,4 +1,4 @@
-//! How much happens in a topic, over the last seconds. It takes 36 bytes a topic, so it holds no list of
+//! How much happens in a topic, over the last seconds. It takes 44 bytes a topic, so it holds no list of
 //! events: the last two slots, and what lies in the older one counts by the part of it that the window still
 //! covers.
 
@@ -6,8 +6,9 @@ use forebay_types::Monotonic;
 
 use crate::api::Rates;
 
-/// What happened: items enqueued, deliveries begun, acked, failed.
-pub(crate) type Flow = [u32; 4];
+/// What happened: items enqueued, deliveries begun, acked, failed, items that became
+/// dead letters.
+pub(crate) type Flow = [u32; 5];
 
 /// What happened lately, over a window of so many seconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,9 +31,9 @@ impl<const SECONDS: u64> RecentFlow<SECONDS> {
     }
 
     /// How often each happened a second, over the window that ends now.
-    pub fn per_second(mut self, at: Monotonic) -> [f64; 4] {
+    pub fn per_second(mut self, at: Monotonic) -> [f64; 5] {
         let passed = self.turn(at);
-        let mut rates = [0.0; 4];
+        let mut rates = [0.0; 5];
         for (rate, (now, before)) in rates.iter_mut().zip(self.now.into_iter().zip(self.before)) {
             *rate = (f64::from(before) * (1.0 - passed) + f64::from(now)) / SECONDS as f64;
         }
@@ -66,7 +67,7 @@ mod tests {
     fn a_steady_flow_has_its_rate_at_any_time() {
         let mut recent: RecentFlow = RecentFlow::default();
         for tenth in 0..400 {
-            recent.add([2, 1, 0, 0], at(f64::from(tenth) / 10.0));
+            recent.add([2, 1, 0, 0, 0], at(f64::from(tenth) / 10.0));
             if tenth > 200 {
                 let rates = recent.per_second(at(f64::from(tenth) / 10.0));
                 assert!((rates[0] - 20.0).abs() < 0.3 && (rates[1] - 10.0).abs() < 0.2, "{tenth}: {rates:?}");
@@ -77,11 +78,11 @@ mod tests {
     #[test]
     fn what_is_older_than_two_windows_is_forgotten() {
         let mut recent: RecentFlow = RecentFlow::default();
-        recent.add([10, 0, 0, 0], at(3.0));
+        recent.add([10, 0, 0, 0, 0], at(3.0));
         assert_eq!(recent.per_second(at(4.0))[0], 1.0);
         assert_eq!(recent.per_second(at(15.0))[0], 0.5);
         assert_eq!(recent.per_second(at(20.0))[0], 0.0);
-        recent.add([10, 0, 0, 0], at(45.0));
+        recent.add([10, 0, 0, 0, 0], at(45.0));
         assert_eq!(recent.per_second(at(45.0))[0], 1.0);
     }
 }

@@ -241,6 +241,8 @@ pub fn history(it: &History) -> v1::GetHistoryResponse {
         step: it.step.try_into().ok(),
         lines: it.lines.iter().map(line).collect(),
         incomplete_shards: it.incomplete_shards.clone(),
+        topics_cut: it.topics_cut,
+        looked_every: it.looked_every.try_into().ok(),
     }
 }
 
@@ -252,8 +254,8 @@ pub fn counts(counts: Counts) -> v1::Counts {
 
 /// How much happens.
 pub fn rates(rates: Rates) -> v1::Rates {
-    let Rates { window, enqueued, delivered, acked, failed } = rates;
-    v1::Rates { window: window.try_into().ok(), enqueued, delivered, acked, failed }
+    let Rates { window, enqueued, delivered, acked, failed, dead_lettered } = rates;
+    v1::Rates { window: window.try_into().ok(), enqueued, delivered, acked, failed, dead_lettered }
 }
 
 /// A side of a topic that is paused.

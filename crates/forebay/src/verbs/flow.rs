@@ -27,7 +27,7 @@ pub fn add_rows(table: &mut Table, counts: Option<Counts>, rates: Option<Rates>,
     row("delivered", counts.map(|it| it.delivered), rates.map(|it| it.delivered));
     row("acked", counts.map(|it| it.acked), rates.map(|it| it.acked));
     row("failed", counts.map(|it| it.failed), rates.map(|it| it.failed));
-    row("dead-lettered", counts.map(|it| it.dead_lettered), None);
+    row("dead-lettered", counts.map(|it| it.dead_lettered), rates.map(|it| it.dead_lettered));
 }
 
 /// Since when it is counted is said once.
@@ -45,7 +45,8 @@ mod tests {
     fn a_topic_has_its_counts_and_rates_and_says_since_when() {
         let counts = Counts { since: None, enqueued: 5, delivered: 4, acked: 3, failed: 1, dead_lettered: 0 };
         let window = Duration::from_secs(10);
-        let rates = Rates { window, enqueued: 0.25, delivered: 2.0, acked: 0.0, failed: 1.0 };
+        let rates =
+            Rates { window, enqueued: 0.25, delivered: 2.0, acked: 0.0, failed: 1.0, dead_lettered: 0.0 };
         let mut table = Table::new(["TOPIC", "", ""]);
         add_rows(&mut table, Some(counts), Some(rates), &Style::iso());
         let text = table.render(false);

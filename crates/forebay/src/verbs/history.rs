@@ -22,10 +22,11 @@ Examples:
   forebay history
   forebay history --topic mail --range 1h
   forebay history --cluster --range 5m --series ready,acked
+  forebay history --shard 3 --range 10m
   forebay history --range 1d --step 5m -o json
 
 Nodes keep this in memory: the last 5 minutes by the second, an hour by 10 s, a day by 5 minutes; of a
-topic 10 minutes by 10 s, and a day by 5 minutes. After a restart it begins anew.")]
+topic and of a shard 10 minutes by 10 s, and a day by 5 minutes. After a restart it begins anew.")]
 pub struct GetHistory {
     /// Server and namespace.
     #[command(flatten)]
@@ -39,6 +40,9 @@ pub struct GetHistory {
     /// The history of the whole cluster
     #[arg(long)]
     cluster: bool,
+    /// The history of this shard
+    #[arg(long, conflicts_with_all = ["cluster", "topic"], value_name = "SHARD")]
+    shard: Option<u32>,
     /// Only these series
     #[arg(
         long,
@@ -61,6 +65,7 @@ impl GetHistory {
         let named = |series: &HistorySeries| self.series.iter().any(|name| name == series.name());
         let query = HistoryQuery {
             cluster: self.cluster,
+            shard: self.shard,
             topic: self.topic.clone(),
             series: HistorySeries::ALL.into_iter().filter(named).collect(),
             range: Some(self.range),
@@ -68,13 +73,21 @@ impl GetHistory {
         };
         let found = self.connection.client().await?.history(&query).await?;
         output::note_incomplete(&self.format.look, &found.incomplete_shards);
+        if found.topics_cut {
+            let note = "a node has more than 50,000 topics: only the first ones by name are in the figures";
+            self.format.look.note(note);
+        }
+        if found.looked_every > found.step {
+            let every = humantime::format_duration(found.looked_every);
+            self.format.look.note(&format!("a node looks every {every}: in between its figures stand still"));
+        }
         output::print_one(&Shown { topic: self.topic, found }, &self.format)
     }
 }
 
 /// A history, and what it is of.
 struct Shown {
-    /// The topic. Empty: a namespace, or the cluster.
+    /// The topic. Empty: a namespace, a shard, or the cluster.
     topic: String,
     /// How it was.
     found: History,

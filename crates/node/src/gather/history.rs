@@ -17,6 +17,10 @@ pub struct Merged {
     pub lines: Vec<Vec<f64>>,
     /// Shards that could not be asked.
     pub incomplete: Vec<u32>,
+    /// Some node has more topics than it looks at.
+    pub topics_cut: bool,
+    /// How many seconds lie between two looks of a node, at most.
+    pub looked_every: u32,
 }
 
 impl Gather {
@@ -61,7 +65,13 @@ fn merge(from: u64, until: u64, answers: &[peer::GetHistoryResponse]) -> Merged 
         lines.clear();
     }
     lines.iter_mut().for_each(|line| drop(line.drain(..empty)));
-    Merged { from: from + empty as u64, lines, incomplete: Vec::new() }
+    Merged {
+        from: from + empty as u64,
+        lines,
+        incomplete: Vec::new(),
+        topics_cut: answers.iter().any(|answer| answer.topics_cut),
+        looked_every: answers.iter().map(|answer| answer.looked_every).max().unwrap_or(0).max(1),
+    }
 }
 
 /// The lines that are asked for, as callers see them. Empty: all.
@@ -81,7 +91,7 @@ mod tests {
     fn answer(from: u64, ready: &[f64], age: &[f64]) -> peer::GetHistoryResponse {
         let mut lines = vec![v1::HistoryLine { series: 0, points: ready.to_vec() }; AGE + 1];
         lines[AGE].points = age.to_vec();
-        peer::GetHistoryResponse { lines, from, shards: Vec::new() }
+        peer::GetHistoryResponse { lines, from, ..peer::GetHistoryResponse::default() }
     }
 
     #[test]
@@ -96,6 +106,18 @@ mod tests {
         assert_eq!((lines[0][0], lines[0][1], lines[0][3]), (1.0, 2.0, 12.0));
         assert!(lines[0][2].is_nan() && lines[0][4].is_nan());
         assert_eq!(lines[AGE][3], 5.0);
+    }
+
+    #[test]
+    fn what_one_node_has_left_out_is_told() {
+        let whole = peer::GetHistoryResponse { looked_every: 1, ..answer(10, &[1.0], &[1.0]) };
+        let cut = peer::GetHistoryResponse { topics_cut: true, looked_every: 10, ..whole.clone() };
+        let told = |answers: &[_]| {
+            let Merged { topics_cut, looked_every, .. } = merge(10, 17, answers);
+            (topics_cut, looked_every)
+        };
+        assert_eq!(told(&[whole.clone(), cut]), (true, 10));
+        assert_eq!(told(&[whole]), (false, 1));
     }
 
     #[test]

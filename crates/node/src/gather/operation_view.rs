@@ -12,7 +12,7 @@ use forebay_store::{
 };
 use forebay_types::{Reason, Refusal, Schedule, ShardId, Timestamp};
 
-use crate::grpc::status;
+use crate::grpc::{status, to_timestamp};
 
 /// What was asked for the parts of an operation.
 #[derive(Debug, Clone, Copy)]
@@ -97,13 +97,13 @@ impl OperationView {
             id: spec.id.to_string(),
             figures: Some(sum),
             shards,
-            ended_at: last.filter(|_| has_ended).map(|at| time(at.max(spec.started_at))),
+            ended_at: last.filter(|_| has_ended).map(|at| to_timestamp(at.max(spec.started_at))),
             state: state.into(),
             version: self.version(),
             error: first.as_ref().map(status::of_shown),
             error_reason: first.map(|why| why.reason.as_str().to_owned()).unwrap_or_default(),
             estimated_total: parts.values().map(|part| total(&part.progress)).sum(),
-            estimated_end: self.estimated_end(state, asked.now).map(time),
+            estimated_end: self.estimated_end(state, asked.now).map(to_timestamp),
             ..described(spec)
         }
     }
@@ -204,7 +204,7 @@ pub fn described(spec: &OperationSpec) -> v1::Operation {
         rate_per_second: spec.wish.rate,
         started_by: spec.who.clone(),
         reason: spec.reason.clone(),
-        started_at: Some(time(spec.started_at)),
+        started_at: Some(to_timestamp(spec.started_at)),
         ..v1::Operation::default()
     }
 }
@@ -214,7 +214,7 @@ fn update(update: &OperationUpdate) -> v1::OperationUpdate {
     let schedule = update.due.and_then(|due| match due {
         Schedule::Now => Some(WireSchedule::Delay(prost_types::Duration::default())),
         Schedule::Delay(delay) => delay.try_into().ok().map(WireSchedule::Delay),
-        Schedule::After(at) => Some(WireSchedule::DeliverAfter(time(at))),
+        Schedule::After(at) => Some(WireSchedule::DeliverAfter(to_timestamp(at))),
     });
     v1::OperationUpdate {
         priority: update.priority,
@@ -223,12 +223,6 @@ fn update(update: &OperationUpdate) -> v1::OperationUpdate {
         ttl: update.ttl.and_then(|ttl| ttl.try_into().ok()),
         metadata_bytes: update.metadata.as_ref().map(|it| u32::try_from(it.len()).unwrap_or(u32::MAX)),
     }
-}
-
-fn time(at: Timestamp) -> prost_types::Timestamp {
-    let micros = at.as_micros();
-    let nanos = i32::try_from(micros.rem_euclid(1_000_000) * 1_000).unwrap_or(0);
-    prost_types::Timestamp { seconds: micros.div_euclid(1_000_000), nanos }
 }
 
 #[cfg(test)]

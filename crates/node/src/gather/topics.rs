@@ -7,7 +7,10 @@ use forebay_proto::{peer, v1};
 use forebay_types::{Refusal, TopicName};
 
 use super::Gather;
-use crate::peers::wire::topics::{add_counts, add_rates, topic_details, topics_response};
+use crate::{
+    grpc::earlier,
+    peers::wire::topics::{add_counts, add_rates, topic_details, topics_response},
+};
 
 /// A part of the topics, in order.
 #[derive(Debug, Default)]
@@ -121,12 +124,4 @@ fn add(sum: &mut v1::Topic, part: &v1::Topic) {
     add_counts(&mut sum.counts, part.counts.as_ref());
     add_rates(&mut sum.rates, part.rates.as_ref());
     sum.next_due_at = earlier(sum.next_due_at.take(), part.next_due_at).filter(|_| !is_unknown);
-}
-
-/// The earlier of two times, as far as they are known.
-fn earlier(
-    one: Option<prost_types::Timestamp>,
-    other: Option<prost_types::Timestamp>,
-) -> Option<prost_types::Timestamp> {
-    one.into_iter().chain(other).min_by_key(|time| (time.seconds, time.nanos))
 }

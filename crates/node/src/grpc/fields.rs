@@ -214,6 +214,14 @@ pub fn receipt<'a>(namespace: &str, path: impl Into<Path<'a>>, text: &str) -> Re
     })
 }
 
+/// The earlier one of two times, if there is one.
+pub fn earlier(
+    one: Option<prost_types::Timestamp>,
+    other: Option<prost_types::Timestamp>,
+) -> Option<prost_types::Timestamp> {
+    one.into_iter().chain(other).min_by_key(|time| (time.seconds, time.nanos))
+}
+
 /// A stored time in protobuf.
 pub fn to_timestamp(time: Timestamp) -> prost_types::Timestamp {
     let micros = time.as_micros();

@@ -24,7 +24,7 @@ mod who_am_i;
 pub use admin::Admin;
 pub use admission::{AdmissionLoad, LoadLimits};
 pub(crate) use admission::{AnswerCharge, Caller, ConnectionLoad, RequestBounds, RequestCharge, overloaded};
-pub(crate) use fields::to_timestamp;
+pub(crate) use fields::{earlier, to_timestamp};
 #[cfg(feature = "fuzzing")]
 pub(crate) use page_token::List;
 pub(crate) use page_token::PageTokens;

@@ -1,5 +1,5 @@
-//! How figures were in the last minutes, up to a day: of all shards that this node owns together, of
-//! namespaces, and of the busiest topics. It is in memory alone. Long history is the business of who reads
+//! How figures were in the last minutes, up to a day: of all shards that this node owns together, of each of
+//! them, of namespaces, and of the busiest topics. It is in memory alone. Long history is the business of who reads
 //! the metrics.
 
 mod ring;
@@ -8,14 +8,14 @@ mod sampler;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forebay_engine::{Engine, TopicFigures};
+use forebay_engine::{Engine, ShardFigures, TopicFigures};
 use forebay_proto::{peer, v1};
-use forebay_types::{Clock, Namespace, Refusal, TopicName};
+use forebay_types::{Clock, Namespace, Refusal, ShardId, Timestamp, TopicName};
 
 use self::{
-    ring::Ring,
+    ring::{Look, Ring},
     rings::{Lines, Tracked},
-    sampler::Sampler,
+    sampler::{Sampler, Seen},
 };
 
 /// Series of a namespace and of the cluster: those of [`v1::HistorySeries`], in its order from 1 on.
@@ -24,15 +24,17 @@ pub const SERIES: usize = 12;
 pub const TOPIC_SERIES: usize = 6;
 /// The one that is not added up: of several parts the greatest counts.
 pub const AGE: usize = 5;
-/// Which one counts what happened since the last look.
-const DEAD_LETTERED: usize = 6;
+/// Those of a shard: the first ones.
+pub const SHARD_SERIES: usize = 10;
 /// Namespaces that have lines.
 const NAMESPACES_MAX: usize = 200;
 /// Topics that have lines: the busiest ones.
 const TOPICS_MAX: usize = 1_000;
+/// Shards that have lines.
+const SHARDS_MAX: usize = 256;
 /// Seconds of the steps that are kept of a namespace, and for how many steps.
 pub const STEPS: [(u64, usize); 3] = [(1, 300), (10, 360), (300, 288)];
-/// The same of a topic.
+/// The same of a topic, and of a shard.
 pub const TOPIC_STEPS: [(u64, usize); 2] = [(10, 60), (300, 288)];
 
 /// What a node remembers.
@@ -50,6 +52,12 @@ struct Kept {
     namespaces: Tracked<Namespace, SERIES>,
     /// By topic.
     topics: Tracked<TopicName, TOPIC_SERIES>,
+    /// By shard.
+    shards: Tracked<ShardId, SHARD_SERIES>,
+    /// The last look did not see all topics.
+    cut: bool,
+    /// How many seconds lay between the last look and the one before, if that was so on purpose.
+    every: u64,
 }
 
 impl Default for Kept {
@@ -58,6 +66,9 @@ impl Default for Kept {
             cluster: Lines::new(&STEPS),
             namespaces: Tracked::new(NAMESPACES_MAX, &STEPS),
             topics: Tracked::new(TOPICS_MAX, &TOPIC_STEPS),
+            shards: Tracked::new(SHARDS_MAX, &TOPIC_STEPS),
+            cut: false,
+            every: 1,
         }
     }
 }
@@ -68,15 +79,14 @@ struct Sum([f64; SERIES]);
 
 impl Sum {
     fn of(topic: &TopicFigures, seconds: u64) -> Self {
-        let age = |at: forebay_types::Timestamp| seconds as f64 - at.as_micros() as f64 / 1e6;
         Self([
             topic.rates.enqueued,
             topic.rates.delivered,
             topic.rates.acked,
             topic.rates.failed,
             topic.ready as f64,
-            topic.oldest_ready_at.map_or(0.0, |at| age(at).max(0.0)),
-            topic.counted.map_or(0.0, |counted| counted.dead_lettered as f64),
+            age(topic.oldest_ready_at, seconds),
+            topic.rates.dead_lettered,
             topic.leased as f64,
             topic.scheduled as f64,
             topic.dead as f64,
@@ -96,31 +106,53 @@ impl Sum {
     }
 }
 
+fn of_shard(shard: &ShardFigures, seconds: u64) -> [f64; SHARD_SERIES] {
+    [
+        shard.rates.enqueued,
+        shard.rates.delivered,
+        shard.rates.acked,
+        shard.rates.failed,
+        shard.ready as f64,
+        age(shard.oldest_ready_at, seconds),
+        shard.rates.dead_lettered,
+        shard.leased as f64,
+        shard.scheduled as f64,
+        shard.dead as f64,
+    ]
+}
+
+/// For how many seconds something has waited. 0: nothing does.
+fn age(since: Option<Timestamp>, seconds: u64) -> f64 {
+    since.map_or(0.0, |at| (seconds as f64 - at.as_micros() as f64 / 1e6).max(0.0))
+}
+
 impl History {
     /// Looks at the node's topics until its task ends.
     pub async fn follow(self, engine: Engine, clock: Arc<dyn Clock>) {
         let mut sampler = Sampler::new();
         loop {
-            let topics = sampler.next(&engine).await;
+            let seen = sampler.next(&engine).await;
             let seconds = clock.wall().as_micros() / 1_000_000;
-            self.add(u64::try_from(seconds).unwrap_or(0), &topics);
+            self.add(u64::try_from(seconds).unwrap_or(0), &seen);
         }
     }
 
     /// What it remembers of the steps that are asked for.
     pub fn answer(&self, request: &peer::GetHistoryRequest) -> peer::GetHistoryResponse {
-        let peer::GetHistoryRequest { namespace, topic, step, from, until } = request;
+        let peer::GetHistoryRequest { namespace, topic, step, from, until, shard } = request;
         let step = u64::from(*step);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = match (namespace.as_str(), topic.as_str()) {
-            ("-", _) => lines(kept.cluster.ring(step), *from, *until),
-            (namespace, "") => lines(kept.namespaces.ring(&namespace.into(), step), *from, *until),
-            (namespace, topic) => {
+        let found = match (namespace.as_str(), topic.as_str(), shard) {
+            (_, _, Some(shard)) => lines(kept.shards.ring(&ShardId(*shard), step), *from, *until),
+            ("-", _, None) => lines(kept.cluster.ring(step), *from, *until),
+            (namespace, "", None) => lines(kept.namespaces.ring(&namespace.into(), step), *from, *until),
+            (namespace, topic, None) => {
                 lines(kept.topics.ring(&TopicName::new(namespace, topic), step), *from, *until)
             }
         };
         let (from, lines) = found.unwrap_or_default();
-        peer::GetHistoryResponse { lines, from, shards: Vec::new() }
+        let looked_every = u32::try_from(kept.every).unwrap_or(u32::MAX);
+        peer::GetHistoryResponse { lines, from, shards: Vec::new(), topics_cut: kept.cut, looked_every }
     }
 
     /// The same, with the shards that this node owns for certain.
@@ -134,15 +166,17 @@ impl History {
         Ok(peer::GetHistoryResponse { shards, ..self.answer(request) })
     }
 
-    /// Adds what was seen of all topics.
-    fn add(&self, seconds: u64, topics: &[TopicFigures]) {
+    /// Adds what was seen.
+    fn add(&self, seconds: u64, seen: &Seen) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.add(seconds, topics);
+        kept.add(seconds, seen);
     }
 }
 
 impl Kept {
-    fn add(&mut self, seconds: u64, topics: &[TopicFigures]) {
+    fn add(&mut self, seconds: u64, Seen { topics, shards, cut, holds }: &Seen) {
+        let at = Look { seconds, holds: *holds };
+        (self.cut, self.every) = (*cut, 1 + holds);
         let mut cluster = Sum::default();
         let mut namespaces: Vec<(Namespace, Sum)> = Vec::new();
         let mut busy = Vec::with_capacity(topics.len());
@@ -156,11 +190,10 @@ impl Kept {
             }
             busy.push((&topic.name, sum.of_topic()));
         }
-        let dead_lettered = self.cluster.since_last(seconds, cluster.0[DEAD_LETTERED]);
-        cluster.0[DEAD_LETTERED] = dead_lettered;
-        self.cluster.add(seconds, cluster.0);
-        self.namespaces.add(seconds, namespaces.iter().map(|(name, sum)| (name, sum.0)), Some(DEAD_LETTERED));
-        self.topics.add(seconds, busy.into_iter(), None);
+        self.cluster.add(at, cluster.0);
+        self.namespaces.add(at, namespaces.iter().map(|(name, sum)| (name, sum.0)));
+        self.topics.add(at, busy.into_iter());
+        self.shards.add(at, shards.iter().map(|(id, shard)| (id, of_shard(shard, seconds))));
     }
 }
 
@@ -183,13 +216,17 @@ fn lines<const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use forebay_engine::{Counted, Rates};
-    use forebay_types::Timestamp;
+    use forebay_engine::Rates;
 
     use super::*;
 
-    fn topic(namespace: &str, name: &str, ready: u64, dead_lettered: u64) -> TopicFigures {
-        let since = Timestamp::from_micros(0);
+    const DEAD_LETTERED: usize = 6;
+
+    fn seen(topics: Vec<TopicFigures>) -> Seen {
+        Seen { topics, shards: std::collections::BTreeMap::new(), cut: false, holds: 0 }
+    }
+
+    fn topic(namespace: &str, name: &str, ready: u64, dead_lettered: f64) -> TopicFigures {
         TopicFigures {
             name: TopicName::new(namespace, name),
             ready,
@@ -199,14 +236,15 @@ mod tests {
             oldest_ready_at: Some(Timestamp::from_micros(90_000_000)),
             next_due_at: None,
             waiting: 0,
-            counted: Some(Counted { since, enqueued: 0, delivered: 0, acked: 0, failed: 0, dead_lettered }),
-            rates: Rates { enqueued: 2.0, ..Rates::default() },
+            counted: None,
+            rates: Rates { enqueued: 2.0, dead_lettered, ..Rates::default() },
         }
     }
 
     fn line(history: &History, [namespace, topic]: [&str; 2], step: u32, series: usize) -> Vec<f64> {
         let (namespace, topic) = (namespace.to_owned(), topic.to_owned());
-        let request = peer::GetHistoryRequest { namespace, topic, step, from: 0, until: 1_000_000 };
+        let request =
+            peer::GetHistoryRequest { namespace, topic, step, from: 0, until: 1_000_000, shard: None };
         let answer = history.answer(&request);
         answer.lines.get(series).map(|line| line.points.clone()).unwrap_or_default()
     }
@@ -215,17 +253,16 @@ mod tests {
     fn topics_are_added_up_for_their_namespaces_and_for_the_cluster() {
         let history = History::default();
         for seconds in 100..103 {
-            let topics =
-                [topic("a", "t", 5, seconds * 3), topic("a", "u", 7, 0), topic("b", "t", 1, seconds)];
-            history.add(seconds, &topics);
+            let topics = vec![topic("a", "t", 5, 3.0), topic("a", "u", 7, 0.0), topic("b", "t", 1, 1.0)];
+            history.add(seconds, &seen(topics));
         }
         assert_eq!(line(&history, ["a", "t"], 10, 4), [5.0]);
         assert_eq!(line(&history, ["a", ""], 1, 4), [12.0; 3]);
         assert_eq!(line(&history, ["-", ""], 1, 4), [13.0; 3]);
         assert_eq!(line(&history, ["-", ""], 1, AGE), [10.0, 11.0, 12.0], "the oldest one, not a sum");
         assert_eq!(line(&history, ["-", ""], 1, 0), [6.0; 3]);
-        assert_eq!(line(&history, ["-", ""], 1, DEAD_LETTERED), [0.0, 4.0, 4.0], "a second");
-        assert_eq!(line(&history, ["a", ""], 1, DEAD_LETTERED), [0.0, 3.0, 3.0]);
+        assert_eq!(line(&history, ["-", ""], 1, DEAD_LETTERED), [4.0; 3]);
+        assert_eq!(line(&history, ["a", ""], 1, DEAD_LETTERED), [3.0; 3]);
         assert_eq!(line(&history, ["-", ""], 1, 11), [3.0; 3]);
         assert!(line(&history, ["c", ""], 1, 0).is_empty() && line(&history, ["a", "t"], 10, 6).is_empty());
     }
@@ -236,16 +273,37 @@ mod tests {
         for round in 0..3 {
             let topics: Vec<_> = (0..5_000)
                 .map(|number| {
-                    let mut it = topic(&format!("n{:03}", number / 10), &format!("t{number:04}"), 1, 0);
+                    let mut it = topic(&format!("n{:03}", number / 10), &format!("t{number:04}"), 1, 0.0);
                     it.rates.enqueued = if number >= 4_900 && round > 0 { 1_000.0 } else { 0.0 };
                     it
                 })
                 .collect();
-            history.add(100 + 10 * round, &topics);
+            history.add(100 + 10 * round, &seen(topics));
         }
         let kept = history.kept.lock().unwrap();
         assert_eq!((kept.namespaces.len(), kept.topics.len()), (NAMESPACES_MAX, TOPICS_MAX));
         assert!(kept.topics.ring(&TopicName::new("n499", "t4999"), 10).is_some(), "a busy one came late");
         assert!(kept.namespaces.ring(&"n499".into(), 1).is_some());
+    }
+
+    #[test]
+    fn shards_have_lines_and_what_was_left_out_is_told() {
+        let history = History::default();
+        let rates = Rates { acked: 3.0, ..Rates::default() };
+        let figures = ShardFigures { ready: 5, dead: 2, rates, ..ShardFigures::default() };
+        let shards = [(ShardId(7), figures)].into();
+        history.add(100, &Seen { shards, cut: true, holds: 9, ..seen(Vec::new()) });
+        let request = |shard| peer::GetHistoryRequest {
+            namespace: "-".to_owned(),
+            step: 10,
+            until: 1_000_000,
+            shard: Some(shard),
+            ..peer::GetHistoryRequest::default()
+        };
+        let answer = history.answer(&request(7));
+        let points: Vec<f64> = answer.lines.iter().map(|line| line.points[0]).collect();
+        assert_eq!(points, [0.0, 0.0, 3.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 2.0]);
+        assert_eq!((answer.topics_cut, answer.looked_every), (true, 10));
+        assert!(history.answer(&request(8)).lines.is_empty());
     }
 }

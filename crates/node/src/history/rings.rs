@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, hash::Hash};
 
-use super::ring::Ring;
+use super::ring::{Look, Ring};
 
 /// Lines of which nothing was seen for so long are dropped, in seconds.
 const FORGET_AFTER: u64 = 86_400;
@@ -12,9 +12,7 @@ const FORGET_AFTER: u64 = 86_400;
 pub struct Lines<const N: usize> {
     /// From short steps to long ones.
     rings: Vec<Ring<N>>,
-    /// When it was looked at last, in seconds since the Unix epoch, and how far a count was that only grows.
-    last: Option<(u64, f64)>,
-    /// When it was looked at last.
+    /// When it was looked at last, in seconds since the Unix epoch.
     seen: u64,
 }
 
@@ -22,22 +20,13 @@ impl<const N: usize> Lines<N> {
     /// Without points.
     pub fn new(steps: &[(u64, usize)]) -> Self {
         let rings = steps.iter().map(|(step, keep)| Ring::new(*step, *keep)).collect();
-        Self { rings, last: None, seen: 0 }
+        Self { rings, seen: 0 }
     }
 
     /// Somebody looked.
-    pub fn add(&mut self, seconds: u64, seen: [f64; N]) {
-        self.seen = seconds;
-        self.rings.iter_mut().for_each(|ring| ring.add(seconds, seen));
-    }
-
-    /// How much a count has grown a second since the last look. It falls where a shard goes to another node
-    /// or a topic is forgotten: that counts as nothing.
-    pub fn since_last(&mut self, seconds: u64, count: f64) -> f64 {
-        match self.last.replace((seconds, count)) {
-            Some((at, before)) if seconds > at => ((count - before) / (seconds - at) as f64).max(0.0),
-            _ => 0.0,
-        }
+    pub fn add(&mut self, at: Look, seen: [f64; N]) {
+        self.seen = at.seconds;
+        self.rings.iter_mut().for_each(|ring| ring.add(at, seen));
     }
 
     /// The ring of a step.
@@ -74,14 +63,9 @@ impl<K: Clone + Eq + Hash, const N: usize> Tracked<K, N> {
     }
 
     /// Adds what was seen. Where there is no room, one in which more than twice as much happens replaces the
-    /// one in which least does. `counts`: this series is a count that only grows, of which the growth is
-    /// kept.
-    pub fn add<'a>(
-        &mut self,
-        seconds: u64,
-        seen: impl Iterator<Item = (&'a K, [f64; N])>,
-        counts: Option<usize>,
-    ) where
+    /// one in which least does.
+    pub fn add<'a>(&mut self, at: Look, seen: impl Iterator<Item = (&'a K, [f64; N])>)
+    where
         K: 'a,
     {
         let mut others: Vec<(&K, [f64; N])> = Vec::new();
@@ -90,14 +74,17 @@ impl<K: Clone + Eq + Hash, const N: usize> Tracked<K, N> {
             match self.by_key.get_mut(key) {
                 Some(lines) => {
                     calm.push((business(&values), key.clone()));
-                    add_to(lines, seconds, values, counts);
+                    lines.add(at, values);
                 }
                 None => others.push((key, values)),
             }
         }
-        self.by_key.retain(|_, lines| lines.seen + FORGET_AFTER > seconds);
-        let gone =
-            self.by_key.iter().filter(|(_, lines)| lines.seen < seconds).map(|(key, _)| (0.0, key.clone()));
+        self.by_key.retain(|_, lines| lines.seen + FORGET_AFTER > at.seconds);
+        let gone = self
+            .by_key
+            .iter()
+            .filter(|(_, lines)| lines.seen < at.seconds)
+            .map(|(key, _)| (0.0, key.clone()));
         calm.extend(gone);
         calm.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         others.sort_by(|(_, one), (_, other)| business(other).total_cmp(&business(one)));
@@ -110,17 +97,10 @@ impl<K: Clone + Eq + Hash, const N: usize> Tracked<K, N> {
                 self.by_key.remove(&calmest);
             }
             let mut lines = Lines::new(self.steps);
-            add_to(&mut lines, seconds, values, counts);
+            lines.add(at, values);
             self.by_key.insert(key.clone(), lines);
         }
     }
-}
-
-fn add_to<const N: usize>(lines: &mut Lines<N>, seconds: u64, mut values: [f64; N], counts: Option<usize>) {
-    if let Some(series) = counts {
-        values[series] = lines.since_last(seconds, values[series]);
-    }
-    lines.add(seconds, values);
 }
 
 /// How much happens: what is enqueued, delivered, acked and failed a second.

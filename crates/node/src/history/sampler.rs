@@ -1,8 +1,9 @@
 //! Looks at the topics of this node once a second, or every ten seconds where there are many.
 
-use std::{ops::Bound, time::Duration};
+use std::{collections::BTreeMap, ops::Bound, time::Duration};
 
-use forebay_engine::{Engine, TopicFigures};
+use forebay_engine::{Engine, ShardFigures, TopicFigures};
+use forebay_types::ShardId;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How often it looks.
@@ -14,6 +15,18 @@ const FEW_TOPICS: usize = 2_000;
 const PAUSE: u32 = 9;
 /// Topics of one look. Of more the first ones by name are looked at.
 const TOPICS_MAX: usize = 50_000;
+
+/// What a look saw.
+pub struct Seen {
+    /// Topics in memory, by name.
+    pub topics: Vec<TopicFigures>,
+    /// Shards, as far as topics are in memory.
+    pub shards: BTreeMap<ShardId, ShardFigures>,
+    /// There are more topics than these.
+    pub cut: bool,
+    /// For so many seconds from now on it does not look again.
+    pub holds: u64,
+}
 
 /// Looks again and again.
 pub struct Sampler {
@@ -32,7 +45,7 @@ impl Sampler {
     }
 
     /// Waits for the next look, and returns what it saw.
-    pub async fn next(&mut self, engine: &Engine) -> Vec<TopicFigures> {
+    pub async fn next(&mut self, engine: &Engine) -> Seen {
         loop {
             self.ticks.tick().await;
             if self.pause > 0 {
@@ -40,25 +53,29 @@ impl Sampler {
                 continue;
             }
             // A node that owns no shard, or does not know it, has nothing to tell.
-            let Some(topics) = look(engine).await else { continue };
-            if topics.len() > FEW_TOPICS {
+            let Some(mut seen) = look(engine).await else { continue };
+            if seen.topics.len() > FEW_TOPICS {
                 self.pause = PAUSE;
+                seen.holds = PAUSE.into();
             }
-            return topics;
+            return seen;
         }
     }
 }
 
 /// All topics in memory. `None`: the node owns no shard for certain.
-async fn look(engine: &Engine) -> Option<Vec<TopicFigures>> {
-    let mut topics = Vec::new();
+async fn look(engine: &Engine) -> Option<Seen> {
+    let mut seen = Seen { topics: Vec::new(), shards: BTreeMap::new(), cut: false, holds: 0 };
     let mut from = Bound::Unbounded;
     loop {
         let slice = engine.topics_in_memory(from).await.ok().flatten()?;
-        topics.extend(slice.topics);
+        seen.topics.extend(slice.topics);
+        for (shard, figures) in slice.shards {
+            *seen.shards.entry(shard).or_default() += figures;
+        }
         match slice.through {
-            Some(last) if topics.len() < TOPICS_MAX => from = Bound::Excluded(last),
-            _ => return Some(topics),
+            Some(last) if seen.topics.len() < TOPICS_MAX => from = Bound::Excluded(last),
+            more => return Some(Seen { cut: more.is_some(), ..seen }),
         }
     }
 }

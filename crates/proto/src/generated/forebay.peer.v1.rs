@@ -372,6 +372,9 @@ pub struct GetHistoryRequest {
     /// Behind the last one.
     #[prost(uint64, tag = "5")]
     pub until: u64,
+    /// The shard, in place of the whole cluster.
+    #[prost(uint32, optional, tag = "6")]
+    pub shard: ::core::option::Option<u32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetHistoryResponse {
@@ -384,6 +387,12 @@ pub struct GetHistoryResponse {
     /// The shards that the node owns.
     #[prost(uint32, repeated, tag = "3")]
     pub shards: ::prost::alloc::vec::Vec<u32>,
+    /// The node has more topics than it looks at.
+    #[prost(bool, tag = "4")]
+    pub topics_cut: bool,
+    /// How many seconds lie between two looks.
+    #[prost(uint32, tag = "5")]
+    pub looked_every: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTopicsRequest {

@@ -363,6 +363,9 @@ pub struct Rates {
     /// Deliveries a second that were nacked, or whose lease ran out.
     #[prost(double, tag = "5")]
     pub failed: f64,
+    /// Items that became dead letters, a second.
+    #[prost(double, tag = "6")]
+    pub dead_lettered: f64,
 }
 /// What is set for the items of a topic. What is absent is as the namespace has it, and if that has nothing
 /// either, as the node's configuration has it.
@@ -868,8 +871,8 @@ pub struct ListConsumersResponse {
     /// By name, 1,000 at most.
     #[prost(message, repeated, tag = "1")]
     pub consumers: ::prost::alloc::vec::Vec<Consumer>,
-    /// There may be more: a node remembers the last ones of a namespace, in 128 KiB, and looks at 50,000 leases
-    /// of a shard.
+    /// There may be more: a node remembers the last ones of a namespace, in 128 KiB, and looks at 50,000
+    /// leases.
     #[prost(bool, tag = "2")]
     pub consumers_cut: bool,
     /// Shards that could not be asked. What they have is missing in the figures.
@@ -916,7 +919,7 @@ pub struct Consumer {
     #[prost(string, tag = "12")]
     pub client: ::prost::alloc::string::String,
 }
-/// Asks for the history of the cluster, of a namespace or of a topic.
+/// Asks for the history of the cluster, of a shard, of a namespace or of a topic.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetHistoryRequest {
     /// The tenant. "-": the whole cluster.
@@ -932,10 +935,13 @@ pub struct GetHistoryRequest {
     #[prost(message, optional, tag = "4")]
     pub range: ::core::option::Option<::prost_types::Duration>,
     /// How far apart the points are: 1 s, 10 s or 300 s. Absent: the finest that reaches back far enough. The
-    /// last 5 minutes are kept by the second, an hour by 10 s, a day by 5 minutes; of a topic 10 minutes by 10
-    /// s, and a day by 5 minutes.
+    /// last 5 minutes are kept by the second, an hour by 10 s, a day by 5 minutes; of a topic and of a shard 10
+    /// minutes by 10 s, and a day by 5 minutes. A range that reaches back further is cut to what is kept.
     #[prost(message, optional, tag = "5")]
     pub step: ::core::option::Option<::prost_types::Duration>,
+    /// The shard, in place of the whole cluster: the namespace is then "-".
+    #[prost(uint32, optional, tag = "6")]
+    pub shard: ::core::option::Option<u32>,
 }
 /// How it was.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -952,6 +958,13 @@ pub struct GetHistoryResponse {
     /// Shards that could not be asked. What they have is missing in the figures.
     #[prost(uint32, repeated, tag = "4")]
     pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+    /// Some node has more than 50,000 topics. Of these the first ones by name are in the figures, and no others.
+    #[prost(bool, tag = "5")]
+    pub topics_cut: bool,
+    /// How many seconds lie between two looks of a node at its topics, at most: 10 s where a node has more than
+    /// 2,000 topics, or else 1 s. Points in between are as the look before them saw it.
+    #[prost(message, optional, tag = "6")]
+    pub looked_every: ::core::option::Option<::prost_types::Duration>,
 }
 /// One series.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2103,9 +2116,9 @@ pub enum HistorySeries {
     Scheduled = 9,
     /// Dead letters. Not of a topic.
     Dead = 10,
-    /// Dequeue calls that wait. Not of a topic.
+    /// Dequeue calls that wait. Not of a topic, nor of a shard.
     WaitingCalls = 11,
-    /// Topics. Not of a topic.
+    /// Topics. Not of a topic, nor of a shard.
     Topics = 12,
 }
 impl HistorySeries {

@@ -172,6 +172,7 @@ mod tests {
                 delivered: 9.5,
                 acked: 9.0,
                 failed: 0.5,
+                dead_lettered: 0.0,
             }),
         }
     }

@@ -38,6 +38,12 @@ pub async fn get(
             return Err(Refusal::field("topic", "needs the namespace that it is in"));
         }
     }
+    if request.shard.is_some() && (&*namespace != ALL_NAMESPACES || !request.topic.is_empty()) {
+        return Err(Refusal::field(
+            "shard",
+            "is of the whole cluster: the namespace must be -, and no topic",
+        ));
+    }
     if !request.series.is_empty() {
         fields::members("series", request.series.len(), SERIES_MAX)?;
     }
@@ -45,15 +51,16 @@ pub async fn get(
     if let Some(at) = request.series.iter().position(|series| !is_known(series)) {
         return Err(Refusal::field(format!("series[{at}]"), "is no series"));
     }
-    let (range, step) = span(&request)?;
+    let (steps, step) = span(&request)?;
     let now = u64::try_from(admin.clock.wall().as_micros() / 1_000_000).unwrap_or(0);
     let until = now.saturating_sub(LAG_SECONDS) / step;
     let asked = peer::GetHistoryRequest {
         namespace: namespace.to_string(),
         topic: request.topic,
         step: u32::try_from(step).unwrap_or(u32::MAX),
-        from: until.saturating_sub(range.as_secs().div_ceil(step)),
+        from: until.saturating_sub(steps),
         until,
+        shard: request.shard,
     };
     let _look = admin.gather.admit(&namespace, LINES_BYTES)?;
     let found = admin.gather.history(&asked).await?;
@@ -64,13 +71,16 @@ pub async fn get(
         step: prost_types::Duration::try_from(Duration::from_secs(step)).ok(),
         lines,
         incomplete_shards: found.incomplete,
+        topics_cut: found.topics_cut,
+        looked_every: Some(prost_types::Duration { seconds: found.looked_every.into(), nanos: 0 }),
     };
     call.reserve_answer(response.encoded_len())?;
     Ok(response)
 }
 
-/// How far back, and how far apart the points are.
-fn span(request: &v1::GetHistoryRequest) -> Result<(Duration, u64), Refusal> {
+/// How many steps back, and how many seconds a step has. No more than is kept: a caller's range decides how
+/// long the lines are.
+fn span(request: &v1::GetHistoryRequest) -> Result<(u64, u64), Refusal> {
     let range = match &request.range {
         Some(range) => fields::duration("range", range)?,
         None => RANGE,
@@ -78,7 +88,8 @@ fn span(request: &v1::GetHistoryRequest) -> Result<(Duration, u64), Refusal> {
     if range < Duration::from_secs(1) || range > RANGE_MAX {
         return Err(Refusal::field("range", "must be 1 second to 1 day"));
     }
-    let kept: &[(u64, usize)] = if request.topic.is_empty() { &STEPS } else { &TOPIC_STEPS };
+    let is_whole = request.topic.is_empty() && request.shard.is_none();
+    let kept: &[(u64, usize)] = if is_whole { &STEPS } else { &TOPIC_STEPS };
     let step = match &request.step {
         Some(step) => fields::duration("step", step)?,
         None => {
@@ -88,7 +99,7 @@ fn span(request: &v1::GetHistoryRequest) -> Result<(Duration, u64), Refusal> {
         }
     };
     match kept.iter().find(|(seconds, _)| Duration::from_secs(*seconds) == step) {
-        Some((seconds, _)) => Ok((range, *seconds)),
+        Some((seconds, keep)) => Ok((range.as_secs().div_ceil(*seconds).min(*keep as u64), *seconds)),
         None => {
             let steps: Vec<String> = kept.iter().map(|(step, _)| format!("{step} s")).collect();
             Err(Refusal::field("step", format!("must be one of {}", steps.join(", "))))
@@ -119,11 +130,21 @@ mod tests {
     }
 
     #[test]
+    fn a_range_is_cut_to_what_is_kept() {
+        let steps = |topic, range, step| span(&request(topic, Some(range), step)).unwrap().0;
+        assert_eq!((steps("", 86_400, Some(1)), steps("", 86_400, Some(10))), (300, 360));
+        assert_eq!((steps("", 86_400, None), steps("", 61, Some(1)), steps("", 61, Some(10))), (288, 61, 7));
+        assert_eq!(steps("t", 86_400, Some(10)), 60);
+    }
+
+    #[test]
     fn what_is_not_kept_is_refused_by_its_field() {
         let field = |request| span(&request).unwrap_err().field.unwrap();
         assert_eq!(field(request("", Some(0), None)), "range");
         assert_eq!(field(request("", Some(86_401), None)), "range");
         assert_eq!(field(request("", None, Some(2))), "step");
         assert_eq!(field(request("t", None, Some(1))), "step");
+        let shard = v1::GetHistoryRequest { shard: Some(1), ..request("", None, Some(1)) };
+        assert_eq!(field(shard), "step");
     }
 }

@@ -14,7 +14,7 @@ use super::{
     topic_walk::{SCAN_BYTES, TopicWalk},
 };
 use crate::{
-    grpc::{admission::Call, page_token::List, queue::ALL_NAMESPACES},
+    grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
     peers::wire::topics::{FLOW_BYTES, add_counts, add_rates},
 };
 
@@ -196,7 +196,5 @@ fn add(sum: &mut v1::Namespace, topic: &v1::Topic) {
     sum.waiting_calls += topic.waiting_calls;
     add_counts(&mut sum.counts, topic.counts.as_ref());
     add_rates(&mut sum.rates, topic.rates.as_ref());
-    let at = |time: &prost_types::Timestamp| (time.seconds, time.nanos);
-    let oldest = sum.oldest_ready_at.into_iter().chain(topic.oldest_ready_at);
-    sum.oldest_ready_at = oldest.min_by_key(at);
+    sum.oldest_ready_at = fields::earlier(sum.oldest_ready_at, topic.oldest_ready_at);
 }

@@ -3,7 +3,7 @@
 use forebay_engine::{ConsumerFigures, ConsumersSeen};
 use forebay_proto::{peer, v1};
 
-use crate::grpc::to_timestamp;
+use crate::grpc::{earlier, to_timestamp};
 
 /// What this node knows, as other nodes are told.
 pub fn response(seen: ConsumersSeen) -> peer::ListConsumersResponse {
@@ -40,8 +40,7 @@ pub fn add(sum: &mut v1::Consumer, part: v1::Consumer) {
     sum.topics.extend(part.topics);
     sum.topics_cut |= part.topics_cut;
     sum.leased_count += part.leased_count;
-    let oldest = sum.oldest_lease_at.into_iter().chain(part.oldest_lease_at);
-    sum.oldest_lease_at = oldest.min_by_key(at);
+    sum.oldest_lease_at = earlier(sum.oldest_lease_at, part.oldest_lease_at);
     sum.acks_per_second += part.acks_per_second;
     sum.failures_per_second += part.failures_per_second;
     if part.last_seen_at.as_ref().map(at) > sum.last_seen_at.as_ref().map(at) {

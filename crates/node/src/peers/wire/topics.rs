@@ -6,7 +6,7 @@ use forebay_engine::{
 use forebay_proto::{peer, v1};
 use forebay_types::TopicName;
 
-use crate::grpc::to_timestamp;
+use crate::grpc::{earlier, to_timestamp};
 
 /// What the counts and rates of a topic, or of a namespace, take at most in an answer.
 pub const FLOW_BYTES: usize = 128;
@@ -49,13 +49,14 @@ fn counts(counted: Counted) -> v1::Counts {
 }
 
 fn rates(rates: Rates) -> v1::Rates {
-    let Rates { enqueued, delivered, acked, failed } = rates;
+    let Rates { enqueued, delivered, acked, failed, dead_lettered } = rates;
     v1::Rates {
         window: prost_types::Duration::try_from(Rates::WINDOW).ok(),
         enqueued,
         delivered,
         acked,
         failed,
+        dead_lettered,
     }
 }
 
@@ -63,8 +64,7 @@ fn rates(rates: Rates) -> v1::Rates {
 pub fn add_counts(sum: &mut Option<v1::Counts>, part: Option<&v1::Counts>) {
     let Some(part) = part else { return };
     let Some(sum) = sum else { return *sum = Some(*part) };
-    let since = sum.since.into_iter().chain(part.since);
-    sum.since = since.min_by_key(|time| (time.seconds, time.nanos));
+    sum.since = earlier(sum.since, part.since);
     sum.enqueued += part.enqueued;
     sum.delivered += part.delivered;
     sum.acked += part.acked;
@@ -80,6 +80,7 @@ pub fn add_rates(sum: &mut Option<v1::Rates>, part: Option<&v1::Rates>) {
     sum.delivered += part.delivered;
     sum.acked += part.acked;
     sum.failed += part.failed;
+    sum.dead_lettered += part.dead_lettered;
 }
 
 /// What this node has of a topic, as other nodes are told.
