@@ -44,7 +44,7 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/WhoAmI", Needs::Credential),
     ("/forebay.v1.AdminService/ListTopics", Needs::InNamespaces(Scope::Observe)),
     ("/forebay.v1.AdminService/GetTopic", Needs::InNamespace(Scope::Observe)),
-    ("/forebay.v1.AdminService/ListConsumers", Needs::InNamespace(Scope::Observe)),
+    ("/forebay.v1.AdminService/ListConsumers", Needs::InNamespaces(Scope::Observe)),
     ("/forebay.v1.AdminService/GetHistory", Needs::InNamespaces(Scope::Observe)),
     ("/forebay.v1.AdminService/PutTopic", Needs::InNamespace(Scope::Admin)),
     ("/forebay.v1.AdminService/DeleteTopic", Needs::InNamespace(Scope::Admin)),

@@ -30,14 +30,15 @@ mod striped;
 
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, Avoid, BehindCall, BreakerPhase, CallerFrom, ChangeCall,
-    Changed, ConsumerFigures, ConsumersSeen, Counted, DeadGroup, DeadGroups, DeadGroupsCall, Delivered,
-    Demand, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended, Intake, ItemChange, ItemCount,
-    ItemFound, ItemPosition, ItemSeen, ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, LeaseSeen,
-    ListedShard, MemorySlice, Misplaced, MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSeen,
-    Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, Served,
-    Settings, Settled, Setup, ShardFigures, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
-    TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus,
-    TopicsCall, TopicsPage, TurnStatus, Wanted, filter_fields, list_fields,
+    Changed, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen, Counted, DeadGroup, DeadGroups,
+    DeadGroupsCall, Delivered, Demand, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf, Extended, Intake,
+    ItemChange, ItemCount, ItemFound, ItemPosition, ItemSeen, ItemState, ItemUpdate, ItemsCall, ItemsPage,
+    KeyQuestion, LeaseSeen, ListedShard, MemorySlice, Misplaced, MissingHome, NackAction, NackOf, NewItem,
+    Notice, OperationsSeen, Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER,
+    Rates, Reach, Served, Settings, Settled, Setup, ShardFigures, ShardSight, ShardState, ShardStatus,
+    Standing, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures,
+    TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus, Wanted, filter_fields,
+    list_fields,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};

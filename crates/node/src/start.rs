@@ -112,10 +112,10 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let cluster = member.as_ref().map(|member| member.state.subscribe());
     let queue = queue(&engine, &config, member.as_ref(), clock.clone());
     let alone = cluster::alone(&address, &clients_address, http_address);
-    let (policies, following_policies) =
-        policies(&config, &engine, member.as_ref(), clock.clone()).await?.unzip();
+    let own = member.as_ref();
+    let (policies, following_policies) = policies(&config, &engine, own, clock.clone()).await?.unzip();
     let books = (policies, following_policies.flatten(), book);
-    let (admin, audit, mut tasks) = admin(&config, &queue, alone, member.as_ref(), status.clone(), books)?;
+    let (admin, audit, mut tasks) = admin(&config, &queue, alone, own, status.clone(), books)?;
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let layers = (access.clone(), audit.clone());
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, layers).await?;
@@ -138,8 +138,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         cluster,
         recorder,
     });
-    let http =
-        serve_http(&config, http_listener, (info.clone(), audit), grpc.calls().clone(), member.as_ref())?;
+    let http = serve_http(&config, http_listener, (info.clone(), audit), grpc.calls().clone(), own)?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
 
     // 7. The cluster, last: from now on others count on this node.

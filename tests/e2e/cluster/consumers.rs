@@ -43,7 +43,7 @@ async fn take(node: &Node, consumer: &str, topic: &str, max_items: u32) -> Vec<S
 }
 
 async fn consumers(node: &Node, namespace: &str) -> ListConsumersResponse {
-    let request = ListConsumersRequest { namespace: namespace.to_owned() };
+    let request = ListConsumersRequest { namespace: namespace.to_owned(), ..Default::default() };
     AdminServiceClient::new(node.channel()).list_consumers(request).await.unwrap().into_inner()
 }
 
@@ -76,6 +76,16 @@ async fn a_consumer_of_two_nodes_is_one_whichever_node_is_asked() {
         assert!(one.peer.starts_with("127.0.0.1:") && one.client.contains("tonic"), "{one:?}");
         assert_eq!((one.failure_ratio, two.acks_per_second), (0.0, 0.0));
         assert!(consumers(node, "other").await.consumers.is_empty(), "of another tenant");
+        let all = consumers(node, "-").await;
+        assert_eq!(all.consumers.len(), 2);
+        assert!(all.consumers.iter().all(|it| it.namespace == NAMESPACE) && all.next_page_token.is_empty());
+        let page = |page_token| ListConsumersRequest { namespace: "-".into(), page_size: 1, page_token };
+        let mut admin = AdminServiceClient::new(node.channel());
+        let first = admin.list_consumers(page(String::new())).await.unwrap().into_inner();
+        let second = admin.list_consumers(page(first.next_page_token.clone())).await.unwrap().into_inner();
+        let pages = [&first.consumers[0], &second.consumers[0]];
+        assert_eq!(pages.map(|it| (it.name.as_str(), it.leased_count)), [("w1", 5), ("w2", 2)]);
+        assert!(!first.next_page_token.is_empty() && second.next_page_token.is_empty());
     }
     // What is leased is known by the lease log, so also by the next owner.
     nodes.remove(0).kill9().await;

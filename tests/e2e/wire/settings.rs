@@ -278,3 +278,55 @@ async fn namespaces_are_summed_up_listed_and_deleted() {
     Refused::call(namespace(&wire, "alpha").await).is(Code::NotFound, "NAMESPACE_NOT_FOUND", None);
     assert!(set(&wire, topic).await.unwrap().version > 0, "those of its topic were removed, too");
 }
+
+/// Items of all states go by operations, which a repeated call does not begin anew.
+#[tokio::test]
+async fn a_topic_and_a_namespace_go_with_their_items() {
+    let wire = Wire::dev().await;
+    let until_gone = async |topic: &str| {
+        let begun = tokio::time::Instant::now();
+        let request = || GetTopicRequest { namespace: NAMESPACE.into(), topic: topic.into() };
+        while let Ok(found) = admin(&wire).get_topic(request()).await {
+            let it = found.into_inner().topic.unwrap();
+            if it.ready_count + it.leased_count + it.scheduled_count + it.dead_count == 0 {
+                return;
+            }
+            assert!(begun.elapsed().as_secs() < 30, "{it:?}");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    let delete = |topic: &str, dry_run| DeleteTopicRequest {
+        namespace: NAMESPACE.into(),
+        topic: topic.into(),
+        force: true,
+        request_id: "once".into(),
+        dry_run,
+        ..Default::default()
+    };
+    set(&wire, put("t", 0, retry(5))).await.unwrap();
+    wire.stored(vec![item("t"), item("t"), item("t"), item("u"), item("v")]).await;
+    take(&wire, "t").await;
+    let dead = take(&wire, "t").await;
+    nack(&wire, Nack { receipt: dead.receipt, dead_letter: true, ..Default::default() }).await;
+    let tried = admin(&wire).delete_topic(delete("t", true)).await.unwrap().into_inner();
+    assert_eq!((tried.topic.unwrap().settings, &*tried.operation_id), (Some(retry(5)), ""));
+    let gone = admin(&wire).delete_topic(delete("t", false)).await.unwrap().into_inner();
+    assert_eq!((gone.topic.unwrap().ready_count, gone.operation_id.is_empty()), (1, false));
+    until_gone("t").await;
+    assert_eq!(namespace(&wire, NAMESPACE).await.unwrap().ready_count, 2, "other topics stay");
+
+    let delete = DeleteNamespaceRequest {
+        namespace: NAMESPACE.into(),
+        force: true,
+        request_id: "once".into(),
+        ..Default::default()
+    };
+    let first = admin(&wire).delete_namespace(delete.clone()).await.unwrap().into_inner();
+    assert_eq!(first.operation_ids.len(), 2);
+    if let Ok(again) = admin(&wire).delete_namespace(delete).await {
+        let again = again.into_inner().operation_ids;
+        assert!(again.iter().all(|id| first.operation_ids.contains(id)), "{again:?} {first:?}");
+    }
+    until_gone("u").await;
+    until_gone("v").await;
+}

@@ -7,20 +7,24 @@ use forebay_types::Timestamp;
 
 use crate::{client::Client, durations::time_from_proto, error::Error};
 
-/// The consumers of a namespace that are known.
+/// A page of the consumers that are known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConsumerList {
-    /// By name.
+    /// By namespace and name.
     pub consumers: Vec<KnownConsumer>,
-    /// There may be more.
+    /// Some of them may be missing.
     pub cut: bool,
     /// Shards that could not be asked.
     pub incomplete_shards: Vec<u32>,
+    /// The token of the next page. `None`: this is the last one.
+    pub next: Option<String>,
 }
 
 /// A consumer, by the name that it gives itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownConsumer {
+    /// Its tenant.
+    pub namespace: String,
     /// The name. Empty: those that give none.
     pub name: String,
     /// Topics that it asked for lately or has leases of, at most 5.
@@ -48,9 +52,11 @@ pub struct KnownConsumer {
 }
 
 impl Client {
-    /// The consumers of the client's namespace.
-    pub async fn consumers(&self) -> Result<ConsumerList, Error> {
-        let request = v1::ListConsumersRequest { namespace: self.config.namespace.clone() };
+    /// A page of the consumers of the client's namespace, or of all namespaces where that is `-`. An empty
+    /// token asks for the first one.
+    pub async fn consumers(&self, page_size: u32, page_token: String) -> Result<ConsumerList, Error> {
+        let namespace = self.config.namespace.clone();
+        let request = v1::ListConsumersRequest { namespace, page_size, page_token };
         let answer = self
             .ask(|mut admin| {
                 let request = request.clone();
@@ -61,12 +67,14 @@ impl Client {
             consumers: answer.consumers.into_iter().map(report).collect(),
             cut: answer.consumers_cut,
             incomplete_shards: answer.incomplete_shards,
+            next: Some(answer.next_page_token).filter(|token| !token.is_empty()),
         })
     }
 }
 
 fn report(it: v1::Consumer) -> KnownConsumer {
     KnownConsumer {
+        namespace: it.namespace,
         name: it.name,
         topics: it.topics,
         topics_cut: it.topics_cut,

@@ -134,10 +134,18 @@ impl Client {
     }
 
     /// Removes the settings and the pauses of the client's namespace and of all of its topics, if none of
-    /// them has items. Returns it as it last was.
-    pub async fn delete_namespace(&self, note: ChangeNote) -> Result<NamespaceFigures, Error> {
+    /// them has items, or with `force` also these. Returns it as it last was, and the operations that remove
+    /// its items.
+    pub async fn delete_namespace(
+        &self,
+        force: bool,
+        note: ChangeNote,
+    ) -> Result<(NamespaceFigures, Vec<String>), Error> {
         let request = v1::DeleteNamespaceRequest {
             namespace: self.config.namespace.clone(),
+            force,
+            // The call is repeated where its answer is lost.
+            request_id: if force { self.rng.request_id() } else { String::new() },
             reason: note.reason,
             dry_run: note.dry_run,
         };
@@ -147,7 +155,7 @@ impl Client {
                 async move { admin.delete_namespace(request).await }
             })
             .await?;
-        Ok(figures(answer.namespace.unwrap_or_default()))
+        Ok((figures(answer.namespace.unwrap_or_default()), answer.operation_ids))
     }
 }
 

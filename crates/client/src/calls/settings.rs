@@ -41,11 +41,20 @@ impl Client {
         })
     }
 
-    /// Removes the settings and the pauses of a topic that has no items. Returns it as it last was.
-    pub async fn delete_topic(&self, topic: &str, note: ChangeNote) -> Result<TopicFigures, Error> {
+    /// Removes the settings and the pauses of a topic that has no items, or with `force` also its items.
+    /// Returns it as it last was, and the operation that removes its items, if there is one.
+    pub async fn delete_topic(
+        &self,
+        topic: &str,
+        force: bool,
+        note: ChangeNote,
+    ) -> Result<(TopicFigures, Option<String>), Error> {
         let request = v1::DeleteTopicRequest {
             namespace: self.config.namespace.clone(),
             topic: topic.to_owned(),
+            force,
+            // The call is repeated where its answer is lost.
+            request_id: if force { self.rng.request_id() } else { String::new() },
             reason: note.reason,
             dry_run: note.dry_run,
         };
@@ -55,6 +64,7 @@ impl Client {
                 async move { admin.delete_topic(request).await }
             })
             .await?;
-        Ok(figures(answer.topic.unwrap_or_default()))
+        let operation = Some(answer.operation_id).filter(|id| !id.is_empty());
+        Ok((figures(answer.topic.unwrap_or_default()), operation))
     }
 }

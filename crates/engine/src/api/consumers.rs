@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use forebay_types::{ShardId, Timestamp, Topic};
+use forebay_types::{Namespace, ShardId, Timestamp, Topic};
 
 /// From where a dequeue call comes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,11 +13,41 @@ pub struct CallerFrom {
     pub client: String,
 }
 
-/// The consumers of a namespace, as this node knows them.
+/// Consumers are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumersCall {
+    /// Whose. `None`: those of all namespaces.
+    pub namespace: Option<Namespace>,
+    /// Go on behind this namespace and name.
+    pub after: Option<ConsumerName>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// By which consumers are in order: a namespace, and a name in it.
+pub type ConsumerName = (Namespace, String);
+
+impl ConsumersCall {
+    /// Whether consumers of a namespace may be among them.
+    pub fn has_namespace(&self, namespace: &Namespace) -> bool {
+        self.namespace.as_ref().is_none_or(|own| own == namespace)
+            && self.after.as_ref().is_none_or(|(after, _)| after <= namespace)
+    }
+
+    /// Whether a consumer is among them.
+    pub fn has(&self, namespace: &Namespace, name: &str) -> bool {
+        self.has_namespace(namespace)
+            && self.after.as_ref().is_none_or(|(of, after)| (of, after.as_str()) < (namespace, name))
+    }
+}
+
+/// Consumers, as this node knows them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConsumersSeen {
-    /// By name.
+    /// By namespace and name.
     pub consumers: Vec<ConsumerFigures>,
+    /// Behind this one there are more that were not asked for. `None`: there are none.
+    pub through: Option<ConsumerName>,
     /// Some were forgotten since the node began, or are too many.
     pub cut: bool,
     /// The shards that were looked at.
@@ -27,6 +57,8 @@ pub struct ConsumersSeen {
 /// A consumer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConsumerFigures {
+    /// Its tenant.
+    pub namespace: Namespace,
     /// The name that it gives itself. May be empty.
     pub name: String,
     /// Topics that it has asked for, or has leases of. The first ones.
@@ -48,7 +80,7 @@ pub struct ConsumerFigures {
 impl ConsumerFigures {
     /// Topics that are told of a consumer.
     pub const TOPICS_MAX: usize = 5;
-    /// Consumers that are told.
+    /// Consumers that are told at once.
     pub const CONSUMERS_MAX: usize = 1_000;
     /// Over how long rates are counted.
     pub const WINDOW: Duration = Duration::from_secs(60);

@@ -25,7 +25,7 @@ mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use changes::{ChangeCall, Changed, ItemChange, ItemUpdate};
-pub use consumers::{CallerFrom, ConsumerFigures, ConsumersSeen};
+pub use consumers::{CallerFrom, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen};
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};
 pub use duty::Duty;

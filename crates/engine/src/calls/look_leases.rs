@@ -2,10 +2,10 @@
 //! topic are looked for among all.
 
 use forebay_store::LeaseEntry;
-use forebay_types::{Namespace, Seq, Timestamp};
+use forebay_types::{Seq, Timestamp, TopicName};
 
 use crate::{
-    api::LeaseSeen,
+    api::{ConsumersCall, LeaseSeen},
     core::Core,
     messages::{
         event::Reply,
@@ -16,13 +16,13 @@ use crate::{
 
 /// A slice of the open deliveries.
 pub(crate) fn serve(core: &Core, question: &LeaseQuestion, reply: Reply<Option<LeasesSeen>>) {
-    let LeaseQuestion { caller, shard, term, which } = question;
+    let LeaseQuestion { shard, term, which, .. } = question;
     let slot = &core.slots[*shard];
     let owned = slot.owned().filter(|shard| slot.term == *term && shard.is_trusted(core.time.monotonic()));
-    let _ = reply.send(Ok(owned.map(|shard| look(shard, caller, which))));
+    let _ = reply.send(Ok(owned.map(|shard| look(shard, which))));
 }
 
-fn look(shard: &OwnedShard, caller: &Namespace, which: &WhichLeases) -> LeasesSeen {
+fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
     match which {
         WhichLeases::Of(seq) => {
             let leases = shard.lease_of(*seq).map(seen).into_iter().collect();
@@ -33,11 +33,11 @@ fn look(shard: &OwnedShard, caller: &Namespace, which: &WhichLeases) -> LeasesSe
                 found.leases.push(seen(entry));
             }
         }),
-        WhichLeases::OfTenant { after, most } => behind(shard, *after, *most, |entry, found| {
-            let name = shard.topic_name(entry.topic);
-            if let Some(name) = name.filter(|name| name.namespace == *caller) {
+        WhichLeases::OfTenant { tenant, after, most } => behind(shard, *after, *most, |entry, found| {
+            let is_of = |name: &&TopicName| tenant.as_ref().is_none_or(|it| name.namespace == *it);
+            if let Some(name) = shard.topic_name(entry.topic).filter(is_of) {
                 found.leases.push(seen(entry));
-                found.topics.push(name.topic.clone());
+                found.topics.push(name.clone());
             }
         }),
     }
@@ -60,9 +60,9 @@ fn behind(
     found
 }
 
-/// The consumers of a namespace that the node remembers.
-pub(crate) fn consumers(core: &Core, namespace: &Namespace, reply: Reply<KnownConsumers>) {
-    let (consumers, cut) = core.consumers.of(namespace, core.time.monotonic());
+/// The consumers that the node remembers.
+pub(crate) fn consumers(core: &Core, call: &ConsumersCall, reply: Reply<KnownConsumers>) {
+    let (consumers, cut) = core.consumers.of(call, core.time.monotonic());
     let _ = reply.send(Ok(KnownConsumers { consumers, cut }));
 }
 

@@ -1,8 +1,8 @@
 //! What operators look at: the parts of operations in the shards that this node owns for certain.
 
 use forebay_store::{
-    OperationFailure, OperationId, OperationKind, OperationPart, OperationProgress,
-    OperationRow, OperationWish,
+    OperationFailure, OperationId, OperationKind, OperationPart, OperationProgress, OperationRow,
+    OperationWish,
 };
 use forebay_types::{Namespace, Seq, ShardId, Timestamp};
 

@@ -9,7 +9,7 @@ use std::{
 use forebay_types::{Monotonic, Namespace, Timestamp};
 
 use crate::{
-    api::{ConsumerFigures, DequeueCall},
+    api::{ConsumerFigures, ConsumersCall, DequeueCall},
     shard::rates::{Flow, RecentFlow},
 };
 
@@ -92,14 +92,27 @@ impl Consumers {
         }
     }
 
-    /// Those of a namespace, without their leases, and whether some were forgotten.
-    pub fn of(&self, namespace: &Namespace, at: Monotonic) -> (Vec<ConsumerFigures>, bool) {
-        let Some(known) = self.namespaces.get(namespace) else { return (Vec::new(), false) };
-        let figures = |consumer: &Consumer| {
-            let [_, _, acked, failed, _] = consumer.ends.per_second(at);
-            ConsumerFigures { acked, failed, ..consumer.figures.clone() }
+    /// The first ones of a page, without their leases, and whether some of their namespaces were forgotten.
+    /// Those of a namespace come together, so there may be more than are asked for.
+    pub fn of(&self, call: &ConsumersCall, at: Monotonic) -> (Vec<ConsumerFigures>, bool) {
+        let mut namespaces: Vec<_> = match &call.namespace {
+            Some(namespace) => self.namespaces.get_key_value(namespace).into_iter().collect(),
+            None => self.namespaces.iter().filter(|(name, _)| call.has_namespace(name)).collect(),
         };
-        (known.by_name.values().map(figures).collect(), known.cut)
+        namespaces.sort_unstable_by_key(|(name, _)| *name);
+        let (mut found, mut cut) = (Vec::new(), false);
+        for (namespace, known) in namespaces {
+            if found.len() > call.limit {
+                break;
+            }
+            let of_page = known.by_name.values().filter(|it| call.has(namespace, &it.figures.name));
+            found.extend(of_page.map(|consumer| {
+                let [_, _, acked, failed, _] = consumer.ends.per_second(at);
+                ConsumerFigures { acked, failed, ..consumer.figures.clone() }
+            }));
+            cut |= known.cut;
+        }
+        (found, cut)
     }
 
     fn change(&mut self, namespace: &Namespace, name: &str, change: impl FnOnce(&mut Consumer)) {
@@ -114,7 +127,7 @@ impl Consumers {
         self.order.insert(now, namespace.clone());
         known.seen = now;
         let before = known.bytes;
-        known.change(name, now, change);
+        known.change(namespace, name, now, change);
         self.bytes = self.bytes + known.bytes - before;
         while self.bytes > BYTES_MAX
             && self.order.len() > 1
@@ -131,9 +144,10 @@ impl OfNamespace {
         Self { by_name: HashMap::new(), order: BTreeMap::new(), bytes, seen: 0, cut: false }
     }
 
-    fn change(&mut self, name: &str, now: u64, change: impl FnOnce(&mut Consumer)) {
+    fn change(&mut self, namespace: &Namespace, name: &str, now: u64, change: impl FnOnce(&mut Consumer)) {
         if !self.by_name.contains_key(name) {
-            let figures = ConsumerFigures { name: name.to_owned(), ..ConsumerFigures::default() };
+            let (of, figures) = (namespace.clone(), ConsumerFigures::default());
+            let figures = ConsumerFigures { namespace: of, name: name.to_owned(), ..figures };
             let consumer = Consumer { figures, seen: now, ..Consumer::default() };
             let name: Arc<str> = name.into();
             self.bytes += consumer.bytes();
@@ -184,8 +198,12 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000)
     }
 
+    fn page(namespace: Option<&str>) -> ConsumersCall {
+        ConsumersCall { namespace: namespace.map(Into::into), after: None, limit: 1_000 }
+    }
+
     fn of(consumers: &Consumers, namespace: &str, seconds: u64) -> Vec<ConsumerFigures> {
-        let mut found = consumers.of(&namespace.into(), at(seconds)).0;
+        let mut found = consumers.of(&page(Some(namespace)), at(seconds)).0;
         found.sort_by(|one, other| one.name.cmp(&other.name));
         found
     }
@@ -219,7 +237,7 @@ mod tests {
             consumers.asks(&call("hostile", &format!("{number:0200}"), "mail"), time(number));
         }
         assert!(consumers.bytes <= 2 * NAMESPACE_BYTES_MAX, "{}", consumers.bytes);
-        let (kept, cut) = consumers.of(&"hostile".into(), at(0));
+        let (kept, cut) = consumers.of(&page(Some("hostile")), at(0));
         assert!(
             cut && kept.len() > 100 && kept.iter().any(|it| it.name.ends_with("19999")),
             "{}",
@@ -250,5 +268,26 @@ mod tests {
         (0..9).for_each(|number| consumers.asks(&call("a", "w", &format!("t{number}")), time(0)));
         let found = of(&consumers, "a", 0);
         assert!(found[0].topics.len() == ConsumerFigures::TOPICS_MAX && found[0].topics_cut);
+    }
+
+    #[test]
+    fn pages_follow_one_another_over_namespaces() {
+        let mut consumers = Consumers::default();
+        for (namespace, name) in [("b", "x"), ("a", "y"), ("c", "z"), ("a", "x"), ("b", "y")] {
+            consumers.asks(&call(namespace, name, "t"), time(1));
+        }
+        let mut asked = ConsumersCall { limit: 2, ..page(None) };
+        let mut seen = Vec::new();
+        loop {
+            let (mut found, _) = consumers.of(&asked, at(1));
+            found.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+            let Some(last) = found.get(found.len().min(2).wrapping_sub(1)) else { break };
+            asked.after = Some((last.namespace.clone(), last.name.clone()));
+            seen.extend(found.into_iter().take(2).map(|it| format!("{}/{}", it.namespace, it.name)));
+        }
+        assert_eq!(seen, ["a/x", "a/y", "b/x", "b/y", "c/z"]);
+        asked.after = Some(("a".into(), "x".to_owned()));
+        asked.namespace = Some("a".into());
+        assert_eq!(consumers.of(&asked, at(1)).0.len(), 1);
     }
 }

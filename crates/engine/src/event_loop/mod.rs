@@ -122,7 +122,7 @@ fn handle(core: &mut Core, event: Event) {
         Event::LookStanding { name, reply } => look_standing::serve(core, &name, reply),
         Event::LookOut { question, reply } => look_topics::out(core, &question, reply),
         Event::LookLeases { question, reply } => look_leases::serve(core, &question, reply),
-        Event::LookConsumers { namespace, reply } => look_leases::consumers(core, &namespace, reply),
+        Event::LookConsumers { call, reply, .. } => look_leases::consumers(core, &call, reply),
         Event::ChangeItems { call, reply } => change_items::serve(core, call, reply),
         Event::Order { order, only, reply, .. } => order_operation::serve(core, order, only, reply),
         Event::LookOperations { namespace, id, reply, .. } => {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use forebay_types::{Namespace, Refusal, Seq, Timestamp, Topic};
+use forebay_types::{Namespace, Refusal, Seq, Timestamp, TopicName};
 
+use super::caller;
 use crate::{
-    api::{ConsumerFigures, ConsumersSeen, LeaseSeen, TopicScope},
+    api::{ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen, LeaseSeen, TopicScope},
     engine::Engine,
     messages::{
         event::Event,
@@ -17,62 +18,74 @@ use crate::{
 const SLICE: usize = 1_000;
 /// Leases that are looked at, of all shards.
 const LOOKED_AT_MAX: usize = 50_000;
-/// Consumers of which leases are added up. Names come from callers.
-const FOUND_MAX: usize = 4 * ConsumerFigures::CONSUMERS_MAX;
 
 /// Consumers that are being added up.
-#[derive(Default)]
-struct Found {
-    /// By name.
-    by_name: BTreeMap<String, ConsumerFigures>,
-    /// There may be more.
+struct Found<'a> {
+    /// Which ones.
+    call: &'a ConsumersCall,
+    /// The first ones, by namespace and name.
+    by_name: BTreeMap<ConsumerName, ConsumerFigures>,
+    /// There are more behind these.
+    more: bool,
+    /// Some of them may be missing.
     cut: bool,
     /// Leases that were looked at.
     looked_at: usize,
 }
 
-impl Found {
-    fn add_lease(&mut self, lease: LeaseSeen, topic: &Topic) {
-        if !self.by_name.contains_key(&lease.consumer) {
-            if self.by_name.len() >= FOUND_MAX {
-                self.cut = true;
-                return;
-            }
-            let new = ConsumerFigures { name: lease.consumer.clone(), ..ConsumerFigures::default() };
-            self.by_name.insert(lease.consumer.clone(), new);
+impl Found<'_> {
+    /// Adds a consumer. Names come from callers, so those go at once that are behind the page.
+    fn add(&mut self, consumer: ConsumerFigures) {
+        self.by_name.insert((consumer.namespace.clone(), consumer.name.clone()), consumer);
+        if self.by_name.len() > self.call.limit {
+            self.by_name.pop_last();
+            self.more = true;
         }
-        if let Some(consumer) = self.by_name.get_mut(&lease.consumer) {
-            consumer.add_lease(topic, lease.leased_at);
+    }
+
+    fn add_lease(&mut self, lease: LeaseSeen, topic: &TopicName) {
+        if !self.call.has(&topic.namespace, &lease.consumer) {
+            return;
+        }
+        let key = (topic.namespace.clone(), lease.consumer);
+        if !self.by_name.contains_key(&key) {
+            let (namespace, name) = key.clone();
+            self.add(ConsumerFigures { namespace, name, ..ConsumerFigures::default() });
+        }
+        if let Some(consumer) = self.by_name.get_mut(&key) {
+            consumer.add_lease(&topic.topic, lease.leased_at);
         }
     }
 }
 
 impl Engine {
-    /// The consumers of a namespace, as far as this node knows them, and what they have leased in its shards.
-    pub async fn consumers(&self, namespace: &Namespace) -> Result<ConsumersSeen, Refusal> {
-        let scope = TopicScope { namespace: Some(namespace.clone()), prefix: String::new() };
+    /// Consumers, as far as this node knows them, and what they have leased in its shards.
+    pub async fn consumers(&self, call: &ConsumersCall) -> Result<ConsumersSeen, Refusal> {
+        let scope = TopicScope { namespace: call.namespace.clone(), prefix: String::new() };
         let shards = self.look_shards(&scope).await?;
-        let known = self.ask(|reply| Event::LookConsumers { namespace: namespace.clone(), reply }).await?;
-        let by_name = known.consumers.into_iter().map(|consumer| (consumer.name.clone(), consumer));
-        let mut found = Found { by_name: by_name.collect(), cut: known.cut, looked_at: 0 };
+        let asks = caller(call.namespace.as_ref());
+        let known = self
+            .ask(|reply| Event::LookConsumers { caller: asks.clone(), call: call.clone(), reply })
+            .await?;
+        let mut found = Found { call, by_name: BTreeMap::new(), more: false, cut: known.cut, looked_at: 0 };
+        known.consumers.into_iter().for_each(|consumer| found.add(consumer));
         let mut looked_at = Vec::with_capacity(shards.len());
         for shard in &shards {
-            if self.add_leases(namespace, shard, &mut found).await? {
+            if self.add_leases(&asks, shard, &mut found).await? {
                 looked_at.push(shard.id);
             }
         }
-        let Found { by_name, mut cut, .. } = found;
-        cut |= by_name.len() > ConsumerFigures::CONSUMERS_MAX;
-        let consumers = by_name.into_values().take(ConsumerFigures::CONSUMERS_MAX).collect();
-        Ok(ConsumersSeen { consumers, cut, shards: looked_at })
+        let Found { by_name, more, cut, .. } = found;
+        let through = by_name.keys().next_back().filter(|_| more).cloned();
+        Ok(ConsumersSeen { consumers: by_name.into_values().collect(), through, cut, shards: looked_at })
     }
 
     /// Adds the leases of a shard. Returns whether the node owned it all the time.
     async fn add_leases(
         &self,
-        namespace: &Namespace,
+        caller: &Namespace,
         shard: &ShardLook,
-        found: &mut Found,
+        found: &mut Found<'_>,
     ) -> Result<bool, Refusal> {
         let mut after = (Timestamp::MIN, Seq(0));
         loop {
@@ -80,8 +93,8 @@ impl Engine {
                 found.cut = true;
                 return Ok(true);
             }
-            let which = WhichLeases::OfTenant { after, most: SLICE };
-            let seen = self.leases(namespace, shard, which).await?;
+            let which = WhichLeases::OfTenant { tenant: found.call.namespace.clone(), after, most: SLICE };
+            let seen = self.leases(caller, shard, which).await?;
             let Some(LeasesSeen { leases, topics, through, looked_at }) = seen else { return Ok(false) };
             found.looked_at += looked_at;
             for ((_, lease), topic) in leases.into_iter().zip(&topics) {

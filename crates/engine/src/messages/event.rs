@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, DequeueCall, Duty, EnqueueCall, Enqueued,
-        ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered, OwnerAnswer,
-        OwnerQuestion, Settled, ShardSight, Standing, Status, Wanted,
+        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, ConsumersCall, DequeueCall, Duty, EnqueueCall,
+        Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered,
+        OwnerAnswer, OwnerQuestion, Settled, ShardSight, Standing, Status, Wanted,
     },
     index::ShardIndex,
 };
@@ -147,8 +147,10 @@ pub(crate) enum Event {
     },
     /// Look at the consumers that the node remembers.
     LookConsumers {
-        /// Whose.
-        namespace: Namespace,
+        /// Who asks.
+        caller: Namespace,
+        /// Which ones.
+        call: ConsumersCall,
         /// Receives the answer.
         reply: Reply<KnownConsumers>,
     },
@@ -255,7 +257,7 @@ impl Event {
             Self::LookStanding { name, .. } => (&name.namespace, STANDING_COST),
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),
-            Self::LookConsumers { namespace, .. } => (namespace, CONSUMERS_COST),
+            Self::LookConsumers { caller, .. } => (caller, CONSUMERS_COST),
             Self::ChangeItems { call, .. } => (&call.namespace, call.items.len()),
             Self::Order { caller, .. } | Self::LookOperations { caller, .. } => (caller, OPERATIONS_COST),
             Self::LookPolicies { caller, names, .. } => (caller, names.len()),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use forebay_store::Reader;
-use forebay_types::{Namespace, Seq, ShardId, Timestamp, Topic, TopicId, TopicName};
+use forebay_types::{Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -144,8 +144,10 @@ pub(crate) enum WhichLeases {
         /// At most so many deliveries of all topics are looked at.
         most: usize,
     },
-    /// Those of the caller, by their ends.
+    /// Those of a tenant, or of all, by their ends.
     OfTenant {
+        /// The tenant. `None`: all.
+        tenant: Option<Namespace>,
         /// Behind this end and item.
         after: (Timestamp, Seq),
         /// At most so many deliveries of all tenants are looked at.
@@ -158,8 +160,8 @@ pub(crate) enum WhichLeases {
 pub(crate) struct LeasesSeen {
     /// The items with their leases.
     pub leases: Vec<(Seq, LeaseSeen)>,
-    /// Of a tenant: the topics of these items.
-    pub topics: Vec<Topic>,
+    /// Of tenants: the topics of these items.
+    pub topics: Vec<TopicName>,
     /// The last one that was looked at. `None`: there are no more.
     pub through: Option<(Timestamp, Seq)>,
     /// How many were looked at.
@@ -168,7 +170,7 @@ pub(crate) struct LeasesSeen {
 
 /// The consumers that a node remembers, without their leases.
 pub(crate) struct KnownConsumers {
-    /// In no order.
+    /// The first ones, and perhaps some behind these. In no order.
     pub consumers: Vec<ConsumerFigures>,
     /// Some were forgotten.
     pub cut: bool,

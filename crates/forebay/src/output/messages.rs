@@ -215,6 +215,7 @@ pub fn topic(topic: &TopicFigures) -> v1::Topic {
 /// A consumer.
 pub fn consumer(it: &KnownConsumer) -> v1::Consumer {
     v1::Consumer {
+        namespace: it.namespace.clone(),
         name: it.name.clone(),
         topics: it.topics.clone(),
         topics_cut: it.topics_cut,

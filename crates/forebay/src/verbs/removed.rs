@@ -1,16 +1,27 @@
-//! What `topic delete` and `namespace delete` share: the settings and pauses that were removed.
+//! What `topic delete` and `namespace delete` share: the settings and pauses that were removed, and
+//! what becomes of items.
 
+use clap::Args;
 use forebay_client::{TopicPause, TopicSettings};
 
 use super::{pauses, settings};
 use crate::output::{Style, Table};
 
-/// What was there, for people.
+/// What becomes of items.
+#[derive(Args)]
+pub struct Force {
+    /// Remove its items too, wherever they are, dead letters included: an operation does it
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What was there, for people, and the operations that remove items.
 pub fn table(
     title: &'static str,
     name: &str,
     own: &TopicSettings,
     pauses: &[TopicPause],
+    operations: &[String],
     style: &Style,
 ) -> Table {
     let mut table = Table::new([title, "", ""]);
@@ -19,6 +30,9 @@ pub fn table(
     for pause in pauses {
         let since = format!("since {}", style.optional_time(pause.since));
         table.row(["paused".into(), pauses::side_name(pause).into(), since.into()]);
+    }
+    for operation in operations {
+        table.row(["its items".into(), "are removed".into(), format!("operation {operation}").into()]);
     }
     table
 }

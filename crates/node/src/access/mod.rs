@@ -2,8 +2,8 @@
 //!
 //! `check.rs` finds who makes a request, and whether it may. `bearer.rs` reads the header. `sources.rs` is
 //! what the table is made of. `tokens.rs` reads the file of tokens, and `follow.rs` looks at it from time to
-//! time. `catalog.rs` does the same with the tokens of the catalog, and `book.rs` changes these. `rechecks.rs`
-//! looks again while an answer lasts.
+//! time. `catalog.rs` does the same with the tokens of the catalog, and `book.rs` changes these.
+//! `rechecks.rs` looks again while an answer lasts.
 
 mod bearer;
 mod book;

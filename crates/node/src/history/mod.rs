@@ -1,6 +1,6 @@
 //! How figures were in the last minutes, up to a day: of all shards that this node owns together, of each of
-//! them, of namespaces, and of the busiest topics. It is in memory alone. Long history is the business of who reads
-//! the metrics.
+//! them, of namespaces, and of the busiest topics. It is in memory alone. Long history is the business of who
+//! reads the metrics.
 
 mod ring;
 mod rings;

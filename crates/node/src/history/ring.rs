@@ -56,7 +56,8 @@ impl<const N: usize> Ring<N> {
         Self { step, keep, first: 0, points: VecDeque::new(), present: None }
     }
 
-    /// Somebody looked. A point is the mean of its step's looks. What comes from before the last look, since a clock was set back, is dropped.
+    /// Somebody looked. A point is the mean of its step's looks. What comes from before the last look, since
+    /// a clock was set back, is dropped.
     pub fn add(&mut self, at: Look, seen: [f64; N]) {
         let step = at.seconds / self.step;
         let (held, last) = ((at.seconds + at.holds) / self.step, seen.map(|value| value as f32));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{DeadGroups, DeadGroupsCall, Engine, ItemsCall, TopicsCall};
+use forebay_engine::{ConsumersCall, DeadGroups, DeadGroupsCall, Engine, ItemsCall, TopicsCall};
 use forebay_proto::peer;
 use forebay_types::{ItemId, Namespace, Refusal, Seq, ShardId, TopicName};
 use tonic::{Code, Request, Response, Status};
@@ -64,15 +64,16 @@ impl PeerLinks {
         self.look(address, &call.namespace, ask).await.map(dead_groups::found)
     }
 
-    /// Lists the consumers of a namespace that another node knows. `None`: no answer came.
+    /// Lists consumers that another node knows. `None`: no answer came.
     pub async fn list_consumers(
         &self,
         address: &str,
-        namespace: &Namespace,
+        call: &ConsumersCall,
     ) -> Option<peer::ListConsumersResponse> {
-        let request = peer::ListConsumersRequest { namespace: namespace.to_string() };
+        let request = consumers::request(call);
+        let caller: Namespace = request.namespace.as_str().into();
         let ask = async |mut client: Client| client.list_consumers(limited(request)).await;
-        self.look(address, namespace, ask).await
+        self.look(address, &caller, ask).await
     }
 
     /// How figures were, as another node knows it. `None`: no answer came.
@@ -145,8 +146,7 @@ pub async fn list_consumers(
     engine: &Engine,
     request: peer::ListConsumersRequest,
 ) -> Result<peer::ListConsumersResponse, Status> {
-    let namespace: Namespace = request.namespace.into();
-    Ok(consumers::response(engine.consumers(&namespace).await.map_err(refused)?))
+    Ok(consumers::response(engine.consumers(&consumers::call(request)).await.map_err(refused)?))
 }
 
 /// Tells another node how figures were.

@@ -339,21 +339,39 @@ pub struct TopicName {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListConsumersRequest {
+    /// The tenant, or "-" for all.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Go on behind this one.
+    #[prost(message, optional, tag = "2")]
+    pub after: ::core::option::Option<ConsumerName>,
+    /// So many consumers at most.
+    #[prost(uint32, tag = "3")]
+    pub limit: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConsumerName {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
+    /// The name in it.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListConsumersResponse {
-    /// By name.
+    /// By namespace and name.
     #[prost(message, repeated, tag = "1")]
     pub consumers: ::prost::alloc::vec::Vec<crate::v1::Consumer>,
-    /// There may be more.
+    /// Some of them may be missing.
     #[prost(bool, tag = "2")]
     pub cut: bool,
     /// The shards that were looked at.
     #[prost(uint32, repeated, tag = "3")]
     pub shards: ::prost::alloc::vec::Vec<u32>,
+    /// There are more behind this one. Absent: there are none.
+    #[prost(message, optional, tag = "4")]
+    pub through: ::core::option::Option<ConsumerName>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetHistoryRequest {

@@ -623,10 +623,16 @@ pub struct DeleteTopicRequest {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// The topic. If it has an item, nothing is done (NOT_EMPTY); dead letters count. Items that come meanwhile
-    /// stay.
+    /// The topic. If it has an item, nothing is done (NOT_EMPTY) unless `force` is set; dead letters count. Items
+    /// that come meanwhile stay.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
+    /// Removes its items too, wherever they are: an operation of the kind CANCEL is begun, and goes on by itself.
+    #[prost(bool, tag = "3")]
+    pub force: bool,
+    /// Names that operation, so that a repeated call begins no other one.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
     /// Why, for the log of the node. At most 1 KiB.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
@@ -640,6 +646,9 @@ pub struct DeleteTopicResponse {
     /// As it last was.
     #[prost(message, optional, tag = "1")]
     pub topic: ::core::option::Option<Topic>,
+    /// The operation that removes its items. Empty: it had none, or nothing was to be changed.
+    #[prost(string, tag = "2")]
+    pub operation_id: ::prost::alloc::string::String,
 }
 /// A namespace over all shards that could be asked.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -772,10 +781,17 @@ pub struct PutNamespaceResponse {
 /// Asks to remove the settings and the pauses of a namespace, and those of its topics.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteNamespaceRequest {
-    /// The tenant. If it has an item, nothing is done (NOT_EMPTY); dead letters count. Items that come meanwhile
-    /// stay.
+    /// The tenant. If it has an item, nothing is done (NOT_EMPTY) unless `force` is set; dead letters count. Items
+    /// that come meanwhile stay.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
+    /// Removes the items of its topics too, as DeleteTopic does. If more than 100 topics have items, nothing is
+    /// done (NOT_EMPTY).
+    #[prost(bool, tag = "2")]
+    pub force: bool,
+    /// Names these operations, so that a repeated call begins no other ones.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
     /// Why, for the log of the node. At most 1 KiB.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
@@ -789,6 +805,9 @@ pub struct DeleteNamespaceResponse {
     /// As it last was.
     #[prost(message, optional, tag = "1")]
     pub namespace: ::core::option::Option<Namespace>,
+    /// The operations that remove its items, one a topic.
+    #[prost(string, repeated, tag = "2")]
+    pub operation_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Asks for a page of topics.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -861,23 +880,32 @@ pub struct GetTopicResponse {
 /// Asks for the consumers of a namespace.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListConsumersRequest {
-    /// The tenant.
+    /// The tenant. "-": all of them.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
+    /// Consumers of the page. 0: 1,000, which is also the most; a larger number counts as that.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// The next_page_token of the page before. Empty: the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
 }
 /// The consumers that are known.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListConsumersResponse {
-    /// By name, 1,000 at most.
+    /// By namespace and name.
     #[prost(message, repeated, tag = "1")]
     pub consumers: ::prost::alloc::vec::Vec<Consumer>,
-    /// There may be more: a node remembers the last ones of a namespace, in 128 KiB, and looks at 50,000
+    /// Some may be missing, whatever page is asked for: a node remembers the last ones of a namespace, in 128 KiB, and looks at 50,000
     /// leases.
     #[prost(bool, tag = "2")]
     pub consumers_cut: bool,
     /// Shards that could not be asked. What they have is missing in the figures.
     #[prost(uint32, repeated, tag = "3")]
     pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+    /// Asks for the next page. Empty on the last one.
+    #[prost(string, tag = "4")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 /// A consumer, by the name that it gives itself with Dequeue. All that give none are one, with an empty name.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -918,6 +946,9 @@ pub struct Consumer {
     /// The program that it said it is: its header user-agent, cut to 100 bytes.
     #[prost(string, tag = "12")]
     pub client: ::prost::alloc::string::String,
+    /// The tenant.
+    #[prost(string, tag = "13")]
+    pub namespace: ::prost::alloc::string::String,
 }
 /// Asks for the history of the cluster, of a shard, of a namespace or of a topic.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -196,7 +196,7 @@ pub struct SettingsWish {
 pub struct SettingsSnapshot {
     /// By name, without those that were removed.
     pub rows: Vec<SettingsRow>,
-    /// It grows with each change of one of them. It may grow without one: when removed rows are deleted, which
+    /// It grows with each change of one of them. It may grow without one, when removed rows are deleted: they
     /// may have had the highest version.
     pub version: u64,
 }

@@ -2,8 +2,8 @@
 //! committed.
 
 use forebay_store::{
-    OperationChange, OperationId, OperationKind, OperationOrder, OperationProgress,
-    OperationRow, OperationSpec, OperationWish,
+    OperationChange, OperationId, OperationKind, OperationOrder, OperationProgress, OperationRow,
+    OperationSpec, OperationWish,
 };
 use forebay_types::{Reason, Refusal};
 

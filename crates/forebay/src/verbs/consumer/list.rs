@@ -1,5 +1,7 @@
 //! `forebay consumer list`
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use forebay_client::KnownConsumer;
 use serde_json::Value;
@@ -7,7 +9,7 @@ use serde_json::Value;
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, Format, List, Row, Tone},
-    verbs::{connection::Connection, flow::per_second},
+    verbs::{connection::Connection, flow::per_second, pages},
 };
 
 /// The flags.
@@ -17,6 +19,7 @@ Examples:
   forebay consumer list
   forebay consumer list -o wide
   forebay consumer list --namespace shop -o json
+  forebay consumer list --namespace - --limit 5000
 
 A consumer is known by the name that it gives itself with its dequeue calls.")]
 pub struct ListConsumers {
@@ -26,21 +29,34 @@ pub struct ListConsumers {
     /// Output format.
     #[command(flatten)]
     format: Format,
+    /// The most consumers to list
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
 }
 
 impl ListConsumers {
     /// Lists the consumers.
     pub async fn run(self) -> Result<(), Failure> {
-        let found = self.connection.client().await?.consumers().await?;
-        output::note_incomplete(&self.format.look, &found.incomplete_shards);
-        if found.cut {
+        let client = self.connection.client().await?;
+        let (mut incomplete, mut cut) = (BTreeSet::new(), false);
+        let pages = pages::collect(self.limit, async |page_size, page_token| {
+            let page = client.consumers(page_size, page_token).await?;
+            incomplete.extend(page.incomplete_shards);
+            cut |= page.cut;
+            Ok((page.consumers, page.next))
+        });
+        let (consumers, next) = pages.await?;
+        let incomplete: Vec<u32> = incomplete.into_iter().collect();
+        output::note_incomplete(&self.format.look, &incomplete);
+        if cut {
             eprintln!("note: there are more consumers than are remembered; those seen last are listed");
         }
         let rest = vec![
-            ("consumersCut", found.cut.into()),
-            ("incompleteShards", found.incomplete_shards.clone().into()),
+            ("consumersCut", cut.into()),
+            ("incompleteShards", incomplete.into()),
+            ("nextPageToken", next.into()),
         ];
-        List { field: "consumers", rows: &found.consumers, rest }.print(self.format.output, &self.format.look)
+        List { field: "consumers", rows: &consumers, rest }.print(self.format.output, &self.format.look)
     }
 }
 
@@ -53,6 +69,7 @@ impl Row for KnownConsumer {
         Column::new("ACKED/S", |it, _| per_second(it.acks_per_second).into()),
         Column::new("FAILED", |it, _| failed(it.failure_ratio)),
         Column::new("LAST SEEN", |it, style| style.optional_time(it.last_seen_at).into()),
+        Column::wide("NAMESPACE", |it, _| Cell::from(&it.namespace)),
         Column::wide("FROM", |it, _| Cell::from(&it.peer)),
         Column::wide("CLIENT", |it, _| Cell::from(&it.client)),
     ];

@@ -5,7 +5,7 @@ use forebay_client::{OperationKind, OperationQuery};
 
 use crate::{
     failure::{Failure, Status},
-    verbs::bulk::Bulk,
+    verbs::{bulk::Bulk, pages},
 };
 
 /// The flags.
@@ -44,8 +44,12 @@ impl Reset {
 
     /// The topics of which it may have leases.
     async fn topics(&self) -> Result<Vec<String>, Failure> {
-        let found = self.bulk.connection.client().await?.consumers().await?;
-        let known = found.consumers.into_iter().find(|consumer| consumer.name == self.name);
+        let client = self.bulk.connection.client().await?;
+        let pages = pages::collect(u32::MAX, async |page_size, page_token| {
+            let page = client.consumers(page_size, page_token).await?;
+            Ok((page.consumers.into_iter().filter(|it| it.name == self.name).collect(), page.next))
+        });
+        let known = pages.await?.0.pop();
         match known {
             Some(consumer) if consumer.topics_cut => {
                 let message = "it has more topics than are known: name one with --topic";

@@ -19,7 +19,7 @@ Examples:
   forebay namespace delete --namespace shop --reason 'closed'
 
 A namespace that has items is not deleted: remove them first, topic by topic, with `forebay topic purge` and
-`forebay dead-letter delete`.")]
+`forebay dead-letter delete`, or with it by --force.")]
 pub struct Delete {
     /// Server and namespace.
     #[command(flatten)]
@@ -27,20 +27,23 @@ pub struct Delete {
     /// Output format.
     #[command(flatten)]
     format: Format,
+    /// What becomes of its items.
+    #[command(flatten)]
+    items: removed::Force,
     /// What all changes share.
     #[command(flatten)]
     note: Note,
 }
 
-/// A namespace that was removed.
-struct Deleted(NamespaceFigures);
+/// A namespace that was removed, and the operations that remove its items.
+struct Deleted(NamespaceFigures, Vec<String>);
 
 impl Delete {
     /// Removes the settings and the pauses of the namespace.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let removed = client.delete_namespace(self.note.into()).await?;
-        output::print_one(&Deleted(removed), &self.format)
+        let (removed, operations) = client.delete_namespace(self.items.force, self.note.into()).await?;
+        output::print_one(&Deleted(removed, operations), &self.format)
     }
 }
 
@@ -50,11 +53,15 @@ impl One for Deleted {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        let message = v1::DeleteNamespaceResponse { namespace: Some(output::namespace(&self.0)) };
+        let message = v1::DeleteNamespaceResponse {
+            namespace: Some(output::namespace(&self.0)),
+            operation_ids: self.1.clone(),
+        };
         output::to_json("DeleteNamespaceResponse", &message)
     }
 
     fn table(&self, style: &Style) -> Table {
-        removed::table("NAMESPACE", &self.0.namespace, &self.0.settings, &self.0.pauses, style)
+        let Self(it, operations) = self;
+        removed::table("NAMESPACE", &it.namespace, &it.settings, &it.pauses, operations, style)
     }
 }

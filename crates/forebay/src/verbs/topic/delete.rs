@@ -20,7 +20,7 @@ Examples:
   forebay topic delete mail --dry-run -o json
 
 A topic that has items is not deleted: remove them first, with `forebay topic purge` and
-`forebay dead-letter delete`.")]
+`forebay dead-letter delete`, or with it by --force.")]
 pub struct Delete {
     /// Server and namespace.
     #[command(flatten)]
@@ -30,21 +30,24 @@ pub struct Delete {
     format: Format,
     /// The topic
     topic: String,
+    /// What becomes of its items.
+    #[command(flatten)]
+    items: removed::Force,
     /// What all changes share.
     #[command(flatten)]
     note: Note,
 }
 
-/// A topic that was removed.
-struct Deleted(TopicFigures);
+/// A topic that was removed, and the operation that removes its items.
+struct Deleted(TopicFigures, Option<String>);
 
 impl Delete {
     /// Removes the settings and the pauses of the topic.
     pub async fn run(self) -> Result<(), Failure> {
         let topic = named(&self.topic)?;
         let client = self.connection.client().await?;
-        let removed = client.delete_topic(topic, self.note.into()).await?;
-        output::print_one(&Deleted(removed), &self.format)
+        let (removed, operation) = client.delete_topic(topic, self.items.force, self.note.into()).await?;
+        output::print_one(&Deleted(removed, operation), &self.format)
     }
 }
 
@@ -54,12 +57,15 @@ impl One for Deleted {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        let message = v1::DeleteTopicResponse { topic: Some(output::topic(&self.0)) };
+        let message = v1::DeleteTopicResponse {
+            topic: Some(output::topic(&self.0)),
+            operation_id: self.1.clone().unwrap_or_default(),
+        };
         output::to_json("DeleteTopicResponse", &message)
     }
 
     fn table(&self, style: &Style) -> Table {
         let own: Vec<_> = self.0.pauses.iter().filter(|pause| !pause.of_namespace).cloned().collect();
-        removed::table("TOPIC", &self.0.topic, &self.0.settings, &own, style)
+        removed::table("TOPIC", &self.0.topic, &self.0.settings, &own, self.1.as_slice(), style)
     }
 }

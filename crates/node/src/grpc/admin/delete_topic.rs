@@ -8,6 +8,7 @@ use forebay_types::{Reason, Refusal, TopicName};
 use super::{
     context::{Admin, REASON_BYTES},
     pauses::book,
+    remove_items::Removal,
     topics,
 };
 use crate::grpc::{admission::Call, fields};
@@ -27,13 +28,20 @@ pub async fn delete(
     let book = book(admin)?;
     let found = topics::look(admin, &name).await?;
     let topic = found.topic.unwrap_or_default();
-    if topic.ready_count + topic.leased_count + topic.scheduled_count + topic.dead_count > 0 {
+    let has_items = has_items(&topic);
+    if has_items && !request.force {
         return Err(not_empty("topic", &topic));
     }
     if !found.incomplete_shards.is_empty() {
         return Err(not_asked(&found.incomplete_shards));
     }
     let is_there = topic != v1::Topic::default();
+    let mut operation_id = String::new();
+    if has_items && !request.dry_run {
+        let removal =
+            Removal { namespace: &name.namespace, reason: &request.reason, request_id: &request.request_id };
+        operation_id = removal.begin(admin, call, caller, &name.topic).await?;
+    }
     let had_any = match request.dry_run {
         true => false,
         false => book.remove(&name.namespace, Some(&name.topic)).await?,
@@ -45,7 +53,12 @@ pub async fn delete(
         let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
         tracing::info!(namespace, topic, who, reason, "settings and pauses of a topic were removed");
     }
-    Ok(v1::DeleteTopicResponse { topic: Some(topic) })
+    Ok(v1::DeleteTopicResponse { topic: Some(topic), operation_id })
+}
+
+/// Whether a topic has items, dead letters included.
+pub fn has_items(topic: &v1::Topic) -> bool {
+    topic.ready_count + topic.leased_count + topic.scheduled_count + topic.dead_count > 0
 }
 
 /// A topic, or a namespace with a topic, that has items.
@@ -58,7 +71,7 @@ pub fn not_empty(what: &str, topic: &v1::Topic) -> Refusal {
     let message = format!(
         "{whose} {ready_count} ready, {leased_count} leased and {scheduled_count} scheduled items and \
          {dead_count} dead letters; remove them first, with `forebay topic purge --leased` and \
-         `forebay dead-letter delete`"
+         `forebay dead-letter delete`, or delete it with `force`"
     );
     Refusal::new(Reason::NotEmpty, message)
 }

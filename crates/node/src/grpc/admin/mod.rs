@@ -23,6 +23,7 @@ mod operations;
 mod pauses;
 mod put_namespace;
 mod put_topic;
+mod remove_items;
 mod remove_shard;
 mod settings;
 mod start_operation;
@@ -169,7 +170,9 @@ impl AdminService for Admin {
         request: Request<v1::DeleteTopicRequest>,
     ) -> Result<Response<v1::DeleteTopicResponse>, Status> {
         let (call, caller) = (Call::of(&request)?, caller(&request)?);
-        answer(delete_topic::delete(self, &call, &caller, request.into_inner()).await)
+        let deleted = delete_topic::delete(self, &call, &caller, request.into_inner()).await;
+        let begun = deleted.as_ref().map_or_else(|_| String::new(), |it| it.operation_id.clone());
+        noted(answer(deleted), AuditNote { operation_id: begun, ..AuditNote::default() })
     }
 
     async fn list_namespaces(

@@ -48,6 +48,17 @@ pub async fn start(
 ) -> Result<v1::StartOperationResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
+    run(admin, call, caller, namespace, request).await
+}
+
+/// The same for a call whose bytes are counted for the namespace.
+pub async fn run(
+    admin: &Admin,
+    call: &Call,
+    caller: &Identity,
+    namespace: Namespace,
+    request: v1::StartOperationRequest,
+) -> Result<v1::StartOperationResponse, Refusal> {
     let mut spec = spec(admin, caller, &namespace, &request)?;
     let (own, all) = admin.gather.all_shards().await?;
     spec.shards.clone_from(&all);

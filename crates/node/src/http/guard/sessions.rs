@@ -130,8 +130,8 @@ impl Sessions {
             Some(known) if self.clock.monotonic().since(known.read) < FRESH_FOR => Ok(known.row),
             Some(known) => {
                 let (sessions, catalog, id) = (self.clone(), catalog.clone(), *id);
-                // To its end, though the browser goes away: others take what is known as fresh until then, and
-                // it may have ended at another node.
+                // To its end, though the browser goes away: others take what is known as fresh until
+                // then, and it may have ended at another node.
                 let again = async move { sessions.read_from(&*catalog, &id, AGAIN_TIMEOUT).await };
                 match tokio::spawn(again).await {
                     Ok(Ok(row)) => Ok(row),
@@ -172,7 +172,8 @@ impl Sessions {
         Some(before)
     }
 
-    /// Notes a use. What can't be noted is left out, and this node alone knows it: a use a minute later is noted.
+    /// Notes a use. What can't be noted is left out, and this node alone knows it: a use a minute later is
+    /// noted.
     async fn note(&self, id: &SessionId, now: Timestamp) {
         if let Some(row) = self.lock().get_mut(id).and_then(|known| known.row.as_mut()) {
             row.used_at = row.used_at.max(now);

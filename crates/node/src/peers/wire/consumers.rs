@@ -1,13 +1,46 @@
 //! Consumers, as operators look at them.
 
-use forebay_engine::{ConsumerFigures, ConsumersSeen};
+use forebay_engine::{ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen};
 use forebay_proto::{peer, v1};
 
-use crate::grpc::{earlier, to_timestamp};
+use crate::grpc::{ALL_NAMESPACES, earlier, to_timestamp};
+
+/// Consumers that are asked for, as other nodes are asked.
+pub fn request(call: &ConsumersCall) -> peer::ListConsumersRequest {
+    peer::ListConsumersRequest {
+        namespace: call.namespace.as_deref().unwrap_or(ALL_NAMESPACES).to_owned(),
+        after: call.after.clone().map(to_name),
+        limit: u32::try_from(call.limit).unwrap_or(u32::MAX),
+    }
+}
+
+/// The same, as another node asks. A node of an earlier release names no limit.
+pub fn call(request: peer::ListConsumersRequest) -> ConsumersCall {
+    let limit = match usize::try_from(request.limit) {
+        Ok(0) | Err(_) => ConsumerFigures::CONSUMERS_MAX,
+        Ok(limit) => limit.min(ConsumerFigures::CONSUMERS_MAX),
+    };
+    ConsumersCall {
+        namespace: (request.namespace != ALL_NAMESPACES).then(|| request.namespace.into()),
+        after: request.after.map(of_name),
+        limit,
+    }
+}
+
+/// The name of a consumer, as other nodes are told.
+fn to_name((namespace, name): ConsumerName) -> peer::ConsumerName {
+    peer::ConsumerName { namespace: namespace.to_string(), name }
+}
+
+/// The same, as another node tells.
+pub fn of_name(name: peer::ConsumerName) -> ConsumerName {
+    (name.namespace.into(), name.name)
+}
 
 /// What this node knows, as other nodes are told.
 pub fn response(seen: ConsumersSeen) -> peer::ListConsumersResponse {
     peer::ListConsumersResponse {
+        through: seen.through.map(to_name),
         consumers: seen.consumers.into_iter().map(consumer).collect(),
         cut: seen.cut,
         shards: seen.shards.into_iter().map(|id| id.0).collect(),
@@ -18,6 +51,7 @@ fn consumer(figures: ConsumerFigures) -> v1::Consumer {
     let (last_seen_at, from) = figures.last_seen.unzip();
     let from = from.unwrap_or_default();
     v1::Consumer {
+        namespace: figures.namespace.to_string(),
         name: figures.name,
         topics: figures.topics.iter().map(ToString::to_string).collect(),
         topics_cut: figures.topics_cut,
