@@ -117,6 +117,22 @@ fn line(found: &GetHistoryResponse, series: HistorySeries) -> Vec<f64> {
     line.map(|line| line.points.clone()).unwrap_or_default()
 }
 
+/// Asks for the history of a shard until there is some.
+async fn of_shard(node: &Node, shard: u32) -> GetHistoryResponse {
+    let begun = Instant::now();
+    loop {
+        let range = Some(prost_types::Duration { seconds: 600, nanos: 0 });
+        let request =
+            GetHistoryRequest { namespace: "-".into(), shard: Some(shard), range, ..Default::default() };
+        let found = AdminServiceClient::new(node.channel()).get_history(request).await.unwrap().into_inner();
+        if found.incomplete_shards.is_empty() && !found.lines.is_empty() {
+            return found;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "{found:?}");
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
 /// Asks until the last point of a series is as wanted.
 async fn until(
     node: &Node,
@@ -158,20 +174,17 @@ async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
         assert_eq!((of_topic.step.unwrap().seconds, of_topic.lines.len()), (10, 6));
         assert!(history(node, "other", "").await.lines.is_empty(), "of another tenant");
         assert_eq!((found.looked_every.unwrap().seconds, found.topics_cut), (1, false));
-        // What each shard has, whichever node owns it.
+        // What each shard has, whichever node owns it. The steps have ten seconds, and show once they are over.
         let (mut enqueued, mut held) = (0.0, 0.0);
         for shard in 1..=4 {
-            let request =
-                GetHistoryRequest { namespace: "-".into(), shard: Some(shard), ..Default::default() };
-            let found = AdminServiceClient::new(node.channel()).get_history(request).await.unwrap();
-            let found = found.into_inner();
-            assert_eq!((found.step.unwrap().seconds, found.lines.len()), (300, 10), "{found:?}");
-            let last = |series| *line(&found, series).last().unwrap();
-            held += last(HistorySeries::Ready) + last(HistorySeries::Leased);
-            enqueued += last(HistorySeries::Enqueued);
+            let found = of_shard(node, shard).await;
+            assert_eq!((found.step.unwrap().seconds, found.lines.len()), (10, 10), "{found:?}");
+            let most = |series| line(&found, series).into_iter().fold(0.0, f64::max);
+            held += most(HistorySeries::Ready) + most(HistorySeries::Leased);
+            enqueued += most(HistorySeries::Enqueued);
         }
-        // The point is a mean over looks of which the first ones saw less.
-        assert!(held > 0.0 && held <= 20.0 && enqueued > 0.0, "{held} {enqueued}");
+        // The points are means over looks of which some saw less.
+        assert!(held > 0.0 && enqueued > 0.0, "{held} {enqueued}");
     }
     for node in nodes {
         node.kill9().await;

@@ -323,7 +323,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_call_is_written_down_before_and_after() {
         let folder = tempfile::tempdir().unwrap();
-        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(&folder.path().join("catalog.db")));
+        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
         catalog.migrate(ClusterId::default()).await.unwrap();
         let auditor = Auditor::new(Some(catalog.clone()), "node1", Arc::new(SystemClock::default())).unwrap();
         let who = Authenticated::of_grants(&["*:all"]);
