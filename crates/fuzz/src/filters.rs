@@ -1,6 +1,7 @@
-//! Filters: a wrong one names the field and a place in it, a right one is the same when it is said twice.
+//! Filters: a wrong one names the field and a place in it, a right one is the same when it is said twice, and
+//! a quoted text stands for itself.
 
-use forebay_types::filter::{Field, Filter, Held, Kind};
+use forebay_types::filter::{Field, Filter, Held, Kind, quoted};
 
 const FIELDS: &[Field] = &[
     ("topic", Kind::Text),
@@ -29,6 +30,11 @@ const ROWS: [fn(&str) -> Held<'static>; 3] = [
 /// Takes the bytes as a filter.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
+    if let Ok(own) = Filter::parse(&format!("topic = {}", quoted(&text)), FIELDS) {
+        assert!(own.holds(|_| Held::Text(&text)), "{text:?}");
+        let longer = format!("{text}x");
+        assert!(!own.holds(|_| Held::Text(&longer)), "{text:?}");
+    }
     let filter = match Filter::parse(&text, FIELDS) {
         Ok(filter) => filter,
         Err(refusal) => {

@@ -96,6 +96,27 @@ pub enum Held<'a> {
     Nothing,
 }
 
+/// A text as the value of a term, which stands for that text alone.
+pub fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
+}
+
+/// A text as the value of a term, which stands for all texts that begin so.
+pub fn quoted_prefix(text: &str) -> String {
+    format!("\"{}*\"", escaped(text))
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '"' | '\\' | '*') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
 impl Filter {
     /// Reads a filter that may name these fields.
     pub fn parse(text: &str, fields: &[Field]) -> Result<Self, Refusal> {
@@ -153,6 +174,38 @@ impl Term {
                 }
             }
             _ => false,
+        }
+    }
+}
+
+/// A value as it was written.
+struct Literal {
+    /// Its text, without quotes and what escapes.
+    text: String,
+    /// It was in quotes.
+    is_quoted: bool,
+    /// It ends in a `*` that was not escaped.
+    is_open: bool,
+}
+
+impl Literal {
+    /// The value of a term.
+    fn value(self, kind: Kind, operator: Operator) -> Result<Value, String> {
+        let Self { text, is_quoted, is_open } = self;
+        match kind {
+            Kind::Text => match text.strip_suffix('*') {
+                Some(prefix) if is_open && operator != Operator::Has => Ok(Value::Prefix(prefix.to_owned())),
+                _ => Ok(Value::Text(text)),
+            },
+            Kind::Number if is_quoted => Err("expected a whole number, without quotes".to_owned()),
+            Kind::Number => text.parse().map(Value::Number).map_err(|_| "expected a whole number".to_owned()),
+            Kind::Span => {
+                let span: Option<Duration> = humantime::parse_duration(&text).ok();
+                let micros = span.and_then(|span| i64::try_from(span.as_micros()).ok());
+                micros.map(Value::Number).ok_or_else(|| "expected a span, as 90s or 1h".to_owned())
+            }
+            Kind::Word(words) if words.contains(&text.as_str()) => Ok(Value::Text(text)),
+            Kind::Word(words) => Err(format!("expected one of {}", words.join(", "))),
         }
     }
 }
@@ -222,13 +275,12 @@ impl<'a> Parser<'a> {
         }
         self.skip_blanks();
         let at = self.at;
-        let (text, quoted) = self.value()?;
-        let value = value(kind, operator, text, quoted).map_err(|what| Wrong { at, what })?;
+        let literal = self.literal()?;
+        let value = literal.value(kind, operator).map_err(|what| Wrong { at, what })?;
         Ok(Term { negated, field, operator, value })
     }
 
-    /// A value, and whether it was in quotes.
-    fn value(&mut self) -> Result<(String, bool), Wrong> {
+    fn literal(&mut self) -> Result<Literal, Wrong> {
         if !self.take("\"") {
             let end = self.rest().find(|c: char| c.is_whitespace() || c == '"').unwrap_or(self.rest().len());
             let text = self.rest()[..end].to_owned();
@@ -236,19 +288,25 @@ impl<'a> Parser<'a> {
                 return Err(self.wrong("expected a value"));
             }
             self.at += end;
-            return Ok((text, false));
+            return Ok(Literal { is_open: text.ends_with('*'), text, is_quoted: false });
         }
         let begin = self.at - 1;
-        let mut text = String::new();
+        let (mut text, mut is_open) = (String::new(), false);
         let mut characters = self.rest().char_indices();
         while let Some((at, character)) = characters.next() {
             match character {
                 '"' => {
                     self.at += at + 1;
-                    return Ok((text, true));
+                    return Ok(Literal { text, is_quoted: true, is_open });
                 }
-                '\\' => text.extend(characters.next().map(|(_, escaped)| escaped)),
-                other => text.push(other),
+                '\\' => {
+                    text.extend(characters.next().map(|(_, escaped)| escaped));
+                    is_open = false;
+                }
+                other => {
+                    text.push(other);
+                    is_open = other == '*';
+                }
             }
         }
         Err(Wrong { at: begin, what: "the quote has no end".to_owned() })
@@ -281,99 +339,5 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The value of a term.
-fn value(kind: Kind, operator: Operator, text: String, quoted: bool) -> Result<Value, String> {
-    match kind {
-        Kind::Text => match text.strip_suffix('*') {
-            Some(prefix) if operator != Operator::Has => Ok(Value::Prefix(prefix.to_owned())),
-            _ => Ok(Value::Text(text)),
-        },
-        Kind::Number if quoted => Err("expected a whole number, without quotes".to_owned()),
-        Kind::Number => text.parse().map(Value::Number).map_err(|_| "expected a whole number".to_owned()),
-        Kind::Span => {
-            let span: Option<Duration> = humantime::parse_duration(&text).ok();
-            let micros = span.and_then(|span| i64::try_from(span.as_micros()).ok());
-            micros.map(Value::Number).ok_or_else(|| "expected a span, as 90s or 1h".to_owned())
-        }
-        Kind::Word(words) if words.contains(&text.as_str()) => Ok(Value::Text(text)),
-        Kind::Word(words) => Err(format!("expected one of {}", words.join(", "))),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FIELDS: &[Field] = &[
-        ("topic", Kind::Text),
-        ("state", Kind::Word(&["ready", "dead"])),
-        ("ready", Kind::Number),
-        ("age", Kind::Span),
-    ];
-
-    fn held(field: &str) -> Held<'static> {
-        match field {
-            "topic" => Held::Text("mail/eu"),
-            "state" => Held::Words(vec!["ready"]),
-            "ready" => Held::Number(7),
-            "age" => Held::Number(90_000_000),
-            _ => Held::Nothing,
-        }
-    }
-
-    #[test]
-    fn terms_hold_or_not() {
-        for (text, holds) in [
-            ("", true),
-            ("  topic = \"mail*\" AND ready>=7 ", true),
-            ("topic=mail/eu AND NOT ready < 7", true),
-            ("topic = mail", false),
-            ("topic != mail", true),
-            ("topic : il/e", true),
-            ("-topic:il/e", false),
-            ("state = ready AND state != dead", true),
-            ("state = dead", false),
-            ("age > 1m AND age < 2m", true),
-            ("age >= 90s AND age <= 90s AND age = 90s", true),
-            ("ready != 7", false),
-        ] {
-            let filter = Filter::parse(text, FIELDS).unwrap();
-            assert_eq!(filter.holds(held), holds, "{text}");
-        }
-        assert!(!Filter::parse("ready < 9", FIELDS).unwrap().holds(|_| Held::Nothing));
-    }
-
-    #[test]
-    fn a_wrong_filter_names_the_position() {
-        let long = "ready = 1 AND ".repeat(TERMS_MAX) + "ready = 1";
-        for (text, why) in [
-            ("topik = a", "at character 1: expected a field: one of topic, state, ready, age"),
-            ("topic = ä AND topik = a", "at character 15: expected a field"),
-            ("ready", "at character 6: expected an operator"),
-            ("ready = ", "at character 9: expected a value"),
-            ("ready = many", "at character 9: expected a whole number"),
-            ("ready = \"7\"", "at character 9: expected a whole number, without quotes"),
-            ("topic < a", "at character 8: topic is not compared with <"),
-            ("topic = \"a", "at character 9: the quote has no end"),
-            ("state = gone", "at character 9: expected one of ready, dead"),
-            ("age > 5", "at character 7: expected a span"),
-            ("ready = 1 OR ready = 2", "at character 11: expected AND"),
-            ("ready = 1 ready = 2", "at character 11: expected AND"),
-            (&long, "a filter has at most 20 terms"),
-        ] {
-            let refusal = Filter::parse(text, FIELDS).unwrap_err();
-            assert_eq!(refusal.field.as_deref(), Some("filter"));
-            assert!(refusal.message.contains(why), "{text}: {}", refusal.message);
-        }
-        assert!(Filter::parse(&"a".repeat(BYTES_MAX + 1), FIELDS).is_err());
-    }
-
-    #[test]
-    fn the_prefix_of_a_field_is_known_where_a_term_asks_for_it() {
-        let prefix = |text| Filter::parse(text, FIELDS).unwrap().prefix_of("topic").to_owned();
-        assert_eq!(prefix("topic = \"mail*\" AND ready > 1"), "mail");
-        assert_eq!(prefix("topic = mail AND topic = \"m*\""), "mail");
-        assert_eq!(prefix("topic != mail AND -topic = b AND topic:c"), "");
-        assert_eq!(prefix("topic = \"quo\\\"te*\""), "quo\"te");
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use forebay_client::{Client, ClientConfig, RetryPolicy, TopicListQuery};
+use forebay_types::filter::quoted_prefix;
 
 use super::words::Kind;
 use crate::{contexts::Contexts, verbs::servers::Servers};
@@ -42,9 +43,7 @@ pub async fn of(kind: Kind, servers: Option<Servers>, begin: &str) -> Option<Vec
 async fn topics(client: &Client, all: bool, field: &str, begin: &str) -> Option<Vec<(String, String)>> {
     let filter = match begin {
         "" => String::new(),
-        // It would be another filter.
-        begin if begin.contains(['"', '\\', '*']) => return None,
-        begin => format!("{field} = \"{begin}*\""),
+        begin => format!("{field} = {}", quoted_prefix(begin)),
     };
     let query = TopicListQuery { all_namespaces: all, filter, page_size: 1_000, ..Default::default() };
     let list = client.list_topics(query).await.ok()?;

@@ -1,5 +1,7 @@
 //! What is looked at, and how keys change it.
 
+use forebay_types::filter::quoted;
+
 use super::keys::Key;
 
 /// The orders, as the server has them. `s` goes to the next.
@@ -55,7 +57,7 @@ impl View {
 
     /// The filter, as the server has them.
     pub fn query(&self) -> String {
-        if self.filter.is_empty() { String::new() } else { format!("topic : \"{}\"", self.filter) }
+        if self.filter.is_empty() { String::new() } else { format!("topic : {}", quoted(&self.filter)) }
     }
 
     /// The topic that is shown alone.

@@ -1,0 +1,106 @@
+//! Filters are read, held against rows, and composed.
+
+use super::*;
+
+const FIELDS: &[Field] = &[
+    ("topic", Kind::Text),
+    ("state", Kind::Word(&["ready", "dead"])),
+    ("ready", Kind::Number),
+    ("age", Kind::Span),
+];
+
+fn held(field: &str) -> Held<'static> {
+    match field {
+        "topic" => Held::Text("mail/eu"),
+        "state" => Held::Words(vec!["ready"]),
+        "ready" => Held::Number(7),
+        "age" => Held::Number(90_000_000),
+        _ => Held::Nothing,
+    }
+}
+
+#[test]
+fn terms_hold_or_not() {
+    for (text, holds) in [
+        ("", true),
+        ("  topic = \"mail*\" AND ready>=7 ", true),
+        ("topic=mail/eu AND NOT ready < 7", true),
+        ("topic = mail", false),
+        ("topic != mail", true),
+        ("topic : il/e", true),
+        ("-topic:il/e", false),
+        ("state = ready AND state != dead", true),
+        ("state = dead", false),
+        ("age > 1m AND age < 2m", true),
+        ("age >= 90s AND age <= 90s AND age = 90s", true),
+        ("ready != 7", false),
+    ] {
+        let filter = Filter::parse(text, FIELDS).unwrap();
+        assert_eq!(filter.holds(held), holds, "{text}");
+    }
+    assert!(!Filter::parse("ready < 9", FIELDS).unwrap().holds(|_| Held::Nothing));
+}
+
+#[test]
+fn a_wrong_filter_names_the_position() {
+    let long = "ready = 1 AND ".repeat(TERMS_MAX) + "ready = 1";
+    for (text, why) in [
+        ("topik = a", "at character 1: expected a field: one of topic, state, ready, age"),
+        ("topic = ä AND topik = a", "at character 15: expected a field"),
+        ("ready", "at character 6: expected an operator"),
+        ("ready = ", "at character 9: expected a value"),
+        ("ready = many", "at character 9: expected a whole number"),
+        ("ready = \"7\"", "at character 9: expected a whole number, without quotes"),
+        ("topic < a", "at character 8: topic is not compared with <"),
+        ("topic = \"a", "at character 9: the quote has no end"),
+        ("state = gone", "at character 9: expected one of ready, dead"),
+        ("age > 5", "at character 7: expected a span"),
+        ("ready = 1 OR ready = 2", "at character 11: expected AND"),
+        ("ready = 1 ready = 2", "at character 11: expected AND"),
+        (&long, "a filter has at most 20 terms"),
+    ] {
+        let refusal = Filter::parse(text, FIELDS).unwrap_err();
+        assert_eq!(refusal.field.as_deref(), Some("filter"));
+        assert!(refusal.message.contains(why), "{text}: {}", refusal.message);
+    }
+    assert!(Filter::parse(&"a".repeat(BYTES_MAX + 1), FIELDS).is_err());
+}
+
+#[test]
+fn the_prefix_of_a_field_is_known_where_a_term_asks_for_it() {
+    let prefix = |text| Filter::parse(text, FIELDS).unwrap().prefix_of("topic").to_owned();
+    assert_eq!(prefix("topic = \"mail*\" AND ready > 1"), "mail");
+    assert_eq!(prefix("topic = mail AND topic = \"m*\""), "mail");
+    assert_eq!(prefix("topic != mail AND -topic = b AND topic:c"), "");
+    assert_eq!(prefix("topic = \"quo\\\"te*\""), "quo\"te");
+}
+
+#[test]
+fn a_quoted_text_stands_for_itself_alone() {
+    // All short texts of what could end a quote, escape something, or stand for more than itself.
+    let mut texts = vec![String::new()];
+    for from in 0..5 {
+        let longer: Vec<String> = texts
+            .iter()
+            .filter(|text| text.chars().count() == from)
+            .flat_map(|text| ['"', '\\', '*', ' ', 'ä'].map(|next| format!("{text}{next}")))
+            .collect();
+        texts.extend(longer);
+    }
+    for text in &texts {
+        let (quoted, longer) = (quoted(text), format!("{text}x"));
+        let of =
+            |sign| Filter::parse(&format!("topic {sign} {quoted} AND topic = {quoted}"), FIELDS).unwrap();
+        let (equal, differs) = (of("="), of("!="));
+        assert!(equal.holds(|_| Held::Text(text)) && of(":").holds(|_| Held::Text(text)), "{quoted}");
+        assert!(!differs.holds(|_| Held::Text(text)), "{quoted}");
+        assert!(!equal.holds(|_| Held::Text(&longer)), "{quoted} is no prefix");
+        assert_eq!(equal.prefix_of("topic"), text);
+
+        let begins = Filter::parse(&format!("topic = {}", quoted_prefix(text)), FIELDS).unwrap();
+        assert!(begins.holds(|_| Held::Text(text)) && begins.holds(|_| Held::Text(&longer)));
+        assert_eq!(begins.prefix_of("topic"), text);
+        let before = text.char_indices().next_back().map(|(end, _)| &text[..end]);
+        assert!(before.is_none_or(|before| !begins.holds(|_| Held::Text(before))), "{quoted}");
+    }
+}
