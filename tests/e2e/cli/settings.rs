@@ -97,6 +97,12 @@ async fn settings_are_exported_compared_and_applied_as_one_document() {
     let left = server.run(&[&["settings", "export"], &all[..]].concat()).await.json();
     assert_eq!(left["entries"], document["entries"]);
 
+    // A page lacks what is behind it, which would be removed.
+    let page = json!({"entries": document["entries"], "nextPageToken": "t"}).to_string();
+    for verb in [&apply, &diff] {
+        let refused = server.run_with(verb, page.as_str()).await.failed(1);
+        assert!(refused.contains("one page of several: its nextPageToken is set"), "{refused}");
+    }
     let wrong = server.run_with(&apply, "{\"entries\":[{\"colour\":1}]}").await.failed(1);
     assert!(wrong.contains("not a document of settings"), "{wrong}");
 }

@@ -2,11 +2,11 @@
 
 use std::{
     fs,
-    io::{self, IsTerminal as _, Read as _},
+    io::{self, IsTerminal as _, Read},
     path::PathBuf,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::Args;
 use forebay_client::{AppliedSettings, ChangeNote, SettingsDocument, SettingsEntry};
 use forebay_proto::v1;
@@ -73,16 +73,19 @@ struct Document {
 
 impl Document {
     fn read(&self) -> Result<SettingsDocument, Failure> {
-        let mut text = String::new();
-        match self.file.as_os_str() == "-" {
-            true => io::stdin().lock().take(BYTES_MAX).read_to_string(&mut text).map(drop),
-            false => fs::File::open(&self.file)
-                .and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text).map(drop)),
+        let name = self.file.display();
+        let text = match self.file.as_os_str() == "-" {
+            true => text(io::stdin().lock()),
+            false => fs::File::open(&self.file).map_err(anyhow::Error::from).and_then(text),
         }
-        .with_context(|| format!("cannot read {}", self.file.display()))?;
-        let wrong = || format!("{} is not a document of settings", self.file.display());
-        let read: v1::ExportSettingsResponse =
-            output::from_json("ExportSettingsResponse", &text).with_context(wrong)?;
+        .with_context(|| format!("cannot read {name}"))?;
+        let read: v1::ExportSettingsResponse = output::from_json("ExportSettingsResponse", &text)
+            .with_context(|| format!("{name} is not a document of settings"))?;
+        if !read.next_page_token.is_empty() {
+            let why =
+                "is one page of several: its nextPageToken is set, and what is on the other pages is missing";
+            return Err(Failure::new(format!("{name} {why}; `forebay settings export` prints all of them")));
+        }
         let entries = read.entries.into_iter().map(SettingsEntry::from).collect();
         Ok(SettingsDocument { entries, keep_others: self.keep_others, version: None })
     }
@@ -92,6 +95,14 @@ impl Document {
         let note = ChangeNote { reason: String::new(), dry_run: true };
         Ok(self.connection.client().await?.apply_settings(document, note).await?)
     }
+}
+
+/// All of a document. What is cut would lack entries, which would be removed then.
+fn text(from: impl Read) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    ensure!(bytes.len() as u64 <= BYTES_MAX, "it has more than {BYTES_MAX} bytes");
+    Ok(String::from_utf8(bytes)?)
 }
 
 impl Diff {
@@ -126,5 +137,19 @@ impl Apply {
         let note = ChangeNote { reason, dry_run: false };
         let applied = flags.connection.client().await?.apply_settings(document, note).await?;
         differences::print(&applied, &flags.format)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_read_to_its_end_or_refused() {
+        let longest = text(io::repeat(b' ').take(BYTES_MAX)).unwrap();
+        assert_eq!(longest.len() as u64, BYTES_MAX);
+        let refused = text(io::repeat(b' ').take(BYTES_MAX + 1)).unwrap_err();
+        assert!(refused.to_string().contains("more than 16777216 bytes"), "{refused}");
+        assert!(text(&b"\xff"[..]).is_err(), "no text");
     }
 }
