@@ -1,18 +1,19 @@
 //! Verbs over many items: `forebay topic purge`, `forebay dead-letter redrive`, `forebay operation`
 
 use std::{
-    io::{Read as _, Write as _},
-    process::{Child, Stdio},
+    fs::File,
+    io::Write as _,
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
     Server, forebay,
-    process::{signal, terminal},
+    process::{Shown, signal, terminal},
 };
 
 /// A server with so many items of a topic.
@@ -82,8 +83,12 @@ async fn operations_are_listed_slowed_down_and_cancelled() {
     assert_eq!(slow["ratePerSecond"], 2);
     assert!(server.run(&["operation", "get", id]).await.done().contains("under way"));
     server.run(&["operation", "cancel", id]).await.done();
-    let ended = server.run(&["operation", "watch", id, "-o", "json"]).await.json();
+    let watched = server.run(&["operation", "watch", id, "-o", "json"]).await;
+    let ended: Value = serde_json::from_str(&watched.stdout).unwrap();
     assert_eq!(ended["state"], "OPERATION_STATE_CANCELLED");
+    // As the verb that began it would end.
+    let stderr = watched.failed(5);
+    assert_eq!(stderr, format!("forebay: operation {id}: it was cancelled\n"));
     assert!(server.run(&["operation", "cancel", id]).await.failed(1).contains("OPERATION_ENDED"));
     server.run(&["operation", "get", &"0".repeat(32)]).await.failed(3);
 }
@@ -117,29 +122,29 @@ async fn items_of_a_topic_are_updated_and_cancelled_by_the_verbs_for_one() {
     }
 }
 
-/// Starts a verb that takes minutes, and interrupts it once the operation runs.
-async fn interrupted(server: &Server, stdin: Stdio, stderr: Stdio) -> (Child, String) {
-    let mut command = forebay(&["topic", "purge", "mail", "--rate", "1", "--yes"]);
-    command.env("FOREBAY_ADDR", &server.node.grpc).stdin(stdin).stdout(Stdio::null()).stderr(stderr);
-    let child = command.spawn().unwrap();
+/// A purge that takes minutes.
+fn slow_purge(server: &Server, flags: &[&str]) -> Command {
+    let mut command = forebay(&["topic", "purge", "mail", "--rate", "1"]);
+    command.args(flags).env("FOREBAY_ADDR", &server.node.grpc).stdout(Stdio::null());
+    command
+}
+
+/// The operation that a verb says it has begun, once it runs. From then on interrupts are for it.
+async fn begun(server: &Server, shown: &mut Shown) -> String {
+    let text = shown.wait_for(" has begun").await;
+    let (_, id) = text.split_once("operation ").expect("an id");
+    let id = id.split_whitespace().next().unwrap().to_owned();
     let begun = Instant::now();
-    let id = loop {
-        let listed = server.run(&["operation", "list", "-o", "json"]).await.json();
-        let first = &listed["operations"][0];
-        if first["state"] == "OPERATION_STATE_RUNNING" {
-            break first["id"].as_str().unwrap().to_owned();
-        }
-        assert!(begun.elapsed() < Duration::from_secs(30), "{listed}");
+    while state(server, &id).await != "OPERATION_STATE_RUNNING" {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{id} does not run");
         tokio::time::sleep(Duration::from_millis(50)).await;
-    };
-    // It follows once the answer to its call is there.
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    signal(&child, Signal::INT);
-    (child, id)
+    }
+    id
 }
 
 async fn status(mut child: Child) -> Option<i32> {
-    tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap().code()
+    let ended = tokio::task::spawn_blocking(move || child.wait().unwrap());
+    tokio::time::timeout(Duration::from_secs(30), ended).await.expect("an end").unwrap().code()
 }
 
 async fn state(server: &Server, id: &str) -> String {
@@ -150,35 +155,51 @@ async fn state(server: &Server, id: &str) -> String {
 #[tokio::test]
 async fn an_interrupt_without_a_terminal_leaves_the_operation_running_and_prints_its_id() {
     let server = filled("500").await;
-    let (mut child, id) = interrupted(&server, Stdio::null(), Stdio::piped()).await;
-    let mut stderr = child.stderr.take().unwrap();
+    let mut purge = slow_purge(&server, &["--yes"]);
+    let mut child = purge.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut shown = Shown::of(child.stderr.take().unwrap());
+    let id = begun(&server, &mut shown).await;
+    signal(&child, Signal::INT);
     assert_eq!(status(child).await, Some(130));
-    let mut text = String::new();
-    stderr.read_to_string(&mut text).unwrap();
-    assert!(text.contains(&id), "{text}");
+    let text = shown.rest().await;
+    assert!(text.contains(&format!("operation {id}: it goes on")), "{text}");
     assert_eq!(state(&server, &id).await, "OPERATION_STATE_RUNNING");
+}
+
+#[tokio::test]
+async fn who_can_not_follow_an_operation_any_more_is_told_which_one() {
+    let server = filled("500").await;
+    let mut purge = slow_purge(&server, &["--yes", "--timeout", "1s"]);
+    let mut child = purge.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut shown = Shown::of(child.stderr.take().unwrap());
+    let id = begun(&server, &mut shown).await;
+    let Server { node, _folder } = server;
+    node.kill9().await;
+    assert_eq!(status(child).await, Some(6));
+    let text = shown.rest().await;
+    assert!(text.contains(&format!("operation {id}: ")), "{text}");
+}
+
+/// A verb that has a terminal of its own, which is written to and shows what it says.
+fn at_a_terminal(mut command: Command) -> (Child, File, Shown) {
+    let (controller, terminal) = terminal();
+    let child = command.stdin(terminal.try_clone().unwrap()).stderr(terminal).spawn().unwrap();
+    let shown = Shown::of(controller.try_clone().unwrap());
+    (child, controller, shown)
 }
 
 /// Answers the question that an interrupt asks at a terminal. Returns the exit status and the operation.
 async fn asked(server: &Server, answer: Option<&str>) -> (Option<i32>, String) {
-    let (mut controller, terminal) = terminal();
-    let (stdin, stderr) = (terminal.try_clone().unwrap(), terminal);
-    let (child, id) = interrupted(server, stdin.into(), stderr.into()).await;
-    let mut shown = Vec::new();
-    while !String::from_utf8_lossy(&shown).contains("[l]eave") {
-        let mut some = [0; 1_024];
-        let count = controller.read(&mut some).unwrap();
-        shown.extend(&some[..count]);
-    }
-    assert!(String::from_utf8_lossy(&shown).contains(&id), "the question names the operation");
+    let (child, mut controller, mut shown) = at_a_terminal(slow_purge(server, &["--yes"]));
+    let id = begun(server, &mut shown).await;
+    signal(&child, Signal::INT);
+    let question = shown.wait_for("[l]eave").await;
+    assert!(question.contains(&id), "the question names the operation: {question}");
     match answer {
         Some(line) => controller.write_all(line.as_bytes()).unwrap(),
         None => signal(&child, Signal::INT),
     }
-    let ended = status(child).await;
-    // What is left in the terminal is of no interest.
-    drop(controller);
-    (ended, id)
+    (status(child).await, id)
 }
 
 #[tokio::test]
@@ -191,4 +212,55 @@ async fn an_interrupt_at_a_terminal_asks_what_is_to_become_of_the_operation() {
     server.run(&["operation", "cancel", &id]).await.done();
     let (ended, id) = asked(&server, None).await;
     assert_eq!((ended, state(&server, &id).await.as_str()), (Some(130), "OPERATION_STATE_RUNNING"));
+}
+
+/// Waits until a process takes interrupts itself.
+async fn until_it_takes_interrupts(child: &Child) {
+    let begun = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a line");
+        let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+        if caught & (1 << (Signal::INT.as_raw() - 1)) != 0 {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "it does not");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_while_an_operation_begins_waits_for_its_id() {
+    let server = filled("500").await;
+    let (child, mut controller, mut shown) = at_a_terminal(slow_purge(&server, &["--timeout", "60s"]));
+    shown.wait_for("Go on?").await;
+    // The call that begins the operation has no answer for now.
+    server.node.freeze();
+    controller.write_all(b"y\n").unwrap();
+    until_it_takes_interrupts(&child).await;
+    signal(&child, Signal::INT);
+    shown.wait_for("waits for the operation's id").await;
+    server.node.thaw();
+    let question = shown.wait_for("[l]eave").await;
+    controller.write_all(b"l\n").unwrap();
+    assert_eq!(status(child).await, Some(130));
+    let listed = server.run(&["operation", "list", "-o", "name"]).await.done();
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    assert!(question.contains(&format!("Operation {} runs.", listed.trim())), "{question}");
+}
+
+#[tokio::test]
+async fn a_second_interrupt_while_an_operation_begins_ends_the_verb() {
+    let server = filled("5").await;
+    let (child, mut controller, mut shown) = at_a_terminal(slow_purge(&server, &["--timeout", "60s"]));
+    shown.wait_for("Go on?").await;
+    server.node.freeze();
+    controller.write_all(b"y\n").unwrap();
+    until_it_takes_interrupts(&child).await;
+    signal(&child, Signal::INT);
+    shown.wait_for("another interrupt ends that").await;
+    signal(&child, Signal::INT);
+    shown.wait_for("the operation may have begun; `forebay operation list` shows it then").await;
+    assert_eq!(status(child).await, Some(130));
+    server.node.thaw();
 }

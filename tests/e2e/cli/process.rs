@@ -2,16 +2,70 @@
 
 use std::{
     fs::File,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read, Write as _},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use rustix::{
     process::{Pid, Signal, kill_process},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
 };
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    time::{Instant, timeout_at},
+};
 
 use super::{Server, forebay, run};
+
+/// What a process shows must be there within this time.
+const SHOWN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a process shows, as it comes.
+pub struct Shown {
+    /// The pieces that were read.
+    pieces: UnboundedReceiver<Vec<u8>>,
+    /// Those that nobody has asked for yet.
+    text: String,
+}
+
+impl Shown {
+    /// What comes from there.
+    pub fn of(mut from: impl Read + Send + 'static) -> Self {
+        let (sender, pieces) = unbounded_channel();
+        // A read of a terminal can't be given up, so it has a thread of its own.
+        std::thread::spawn(move || {
+            let mut piece = [0; 4_096];
+            while let Ok(count @ 1..) = from.read(&mut piece) {
+                if sender.send(piece[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { pieces, text: String::new() }
+    }
+
+    /// Waits until a text is shown. Returns all that was shown since the last one, and forgets it.
+    pub async fn wait_for(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + SHOWN_TIMEOUT;
+        while !self.text.contains(text) {
+            match timeout_at(deadline, self.pieces.recv()).await {
+                Ok(Some(piece)) => self.text.push_str(&String::from_utf8_lossy(&piece)),
+                outcome => panic!("{text:?} was never shown ({outcome:?}): {:?}", self.text),
+            }
+        }
+        std::mem::take(&mut self.text)
+    }
+
+    /// All that is shown until its end.
+    pub async fn rest(mut self) -> String {
+        let deadline = Instant::now() + SHOWN_TIMEOUT;
+        while let Some(piece) = timeout_at(deadline, self.pieces.recv()).await.expect("an end") {
+            self.text.push_str(&String::from_utf8_lossy(&piece));
+        }
+        self.text
+    }
+}
 
 /// Both ends of a terminal of its own.
 pub fn terminal() -> (File, File) {
@@ -80,10 +134,10 @@ async fn a_second_interrupt_ends_at_once() {
     let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
     let stopping = log.find(|line| line.as_ref().unwrap().contains("stopping"));
     assert!(stopping.is_some());
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     signal(&child, Signal::INT);
     let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
     assert_eq!(status.code(), Some(130));
-    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(log.any(|line| line.unwrap().contains("interrupted")));
 }

@@ -1,14 +1,20 @@
 //! What all verbs share that change many items: the flags, the question before it, and what is shown while
 //! the operation runs.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+};
 
 use clap::Args;
-use forebay_client::{Client, Operation, OperationQuery, OperationState, StartedOperation};
+use forebay_client::{Client, OperationQuery, StartedOperation};
 
-use super::{connection::Connection, follow};
+use super::{
+    connection::Connection,
+    follow::{self, Interrupts},
+};
 use crate::{
-    failure::{Failure, Status},
+    failure::Failure,
     output::{self, Format, Output},
 };
 
@@ -50,47 +56,79 @@ pub struct Bulk {
 impl Bulk {
     /// Does it, once whoever sits at the terminal has said so. `done`: what becomes of the items, in a word.
     pub async fn run(&self, query: OperationQuery, done: &str) -> Result<(), Failure> {
-        self.run_also(query, "", done).await
+        self.run_all(vec![query], done).await
     }
 
-    /// The same with one more term of the filter. It may be empty.
-    pub async fn run_also(&self, query: OperationQuery, term: &str, done: &str) -> Result<(), Failure> {
+    /// The same with an operation for each of several topics, one after the other. There is one question.
+    pub async fn run_all(&self, queries: Vec<OperationQuery>, done: &str) -> Result<(), Failure> {
         if !self.dry_run && !self.yes && !io::stdin().is_terminal() {
             let message = "this changes many items, and there is no terminal to ask: add --yes, or --dry-run";
             return Err(Failure::usage(message));
         }
-        let query = OperationQuery {
-            filter: [term, &self.filter]
-                .into_iter()
-                .filter(|it| !it.is_empty())
-                .collect::<Vec<_>>()
-                .join(" AND "),
+        let queries: Vec<_> = queries.into_iter().map(|query| self.with_flags(query)).collect();
+        let client = self.connection.client().await?;
+        if self.dry_run || !self.yes {
+            let mut counted = Vec::new();
+            for query in &queries {
+                let count = OperationQuery { dry_run: true, ..query.clone() };
+                counted.push(client.start_operation(count).await?);
+            }
+            self.note_incomplete(&counted);
+            if self.dry_run {
+                return counted.iter().try_for_each(|one| self.print_count(one, counted.len() > 1, done));
+            }
+            let topics: Vec<_> = queries.iter().map(|query| output::visible(&query.topic)).collect();
+            confirm(&format!("{} of {} will be {done}.", items(&counted), topics.join(", ")))?;
+        }
+        let mut interrupts = Interrupts::new()?;
+        for query in queries {
+            self.run_one(&client, query, done, &mut interrupts).await?;
+        }
+        Ok(())
+    }
+
+    fn with_flags(&self, query: OperationQuery) -> OperationQuery {
+        let terms = [query.filter.as_str(), self.filter.as_str()];
+        let filter = terms.into_iter().filter(|term| !term.is_empty()).collect::<Vec<_>>().join(" AND ");
+        OperationQuery {
+            filter,
             limit: self.limit,
             expect_at_most: self.expect_at_most,
             rate: self.rate,
             reason: self.reason.clone(),
             ..query
-        };
-        let client = self.connection.client().await?;
-        if self.dry_run || !self.yes {
-            let count = OperationQuery { dry_run: true, ..query.clone() };
-            let counted = client.start_operation(count).await?;
-            if self.dry_run {
-                return self.print_count(&counted, done);
-            }
-            self.ask(&counted, &query.topic, done)?;
-        }
-        let started = client.start_operation(query).await?;
-        output::note_incomplete(&self.format.look, &started.incomplete_shards);
-        match self.detach {
-            true => output::print_one(&started.operation, &self.format),
-            false => self.follow(&client, started.operation, done).await,
         }
     }
 
+    /// Begins an operation, and waits for its end. Its id is said before anything can fail.
+    async fn run_one(
+        &self,
+        client: &Client,
+        query: OperationQuery,
+        done: &str,
+        interrupts: &mut Interrupts,
+    ) -> Result<(), Failure> {
+        let started = follow::begin(client, query, interrupts).await?;
+        if self.detach {
+            output::print_one(&started.operation, &self.format)?;
+            self.note_incomplete(&[started]);
+            return Ok(());
+        }
+        self.format.look.note(&format!("operation {} has begun", started.operation.id));
+        self.note_incomplete(std::slice::from_ref(&started));
+        let ended = follow::to_the_end(client, started.operation, &self.format, interrupts).await?;
+        self.format.look.note(&format!("{} items {done}", ended.counts.changed));
+        output::print_one(&ended, &self.format)?;
+        follow::judge(&ended)
+    }
+
+    fn note_incomplete(&self, started: &[StartedOperation]) {
+        let shards: BTreeSet<u32> = started.iter().flat_map(|it| it.incomplete_shards.clone()).collect();
+        output::note_incomplete(&self.format.look, &shards.into_iter().collect::<Vec<_>>());
+    }
+
     /// Prints what a dry run has counted.
-    fn print_count(&self, counted: &StartedOperation, done: &str) -> Result<(), Failure> {
-        output::note_incomplete(&self.format.look, &counted.incomplete_shards);
+    fn print_count(&self, counted: &StartedOperation, is_one_of: bool, done: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         match self.format.output {
             Output::Json => {
@@ -104,39 +142,16 @@ impl Bulk {
                 counted.samples.iter().try_for_each(|id| writeln!(out, "{}", output::visible(id)))?
             }
             Output::Table | Output::Wide => {
-                writeln!(out, "{} would be {done}", items(counted))?;
+                let items = items(std::slice::from_ref(counted));
+                let topic = output::visible(&counted.operation.topic);
+                let of = if is_one_of { format!(" of {topic}") } else { String::new() };
+                writeln!(out, "{items}{of} would be {done}")?;
                 if !counted.samples.is_empty() {
                     writeln!(out, "some of them: {}", output::visible(&counted.samples.join(" ")))?;
                 }
             }
         }
         Ok(())
-    }
-
-    fn ask(&self, counted: &StartedOperation, topic: &str, done: &str) -> Result<(), Failure> {
-        output::note_incomplete(&self.format.look, &counted.incomplete_shards);
-        confirm(&format!("{} of {} will be {done}.", items(counted), output::visible(topic)))
-    }
-
-    /// Waits for the end, and shows how far it is.
-    async fn follow(&self, client: &Client, operation: Operation, done: &str) -> Result<(), Failure> {
-        let ended = follow::to_the_end(client, operation, &self.format).await?;
-        self.format.look.note(&format!("{} items {done}", ended.counts.changed));
-        output::print_one(&ended, &self.format)?;
-        match ended.state {
-            OperationState::Cancelled => {
-                Err(Failure::new("the operation was cancelled").with(Status::Partly))
-            }
-            OperationState::Failed => {
-                let why = ended.error.map(|error| error.to_string()).unwrap_or_default();
-                Err(Failure::new(format!("the operation has failed: {why}")).with(Status::Partly))
-            }
-            _ if ended.counts.failed > 0 => {
-                let failed = ended.counts.failed;
-                Err(Failure::new(format!("{failed} items could not be changed")).with(Status::Partly))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Refuses flags that are for many items, where items are named.
@@ -166,8 +181,8 @@ pub fn confirm(what: &str) -> Result<(), Failure> {
 }
 
 /// How many items were counted, in words.
-fn items(counted: &StartedOperation) -> String {
-    let count = counted.operation.counts.matched;
-    let more = if counted.exact { "" } else { " or more" };
+fn items(counted: &[StartedOperation]) -> String {
+    let count: u64 = counted.iter().map(|it| it.operation.counts.matched).sum();
+    let more = if counted.iter().all(|it| it.exact) { "" } else { " or more" };
     format!("{count}{more} items")
 }

@@ -7,11 +7,11 @@ mod report;
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
-use forebay_client::{Client, ClientConfig, Code, Error, OperationKind, OperationQuery};
+use forebay_client::{Client, ClientConfig, Code, Error, Operation, OperationKind, OperationQuery};
 use forebay_node::random::random;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::connection::Connection;
+use super::{connection::Connection, follow};
 use crate::{
     failure::Failure,
     output::{Format, print_one},
@@ -81,12 +81,17 @@ impl Bench {
         let result = load.run(all, self.producers, consumers, self.duration).await;
         let purged = timeout(PURGE_TIMEOUT, purge(&client, &topic)).await;
         let result = result?;
+        let look = &self.format.look;
         match purged {
-            Ok(Ok(())) => {}
+            Ok(Ok(operation)) => {
+                if let Err(failure) = follow::judge(&operation) {
+                    look.note(&format!("topic {topic} could not be purged: {}", failure.text()));
+                }
+            }
             // Nothing is left there, so that it was not allowed does not matter.
             Ok(Err(error)) if error.code() == Code::PermissionDenied && result.is_clean() => {}
-            Ok(Err(error)) => self.format.look.note(&format!("topic {topic} could not be purged: {error}")),
-            Err(_) => self.format.look.note(&format!("the purge of topic {topic} goes on")),
+            Ok(Err(error)) => look.note(&format!("topic {topic} could not be purged: {error}")),
+            Err(_) => look.note(&format!("the purge of topic {topic} goes on")),
         }
         print_one(&result, &self.format)?;
         result.judge()
@@ -107,8 +112,8 @@ async fn learn(client: &Client, tls: bool) -> Result<Vec<String>, Failure> {
     Ok(client.servers().into_iter().map(with_scheme).collect())
 }
 
-/// Removes what is left.
-async fn purge(client: &Client, topic: &str) -> Result<(), Error> {
+/// Removes what is left. Returns the operation as it ended.
+async fn purge(client: &Client, topic: &str) -> Result<Operation, Error> {
     let query = OperationQuery {
         leased: true,
         reason: "the end of forebay bench".to_owned(),
@@ -118,5 +123,5 @@ async fn purge(client: &Client, topic: &str) -> Result<(), Error> {
     while !operation.state.has_ended() {
         operation = client.operation(&operation.id, Some(operation.version)).await?;
     }
-    Ok(())
+    Ok(operation)
 }

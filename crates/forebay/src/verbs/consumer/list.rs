@@ -1,15 +1,14 @@
 //! `forebay consumer list`
 
-use std::collections::BTreeSet;
-
 use clap::Args;
-use forebay_client::KnownConsumer;
+use forebay_client::{ConsumerList, KnownConsumer};
 use serde_json::Value;
 
+use super::known::known;
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, Format, List, Row, Tone},
-    verbs::{connection::Connection, flow::per_second, pages},
+    verbs::{connection::Connection, flow::per_second},
 };
 
 /// The flags.
@@ -38,23 +37,15 @@ impl ListConsumers {
     /// Lists the consumers.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let (mut incomplete, mut cut) = (BTreeSet::new(), false);
-        let pages = pages::collect(self.limit, async |page_size, page_token| {
-            let page = client.consumers(page_size, page_token).await?;
-            incomplete.extend(page.incomplete_shards);
-            cut |= page.cut;
-            Ok((page.consumers, page.next))
-        });
-        let (consumers, next) = pages.await?;
-        let incomplete: Vec<u32> = incomplete.into_iter().collect();
-        output::note_incomplete(&self.format.look, &incomplete);
+        let ConsumerList { consumers, cut, incomplete_shards, next } = known(&client, self.limit).await?;
+        output::note_incomplete(&self.format.look, &incomplete_shards);
         if cut {
             eprintln!("note: there are more consumers than are remembered; those seen last are listed");
         }
         let rest = vec![
             ("consumersCut", cut.into()),
-            ("incompleteShards", incomplete.into()),
-            ("nextPageToken", next.into()),
+            ("incompleteShards", incomplete_shards.into()),
+            ("nextPageToken", next.unwrap_or_default().into()),
         ];
         List { field: "consumers", rows: &consumers, rest }.print(self.format.output, &self.format.look)
     }

@@ -1,5 +1,6 @@
 //! `forebay consumer`
 
+mod known;
 mod list;
 mod reset;
 

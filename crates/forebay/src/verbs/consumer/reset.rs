@@ -1,11 +1,13 @@
 //! `forebay consumer reset`
 
 use clap::Args;
-use forebay_client::{OperationKind, OperationQuery};
+use forebay_client::{ConsumerList, OperationKind, OperationQuery};
+use forebay_types::filter::quoted;
 
+use super::known::known;
 use crate::{
     failure::{Failure, Status},
-    verbs::{bulk::Bulk, pages},
+    verbs::bulk::Bulk,
 };
 
 /// The flags.
@@ -15,7 +17,8 @@ Examples:
   forebay consumer reset worker-7 --dry-run
   forebay consumer reset worker-7 --topic mail --reason 'its machine is gone' --yes
 
-Its receipts are void then. No failure is counted. One operation for each topic is started.")]
+Its receipts are void then. No failure is counted. One operation for each topic is started, and --limit and
+--expect-at-most count for each.")]
 pub struct Reset {
     /// The consumer, by the name that it gives itself
     name: String,
@@ -30,45 +33,83 @@ pub struct Reset {
 impl Reset {
     /// Releases its leases.
     pub async fn run(self) -> Result<(), Failure> {
-        let topics = match &self.topic {
-            Some(topic) => vec![topic.clone()],
-            None => self.topics().await?,
+        let topics = match self.topic {
+            Some(topic) => vec![topic],
+            None => topics(&known(&self.bulk.connection.client().await?, u32::MAX).await?, &self.name)?,
         };
-        let term = term(&self.name)?;
-        for topic in topics {
-            let query = OperationQuery::new(OperationKind::ResetLeases, topic);
-            self.bulk.run_also(query, &term, "released").await?;
-        }
-        Ok(())
+        let filter = format!("consumer = {}", quoted(&self.name));
+        let query = |topic| OperationQuery {
+            filter: filter.clone(),
+            ..OperationQuery::new(OperationKind::ResetLeases, topic)
+        };
+        self.bulk.run_all(topics.into_iter().map(query).collect(), "released").await
     }
+}
 
-    /// The topics of which it may have leases.
-    async fn topics(&self) -> Result<Vec<String>, Failure> {
-        let client = self.bulk.connection.client().await?;
-        let pages = pages::collect(u32::MAX, async |page_size, page_token| {
-            let page = client.consumers(page_size, page_token).await?;
-            Ok((page.consumers.into_iter().filter(|it| it.name == self.name).collect(), page.next))
-        });
-        let known = pages.await?.0.pop();
-        match known {
-            Some(consumer) if consumer.topics_cut => {
-                let message = "it has more topics than are known: name one with --topic";
-                Err(Failure::new(message))
-            }
-            Some(consumer) if consumer.leased > 0 => Ok(consumer.topics),
-            _ => {
-                let message = format!("no consumer {} has leases", self.name);
-                Err(Failure::new(message).with(Status::NotThere))
-            }
+/// The topics of which a consumer may have leases. Fails unless all of them are known.
+fn topics(found: &ConsumerList, name: &str) -> Result<Vec<String>, Failure> {
+    let unknown = |why: &str| Failure::new(format!("{why}: name a topic with --topic"));
+    if !found.incomplete_shards.is_empty() {
+        let shards: Vec<String> = found.incomplete_shards.iter().map(ToString::to_string).collect();
+        let why = format!("it may have leases in shards that could not be asked ({})", shards.join(", "));
+        return Err(unknown(&why).with(Status::Unavailable));
+    }
+    match found.consumers.iter().find(|consumer| consumer.name == name) {
+        Some(consumer) if consumer.topics_cut => Err(unknown("it has more topics than are known")),
+        Some(consumer) if consumer.leased > 0 => Ok(consumer.topics.clone()),
+        None if found.cut => {
+            Err(unknown("there are more consumers than are known, and it may be one of them"))
+        }
+        _ => {
+            let message = format!("no consumer {name} has leases");
+            Err(Failure::new(message).with(Status::NotThere))
         }
     }
 }
 
-/// The filter that a consumer's leases pass, and no others.
-fn term(name: &str) -> Result<String, Failure> {
-    if name.contains('"') || name.ends_with('*') {
-        let message = "a name with a quote, or with * at its end, can't be told in a filter";
-        return Err(Failure::usage(message));
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use forebay_client::KnownConsumer;
+
+    use super::*;
+
+    fn consumer(name: &str, leased: u64, topics_cut: bool) -> KnownConsumer {
+        KnownConsumer {
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+            topics: vec!["mail".to_owned(), "sms".to_owned()],
+            topics_cut,
+            leased,
+            oldest_lease_at: None,
+            acks_per_second: 0.0,
+            failures_per_second: 0.0,
+            failure_ratio: 0.0,
+            window: Duration::ZERO,
+            last_seen_at: None,
+            peer: String::new(),
+            client: String::new(),
+        }
     }
-    Ok(format!("consumer = \"{name}\""))
+
+    #[test]
+    fn leases_are_released_only_if_all_topics_are_known() {
+        let consumers = vec![consumer("a", 1, false), consumer("b", 0, false), consumer("c", 1, true)];
+        let all = ConsumerList { consumers, cut: false, incomplete_shards: Vec::new(), next: None };
+        let status = |found: &ConsumerList, name| topics(found, name).map_err(|failure| failure.text());
+        assert_eq!(status(&all, "a").unwrap(), ["mail", "sms"]);
+        for name in ["b", "d"] {
+            assert!(status(&all, name).unwrap_err().contains("no consumer"), "{name}");
+        }
+        assert!(status(&all, "c").unwrap_err().contains("more topics"));
+        let cut = ConsumerList { cut: true, ..all.clone() };
+        assert_eq!(status(&cut, "a").unwrap().len(), 2);
+        assert!(status(&cut, "d").unwrap_err().contains("more consumers"));
+        let incomplete = ConsumerList { incomplete_shards: vec![2, 3], ..all };
+        for name in ["a", "b", "d"] {
+            let text = status(&incomplete, name).unwrap_err();
+            assert!(text.contains("(2, 3)") && text.contains("--topic"), "{text}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use flags::{Cancel, Get, List, Rate, Watch};
 
-use super::follow;
+use super::follow::{self, Interrupts};
 use crate::{failure::Failure, output::print_one};
 
 /// The flags.
@@ -49,7 +49,10 @@ impl OperationCommand {
             OperationVerb::Watch(Watch { one: flags }) => {
                 let client = flags.connection.client().await?;
                 let operation = client.operation(&flags.operation, None).await?;
-                print_one(&follow::to_the_end(&client, operation, &flags.format).await?, &flags.format)
+                let mut interrupts = Interrupts::new()?;
+                let ended = follow::to_the_end(&client, operation, &flags.format, &mut interrupts).await?;
+                print_one(&ended, &flags.format)?;
+                follow::judge(&ended)
             }
             OperationVerb::Cancel(Cancel { one: flags }) => {
                 let client = flags.connection.client().await?;

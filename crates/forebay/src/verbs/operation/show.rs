@@ -23,7 +23,7 @@ impl One for Operation {
         row("id".to_owned(), Cell::from(&self.id));
         row("kind".to_owned(), output::kind_name(self.kind).into());
         row("topic".to_owned(), Cell::from(&self.topic));
-        row("filter".to_owned(), Cell::from(&self.filter));
+        row("filter".to_owned(), or_none(&self.filter));
         if let Some(update) = &self.update {
             row("update".to_owned(), of_update(update, style).into());
         }
@@ -45,8 +45,8 @@ impl One for Operation {
             (None, Some(end)) => row("ends about".to_owned(), style.time(end).into()),
             (ended, _) => row("ended".to_owned(), style.optional_time(ended).into()),
         }
-        row("by".to_owned(), Cell::from(&self.started_by));
-        row("reason".to_owned(), Cell::from(&self.reason));
+        row("by".to_owned(), or_none(&self.started_by));
+        row("reason".to_owned(), or_none(&self.reason));
         // Those that have nothing of the topic are of no interest.
         let is_told = |shard: &&OperationShard| {
             shard.counts.matched > 0 || !shard.ended || shard.silent || shard.error.is_some()
@@ -56,6 +56,11 @@ impl One for Operation {
         }
         table
     }
+}
+
+/// A text that may not have been given.
+fn or_none(text: &str) -> Cell {
+    Cell::from(if text.is_empty() { "-" } else { text })
 }
 
 /// What items get.
