@@ -1,6 +1,12 @@
 //! What has become of items is counted exactly, though the node is killed under load.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use forebay_proto::v1::{
     Ack, AckRequest, DequeueRequest, EnqueueItem, EnqueueRequest, GetNamespaceRequest, GetTopicRequest, Nack,
@@ -8,7 +14,7 @@ use forebay_proto::v1::{
     queue_service_client::QueueServiceClient, topic_demand::Selector,
 };
 use forebay_testkit::servers::Kind;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::Channel;
 
 use crate::backend::{Backend, Cluster};
@@ -52,10 +58,10 @@ async fn produce(channel: Channel, producer: usize) {
     }
 }
 
-/// Nacks every seventh delivery and acks the others, until nothing comes any more.
-async fn consume(channel: Channel) {
-    let (mut deliveries, mut quiet_since) = (0_u64, Instant::now());
-    while quiet_since.elapsed() < Duration::from_secs(6) {
+/// Nacks every seventh delivery and acks the others, until it is told that nothing is left.
+async fn consume(channel: Channel, is_done: Arc<AtomicBool>) {
+    let mut deliveries = 0_u64;
+    while !is_done.load(Relaxed) {
         let mut client = QueueServiceClient::new(channel.clone());
         let selector = Some(Selector::Topic(TOPIC.into()));
         let request = DequeueRequest {
@@ -70,7 +76,6 @@ async fn consume(channel: Channel) {
             sleep(Duration::from_millis(50)).await;
             continue;
         }
-        quiet_since = Instant::now();
         let (mut acks, mut nacks) = (Vec::new(), Vec::new());
         for item in items {
             deliveries += 1;
@@ -104,8 +109,10 @@ async fn counts_are_exact(backend: Backend) {
     let cluster = Cluster::new(backend, 1).await;
     let mut node = cluster.start(0).await;
     let channel = node.channel();
+    let is_done = Arc::new(AtomicBool::new(false));
     let producers: Vec<_> = (0..CLIENTS).map(|it| tokio::spawn(produce(channel.clone(), it))).collect();
-    let consumers: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(consume(channel.clone()))).collect();
+    let consumers: Vec<_> =
+        (0..CLIENTS).map(|_| tokio::spawn(consume(channel.clone(), is_done.clone()))).collect();
     let mut acked = 0;
     for kill in 1..=KILLS {
         // Kills hit a node that works: each comes after more has been done.
@@ -124,11 +131,26 @@ async fn counts_are_exact(backend: Backend) {
         let after = topic(node.channel()).await.counts.unwrap_or_default();
         assert!(after.acked >= acked, "a restart lost counts: {after:?}, {acked} before");
     }
-    for task in producers.into_iter().chain(consumers) {
-        tokio::time::timeout(TIMEOUT, task).await.expect("ends").unwrap();
+    for task in producers {
+        timeout(TIMEOUT, task).await.expect("ends").unwrap();
+    }
+    let rest =
+        |topic: &Topic| topic.ready_count + topic.leased_count + topic.scheduled_count + topic.dead_count;
+    let begun = Instant::now();
+    loop {
+        let topic = topic(node.channel()).await;
+        if rest(&topic) == 0 {
+            break;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "items are left: {topic:?}");
+        sleep(Duration::from_millis(100)).await;
+    }
+    is_done.store(true, Relaxed);
+    for task in consumers {
+        timeout(TIMEOUT, task).await.expect("ends").unwrap();
     }
     let topic = topic(node.channel()).await;
-    let rest = topic.ready_count + topic.leased_count + topic.scheduled_count + topic.dead_count;
+    let rest = rest(&topic);
     let counts = topic.counts.unwrap();
     assert_eq!((counts.enqueued, rest), (ALL, 0), "{counts:?}");
     // An item leaves the queue with its one ack.

@@ -1,6 +1,9 @@
 //! `forebay bench`
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{Server, run};
 
@@ -46,7 +49,11 @@ async fn the_items_of_all_nodes_are_taken_though_one_address_was_given() {
         let list = server.run(&["node", "list", "-o", "json"]).await.json();
         list["nodes"].as_array().is_some_and(|nodes| nodes.iter().filter(|it| it["shards"] == 1).count() == 2)
     };
-    while !both_own_a_shard().await {}
+    let begun = Instant::now();
+    while !both_own_a_shard().await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "a node owns no shard");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let flags = ["bench", "--duration", "500ms", "--producers", "2", "--consumers", "1", "-o", "json"];
     let measured = server.run(&flags).await.json();
     assert!(measured["stored"].as_u64().unwrap() > 0, "{measured}");

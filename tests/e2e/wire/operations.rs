@@ -8,10 +8,11 @@ use forebay_proto::v1::{
     SetOperationRateRequest, StartOperationRequest, StartOperationResponse,
     admin_service_client::AdminServiceClient, enqueue_item::Schedule, operation_update,
 };
+use forebay_types::{Clock as _, SystemClock};
 use tokio::time::Instant;
 use tonic::{Code, Status, transport::Channel};
 
-use super::{NAMESPACE, Refused, Wire, item, seconds};
+use super::{NAMESPACE, Refused, Wire, item, micros, seconds};
 
 /// An operation has ended within this time, on a machine that does much else.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
@@ -340,15 +341,28 @@ async fn an_operation_that_runs_says_when_it_will_have_ended() {
     let wire = Wire::start().await;
     wire.stored(vec![item("mail"); 600]).await;
     let slow = StartOperationRequest { rate_per_second: 4, ..request(OperationKind::Purge, "mail") };
+    let begun = Instant::now();
+    let clock = SystemClock::default();
+    let mut asked_at = clock.wall();
     let mut running = start(&wire, slow).await.unwrap().operation.unwrap();
     while running.state() != OperationState::Running {
+        assert!(begun.elapsed() < END_TIMEOUT, "{running:?}");
+        asked_at = clock.wall();
         running = get(&wire, &running.id, Some(running.version)).await.unwrap();
     }
+    let answered_at = clock.wall();
     assert_eq!(running.estimated_total, 600);
-    let (end, start) = (running.estimated_end.unwrap().seconds, running.started_at.unwrap().seconds);
-    assert!((100..=200).contains(&(end - start)), "600 items at 4 a second take {} s", end - start);
+    // What is left, at four a second, from the time of the answer on.
+    let left = Duration::from_millis(250 * (600 - running.figures.unwrap().scanned));
+    let end = micros(&running.estimated_end);
+    let expected = asked_at.plus(left).as_micros()..=answered_at.plus(left).as_micros();
+    assert!(expected.contains(&end), "{end} is not in {expected:?}: {running:?}");
     wire.wait_for_metric("forebay_operations{state=\"running\"}", |count| count == 1.0).await;
-    assert!(wire.metric("forebay_operation_idle_seconds").await < 20.0);
+    let idle = wire.metric("forebay_operation_idle_seconds").await;
+    assert!(
+        idle <= begun.elapsed().as_secs_f64(),
+        "it stands still for {idle} s, and has not run for so long"
+    );
 }
 
 #[tokio::test]
