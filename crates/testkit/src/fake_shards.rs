@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, NewItem, Settings};
+use forebay_engine::{Demand, DequeueCall, Engine, NewItem, Settings};
 use forebay_store::Shard;
 use forebay_types::{Body, Clock, ClusterId, DeliveryPolicy, Schedule, ShardId, Timestamp};
 
@@ -99,10 +99,7 @@ pub fn dequeue(topics: &[&str], max_items: usize) -> DequeueCall {
     DequeueCall {
         namespace: NAMESPACE.into(),
         demands: topics.iter().map(demand).collect(),
-        wait: Duration::ZERO,
-        lease: None,
-        consumer: String::new(),
-        from: CallerFrom::default(),
         max_bytes: 3 << 20,
+        ..DequeueCall::default()
     }
 }

@@ -5,7 +5,11 @@ use std::time::Duration;
 use forebay_proto::v1;
 use forebay_types::Timestamp;
 
-use crate::{client::Client, durations::time_from_proto, error::Error};
+use crate::{
+    client::Client,
+    durations::{from_proto, time_from_proto},
+    error::Error,
+};
 
 /// A page of the consumers that are known.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,7 +87,7 @@ fn report(it: v1::Consumer) -> KnownConsumer {
         acks_per_second: it.acks_per_second,
         failures_per_second: it.failures_per_second,
         failure_ratio: it.failure_ratio,
-        window: it.window.and_then(|window| window.try_into().ok()).unwrap_or_default(),
+        window: it.window.map(from_proto).unwrap_or_default(),
         last_seen_at: it.last_seen_at.map(time_from_proto),
         peer: it.peer,
         client: it.client,

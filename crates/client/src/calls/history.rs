@@ -7,7 +7,7 @@ use forebay_types::Timestamp;
 
 use crate::{
     client::Client,
-    durations::{self, time_from_proto},
+    durations::{from_proto, time_from_proto, to_proto},
     error::Error,
 };
 
@@ -137,8 +137,8 @@ impl Client {
             namespace,
             topic: query.topic.clone(),
             series: query.series.iter().map(|series| series.number()).collect(),
-            range: query.range.map(durations::to_proto),
-            step: query.step.map(durations::to_proto),
+            range: query.range.map(to_proto),
+            step: query.step.map(to_proto),
             shard: query.shard,
         };
         let answer = self
@@ -153,11 +153,11 @@ impl Client {
         };
         Ok(History {
             begins_at: answer.begins_at.map(time_from_proto),
-            step: answer.step.and_then(|step| step.try_into().ok()).unwrap_or_default(),
+            step: answer.step.map(from_proto).unwrap_or_default(),
             lines: answer.lines.into_iter().filter_map(line).collect(),
             incomplete_shards: answer.incomplete_shards,
             topics_cut: answer.topics_cut,
-            looked_every: answer.looked_every.and_then(|it| it.try_into().ok()).unwrap_or_default(),
+            looked_every: answer.looked_every.map(from_proto).unwrap_or_default(),
         })
     }
 }

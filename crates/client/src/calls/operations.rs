@@ -8,7 +8,7 @@ use forebay_types::Timestamp;
 use super::operation_update::OperationUpdate;
 use crate::{
     client::Client,
-    durations::{time_from_proto, to_proto},
+    durations::{from_proto, time_from_proto, to_proto},
     error::Error,
 };
 
@@ -358,7 +358,7 @@ fn operation(it: v1::Operation) -> Operation {
         filter: it.filter,
         leased: it.leased,
         to_topic: it.to_topic,
-        ttl: it.ttl.and_then(|ttl| ttl.try_into().ok()),
+        ttl: it.ttl.map(from_proto),
         update: it.update.map(OperationUpdate::from),
         rate: it.rate_per_second,
         started_by: it.started_by,

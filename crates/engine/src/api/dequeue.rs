@@ -7,7 +7,7 @@ use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, Receipt, Timestamp,
 use super::CallerFrom;
 
 /// A dequeue call. The topics are distinct.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct DequeueCall {
     /// The tenant.
     pub namespace: Namespace,

@@ -182,11 +182,9 @@ mod tests {
         DequeueCall {
             namespace: namespace.into(),
             demands: vec![Demand { topic: topic.into(), max_items: 1 }],
-            wait: Duration::ZERO,
-            lease: None,
             consumer: consumer.to_owned(),
             from: CallerFrom { peer: "10.0.0.1:1".to_owned(), client: "c".to_owned() },
-            max_bytes: 1,
+            ..DequeueCall::default()
         }
     }
 

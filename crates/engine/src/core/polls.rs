@@ -156,11 +156,9 @@ mod tests {
         let call = DequeueCall {
             namespace: "ns".into(),
             demands: vec![Demand { topic: "t".into(), max_items: 3 }],
-            wait: Duration::ZERO,
-            lease: None,
             consumer: "consumer".into(),
-            from: crate::api::CallerFrom::default(),
             max_bytes: 10,
+            ..DequeueCall::default()
         };
         Poll::new(call, reply, at(0))
     }

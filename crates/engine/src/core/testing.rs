@@ -143,17 +143,12 @@ impl Core {
 
     /// A poll of one topic, whose caller is gone. So it is forgotten as soon as it is looked at.
     pub fn add_poll(&mut self, id: u64, topic: Topic, deadline: Monotonic) {
-        let (namespace, consumer) = ("ns".into(), String::new());
-        let demands = vec![Demand { topic, max_items: 1 }];
-        let wait = Duration::from_secs(60);
         let call = DequeueCall {
-            namespace,
-            demands,
-            wait,
-            lease: None,
-            consumer,
-            from: crate::api::CallerFrom::default(),
+            namespace: "ns".into(),
+            demands: vec![Demand { topic, max_items: 1 }],
+            wait: Duration::from_secs(60),
             max_bytes: 1,
+            ..DequeueCall::default()
         };
         self.polls.insert(id, Poll::new(call, oneshot::channel().0, deadline));
     }

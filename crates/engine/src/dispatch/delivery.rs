@@ -282,17 +282,9 @@ mod tests {
     fn core_with_poll(wait: Duration, leases: Option<LeasesUnderWay>) -> Core {
         let mut core = Core::for_test();
         let at = core.time.monotonic();
-        let (namespace, consumer) = ("ns".into(), String::new());
         let demands = ["t", "u"].map(|topic| Demand { topic: topic.into(), max_items: 1 }).into();
-        let call = DequeueCall {
-            namespace,
-            demands,
-            wait,
-            lease: None,
-            consumer,
-            from: crate::api::CallerFrom::default(),
-            max_bytes: 1,
-        };
+        let call =
+            DequeueCall { namespace: "ns".into(), demands, wait, max_bytes: 1, ..DequeueCall::default() };
         let reply = oneshot::channel().0;
         core.polls.insert(1, Poll { leases, ..Poll::new(call, reply, at.plus(wait)) });
         core

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, Settings};
+use forebay_engine::{Demand, DequeueCall, Engine, Settings};
 use forebay_types::Reason;
 
 use crate::store::{ManyTopics, TENANTS, active, listed, start};
@@ -20,10 +20,9 @@ async fn deliver(engine: &Engine, topic: u64) -> usize {
         namespace: format!("tenant-{}", topic % TENANTS).into(),
         demands: vec![Demand { topic: format!("orders-1-{topic:010}").into(), max_items: 1 }],
         wait: Duration::from_secs(20),
-        lease: None,
         consumer: "test".into(),
-        from: CallerFrom::default(),
         max_bytes: 1 << 20,
+        ..DequeueCall::default()
     };
     loop {
         match engine.dequeue(call.clone()).await {

@@ -54,10 +54,9 @@ impl Queue {
             namespace: "ns".into(),
             demands: vec![Demand { topic: "t".into(), max_items: max }],
             wait: Duration::from_millis(wait),
-            lease: None,
             consumer: "test".into(),
-            from: CallerFrom::default(),
             max_bytes: 3 << 20,
+            ..DequeueCall::default()
         };
         self.engine.dequeue(call).await.unwrap()
     }

@@ -25,7 +25,7 @@ pub use namespaces::{namespace, namespace_report};
 pub use one::{One, print_one};
 pub use operations::{kind_name, operation, started, state_name};
 pub use protobuf::{from_json, to_json};
-pub use settings::{applied, put_namespace, put_topic};
+pub use settings::{put_namespace, put_topic, settings_difference};
 pub use table::{Cell, Table, Tone};
 pub use text::{payload, visible};
 pub use time::{Style, span};

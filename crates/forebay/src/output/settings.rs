@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_client::{AppliedSettings, SettingsDifference, SettingsReport, TopicSettings};
+use forebay_client::{SettingsDifference, SettingsReport, TopicSettings};
 use forebay_proto::v1;
 
 fn span(span: Duration) -> prost_types::Duration {
@@ -49,14 +49,12 @@ pub fn put_namespace(report: &SettingsReport) -> v1::PutNamespaceResponse {
     }
 }
 
-/// What a document changes.
-pub fn applied(it: &AppliedSettings) -> v1::ApplySettingsResponse {
-    let difference = |it: &SettingsDifference| v1::SettingsDifference {
+/// What a document changes of one topic, or of a namespace.
+pub fn settings_difference(it: &SettingsDifference) -> v1::SettingsDifference {
+    v1::SettingsDifference {
         namespace: it.namespace.clone(),
         topic: it.topic.clone(),
         before: it.before.as_ref().map(namespace_settings),
         after: it.after.as_ref().map(namespace_settings),
-    };
-    let differences = it.differences.iter().map(difference).collect();
-    v1::ApplySettingsResponse { differences, version: it.version }
+    }
 }

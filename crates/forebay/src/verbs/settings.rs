@@ -98,35 +98,27 @@ fn retention(text: &str) -> Result<Given<Duration>, String> {
     }
 }
 
-/// Adds settings to a table: what counts, and whether that is set here.
-pub fn add_rows(table: &mut Table, own: &TopicSettings, effective: &TopicSettings) {
-    let mut row = |name: &str, value: Option<String>, is_own: bool| {
-        // Another version of the server may have no such setting.
-        if let Some(value) = value {
-            let whose = if is_own { "set here" } else { "inherited" };
-            table.row([name.into(), value.into(), whose.into()]);
-        }
-    };
-    let TopicSettings {
-        default_lease,
-        default_max_attempts,
-        retry_delay,
-        dead_letter_retention,
-        dedupe_window,
-    } = effective;
-    row("default lease", default_lease.map(shown), own.default_lease.is_some());
-    let attempts = default_max_attempts.map(|number| number.to_string());
-    row("default max attempts", attempts, own.default_max_attempts.is_some());
-    let delay = retry_delay.map(|span| if span.is_zero() { "none".to_owned() } else { shown(span) });
-    row("retry delay", delay, own.retry_delay.is_some());
-    let kept =
-        dead_letter_retention.map(|span| if span.is_zero() { "for ever".to_owned() } else { shown(span) });
-    row("dead letters kept", kept, own.dead_letter_retention.is_some());
-    row("dedupe window", dedupe_window.map(shown), own.dedupe_window.is_some());
+/// The settings by name, as they are shown. `None`: not set, or not known to the server's version.
+pub fn values(settings: &TopicSettings) -> [(&'static str, Option<String>); 5] {
+    let shown = |span: Duration| humantime::format_duration(span).to_string();
+    let shown_or = |zero: &str, span: Duration| if span.is_zero() { zero.to_owned() } else { shown(span) };
+    [
+        ("default lease", settings.default_lease.map(shown)),
+        ("default max attempts", settings.default_max_attempts.map(|number| number.to_string())),
+        ("retry delay", settings.retry_delay.map(|span| shown_or("none", span))),
+        ("dead letters kept", settings.dead_letter_retention.map(|span| shown_or("for ever", span))),
+        ("dedupe window", settings.dedupe_window.map(shown)),
+    ]
 }
 
-fn shown(span: Duration) -> String {
-    humantime::format_duration(span).to_string()
+/// Adds settings to a table: what counts, and whether that is set here.
+pub fn add_rows(table: &mut Table, own: &TopicSettings, effective: &TopicSettings) {
+    for ((name, value), (_, own)) in values(effective).into_iter().zip(values(own)) {
+        if let Some(value) = value {
+            let whose = if own.is_some() { "set here" } else { "inherited" };
+            table.row([name.into(), value.into(), whose.into()]);
+        }
+    }
 }
 
 /// The settings after a change, for people.

@@ -204,6 +204,16 @@ fn unpack_with<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, LaterProgress)> 
     Some((what, postcard::from_bytes(rest).unwrap_or_default()))
 }
 
+/// The same of something that has a progress.
+fn unpack_whole<T: DeserializeOwned>(
+    bytes: &[u8],
+    progress: fn(&mut T) -> &mut OperationProgress,
+) -> Option<T> {
+    let (mut what, later) = unpack_with(bytes)?;
+    later.put(progress(&mut what));
+    Some(what)
+}
+
 /// Packs where a part continues, and what came later of its progress.
 pub fn pack_position(progress: &OperationProgress) -> Vec<u8> {
     pack_with(&progress.cursor, progress)
@@ -225,9 +235,7 @@ pub fn pack_operation_row(row: &OperationRow) -> Vec<u8> {
 
 /// Unpacks what [`pack_operation_row`] packed. `None`: it was not written by this program.
 pub fn unpack_operation_row(bytes: &[u8]) -> Option<OperationRow> {
-    let (mut row, later): (OperationRow, _) = unpack_with(bytes)?;
-    later.put(&mut row.progress);
-    Some(row)
+    unpack_whole(bytes, |row: &mut OperationRow| &mut row.progress)
 }
 
 /// Packs a part, as those see it who look, for another node.
@@ -237,9 +245,7 @@ pub fn pack_operation_part(part: &OperationPart) -> Vec<u8> {
 
 /// Unpacks what [`pack_operation_part`] packed. `None`: it was not written by this program.
 pub fn unpack_operation_part(bytes: &[u8]) -> Option<OperationPart> {
-    let (mut part, later): (OperationPart, _) = unpack_with(bytes)?;
-    later.put(&mut part.progress);
-    Some(part)
+    unpack_whole(bytes, |part: &mut OperationPart| &mut part.progress)
 }
 
 #[cfg(test)]

@@ -188,8 +188,8 @@ async fn dequeue(port: &mut Port<'_>, node: &Node, tenant: usize) {
         wait: if dice.chance(500) { Duration::ZERO } else { dice.millis((1, 5_000)) },
         lease: dice.chance(200).then(|| dice.millis((1_000, 4_000))),
         consumer: if dice.chance(500) { String::new() } else { format!("client-{}", dice.below(9)) },
-        from: forebay_engine::CallerFrom::default(),
         max_bytes: if dice.chance(200) { dice.within(1, 2_000) as usize } else { 3 << 20 },
+        ..DequeueCall::default()
     };
     port.dequeue(node, tenant, call).await;
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::PoisonError, time::Duration};
 
-use forebay_engine::{ActiveTopicsCall, CallerFrom, Demand, DequeueCall, Duty, Intake};
+use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, Duty, Intake};
 use forebay_types::{Receipt, ShardId, State, TopicId};
 
 use super::{
@@ -132,10 +132,9 @@ async fn take_all(port: &mut Port<'_>, node: &Node, tenant: usize) {
         namespace: namespace(tenant),
         demands,
         wait: Duration::from_millis(500),
-        lease: None,
         consumer: "drain".to_owned(),
-        from: CallerFrom::default(),
         max_bytes: 3 << 20,
+        ..DequeueCall::default()
     };
     let before = port.world.recorded();
     if port.dequeue(node, tenant, call).await == 0 {

@@ -40,7 +40,8 @@ impl ListConsumers {
         let ConsumerList { consumers, cut, incomplete_shards, next } = known(&client, self.limit).await?;
         output::note_incomplete(&self.format.look, &incomplete_shards);
         if cut {
-            eprintln!("note: there are more consumers than are remembered; those seen last are listed");
+            let text = "there are more consumers than are remembered; those seen last are listed";
+            self.format.look.note(text);
         }
         let rest = vec![
             ("consumersCut", cut.into()),

@@ -1,15 +1,15 @@
 //! `forebay settings export`
 
-use std::io::{self, Write as _};
-
 use clap::Args;
 use forebay_client::SettingsEntry;
 use forebay_proto::v1;
 
-use crate::{failure::Failure, output, verbs::connection::Connection};
+use crate::{
+    failure::{Failure, Status},
+    output::{self, Output},
+    verbs::{connection::Connection, pages},
+};
 
-/// The most entries of one page.
-const PAGE: u32 = 1_000;
 /// How often it is begun anew because settings change meanwhile.
 const TRIES_MAX: u32 = 5;
 
@@ -30,24 +30,25 @@ impl Export {
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
         for _ in 0..TRIES_MAX {
-            let mut page = client.export_settings(PAGE, String::new()).await?;
-            let (version, mut entries) = (page.version, page.entries);
-            while let (Some(token), true) = (page.next.take(), page.version == version) {
-                page = client.export_settings(PAGE, token).await?;
-                entries.append(&mut page.entries);
-            }
-            if page.version == version {
+            // Entries of another version would not fit to those before them, so the list ends there.
+            let (mut version, mut is_whole) = (None, true);
+            let pages = pages::collect(u32::MAX, async |page_size, page_token| {
+                let page = client.export_settings(page_size, page_token).await?;
+                is_whole = *version.get_or_insert(page.version) == page.version;
+                Ok((page.entries, page.next.filter(|_| is_whole)))
+            });
+            let (entries, _) = pages.await?;
+            if is_whole {
                 return print(entries);
             }
         }
-        Err(Failure::new("the settings change again and again: try it later"))
+        let why = "the settings change again and again: try it later";
+        Err(Failure::new(why).with(Status::Unavailable))
     }
 }
 
 fn print(entries: Vec<SettingsEntry>) -> Result<(), Failure> {
     let entries = entries.into_iter().map(v1::SettingsEntry::from);
     let entries = entries.map(|entry| output::to_json("SettingsEntry", &entry));
-    let entries = entries.collect::<anyhow::Result<Vec<_>>>()?;
-    writeln!(io::stdout().lock(), "{:#}", serde_json::json!({ "entries": entries }))?;
-    Ok(())
+    output::print_json(Output::Json, "entries", entries.collect::<anyhow::Result<Vec<_>>>()?, Vec::new())
 }
