@@ -1,6 +1,8 @@
 //! A browser, as far as a node sees it: it keeps cookies, sends forms, and says where they come from.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::{Instant, sleep};
 
 use crate::{
     node::Node,
@@ -21,6 +23,12 @@ impl Browser {
         let pairs = pairs.collect::<Vec<_>>().join("; ");
         let request = if pairs.is_empty() { request } else { request.with("Cookie", &pairs) };
         let answer = Answer::parse(node.ask(&request.encoded(&node.http)).await);
+        self.keep(&answer);
+        answer
+    }
+
+    /// Keeps the cookies of an answer.
+    pub fn keep(&mut self, answer: &Answer) {
         for cookie in &answer.cookies {
             let (name, value) =
                 cookie.split(';').next().and_then(|pair| pair.split_once('=')).expect("a cookie");
@@ -29,7 +37,20 @@ impl Browser {
                 false => drop(self.cookies.insert(name.to_owned(), value.to_owned())),
             }
         }
-        answer
+    }
+
+    /// Opens the first page until the session is over, and the node leads to the login.
+    pub async fn until_logged_out(&mut self, node: &Node, within: Duration) {
+        let begun = Instant::now();
+        loop {
+            let answer = self.get(node, "/").await;
+            if answer.status == 303 {
+                assert_eq!(answer.header("location"), "login");
+                return;
+            }
+            assert!(answer.status == 200 && begun.elapsed() < within, "{answer:?}");
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Opens a page.

@@ -12,6 +12,7 @@ mod client_load;
 mod cluster;
 mod drain;
 mod history;
+mod kept_tokens;
 mod load;
 mod node;
 mod rpc;

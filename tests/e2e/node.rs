@@ -190,12 +190,8 @@ impl Node {
 
     /// The status and the body of a GET over HTTP.
     pub async fn fetch(&self, path: &str) -> (u16, String) {
-        let stream = TcpStream::connect(&self.http).await.unwrap();
-        let host = self.http.rsplit_once(':').unwrap().0;
-        let answer = match &self.tls {
-            None => self.exchange(stream, path).await,
-            Some(tls) => self.exchange(tls.connect(stream, host, "http/1.1").await.unwrap(), path).await,
-        };
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.http);
+        let answer = String::from_utf8(self.ask(request.as_bytes()).await).unwrap();
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
         let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
         status.zip(body).unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:?}"))
@@ -203,30 +199,12 @@ impl Node {
 
     /// Sends these bytes over HTTP, and reads until the end.
     pub async fn ask(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut stream = TcpStream::connect(&self.http).await.unwrap();
+        let stream = TcpStream::connect(&self.http).await.unwrap();
         let host = self.http.rsplit_once(':').unwrap().0;
-        let mut answer = Vec::new();
         match &self.tls {
-            None => {
-                stream.write_all(bytes).await.unwrap();
-                stream.read_to_end(&mut answer).await.unwrap();
-            }
-            Some(tls) => {
-                let mut stream = tls.connect(stream, host, "http/1.1").await.unwrap();
-                stream.write_all(bytes).await.unwrap();
-                stream.read_to_end(&mut answer).await.unwrap();
-            }
+            None => exchange(stream, bytes).await,
+            Some(tls) => exchange(tls.connect(stream, host, "http/1.1").await.unwrap(), bytes).await,
         }
-        answer
-    }
-
-    /// Sends a GET, and reads until the end.
-    async fn exchange(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {
-        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.http);
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
     }
 
     /// The most bytes of data that the process has had in memory at once. The pages of its program are left
@@ -307,6 +285,14 @@ impl Drop for Node {
             eprintln!("--- {}\n{}", self.log.display(), tail(&self.log));
         }
     }
+}
+
+/// Sends these bytes, and reads until the end.
+pub async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> Vec<u8> {
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    answer
 }
 
 /// Starts a node's process. Its stderr goes to `log`.

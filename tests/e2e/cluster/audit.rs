@@ -4,10 +4,7 @@ use forebay_proto::v1::{
     AuditOutcome, GetItemRequest, GetTopicRequest, ItemView, ListAuditRecordsRequest, PauseTopicRequest,
     Side, StartOperationRequest, admin_service_client::AdminServiceClient,
 };
-use forebay_testkit::{
-    proxy::{Proxy, Ways},
-    servers::{self, Kind},
-};
+use forebay_testkit::{proxy::Ways, servers::Kind};
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt as _;
 
@@ -34,10 +31,7 @@ async fn written(admin: &mut AdminServiceClient<Channel>) -> Vec<(String, AuditO
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_catalog_nothing_is_changed_or_shown() {
-    let server = servers::shared(Kind::MariaDb).await;
-    let catalog = server.fresh_url().await;
-    let way = Proxy::of_url(&catalog).await;
-    let cluster = Nodes::on(&way.through(&catalog), &[server.fresh_url().await], 1).await;
+    let (cluster, way) = Nodes::with_way_to_catalog(Kind::MariaDb, 1, 1).await;
     let node = cluster.start_all().await.remove(0);
     let mut admin = AdminServiceClient::new(node.channel());
     admin.pause_topic(pause("before")).await.unwrap();

@@ -25,11 +25,7 @@ const SILENT: Duration = Duration::from_secs(5);
 /// Row 26 of the faults, with a catalog whose connections stay open and bring no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn row_26_a_silent_catalog_stops_nobody() {
-    let server = servers::shared(Kind::MariaDb).await;
-    let catalog = server.fresh_url().await;
-    let way = Proxy::of_url(&catalog).await;
-    let urls = [server.fresh_url().await, server.fresh_url().await, server.fresh_url().await];
-    let cluster = Nodes::on(&way.through(&catalog), &urls, 2).await;
+    let (cluster, way) = Nodes::with_way_to_catalog(Kind::MariaDb, 2, 3).await;
     let nodes = cluster.start_all().await;
     let history = Arc::new(History::new());
     let load = Load::start(&history, channels(&nodes), 81);

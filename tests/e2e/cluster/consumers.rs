@@ -9,6 +9,7 @@ use forebay_proto::v1::{
     topic_demand::Selector,
 };
 use forebay_testkit::servers::Kind;
+use forebay_types::{Clock as _, SystemClock};
 use tokio::time::{Instant, sleep};
 
 use super::nodes::Nodes;
@@ -189,8 +190,15 @@ async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
     for node in nodes {
         node.kill9().await;
     }
+    let clock = SystemClock::default();
+    let restarted = clock.wall();
     let nodes = cluster.start_all().await;
     let again = until(&nodes[0], NAMESPACE, "", HistorySeries::Ready, 15.0).await;
     let points = line(&again, HistorySeries::Ready);
-    assert!(points.len() < 60 && again.begins_at.is_some(), "{again:?}");
+    // A point is that of a whole second, and none is from before the nodes began.
+    let begins_at = again.begins_at.unwrap().seconds;
+    let [restarted, now] = [restarted, clock.wall()].map(|at| at.as_micros() / 1_000_000);
+    assert!(begins_at >= restarted, "{begins_at} is before {restarted}: {again:?}");
+    let most = usize::try_from(now - begins_at + 1).unwrap();
+    assert!((1..=most).contains(&points.len()), "{} points in {most} s: {again:?}", points.len());
 }

@@ -2,10 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use forebay_testkit::{
-    proxy::{Proxy, Spring},
-    servers::{self, Kind},
-};
+use forebay_testkit::{proxy::Spring, servers::Kind};
 use tokio::time::{Instant, sleep};
 
 use super::{nodes::Nodes, operate::json};
@@ -17,11 +14,7 @@ const LISTED_WITHIN: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_waits_for_a_catalog_that_goes_away_while_it_joins() {
-    let server = servers::shared(Kind::MariaDb).await;
-    let catalog = server.fresh_url().await;
-    let way = Proxy::of_url(&catalog).await;
-    let through = format!("{}?ssl-mode=DISABLED", way.through(&catalog));
-    let cluster = Nodes::on(&through, &[server.fresh_url().await, server.fresh_url().await], 2).await;
+    let (cluster, way) = Nodes::with_way_to_catalog(Kind::MariaDb, 2, 2).await;
     let first = cluster.start(0).await;
     cluster.all_owned(&[&first]).await;
     // The catalog is there when the second node reads it, and is gone when that node writes its name.

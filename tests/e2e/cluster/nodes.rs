@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf, sync::Arc, 
 
 use forebay_testkit::{
     program,
-    servers::{self, Kind, Place, free_port},
+    proxy::Proxy,
+    servers::{self, Kind, Place, Server, free_port},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -43,11 +44,17 @@ impl Nodes {
     pub async fn new(kind: Kind, nodes: usize, shards: usize) -> Self {
         let server = servers::shared(kind).await;
         let catalog = server.fresh_url().await;
-        let mut urls = Vec::new();
-        for _ in 0..shards {
-            urls.push(server.fresh_url().await);
-        }
-        Self::on(&catalog, &urls, nodes).await
+        Self::on(&catalog, &fresh(server, shards).await, nodes).await
+    }
+
+    /// The same with a proxy before the catalog.
+    pub async fn with_way_to_catalog(kind: Kind, nodes: usize, shards: usize) -> (Self, Proxy) {
+        let server = servers::shared(kind).await;
+        let catalog = server.fresh_url().await;
+        let way = Proxy::of_url(&catalog).await;
+        // A proxy does not see statements in what is encrypted.
+        let through = format!("{}?ssl-mode=DISABLED", way.through(&catalog));
+        (Self::on(&through, &fresh(server, shards).await, nodes).await, way)
     }
 
     /// An empty cluster of so many nodes, with its catalog and its shards in these databases.
@@ -191,6 +198,15 @@ impl Nodes {
         let last = self.through_one(nodes).await;
         drain_and_check(history, last.channel()).await
     }
+}
+
+/// So many empty databases.
+async fn fresh(server: &Server, count: usize) -> Vec<String> {
+    let mut urls = Vec::new();
+    for _ in 0..count {
+        urls.push(server.fresh_url().await);
+    }
+    urls
 }
 
 /// A connection to each of these nodes.

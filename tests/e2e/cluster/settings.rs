@@ -6,10 +6,7 @@ use forebay_proto::v1::{
     EnqueueItem, EnqueueRequest, GetItemRequest, GetTopicRequest, PutTopicRequest, TopicSettings,
     admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient,
 };
-use forebay_testkit::{
-    proxy::{Proxy, Ways},
-    servers::{self, Kind},
-};
+use forebay_testkit::{proxy::Ways, servers::Kind};
 use tokio::time::Instant;
 use tonic::{Code, transport::Channel};
 
@@ -62,11 +59,7 @@ async fn attempts(node: &Node, shard: u32) -> u32 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_at_one_node_count_at_all_and_hold_without_the_catalog() {
-    let server = servers::shared(Kind::MariaDb).await;
-    let catalog = server.fresh_url().await;
-    let way = Proxy::of_url(&catalog).await;
-    let urls = [server.fresh_url().await, server.fresh_url().await];
-    let cluster = Nodes::on(&way.through(&catalog), &urls, 2).await;
+    let (cluster, way) = Nodes::with_way_to_catalog(Kind::MariaDb, 2, 2).await;
     let nodes = cluster.start_all().await;
     let begun = Instant::now();
     for node in &nodes {

@@ -7,11 +7,7 @@ use forebay_proto::v1::{
     CreateTokenRequest, Grant, ListAuditRecordsRequest, ListTokensRequest, RevokeTokenRequest,
     RotateTokenRequest, WhoAmIRequest, admin_service_client::AdminServiceClient,
 };
-use forebay_testkit::{
-    program,
-    proxy::{Proxy, Ways},
-    servers::{self, Kind},
-};
+use forebay_testkit::{program, proxy::Ways, servers::Kind};
 use tokio::time::{Instant, sleep};
 use tonic::{
     Request, Status,
@@ -122,11 +118,7 @@ async fn start(cluster: &Nodes, node: usize) -> Node {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_holds_at_all_nodes_until_it_is_revoked() {
-    let server = servers::shared(Kind::MariaDb).await;
-    let catalog = server.fresh_url().await;
-    let way = Proxy::of_url(&catalog).await;
-    let urls = [server.fresh_url().await, server.fresh_url().await];
-    let cluster = Nodes::on(&way.through(&catalog), &urls, 2).await;
+    let (cluster, way) = Nodes::with_way_to_catalog(Kind::MariaDb, 2, 2).await;
     let first = guarded(&cluster).await;
     // The second one gets its shards much later, and needs none here.
     let (here, there) = (start(&cluster, 0).await, cluster.start(1).await);
@@ -292,11 +284,7 @@ async fn the_first_token_comes_from_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_holds_at_all_nodes_until_it_ends() {
-    let server = servers::shared(Kind::MariaDb).await;
-    let catalog = server.fresh_url().await;
-    let way = Proxy::of_url(&catalog).await;
-    let urls = [server.fresh_url().await, server.fresh_url().await];
-    let cluster = Nodes::on(&way.through(&catalog), &urls, 2).await;
+    let (cluster, way) = Nodes::with_way_to_catalog(Kind::MariaDb, 2, 2).await;
     let first = guarded(&cluster).await;
     let (here, there) = (start(&cluster, 0).await, cluster.start(1).await);
     // As behind a balancer, where both have one port: the names of cookies have it.
@@ -334,11 +322,7 @@ async fn a_session_holds_at_all_nodes_until_it_ends() {
     assert_eq!(elsewhere.get(&there, "/").await.status, 200);
     let out = signature(&page, "logout");
     assert_eq!(elsewhere.post(&there, "/logout", &[("form", &out)]).await.status, 303);
-    let begun = Instant::now();
-    while browser.get(&here, "/").await.status != 303 {
-        assert!(begun.elapsed() < SOON);
-        sleep(Duration::from_millis(20)).await;
-    }
+    browser.until_logged_out(&here, SOON).await;
 
     // So does the end of its token, wherever that is revoked. A node that starts later knows it too.
     let request = new("-", "ops", &[("*", &["observe"])]);
@@ -349,9 +333,5 @@ async fn a_session_holds_at_all_nodes_until_it_ends() {
     let here = cluster.start(0).await;
     assert_eq!(browser.get(&here, "/").await.status, 200);
     admin(&there, &first).revoke_token(revoke("-", &id)).await.unwrap();
-    let begun = Instant::now();
-    while browser.get(&here, "/").await.status != 303 {
-        assert!(begun.elapsed() < SOON);
-        sleep(Duration::from_millis(20)).await;
-    }
+    browser.until_logged_out(&here, SOON).await;
 }

@@ -1,26 +1,19 @@
 //! The pages over TLS: cookies that are sent over it alone, and headers that say so.
 
-use forebay_access::{RANDOM_BYTES, Record, Token, append};
 use forebay_client::TlsConfig;
 
 use super::Prepared;
-use crate::browser::Browser;
+use crate::{
+    browser::Browser,
+    kept_tokens::{file, record, token},
+};
 
 #[tokio::test]
 async fn a_login_over_tls_makes_a_cookie_of_the_host_alone() {
     let keys = "[access]\ntokens_file = \"FOLDER/tokens.toml\"\n";
     let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
-    let token = Token::of_random(&[7; RANDOM_BYTES]);
-    let record = Record {
-        id: token.id().clone(),
-        name: "ops".to_owned(),
-        hashes: vec![token.hash()],
-        grants: vec!["*:observe".parse().unwrap()],
-        ends: None,
-        overlap_ends: None,
-        revoked: false,
-    };
-    std::fs::write(prepared.path("tokens.toml"), append("", &record).unwrap()).unwrap();
+    let token = token(7);
+    std::fs::write(prepared.path("tokens.toml"), file(&[record(&token, &["*:observe"])])).unwrap();
     let tls = TlsConfig::default().ca_certificate(prepared.authority.pem());
     let secured = prepared.start(tls).await;
     let node = &secured.node;
@@ -35,7 +28,7 @@ async fn a_login_over_tls_makes_a_cookie_of_the_host_alone() {
     assert!(cookie.starts_with("__Host-forebay="), "{cookie}");
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict; Secure"), "{cookie}");
     let page = browser.get(node, "/").await;
-    assert!(page.status == 200 && page.text().contains("logged in as ops"), "{page:?}");
+    assert!(page.status == 200 && page.text().contains("logged in as a"), "{page:?}");
     // The cookies of a node without TLS are none here.
     let (name, value) = browser.session().unwrap();
     assert_eq!(name, "__Host-forebay");

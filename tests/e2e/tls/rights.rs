@@ -1,9 +1,9 @@
 //! What the holders of certificates may do.
 
-use forebay_access::{RANDOM_BYTES, Record, Token, append};
 use forebay_client::{Client, ClientConfig, Code, NewItem, Reason, TlsConfig};
 
 use super::Prepared;
+use crate::kept_tokens::{file, record, token};
 
 /// What an enqueue is told.
 async fn told(config: ClientConfig) -> Result<(), (Code, Option<Reason>)> {
@@ -18,17 +18,8 @@ async fn a_certificate_gives_the_rights_of_its_name_and_a_token_decides_over_it(
                 [access]\ntokens_file = \"FOLDER/tokens.toml\"\n\
                 [[access.certificate]]\nsan = \"spiffe://prod/worker\"\ngrants = [\"own:produce\"]\n";
     let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
-    let token = Token::of_random(&[7; RANDOM_BYTES]);
-    let record = Record {
-        id: token.id().clone(),
-        name: String::new(),
-        hashes: vec![token.hash()],
-        grants: vec!["other:produce".parse().unwrap()],
-        ends: None,
-        overlap_ends: None,
-        revoked: false,
-    };
-    std::fs::write(prepared.path("tokens.toml"), append("", &record).unwrap()).unwrap();
+    let token = token(7);
+    std::fs::write(prepared.path("tokens.toml"), file(&[record(&token, &["other:produce"])])).unwrap();
     let issue = |names: &[&str]| prepared.authority.issue(names);
     let worker = issue(&["a.example", "spiffe://prod/worker"]);
     let stranger = issue(&["spiffe://prod/worker/2"]);

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-};
+use tokio::net::TcpStream;
+
+use crate::node::exchange;
 
 /// A request.
 pub struct Request {
@@ -81,18 +80,15 @@ impl Request {
 
     /// Sends it to an address and reads the answer.
     pub async fn send(&self, address: &str) -> Answer {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(&self.encoded(address)).await.unwrap();
-        Answer::read(stream).await
+        let stream = TcpStream::connect(address).await.unwrap();
+        Answer::parse(exchange(stream, &self.encoded(address)).await)
     }
 }
 
 impl Answer {
     /// Reads an answer that ends with its connection.
-    pub async fn read(mut stream: TcpStream) -> Self {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).await.unwrap();
-        Self::parse(bytes)
+    pub async fn read(stream: TcpStream) -> Self {
+        Self::parse(exchange(stream, b"").await)
     }
 
     /// From all of its bytes.

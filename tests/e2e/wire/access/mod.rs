@@ -7,7 +7,7 @@ mod table;
 
 use std::fs;
 
-use forebay_access::{RANDOM_BYTES, Record, Token, append};
+use forebay_access::Token;
 use forebay_proto::v1::{EnqueueRequest, GetActiveTopicsRequest};
 use forebay_testkit::program;
 use prost::Message as _;
@@ -17,7 +17,10 @@ use tonic::{Code, Request as Grpc, Status, transport::Channel};
 use tonic_types::StatusExt as _;
 
 use super::{http1::Request, raw};
-use crate::node::Node;
+use crate::{
+    kept_tokens::{file, record, token},
+    node::Node,
+};
 
 /// The namespace of the tenant in question.
 const OWN: &str = "own";
@@ -133,29 +136,6 @@ impl Outcome {
             Self::Refused { reason, scope, .. } => format!("{reason} {scope}").trim().to_owned(),
         }
     }
-}
-
-/// A token that is always the same one.
-fn token(seed: u8) -> Token {
-    Token::of_random(&[seed; RANDOM_BYTES])
-}
-
-/// A token with these grants, as it is kept.
-fn record(token: &Token, grants: &[&str]) -> Record {
-    Record {
-        id: token.id().clone(),
-        name: "a".to_owned(),
-        hashes: vec![token.hash()],
-        grants: grants.iter().map(|grant| grant.parse().unwrap()).collect(),
-        ends: None,
-        overlap_ends: None,
-        revoked: false,
-    }
-}
-
-/// The text of a file with these tokens.
-fn file(records: &[Record]) -> String {
-    records.iter().fold(String::new(), |text, record| append(&text, record).unwrap())
 }
 
 fn bearer(token: &Token) -> String {

@@ -3,37 +3,34 @@
 use std::time::Duration;
 
 use forebay_access::{Record, SECRET_BYTES, Token};
-use forebay_types::{Clock as _, SystemClock};
+use forebay_types::{Clock as _, SystemClock, Timestamp};
 use tokio::time::Instant;
 
 use super::{Guarded, bearer, file, record, token};
 use crate::{
     browser::{Browser, form, signature},
+    node::Node,
     wire::http1::{Answer, Request},
 };
 
 /// What is said to be true within two seconds is waited for so long, on a machine that does much else.
 const SOON: Duration = Duration::from_secs(20);
 
+/// The time by the clock that the node has, too.
+fn wall() -> Timestamp {
+    SystemClock::default().wall()
+}
+
+/// The second of a time: files of tokens have no parts of one.
+fn whole_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_micros(at.as_micros() / 1_000_000 * 1_000_000)
+}
+
 /// Where an answer leads.
 #[track_caller]
 fn leads_to(answer: &Answer) -> &str {
     assert_eq!(answer.status, 303, "{answer:?}");
     answer.header("location")
-}
-
-/// Waits until a browser that was logged in is led to the login.
-async fn until_logged_out(browser: &mut Browser, guarded: &Guarded) {
-    let begun = Instant::now();
-    loop {
-        let answer = browser.get(&guarded.node, "/").await;
-        if answer.status == 303 {
-            assert_eq!(leads_to(&answer), "login");
-            return;
-        }
-        assert!(answer.status == 200 && begun.elapsed() < SOON, "{answer:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 #[tokio::test]
@@ -155,22 +152,28 @@ async fn a_session_ends_with_its_token() {
 
     let mut browser = enter(&worker).await;
     change(&Record { revoked: true, ..kept[1].clone() });
-    until_logged_out(&mut browser, &guarded).await;
+    browser.until_logged_out(&guarded.node, SOON).await;
 
     change(&kept[1]);
     let mut browser = enter(&worker).await;
-    let ends = SystemClock::default().wall().plus(Duration::from_secs(3));
+    let ends = whole_second(wall().plus(Duration::from_secs(4)));
     change(&Record { ends: Some(ends), ..kept[1].clone() });
-    until_logged_out(&mut browser, &guarded).await;
+    browser.until_logged_out(&guarded.node, SOON).await;
+    assert!(wall() >= ends, "the session has ended before its token");
 
     // Rotated: the one with the older secret ends with the overlap, the one with the newer one goes on.
     change(&kept[1]);
     let mut older = enter(&worker).await;
     let newer = Token::with_secret(worker.id().clone(), &[9; SECRET_BYTES]);
-    let overlap_ends = Some(SystemClock::default().wall().plus(Duration::from_secs(4)));
-    change(&Record { hashes: vec![worker.hash(), newer.hash()], overlap_ends, ..kept[1].clone() });
+    let overlap_ends = whole_second(wall().plus(Duration::from_secs(5)));
+    change(&Record {
+        hashes: vec![worker.hash(), newer.hash()],
+        overlap_ends: Some(overlap_ends),
+        ..kept[1].clone()
+    });
     let mut browser = enter(&newer).await;
-    until_logged_out(&mut older, &guarded).await;
+    older.until_logged_out(&guarded.node, SOON).await;
+    assert!(wall() >= overlap_ends, "the older secret has ended before the overlap");
     assert_eq!(browser.get(&guarded.node, "/").await.status, 200);
 
     // Fewer rights are fewer at once.
@@ -180,8 +183,28 @@ async fn a_session_ends_with_its_token() {
         ..kept[1].clone()
     });
     let begun = Instant::now();
-    while browser.get(&guarded.node, "/").await.status != 403 {
-        assert!(begun.elapsed() < SOON);
+    loop {
+        let answer = browser.get(&guarded.node, "/").await;
+        if answer.status == 403 {
+            return;
+        }
+        assert!(answer.status == 200 && begun.elapsed() < SOON, "{answer:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A browser that is logged in. Ten logins are let through at once, then one a second.
+async fn logged_in(node: &Node, token: &Token) -> Browser {
+    let mut browser = Browser::default();
+    let begun = Instant::now();
+    loop {
+        let answer = browser.log_in(node, &token.reveal()).await;
+        if answer.status != 429 {
+            assert_eq!(leads_to(&answer), "./");
+            return browser;
+        }
+        assert!(begun.elapsed() < SOON, "{answer:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -196,8 +219,7 @@ async fn a_login_makes_a_session_of_its_own() {
 
     // Whatever id the browser shows, another one is made, and the one before is of no use.
     let page = Browser::default().get(node, "/login").await;
-    let login = page.cookies[0].split(';').next().unwrap().split_once('=').unwrap();
-    victim.cookies.insert(login.0.to_owned(), login.1.to_owned());
+    victim.keep(&page);
     let fields = [("form", &*signature(&page, "login")), ("token", &*admin.reveal())];
     assert_eq!(leads_to(&victim.post(node, "/login", &fields).await), "./");
     let after = victim.session().unwrap().1;
@@ -212,20 +234,10 @@ async fn a_login_makes_a_session_of_its_own() {
     // A token has ten sessions; the one that was used the longest ago makes room.
     let mut others = Vec::new();
     for _ in 0..9 {
-        let mut other = Browser::default();
-        let begun = Instant::now();
-        // Ten logins at once, then one a second.
-        while other.log_in(node, &admin.reveal()).await.status == 429 {
-            assert!(begun.elapsed() < SOON);
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        others.push(other);
+        others.push(logged_in(node, &admin).await);
     }
     assert_eq!(victim.get(node, "/").await.status, 200);
-    let mut last = Browser::default();
-    while last.log_in(node, &admin.reveal()).await.status == 429 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let mut last = logged_in(node, &admin).await;
     assert_eq!(leads_to(&victim.get(node, "/").await), "login", "its session was the oldest one");
     for browser in others.iter_mut().chain([&mut last]) {
         assert_eq!(browser.get(node, "/").await.status, 200);
@@ -267,7 +279,7 @@ async fn refused_logins_look_alike_and_are_limited() {
     let [admin, ended, revoked, unknown] = [1, 2, 3, 4].map(token);
     let kept = [
         record(&admin, &["*:all"]),
-        Record { ends: Some(forebay_types::Timestamp::from_micros(1)), ..record(&ended, &["*:all"]) },
+        Record { ends: Some(Timestamp::from_micros(1)), ..record(&ended, &["*:all"]) },
         Record { revoked: true, ..record(&revoked, &["*:all"]) },
     ];
     let guarded = Guarded::start(&file(&kept)).await;

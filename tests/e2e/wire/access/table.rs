@@ -317,10 +317,7 @@ async fn every_form_is_decided_for_every_session() {
                 "/login" => Browser::default().get(node, "/login").await,
                 _ => browser.get(node, "/").await,
             };
-            for cookie in &page.cookies {
-                let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
-                browser.cookies.insert(name.to_owned(), value.to_owned());
-            }
+            browser.keep(&page);
             let signed = signature(&page, &path[1..]);
             let token = shown.strip_prefix("Bearer ").unwrap();
             let answer = browser.post(node, path, &[("form", &signed), ("token", token)]).await;
