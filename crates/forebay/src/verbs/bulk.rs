@@ -27,7 +27,8 @@ pub struct Bulk {
     /// Output format.
     #[command(flatten)]
     pub format: Format,
-    /// Which items: terms joined by AND, of age, priority, attempt, redrives, and reason of dead letters
+    /// Which items: terms joined by AND, of age, priority and attempt; of items but leases redrives, of dead
+    /// letters reason, of leases consumer
     #[arg(long, default_value = "", hide_default_value = true, value_name = "FILTER")]
     filter: String,
     /// Only count what would be changed

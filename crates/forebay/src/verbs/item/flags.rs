@@ -38,7 +38,8 @@ pub struct Listing {
     /// Output format.
     #[command(flatten)]
     pub format: Format,
-    /// Only items that pass, as in "age > 1h AND priority <= 5"; dead letters have a reason, too
+    /// Only items that pass, as in "age > 1h AND priority <= 5", by age, priority and attempt; leased ones
+    /// also by consumer, all others by redrives, dead letters by reason
     #[arg(long, default_value = "", hide_default_value = true)]
     pub filter: String,
     /// The most items to list

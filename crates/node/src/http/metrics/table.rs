@@ -138,7 +138,7 @@ pub const METRICS: &[Metric] = &[
         "Items that operations came across, by the kind of the operation and what became of them",
     ),
     metric(Kind::Gauge, "forebay_operations", &[("state", FAR)], "Operations with their home shard here"),
-    metric(Kind::Gauge, "forebay_operation_idle_seconds", &[], "How long one that runs stands still"),
+    metric(Kind::Gauge, "forebay_operation_idle_seconds", &[], "Longest standstill of operations under way"),
     metric(Kind::Counter, "forebay_expired_total", &[], "Items removed because their ttl was over"),
     metric(Kind::Counter, "forebay_topics_refused_total", &[], "Items refused with TOO_MANY_TOPICS"),
     metric(
