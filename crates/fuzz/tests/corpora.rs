@@ -38,4 +38,11 @@ fn corpora_reach_what_is_checked() {
     assert!(filter.contains(" AND ") && filter.contains("!="));
     let receipt = String::from_utf8(read("receipts/of-this-namespace")).unwrap();
     assert!(forebay_types::Receipt::decode("tenant", &receipt).is_ok());
+    let column = |file: &str| read(&format!("packed_columns/{file}")).split_off(1);
+    for row in ["row", "row-of-an-earlier-program"] {
+        assert!(forebay_store::unpack_operation_row(&column(row)).is_some(), "{row}");
+    }
+    for part in ["part", "part-with-what-is-to-be-done"] {
+        assert!(forebay_store::unpack_operation_part(&column(part)).is_some(), "{part}");
+    }
 }

@@ -2,9 +2,15 @@
 
 use std::fmt::Debug;
 
+use forebay_types::{Seq, Timestamp};
+
 use crate::{
     error::StoreError,
-    operation::{OperationCursor, OperationSpec, pack_operation, unpack_operation},
+    operation::{
+        OperationCursor, OperationKind, OperationProgress, OperationSpec, pack_operation,
+        pack_operation_part, pack_operation_row, pack_position, unpack_operation, unpack_operation_part,
+        unpack_operation_row, unpack_position,
+    },
     sql::fuzzing,
 };
 
@@ -15,7 +21,7 @@ use crate::{
 /// If a value is written otherwise than it was read, or larger than it was stored.
 pub fn packed_columns(bytes: &[u8]) {
     let Some((column, stored)) = bytes.split_first() else { return };
-    match column % 8 {
+    match column % 13 {
         0 => same(stored, fuzzing::attributes, fuzzing::pack_attributes),
         1 => same(stored, fuzzing::failures, |all| fuzzing::pack_failures(all)),
         2 => again(stored, fuzzing::entries, |all| fuzzing::pack_entries(all)),
@@ -23,12 +29,41 @@ pub fn packed_columns(bytes: &[u8]) {
         4 => same(stored, fuzzing::topologies, fuzzing::pack_topologies),
         5 => fuzzing::bits(stored),
         6 => same(stored, of_operation::<OperationSpec>, |spec| Ok(pack_operation(spec))),
-        _ => same(stored, of_operation::<OperationCursor>, |cursor| Ok(pack_operation(cursor))),
+        7 => same(stored, of_operation::<OperationCursor>, |cursor| Ok(pack_operation(cursor))),
+        8 => same(stored, fuzzing::tallies, fuzzing::pack_tallies),
+        9 => same(stored, fuzzing::tally, fuzzing::pack_tally),
+        // What came later of the progress may be missing in what is read.
+        10 => again(stored, position, |progress| Ok(pack_position(progress))),
+        11 => again(stored, |bytes| known(unpack_operation_row(bytes)), |row| Ok(pack_operation_row(row))),
+        _ => again(stored, |bytes| known(unpack_operation_part(bytes)), |part| Ok(pack_operation_part(part))),
     }
 }
 
+/// Into a progress of which nothing else is known.
+fn position(stored: &[u8]) -> Result<OperationProgress, StoreError> {
+    let mut progress = OperationProgress {
+        as_of: Seq(0),
+        as_of_time: Timestamp::from_micros(0),
+        as_of_batch: 0,
+        cursor: OperationCursor::first(OperationKind::Purge),
+        scanned: 0,
+        matched: 0,
+        changed: 0,
+        skipped: 0,
+        failed: 0,
+        ended_at: None,
+        failure: None,
+        estimated: 0,
+    };
+    known(unpack_position(stored, &mut progress).then_some(progress))
+}
+
 fn of_operation<T: serde::de::DeserializeOwned>(stored: &[u8]) -> Result<T, StoreError> {
-    unpack_operation(stored).ok_or_else(|| fuzzing::corrupt("an operation"))
+    known(unpack_operation(stored))
+}
+
+fn known<T>(read: Option<T>) -> Result<T, StoreError> {
+    read.ok_or_else(|| fuzzing::corrupt("an operation"))
 }
 
 /// Read, written, and read again. What is written is no larger: numbers have one shortest form.

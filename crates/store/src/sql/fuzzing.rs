@@ -1,6 +1,6 @@
 //! Packed columns as the fuzzer reads and writes them.
 
-use forebay_types::{Failure, TopicId};
+use forebay_types::{Failure, Timestamp, TopicId};
 
 use super::{
     attributes::PackedAttributes,
@@ -10,6 +10,7 @@ use super::{
 use crate::{
     error::StoreError,
     rows::{LeaseEntry, ShardTopology, TopicCounts},
+    tally::{Tally, TopicTally},
 };
 
 /// The error of a column that can't be read.
@@ -65,6 +66,22 @@ pub(crate) fn deltas(stored: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>, Store
 
 pub(crate) fn pack_deltas(value: &[(TopicId, TopicCounts)]) -> Result<Vec<u8>, StoreError> {
     bytes(pack::deltas(value)?)
+}
+
+pub(crate) fn tallies(stored: &[u8]) -> Result<(Timestamp, Vec<(TopicId, Tally)>), StoreError> {
+    pack::unpack_tallies(stored)
+}
+
+pub(crate) fn pack_tallies((at, all): &(Timestamp, Vec<(TopicId, Tally)>)) -> Result<Vec<u8>, StoreError> {
+    bytes(pack::tallies(*at, all)?)
+}
+
+pub(crate) fn tally(stored: &[u8]) -> Result<TopicTally, StoreError> {
+    pack::unpack_tally(stored)
+}
+
+pub(crate) fn pack_tally(value: &TopicTally) -> Result<Vec<u8>, StoreError> {
+    bytes(pack::tally(value)?)
 }
 
 pub(crate) fn topologies(stored: &[u8]) -> Result<ShardTopology, StoreError> {

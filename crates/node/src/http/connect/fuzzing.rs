@@ -14,13 +14,17 @@ const VALUES: usize = 1_000;
 /// The longest refusal: it quotes so much of the request at most.
 const MESSAGE_BYTES: usize = 4_096;
 /// Types of requests.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 10] = [
     "EnqueueRequest",
     "DequeueRequest",
     "NackRequest",
     "ListItemsRequest",
     "UpdateItemRequest",
     "StartOperationRequest",
+    "ApplySettingsRequest",
+    "PutTopicRequest",
+    "CreateTokenRequest",
+    "GetHistoryRequest",
 ];
 
 static POOL: LazyLock<DescriptorPool> =
