@@ -133,6 +133,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_documentation_names_each_call_with_its_right() {
+        let text = include_str!("../../../docs/SECURITY.md");
+        let row = |right: &str| {
+            let begins = format!("| {right} |");
+            text.lines().find(|line| line.starts_with(&begins)).expect(right)
+        };
+        for (path, needs) in CALLS.iter().filter(|(path, _)| path.starts_with("/forebay.")) {
+            let call = path.rsplit('/').next().unwrap();
+            let right = match needs {
+                Needs::Nothing => "none".to_owned(),
+                Needs::Credential => "any".to_owned(),
+                Needs::InNamespace(scope) | Needs::InNamespaces(scope) | Needs::Everywhere(scope) => {
+                    format!("`{}`", scope.as_str())
+                }
+            };
+            let mut names = row(&right).split(|c: char| !c.is_ascii_alphanumeric());
+            assert!(names.any(|name| name == call), "{call} is missing in the row of {right}");
+        }
+    }
+
+    #[test]
     fn what_is_not_listed_needs_a_credential() {
         for path in ["", "/", "/forebay.v1.QueueService/enqueue", "/forebay.internal.v1.X/Y", "/x"] {
             assert_eq!(of_call(path), Needs::Credential, "{path}");
