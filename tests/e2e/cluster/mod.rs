@@ -4,6 +4,7 @@
 
 mod audit;
 mod away;
+mod bench;
 mod cancels;
 mod candidates;
 mod clocks;

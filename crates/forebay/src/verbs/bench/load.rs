@@ -1,6 +1,7 @@
 //! Producers and consumers.
 
 use std::{
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -18,6 +19,7 @@ use tokio::{
 
 use super::{
     ledger::Ledger,
+    nodes::Nodes,
     report::{Latency, Measured},
 };
 use crate::failure::Failure;
@@ -81,20 +83,36 @@ impl Load {
         }
     }
 
-    /// Stores items for so long, and takes them until all are done. An interrupt ends the storing.
+    /// Stores items for so long, and takes them until all are done. An interrupt ends the storing. A node
+    /// that joins meanwhile is asked for items, too.
     pub async fn run(
         self: &Arc<Self>,
-        producer: Client,
+        mut nodes: Nodes<'_>,
         producers: u32,
-        consumers: Vec<Client>,
+        consumers: u32,
         duration: Duration,
     ) -> Result<Measured, Failure> {
-        let end = Instant::now() + duration;
         let mut taking = JoinSet::new();
-        for client in consumers {
+        let mut take = |client| {
             let load = self.clone();
             taking.spawn(async move { load.consume(client).await });
+        };
+        nodes.clients(consumers as usize)?.into_iter().for_each(&mut take);
+        let mut work = pin!(self.store_and_wait(nodes.all(), producers, duration));
+        loop {
+            tokio::select! {
+                () = &mut work => break,
+                joined = nodes.next() => take(joined?),
+            }
         }
+        self.done.store(true, Relaxed);
+        while taking.join_next().await.is_some() {}
+        self.measured()
+    }
+
+    /// Stores items for so long, and waits until all are done.
+    async fn store_and_wait(self: &Arc<Self>, producer: Client, producers: u32, duration: Duration) {
+        let end = Instant::now() + duration;
         let mut storing = JoinSet::new();
         for _ in 0..producers {
             let (load, client) = (self.clone(), producer.clone());
@@ -108,9 +126,6 @@ impl Load {
         while self.seen().ledger.left() > 0 && Instant::now() < drained {
             sleep(Duration::from_millis(5)).await;
         }
-        self.done.store(true, Relaxed);
-        while taking.join_next().await.is_some() {}
-        self.measured()
     }
 
     async fn produce(&self, client: Client, end: Instant) {

@@ -2,14 +2,15 @@
 
 mod ledger;
 mod load;
+mod nodes;
 mod report;
 
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
-use forebay_client::{Client, ClientConfig, Code, Error, Operation, OperationKind, OperationQuery};
+use forebay_client::{Client, Code, Error, Operation, OperationKind, OperationQuery};
 use forebay_node::random::random;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::{connection::Connection, follow};
 use crate::{
@@ -17,9 +18,8 @@ use crate::{
     output::{Format, print_one},
 };
 use load::Load;
+use nodes::Nodes;
 
-/// How long a client may take to find the other nodes.
-const LEARN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the purge at the end may take.
 const PURGE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -61,24 +61,12 @@ impl Bench {
     /// Loads the servers, and says what came of it.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let config = ClientConfig { learn_nodes: true, ..self.connection.servers.config()? };
-        let all = self.connection.servers.client(config.clone())?;
-        let tls = config.endpoints.iter().any(|addr| addr.starts_with("https://"));
-        let nodes = learn(&all, tls).await?;
+        let nodes = Nodes::learn(&self.connection.servers).await?;
         // An id that nobody else has: a topic with foreign items would lose them.
         let topic = format!("forebay-bench/{:016x}", random().map_err(Failure::from_display)?);
         self.format.look.note(&format!("storing items in topic {topic} for {:?}", self.duration));
         let load = Arc::new(Load::new(topic.clone(), self.size as usize, self.batch));
-        let mut consumers = Vec::new();
-        for index in 0..(self.consumers as usize).max(nodes.len()) {
-            let config = ClientConfig {
-                endpoints: vec![nodes[index % nodes.len()].clone()],
-                learn_nodes: false,
-                ..config.clone()
-            };
-            consumers.push(self.connection.servers.client(config)?);
-        }
-        let result = load.run(all, self.producers, consumers, self.duration).await;
+        let result = load.run(nodes, self.producers, self.consumers, self.duration).await;
         let purged = timeout(PURGE_TIMEOUT, purge(&client, &topic)).await;
         let result = result?;
         let look = &self.format.look;
@@ -96,20 +84,6 @@ impl Bench {
         print_one(&result, &self.format)?;
         result.judge()
     }
-}
-
-/// The addresses of all nodes. A consumer asks one node, since each hands out items of its own shards.
-async fn learn(client: &Client, tls: bool) -> Result<Vec<String>, Failure> {
-    let (count, begun) = (client.nodes().await?.len(), Instant::now());
-    while client.servers().len() < count && begun.elapsed() < LEARN_TIMEOUT {
-        sleep(Duration::from_millis(20)).await;
-    }
-    // Those that were learnt have no scheme.
-    let with_scheme = |addr: String| match tls && !addr.contains("://") {
-        true => format!("https://{addr}"),
-        false => addr,
-    };
-    Ok(client.servers().into_iter().map(with_scheme).collect())
 }
 
 /// Removes what is left. Returns the operation as it ended.
