@@ -171,8 +171,9 @@ pub trait Reader: Send + Sync + 'static {
     /// Loads what a new owner needs.
     async fn load(&self) -> Result<ShardSnapshot, StoreError>;
 
-    /// Reads the tallies in the rows of the first `limit` topics behind a number, by number. Topics without one
-    /// are passed over, and those whose rows look dormant: what is loaded of them has it.
+    /// Reads the tallies in the rows of the first `limit` topics behind a number, by number. Topics without
+    /// one are passed over, and those whose rows look dormant: what is loaded of them has it. One that can't
+    /// be read has counted nothing.
     async fn tallies(&self, after: TopicId, limit: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError>;
 
     /// Reads the first `limit` ready items of a topic after `after`, in delivery order. Fewer are found only

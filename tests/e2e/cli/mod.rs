@@ -16,7 +16,7 @@ mod help;
 mod items;
 mod operations;
 mod pauses;
-mod process;
+pub mod process;
 mod settings;
 mod settle;
 mod status;

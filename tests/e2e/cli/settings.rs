@@ -39,6 +39,15 @@ async fn settings_of_a_topic_are_put_shown_and_deleted() {
     let gone = server.run(&["topic", "delete", "mail", "-o", "json"]).await.json();
     assert_eq!(gone["topic"]["settings"], answer["settings"]);
     server.run(&["topic", "delete", "never"]).await.failed(3);
+
+    server.run(&["enqueue", "--topic", "mail", "x"]).await.done();
+    let forced = ["topic", "delete", "mail", "--force"];
+    assert!(server.run(&forced).await.failed(2).contains("add --yes"));
+    server.run(&[&forced[..], &["--dry-run"]].concat()).await.done();
+    let gone = server.run(&[&forced[..], &["--yes", "-o", "json"]].concat()).await.json();
+    assert_eq!(gone["topic"]["readyCount"], json!("1"));
+    let operation = gone["operationId"].as_str().unwrap();
+    server.run(&["operation", "watch", operation]).await.done();
 }
 
 #[tokio::test]
@@ -64,6 +73,10 @@ async fn namespaces_are_listed_put_and_deleted() {
     server.run(&["namespace", "delete", "--namespace", "club", "--dry-run"]).await.done();
     server.run(&["namespace", "delete", "--namespace", "club"]).await.done();
     server.run(&["namespace", "delete", "--namespace", "club"]).await.failed(3);
+    let forced = ["namespace", "delete", "--namespace", "shop", "--force"];
+    assert!(server.run(&forced).await.failed(2).contains("add --yes"));
+    let gone = server.run(&[&forced[..], &["--yes", "-o", "json"]].concat()).await.json();
+    assert_eq!(gone["operationIds"].as_array().unwrap().len(), 1);
     let too_long = ["namespace", "put", "--dedupe-window", "1h"];
     let stderr = server.run(&too_long).await.failed(1);
     assert!(stderr.contains("settings.dedupe_window"), "{stderr}");

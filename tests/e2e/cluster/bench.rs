@@ -1,17 +1,17 @@
 //! `forebay bench` while a node joins.
 
 use std::{
-    io::{BufRead as _, BufReader},
     process::{Command, Stdio},
     time::Duration,
 };
 
 use forebay_testkit::{program, servers::Kind};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::nodes::{Nodes, metric};
+use crate::cli::process::{Shown, signal};
 
 /// A node that joined is known to clients within this time, and a load that was interrupted has ended.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -24,9 +24,8 @@ async fn a_node_that_joins_while_a_load_runs_is_asked_for_its_items() {
     let mut command = Command::new(program());
     command.args(["bench", "--addr", &first.grpc, "--duration", "10m", "--producers", "1", "-o", "json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut begun = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut begun).unwrap();
-    assert!(begun.contains("storing items in topic"), "{begun}");
+    let mut shown = Shown::of(child.stderr.take().unwrap());
+    shown.wait_for("storing items in topic").await;
 
     let second = cluster.start(1).await;
     let since = Instant::now();
@@ -34,7 +33,7 @@ async fn a_node_that_joins_while_a_load_runs_is_asked_for_its_items() {
         assert!(since.elapsed() < TIMEOUT, "the second node is not asked for items");
         sleep(Duration::from_millis(50)).await;
     }
-    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    signal(&child, Signal::INT);
     let ended = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
     let ended = timeout(TIMEOUT, ended).await.expect("the load ends").unwrap();
     let measured: Value = serde_json::from_slice(&ended.stdout).unwrap();
@@ -43,5 +42,6 @@ async fn a_node_that_joins_while_a_load_runs_is_asked_for_its_items() {
         (&0.into(), Some(0)),
         "{measured}"
     );
-    assert!(ended.status.success(), "{:?}", ended.status);
+    let said = shown.rest().await;
+    assert!(ended.status.success(), "{:?}: {said}", ended.status);
 }

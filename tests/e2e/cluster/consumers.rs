@@ -175,7 +175,8 @@ async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
         assert_eq!((of_topic.step.unwrap().seconds, of_topic.lines.len()), (10, 6));
         assert!(history(node, "other", "").await.lines.is_empty(), "of another tenant");
         assert_eq!((found.looked_every.unwrap().seconds, found.topics_cut), (1, false));
-        // What each shard has, whichever node owns it. The steps have ten seconds, and show once they are over.
+        // What each shard has, whichever node owns it. The steps have ten seconds, and show once they are
+        // over.
         let (mut enqueued, mut held) = (0.0, 0.0);
         for shard in 1..=4 {
             let found = of_shard(node, shard).await;

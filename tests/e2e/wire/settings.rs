@@ -2,9 +2,10 @@
 
 use forebay_proto::v1::{
     AckRequest, DeleteNamespaceRequest, DeleteTopicRequest, DequeueRequest, DequeuedItem, EnqueueItem,
-    GetItemRequest, GetNamespaceRequest, GetTopicRequest, Item, ListNamespacesRequest, Nack, NackRequest,
-    Namespace, NamespaceSettings, PauseTopicRequest, PutNamespaceRequest, PutTopicRequest, PutTopicResponse,
-    Side, TopicDemand, TopicSettings, admin_service_client::AdminServiceClient, topic_demand::Selector,
+    GetItemRequest, GetNamespaceRequest, GetTopicRequest, Item, ListNamespacesRequest, ListOperationsRequest,
+    Nack, NackRequest, Namespace, NamespaceSettings, Operation, OperationKind, PauseTopicRequest,
+    PutNamespaceRequest, PutTopicRequest, PutTopicResponse, Side, TopicDemand, TopicSettings,
+    admin_service_client::AdminServiceClient, topic_demand::Selector,
 };
 use tonic::{Code, Status, transport::Channel};
 
@@ -286,8 +287,12 @@ async fn a_topic_and_a_namespace_go_with_their_items() {
     let until_gone = async |topic: &str| {
         let begun = tokio::time::Instant::now();
         let request = || GetTopicRequest { namespace: NAMESPACE.into(), topic: topic.into() };
-        while let Ok(found) = admin(&wire).get_topic(request()).await {
-            let it = found.into_inner().topic.unwrap();
+        loop {
+            let found = admin(&wire).get_topic(request()).await;
+            if found.is_err() {
+                return Refused::call(found).is(Code::NotFound, "TOPIC_NOT_FOUND", None);
+            }
+            let it = found.unwrap().into_inner().topic.unwrap();
             if it.ready_count + it.leased_count + it.scheduled_count + it.dead_count == 0 {
                 return;
             }
@@ -323,10 +328,34 @@ async fn a_topic_and_a_namespace_go_with_their_items() {
     };
     let first = admin(&wire).delete_namespace(delete.clone()).await.unwrap().into_inner();
     assert_eq!(first.operation_ids.len(), 2);
-    if let Ok(again) = admin(&wire).delete_namespace(delete).await {
-        let again = again.into_inner().operation_ids;
-        assert!(again.iter().all(|id| first.operation_ids.contains(id)), "{again:?} {first:?}");
-    }
     until_gone("u").await;
     until_gone("v").await;
+    let operations = all_ended(&wire).await;
+    assert_eq!(operations.len(), 3, "{operations:?}");
+
+    // A repeated call that finds an item answers the operation that is over.
+    wire.stored(vec![item("u")]).await;
+    let again = admin(&wire).delete_namespace(delete.clone()).await.unwrap().into_inner().operation_ids;
+    assert!(again.len() == 1 && first.operation_ids.contains(&again[0]), "{again:?} {first:?}");
+    assert_eq!(all_ended(&wire).await.len(), 3, "it begins no other one");
+    assert_eq!(namespace(&wire, NAMESPACE).await.unwrap().ready_count, 1);
+    let other = DeleteNamespaceRequest { request_id: "other".into(), ..delete };
+    let other = admin(&wire).delete_namespace(other).await.unwrap().into_inner().operation_ids;
+    assert!(other.len() == 1 && !first.operation_ids.contains(&other[0]), "{other:?} {first:?}");
+    until_gone("u").await;
+}
+
+/// The operations that remove items, once all of them are over.
+async fn all_ended(wire: &Wire) -> Vec<Operation> {
+    let begun = tokio::time::Instant::now();
+    loop {
+        let request = ListOperationsRequest { namespace: NAMESPACE.into(), ..Default::default() };
+        let mut found = admin(wire).list_operations(request).await.unwrap().into_inner().operations;
+        found.retain(|it| it.kind() == OperationKind::Cancel);
+        if found.iter().all(|it| it.ended_at.is_some()) {
+            return found;
+        }
+        assert!(begun.elapsed().as_secs() < 30, "{found:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Consumers {
     bytes: usize,
     /// Numbers what is seen.
     clock: u64,
+    /// Whole namespaces were forgotten.
+    cut: bool,
 }
 
 /// Those of a namespace.
@@ -92,15 +94,17 @@ impl Consumers {
         }
     }
 
-    /// The first ones of a page, without their leases, and whether some of their namespaces were forgotten.
-    /// Those of a namespace come together, so there may be more than are asked for.
+    /// The first ones of a page, without their leases, and whether some may have been forgotten. Those of a
+    /// namespace come together, so there may be more than are asked for.
     pub fn of(&self, call: &ConsumersCall, at: Monotonic) -> (Vec<ConsumerFigures>, bool) {
         let mut namespaces: Vec<_> = match &call.namespace {
             Some(namespace) => self.namespaces.get_key_value(namespace).into_iter().collect(),
             None => self.namespaces.iter().filter(|(name, _)| call.has_namespace(name)).collect(),
         };
         namespaces.sort_unstable_by_key(|(name, _)| *name);
-        let (mut found, mut cut) = (Vec::new(), false);
+        // A namespace that is there was not forgotten since.
+        let mut cut = self.cut && (call.namespace.is_none() || namespaces.is_empty());
+        let mut found = Vec::new();
         for (namespace, known) in namespaces {
             if found.len() > call.limit {
                 break;
@@ -134,6 +138,7 @@ impl Consumers {
             && let Some((_, oldest)) = self.order.pop_first()
         {
             self.bytes -= self.namespaces.remove(&oldest).map_or(0, |gone| gone.bytes);
+            self.cut = true;
         }
     }
 }
@@ -242,6 +247,7 @@ mod tests {
             kept.len()
         );
         assert_eq!(of(&consumers, "calm", 0).len(), 1);
+        assert!(!consumers.of(&page(Some("calm")), at(0)).1);
     }
 
     #[test]
@@ -252,6 +258,7 @@ mod tests {
             consumers.asks(&call(&format!("n{}", number % 30_000), "w", &topic), time(0));
         }
         assert!(consumers.bytes <= BYTES_MAX && consumers.namespaces.len() > 5_000);
+        assert!(consumers.of(&page(Some("forgotten")), at(0)).1, "of none it is known that all are there");
         assert_eq!(consumers.namespaces.len(), consumers.order.len());
         let counted = |(name, known): (&Namespace, &OfNamespace)| {
             NAMESPACE_BYTES + name.len() + known.by_name.values().map(Consumer::bytes).sum::<usize>()

@@ -100,7 +100,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             shard.operation_read(read, or_strike(items, health, at), at);
         }
         ShardEvent::TalliesRead { read, rows } => {
-            shard.tallies_read(read, or_strike(rows, health, at), at);
+            shard.tallies_read(read, or_note(rows, health), at);
         }
         ShardEvent::ChangesRead { read, items } => {
             let items = or_strike(items, health, at);
@@ -200,6 +200,11 @@ fn undone(core: &mut Core, index: ShardIndex, undone: Option<Undone>) {
 /// The result of a read; `None` if it failed.
 fn or_strike<T>(result: Result<T, StoreError>, health: &mut Health, at: Monotonic) -> Option<T> {
     result.map_err(|error| health.read_failed(&error, at)).ok()
+}
+
+/// What a read found that deliveries don't need: its failure is no reason to leave the shard out.
+fn or_note<T>(result: Result<T, StoreError>, health: &mut Health) -> Option<T> {
+    result.map_err(|error| health.note(format!("read of counts: {error}"))).ok()
 }
 
 /// A server's clock was read, since a time.

@@ -12,9 +12,9 @@ use crate::{
         look::LookTurn,
         shard::{ScanResult, ShardEvent},
     },
-    shard::{
-        load_tallies::TalliesRequest,
-        work::{FoundItem, KeyHash, OperationItem, OperationRead, Place, PrefetchRequest, ScanRequest, Walk},
+    shard::work::{
+        FoundItem, KeyHash, OperationItem, OperationRead, Place, PrefetchRequest, ScanRequest,
+        TalliesRequest, Walk,
     },
 };
 

@@ -16,7 +16,8 @@ use crate::{
 
 /// Leases that one event looks at.
 const SLICE: usize = 1_000;
-/// Leases that are looked at, of all shards.
+/// Leases that are looked at, of all shards. Each has an equal part, so that those of one hide none of
+/// another.
 const LOOKED_AT_MAX: usize = 50_000;
 
 /// Consumers that are being added up.
@@ -29,8 +30,8 @@ struct Found<'a> {
     more: bool,
     /// Some of them may be missing.
     cut: bool,
-    /// Leases that were looked at.
-    looked_at: usize,
+    /// Leases that may be looked at in a shard.
+    most: usize,
 }
 
 impl Found<'_> {
@@ -67,7 +68,8 @@ impl Engine {
         let known = self
             .ask(|reply| Event::LookConsumers { caller: asks.clone(), call: call.clone(), reply })
             .await?;
-        let mut found = Found { call, by_name: BTreeMap::new(), more: false, cut: known.cut, looked_at: 0 };
+        let most = (LOOKED_AT_MAX / shards.len().max(1)).max(SLICE);
+        let mut found = Found { call, by_name: BTreeMap::new(), more: false, cut: known.cut, most };
         known.consumers.into_iter().for_each(|consumer| found.add(consumer));
         let mut looked_at = Vec::with_capacity(shards.len());
         for shard in &shards {
@@ -87,16 +89,16 @@ impl Engine {
         shard: &ShardLook,
         found: &mut Found<'_>,
     ) -> Result<bool, Refusal> {
-        let mut after = (Timestamp::MIN, Seq(0));
+        let (mut after, mut sum) = ((Timestamp::MIN, Seq(0)), 0);
         loop {
-            if found.looked_at >= LOOKED_AT_MAX {
+            if sum >= found.most {
                 found.cut = true;
                 return Ok(true);
             }
             let which = WhichLeases::OfTenant { tenant: found.call.namespace.clone(), after, most: SLICE };
             let seen = self.leases(caller, shard, which).await?;
             let Some(LeasesSeen { leases, topics, through, looked_at }) = seen else { return Ok(false) };
-            found.looked_at += looked_at;
+            sum += looked_at;
             for ((_, lease), topic) in leases.into_iter().zip(&topics) {
                 found.add_lease(lease, topic);
             }

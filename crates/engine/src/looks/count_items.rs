@@ -88,8 +88,8 @@ impl Counting<'_> {
         self.count.exact.then_some(first)
     }
 
-    /// Notes items of a page that pass. `last`: where the page ended, if something may be behind it. Returned,
-    /// if there is time for that.
+    /// Notes items of a page that pass. `last`: where the page ended, if something may be behind it. It is
+    /// returned if there is time for that.
     fn add<P>(&mut self, passed: impl Iterator<Item = Seq>, last: Option<P>) -> Option<P> {
         for seq in passed {
             self.count.matched += 1;

@@ -69,7 +69,7 @@ impl OwnedShard {
             _ => None,
         });
         let leases = self.leasing.iter().chain(self.awaiting_bodies.values()).chain(in_flight);
-        let mut per_topic: FxHashMap<TopicId, usize> = FxHashMap::default();
+        let mut per_topic: FxHashMap<TopicId, u32> = FxHashMap::default();
         let mut held: FxHashMap<Namespace, Held> = FxHashMap::default();
         for (id, topic) in self.topics.iter().filter(|(id, _)| self.leases.of_topic(*id) > 0) {
             held.entry(topic.name.namespace.clone()).or_default().leased += self.leases.of_topic(id);
@@ -88,7 +88,7 @@ impl OwnedShard {
         let wrong =
             |(id, topic): &(TopicId, &TopicState)| topic.reserved != per_topic.get(id).copied().unwrap_or(0);
         if out != self.reserved.len() || self.topics.iter().any(|topic| wrong(&topic)) {
-            let topics: usize = self.topics.iter().map(|(_, topic)| topic.reserved).sum();
+            let topics: usize = self.topics.iter().map(|(_, topic)| topic.reserved as usize).sum();
             let reserved = self.reserved.len();
             return Err(format!(
                 "{out} items are on their way to a lease; reserved {reserved}, topics {topics}"

@@ -9,57 +9,17 @@ use std::time::Duration;
 use forebay_store::TopicTally;
 use forebay_types::{Monotonic, TopicId};
 
-use super::{OwnedShard, topics::TopicTable};
-
-/// Tallies of one page: the event loop adds them at once.
-const PAGE: usize = 1_000;
-/// The pause after a read that failed.
-const FAILED_PAUSE: Duration = Duration::from_millis(100);
-
-/// How far the tallies are read.
-#[derive(Debug, Default)]
-pub(super) struct TallyLoad {
-    /// Those behind this topic are still to be read. `None`: all are there.
-    after: Option<TopicId>,
-    /// Names the read under way.
-    read: Option<u64>,
-    /// Nothing is read before.
-    not_before: Monotonic,
-}
-
-impl TallyLoad {
-    /// All are to be read.
-    pub fn begin(&mut self) {
-        self.after = Some(TopicId(0));
-    }
-
-    /// All are there.
-    pub fn is_done(&self) -> bool {
-        self.after.is_none()
-    }
-
-    /// When the next read begins.
-    pub fn next_wake(&self) -> Option<Monotonic> {
-        self.after.and(self.read.is_none().then_some(self.not_before))
-    }
-}
-
-/// A page of tallies that is to be read.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TalliesRequest {
-    /// Behind this topic.
-    pub after: TopicId,
-    /// At most so many.
-    pub limit: usize,
-}
+use super::{OwnedShard, topics::TopicTable, work::TalliesRequest};
+use crate::invariant::broken;
 
 impl OwnedShard {
     /// Begins to read the next tallies, if some are missing. `read` names the read.
     pub fn begin_tallies(&mut self, read: u64, at: Monotonic) -> Option<TalliesRequest> {
+        let limit = self.settings.sweep_rows.max(1);
         let load = &mut self.topics.tally_load;
         load.next_wake().filter(|wake| *wake <= at)?;
-        load.read = Some(read);
-        load.after.map(|after| TalliesRequest { after, limit: PAGE })
+        load.read = Some((read, limit));
+        load.after.map(|after| TalliesRequest { after, limit })
     }
 
     /// What was counted before the take-over is in memory.
@@ -69,25 +29,32 @@ impl OwnedShard {
 
     /// A read of tallies ended; `None` if it failed.
     pub fn tallies_read(&mut self, read: u64, rows: Option<Vec<(TopicId, TopicTally)>>, at: Monotonic) {
+        let failed_before = !self.topics.tally_load.pause.is_zero();
         self.topics.tallies_read(read, rows, at);
+        match (failed_before, !self.topics.tally_load.pause.is_zero()) {
+            (false, true) => tracing::warn!(
+                "what shard {} counted before it was taken over can't be read: until then it is not told",
+                self.id
+            ),
+            (true, false) => tracing::info!("what shard {} counted before can be read again", self.id),
+            _ => {}
+        }
     }
 }
 
 impl TopicTable {
     fn tallies_read(&mut self, read: u64, rows: Option<Vec<(TopicId, TopicTally)>>, at: Monotonic) {
         let load = &mut self.tally_load;
-        if load.read.take_if(|own| *own == read).is_none() {
-            return;
-        }
+        let Some((_, limit)) = load.read.take_if(|(own, _)| *own == read) else { return };
         let Some(rows) = rows else {
-            load.not_before = at.plus(FAILED_PAUSE);
-            return;
+            return load.failed(at);
         };
-        load.after = rows.last().map(|(id, _)| *id).filter(|_| rows.len() >= PAGE);
+        load.pause = Duration::ZERO;
+        load.after = rows.last().map(|(id, _)| *id).filter(|_| rows.len() >= limit);
         for (id, stored) in rows {
-            // A topic that was dropped meanwhile is nobody's business any more.
-            if let Some(topic) = self.get_mut(id) {
-                topic.add_stored(stored);
+            match self.get_mut(id) {
+                Some(topic) => topic.add_stored(stored),
+                None => broken("no topic goes before all tallies are read"),
             }
         }
     }
@@ -124,7 +91,7 @@ mod tests {
     }
 
     fn read(topics: &mut TopicTable, rows: Option<Vec<(TopicId, TopicTally)>>) {
-        topics.tally_load.read = Some(1);
+        topics.tally_load.read = Some((1, 3));
         topics.tallies_read(1, rows, at(5));
     }
 
@@ -133,11 +100,8 @@ mod tests {
         let mut topics = topics();
         let tally = |topics: &TopicTable, id| topics.get(TopicId(id)).unwrap().tally();
         assert_eq!((tally(&topics, 1), tally(&topics, 2).unwrap().tally.enqueued), (None, 3));
-        let full: Vec<_> = (1..=PAGE as u32).map(|id| (TopicId(id), stored(40))).collect();
-        read(&mut topics, Some(full));
+        read(&mut topics, Some(vec![(TopicId(1), stored(40)), (TopicId(2), stored(40))]));
         assert_eq!((tally(&topics, 1), tally(&topics, 2)), (Some(stored(40)), Some(stored(43))));
-        assert_eq!(topics.tally_load.after, Some(TopicId(PAGE as u32)), "there may be more");
-        read(&mut topics, Some(Vec::new()));
         assert!(topics.tally_load.is_done() && topics.tally_load.next_wake().is_none());
     }
 
@@ -147,7 +111,10 @@ mod tests {
         assert_eq!(topics.tally_load.next_wake(), Some(at(0)));
         read(&mut topics, None);
         assert_eq!(topics.tally_load.next_wake(), Some(at(105)));
+        read(&mut topics, None);
+        assert_eq!(topics.tally_load.next_wake(), Some(at(205)));
+        topics.tally_load.read = Some((2, 3));
         topics.tallies_read(9, Some(Vec::new()), at(6));
-        assert!(!topics.tally_load.is_done());
+        assert!(!topics.tally_load.is_done() && topics.tally_load.read == Some((2, 3)));
     }
 }

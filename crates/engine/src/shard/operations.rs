@@ -8,13 +8,13 @@ use std::{
 
 use forebay_store::{
     OperationCursor, OperationFailure, OperationId, OperationKind, OperationProgress, OperationRow,
-    OperationSpec,
 };
 use forebay_types::{Key, Monotonic, Seq, Timestamp, TopicId, TopicName, filter::Filter};
 use rustc_hash::FxHashSet;
 
 use super::{
     leases::Leases,
+    operation_part::Part,
     operation_walk::{behind, leased},
     work::{OperationItem, OperationPage, OperationRead, OrderRequest, Walk},
 };
@@ -39,35 +39,6 @@ const ORDERS_MAX: usize = 64;
 const NOT_UNDERSTOOD_MAX: Duration = Duration::from_hours(1);
 /// The pause after a read that failed.
 const FAILED_PAUSE: Duration = Duration::from_millis(100);
-
-/// The shard's part of an operation, as it is stored.
-#[derive(Debug)]
-pub(super) struct Part {
-    /// The row.
-    pub row: OperationRow,
-    /// The filter of the row. `None`: this program does not understand it. The part then waits for an owner
-    /// that does: without its filter it would change all items.
-    pub filter: Option<Filter>,
-    /// Items that can't be changed, because the database refuses that.
-    pub parked: FxHashSet<Seq>,
-    /// Nothing is done before: so the rate is kept.
-    not_before: Monotonic,
-    /// When it had its last page, by a count of all pages.
-    turn: u64,
-}
-
-impl Part {
-    /// It has not ended.
-    pub fn is_open(&self) -> bool {
-        self.row.progress.ended_at.is_none()
-    }
-
-    /// When it began, and its id, if it waits for a program that understands its filter.
-    fn not_understood(&self) -> Option<(Timestamp, OperationId)> {
-        let OperationSpec { started_at, id, .. } = self.row.spec;
-        (self.is_open() && self.filter.is_none()).then_some((started_at, id))
-    }
-}
 
 /// A read for a page, or the page on its way to a batch.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ impl OwnedShard {
     /// Items of a topic that could be leased and are not in its window.
     fn unfetched(&self, id: TopicId) -> usize {
         let Some(topic) = self.topics.get(id) else { return 0 };
-        let known = self.leases.of_topic(id) + topic.reserved + topic.window().len();
+        let known = self.leases.of_topic(id) + topic.reserved as usize + topic.window().len();
         usize::try_from(topic.counts.ready).unwrap_or(0).saturating_sub(known)
     }
 
@@ -61,7 +61,7 @@ impl OwnedShard {
     /// Fills the window before it runs empty.
     pub fn top_up(&mut self, id: TopicId, read: u64) -> Option<PrefetchRequest> {
         let topic = self.topics.get(id)?;
-        let low = topic.window().len() < topic.fill / 2;
+        let low = topic.window().len() < usize::from(topic.fill) / 2;
         let needed = low && !topic.window().is_reading() && !self.is_fetched(id);
         if needed { self.begin_prefetch(id, read, 0) } else { None }
     }
@@ -92,7 +92,7 @@ impl OwnedShard {
     fn begin_prefetch(&mut self, id: TopicId, read: u64, wanted: usize) -> Option<PrefetchRequest> {
         let room = self.read_room();
         let topic = self.topics.get(id)?;
-        let limit = topic.fill.max(wanted).min((room / ITEM_OVERHEAD_BYTES).max(READ_MIN));
+        let limit = usize::from(topic.fill).max(wanted).min((room / ITEM_OVERHEAD_BYTES).max(READ_MIN));
         // A topic of few items needs no more room than these.
         let rows = limit.min(usize::try_from(topic.counts.ready).unwrap_or(0));
         let max_bytes = room.saturating_sub(rows * ITEM_OVERHEAD_BYTES);

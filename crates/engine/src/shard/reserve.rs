@@ -51,7 +51,7 @@ impl OwnedShard {
     /// the store.
     pub fn lease_refusal(&self, topic: TopicId, more: usize, at: Monotonic) -> Option<Refusal> {
         let state = self.topics.get(topic)?;
-        let of_topic = self.leases.of_topic(topic) + state.reserved;
+        let of_topic = self.leases.of_topic(topic) + state.reserved as usize;
         self.lease_refusal_of(&state.name.namespace, of_topic, more, at)
     }
 
@@ -64,7 +64,7 @@ impl OwnedShard {
     /// ask for each item would cost more than to lease it.
     pub fn lease_room(&self, topic: TopicId) -> usize {
         let Some(state) = self.topics.get(topic) else { return 0 };
-        let of_topic = self.leases.of_topic(topic) + state.reserved;
+        let of_topic = self.leases.of_topic(topic) + state.reserved as usize;
         let (items, bytes) = self.lease_limits(&state.name.namespace, of_topic);
         let most_bytes = self.settings.limits.body_bytes() + LEASE_BYTES;
         let items = items.iter().map(Limit::room);

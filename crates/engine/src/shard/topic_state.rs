@@ -1,14 +1,14 @@
 //! One topic of one shard. There may be a million, so it is as small as it can be.
 
-use forebay_store::{TopicCounts, TopicTally};
+use forebay_store::{Tally, TopicCounts, TopicTally};
 use forebay_types::{Monotonic, TopicName};
 
 use super::{rates::RecentFlow, ready::window::Window};
 
 /// How many items a refill of a window begins with.
-pub(super) const FILL_MIN: usize = 64;
+pub(super) const FILL_MIN: u16 = 64;
 /// The most that a refill reads at once.
-const FILL_MAX: usize = 2_000;
+const FILL_MAX: u16 = 2_000;
 
 /// One topic of one shard.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct TopicState {
     /// How much happened lately.
     pub(super) recent: RecentFlow,
     /// Items that have left the window, on their way to a lease.
-    pub reserved: usize,
+    pub reserved: u32,
     /// At-most-once items that nobody received and that are to be inserted again.
     pub restores: u32,
     /// Its ready index. Changed through the table alone, which keeps account of its bytes.
@@ -30,7 +30,7 @@ pub(crate) struct TopicState {
     /// Since when a demand waits for the read under way.
     pub outstanding_since: Option<Monotonic>,
     /// How many items the next refill asks for.
-    pub fill: usize,
+    pub fill: u16,
     /// The first batch whose delta is not folded into the topic's row yet.
     pub dirty_since: Option<u64>,
     /// Since when it has had no item.
@@ -73,6 +73,9 @@ impl TopicState {
 
     /// What was counted before the take-over.
     pub fn add_stored(&mut self, stored: TopicTally) {
+        if stored.tally == Tally::default() {
+            return;
+        }
         match &mut self.tally {
             Some(tally) => *tally += stored,
             None => self.tally = Some(stored),
@@ -126,7 +129,7 @@ mod tests {
     #[test]
     fn a_refill_grows_with_demand_and_shrinks_with_memory() {
         let mut topic = topic();
-        let grown: Vec<usize> = (0..6)
+        let grown: Vec<u16> = (0..6)
             .map(|_| {
                 topic.grow_fill();
                 topic.fill

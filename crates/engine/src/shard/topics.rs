@@ -9,7 +9,7 @@ use forebay_store::{ReadyRow, TopicCounts, TopicRow, TopicTally};
 use forebay_types::{Key, Monotonic, Namespace, Seq, TopicId, TopicName};
 
 pub(crate) use super::topic_state::TopicState;
-use super::{load_tallies::TallyLoad, ready::window::Window, walk_position::WalkPosition};
+use super::{ready::window::Window, tally_load::TallyLoad, walk_position::WalkPosition};
 use crate::striped::Striped;
 
 /// A topic of the shard, by number and name.
@@ -87,7 +87,7 @@ impl TopicTable {
     }
 
     /// A topic that the store had when the shard was taken over. What is ready in it has to be read first.
-    /// `tally`: what was counted of its items, as far as that is loaded. `unfolded`: it has deltas beyond what its row has counted.
+    /// `tally`: what is loaded of what was counted. `unfolded`: it has deltas that its row has not counted.
     pub fn add_loaded(&mut self, row: TopicRow, tally: Option<TopicTally>, unfolded: bool, at: Monotonic) {
         let TopicRow { id, name, counts } = row;
         let window = if counts.ready > 0 { Window::unread() } else { Window::complete() };
@@ -167,8 +167,8 @@ impl TopicTable {
     /// Topics without items that nothing needs, first those that have been so for longest.
     pub fn unused(&self) -> impl Iterator<Item = (Monotonic, TopicId)> {
         let is_unused = |id| self.get(id).is_some_and(TopicState::is_unused);
-        // A dormant topic's tally is folded for the last time.
-        let idle = self.idle.iter().filter(|_| self.tally_load.is_done());
+        // A dormant topic's tally is folded for the last time, so it has to be there.
+        let idle = self.tally_load.is_done().then(|| self.idle.iter()).into_iter().flatten();
         idle.copied().filter(move |(_, id)| is_unused(*id))
     }
 

@@ -14,7 +14,7 @@ use super::{
     follow::{self, Interrupts},
 };
 use crate::{
-    failure::Failure,
+    failure::{Failure, Status},
     output::{self, Format, Output},
 };
 
@@ -112,7 +112,12 @@ impl Bulk {
         let started = follow::begin(client, query, interrupts).await?;
         if self.detach {
             output::print_one(&started.operation, &self.format)?;
-            self.note_incomplete(&[started]);
+            self.note_incomplete(std::slice::from_ref(&started));
+            if interrupts.has_come().await {
+                let id = started.operation.id;
+                let line = format!("interrupted: operation {id} goes on, and none is begun after it");
+                return Err(Failure::new(line).with(Status::Interrupted));
+            }
             return Ok(());
         }
         self.format.look.note(&format!("operation {} has begun", started.operation.id));

@@ -42,6 +42,15 @@ impl Interrupts {
         Ok(Self { signal: signal(SignalKind::interrupt())?, is_due: false })
     }
 
+    /// Whether one has come, without waiting for it.
+    pub async fn has_come(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.next() => true,
+            () = std::future::ready(()) => false,
+        }
+    }
+
     async fn next(&mut self) {
         if !std::mem::take(&mut self.is_due) {
             self.signal.recv().await;

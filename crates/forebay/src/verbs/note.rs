@@ -11,7 +11,7 @@ pub struct Note {
     reason: String,
     /// Only check and show what would be; change nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl From<Note> for ChangeNote {

@@ -1,11 +1,16 @@
 //! What `topic delete` and `namespace delete` share: the settings and pauses that were removed, and
 //! what becomes of items.
 
+use std::io::{self, IsTerminal as _};
+
 use clap::Args;
 use forebay_client::{TopicPause, TopicSettings};
 
-use super::{pauses, settings};
-use crate::output::{Style, Table};
+use super::{bulk::confirm, pauses, settings};
+use crate::{
+    failure::Failure,
+    output::{Style, Table},
+};
 
 /// What becomes of items.
 #[derive(Args)]
@@ -13,6 +18,23 @@ pub struct Force {
     /// Remove its items too, wherever they are, dead letters included: an operation does it
     #[arg(long)]
     pub force: bool,
+    /// Remove items without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Force {
+    /// Asks before items go: whoever sits at the terminal must say yes. `what`: what they go with.
+    pub fn confirm(&self, what: &str, dry_run: bool) -> Result<(), Failure> {
+        if !self.force || self.yes || dry_run {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            let message = "this removes items, and there is no terminal to ask: add --yes, or --dry-run";
+            return Err(Failure::usage(message));
+        }
+        confirm(&format!("{what} will be deleted with its items."))
+    }
 }
 
 /// What was there, for people, and the operations that remove items.

@@ -149,6 +149,11 @@ fn paying(caller: &Identity, namespace: &str) -> Vec<(String, Size)> {
     if runs_it.clone().any(|scope| caller.may_everywhere(scope)) {
         return vec![(holder(), OPERATOR)];
     }
+    // What is about no namespace, as a login, is no tenant's: with an account of all of them one could keep
+    // others out.
+    if namespace.is_empty() {
+        return vec![(holder(), TENANT)];
+    }
     vec![(holder(), TENANT), (tenant(), TENANT)]
 }
 
@@ -188,6 +193,22 @@ mod tests {
         assert!(budget.take(&one, "a", KIB, at(7)).is_err());
         assert!(budget.take(&one, "a", KIB, at(8)).is_ok());
         assert!(budget.take(&one, "a", KIB, at(8)).is_err());
+    }
+
+    #[test]
+    fn what_is_about_no_namespace_is_charged_to_its_caller_alone() {
+        let budget = Budget::default();
+        let (one, other) = (holder("1", "a:operate"), holder("2", "b:operate"));
+        for _ in 0..1_024 {
+            budget.take(&one, "", KIB, at(0)).unwrap();
+        }
+        assert!(budget.take(&one, "", KIB, at(0)).is_err());
+        let places: Vec<Place> =
+            (0..CALLS_OF_ACCOUNT_MAX).map(|_| budget.take(&other, "", KIB, at(0)).unwrap()).collect();
+        assert!(budget.take(&other, "", KIB, at(0)).is_err());
+        assert!(budget.take(&holder("3", "c:operate"), "", KIB, at(0)).is_ok());
+        drop(places);
+        assert!(budget.take(&Identity::anyone(), "", KIB, at(0)).is_ok());
     }
 
     #[test]

@@ -243,8 +243,7 @@ mod tests {
 
     fn line(history: &History, [namespace, topic]: [&str; 2], step: u32, series: usize) -> Vec<f64> {
         let (namespace, topic) = (namespace.to_owned(), topic.to_owned());
-        let request =
-            peer::GetHistoryRequest { namespace, topic, step, from: 0, until: 1_000_000, shard: None };
+        let request = peer::GetHistoryRequest { namespace, topic, step, from: 0, until: 103, shard: None };
         let answer = history.answer(&request);
         answer.lines.get(series).map(|line| line.points.clone()).unwrap_or_default()
     }

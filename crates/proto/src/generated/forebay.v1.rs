@@ -314,8 +314,8 @@ pub struct Topic {
     /// The version of its settings, which PutTopic has to name. 0: it has none.
     #[prost(uint64, tag = "12")]
     pub settings_version: u64,
-    /// What has become of its items so far. Absent: nothing was counted, or the topic has dead letters alone and
-    /// has been forgotten otherwise.
+    /// What has become of its items so far. Absent: nothing was counted, the topic has dead letters alone and has
+    /// been forgotten otherwise, or a shard was just taken over and has not read its counts yet.
     #[prost(message, optional, tag = "13")]
     pub counts: ::core::option::Option<Counts>,
     /// How much happens in it. Absent: the topic is forgotten.
@@ -628,6 +628,7 @@ pub struct DeleteTopicRequest {
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
     /// Removes its items too, wherever they are: an operation of the kind CANCEL is begun, and goes on by itself.
+    /// Pauses and settings go at once, items bit by bit: to keep consumers from them, purge first.
     #[prost(bool, tag = "3")]
     pub force: bool,
     /// Names that operation, so that a repeated call begins no other one.
@@ -787,6 +788,7 @@ pub struct DeleteNamespaceRequest {
     pub namespace: ::prost::alloc::string::String,
     /// Removes the items of its topics too, as DeleteTopic does. If more than 100 topics have items, nothing is
     /// done (NOT_EMPTY).
+    /// Pauses and settings go at once, items bit by bit: to keep consumers from them, purge first.
     #[prost(bool, tag = "2")]
     pub force: bool,
     /// Names these operations, so that a repeated call begins no other ones.
@@ -913,7 +915,7 @@ pub struct Consumer {
     /// The name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Topics that it asked for lately or has leases of. At most 5.
+    /// Topics that it has leases of or has asked for, since the node knows it. The first 5 of each node.
     #[prost(string, repeated, tag = "2")]
     pub topics: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// There are more topics.

@@ -112,7 +112,8 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, rows: usize) {
     if room == 0 {
         return;
     }
-    let settles = builder.shard.settles.iter();
+    // A receipt that is over, or made up, holds up nothing.
+    let settles = builder.shard.settles.iter().filter(|request| builder.shard.is_open(&request.receipt));
     let waiting: FxHashSet<Seq> = settles.map(|request| request.receipt.item.seq).collect();
     let shard = builder.shard.id;
     let timed_out: Vec<SettleRequest> = (builder.shard.leases.timed_out(builder.moment.now))

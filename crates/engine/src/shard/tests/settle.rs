@@ -357,3 +357,17 @@ fn a_row_that_can_not_be_stored_is_no_outage() {
     run(&mut shard, 8_999);
     assert_eq!(run(&mut shard, 9_000).0.requeues.len(), 1);
 }
+
+#[test]
+fn a_receipt_that_is_made_up_holds_up_no_timeout() {
+    let mut shard = loaded(Settings { batch_rows: 4, ..Settings::default() }, ShardSnapshot::default());
+    store(&mut shard, 0, items(3));
+    store(&mut shard, 0, items(3));
+    let receipts: Vec<Receipt> = [lease(&mut shard, 0, 3), lease(&mut shard, 0, 3)].concat();
+    // More acks than a batch takes, and behind them somebody guesses at the last item.
+    receipts[..5].iter().for_each(|receipt| ack(&mut shard, *receipt));
+    ack(&mut shard, Receipt { nonce: receipts[5].nonce ^ 1, ..receipts[5] });
+    let (batch, _) = run(&mut shard, 2_000);
+    assert!(batch.deletes.len() < 5, "some acks wait");
+    assert_eq!(batch.requeues.iter().map(|back| back.seq).collect::<Vec<_>>(), [receipts[5].item.seq]);
+}

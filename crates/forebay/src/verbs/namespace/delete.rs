@@ -17,9 +17,11 @@ use crate::{
 Examples:
   forebay namespace delete --namespace shop --dry-run
   forebay namespace delete --namespace shop --reason 'closed'
+  forebay namespace delete --namespace shop --force --yes
 
 A namespace that has items is not deleted: remove them first, topic by topic, with `forebay topic purge` and
-`forebay dead-letter delete`, or with it by --force.")]
+`forebay dead-letter delete`, or with it by --force. Pauses and settings go at once, items bit by bit: to keep
+consumers from them, purge first.")]
 pub struct Delete {
     /// Server and namespace.
     #[command(flatten)]
@@ -41,6 +43,8 @@ struct Deleted(NamespaceFigures, Vec<String>);
 impl Delete {
     /// Removes the settings and the pauses of the namespace.
     pub async fn run(self) -> Result<(), Failure> {
+        let namespace = self.connection.servers.namespace()?;
+        self.items.confirm(&format!("Namespace {}", output::visible(&namespace)), self.note.dry_run)?;
         let client = self.connection.client().await?;
         let (removed, operations) = client.delete_namespace(self.items.force, self.note.into()).await?;
         output::print_one(&Deleted(removed, operations), &self.format)

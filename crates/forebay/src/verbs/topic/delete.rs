@@ -18,9 +18,11 @@ use crate::{
 Examples:
   forebay topic delete mail
   forebay topic delete mail --dry-run -o json
+  forebay topic delete mail --force --yes
 
 A topic that has items is not deleted: remove them first, with `forebay topic purge` and
-`forebay dead-letter delete`, or with it by --force.")]
+`forebay dead-letter delete`, or with it by --force. Pauses and settings go at once, items bit by bit: to keep
+consumers from them, purge first.")]
 pub struct Delete {
     /// Server and namespace.
     #[command(flatten)]
@@ -45,6 +47,7 @@ impl Delete {
     /// Removes the settings and the pauses of the topic.
     pub async fn run(self) -> Result<(), Failure> {
         let topic = named(&self.topic)?;
+        self.items.confirm(&format!("Topic {}", output::visible(topic)), self.note.dry_run)?;
         let client = self.connection.client().await?;
         let (removed, operation) = client.delete_topic(topic, self.items.force, self.note.into()).await?;
         output::print_one(&Deleted(removed, operation), &self.format)

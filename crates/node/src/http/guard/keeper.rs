@@ -200,8 +200,8 @@ impl Keeper {
         Ok(self.known(who, None))
     }
 
-    /// Whose a session is that is about to end. That is no use of it.
-    pub(super) async fn holder_of(&self, id: &SessionId) -> Option<Authenticated> {
+    /// Whose a session is that is looked at. That is no use of it.
+    async fn holder_of(&self, id: &SessionId) -> Option<Authenticated> {
         self.sessions.look(id).await.ok().flatten().and_then(|row| self.holder(&row))
     }
 
@@ -211,7 +211,7 @@ impl Keeper {
     }
 
     /// Whose a session is. `None`: its token is of no use any more.
-    fn holder(&self, row: &SessionRow) -> Option<Authenticated> {
+    pub(super) fn holder(&self, row: &SessionRow) -> Option<Authenticated> {
         let token = TokenId::new(&row.token_id)?;
         self.access.of_session(token, SecretHash::from_bytes(row.secret))
     }

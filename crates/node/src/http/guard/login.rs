@@ -1,9 +1,9 @@
 //! Login and logout. They work without JavaScript.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{Extension, response::Response};
-use forebay_types::Refusal;
+use forebay_types::{Reason, Refusal};
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE},
@@ -11,6 +11,7 @@ use http::{
 
 use super::{
     answers::{leads_to, unavailable},
+    cookies::SessionId,
     forms::{LOGIN, SIGNATURE},
     keeper::Keeper,
     target,
@@ -92,20 +93,16 @@ pub async fn log_out(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {
-    let mut ended = Ok(());
-    if let Some(session) = keeper.cookies.session(&headers) {
-        let client = keeper.proxies.client(&headers, caller.client.ip());
-        let audited = match keeper.holder_of(&session).await {
-            // Nobody is kept from logging out: what can't be written down is in the log.
-            Some(who) => keeper.audit.begin_act("Logout", &who.identity, client).await.ok(),
-            None => None,
-        };
-        ended = keeper.sessions.end(&session).await;
-        tracing::info!(%client, "a browser has logged out");
-        if let Some(audited) = audited {
-            audited.end_act(ended.as_ref().err().map(|refusal| refusal.reason)).await;
+    let ended = match keeper.cookies.session(&headers) {
+        Some(session) => {
+            let client = keeper.proxies.client(&headers, caller.client.ip());
+            // To its end, though the browser goes away: who has logged out must not stay logged in.
+            let ending = tokio::spawn(end_session(keeper.clone(), session, client));
+            let stopping = || Refusal::new(Reason::CatalogUnavailable, "the node is stopping");
+            ending.await.unwrap_or_else(|_| Err(stopping()))
         }
-    }
+        None => Ok(()),
+    };
     let mut response = match ended {
         Ok(()) => leads_to("login", []),
         Err(Refusal { message, .. }) => {
@@ -117,6 +114,30 @@ pub async fn log_out(
     headers.append(SET_COOKIE, keeper.cookies.without_session());
     headers.insert("clear-site-data", HeaderValue::from_static("\"cache\", \"storage\""));
     response
+}
+
+/// Ends a session, and writes that down. One that is known to be gone already costs no write.
+async fn end_session(keeper: Arc<Keeper>, session: SessionId, client: IpAddr) -> Result<(), Refusal> {
+    let row = match keeper.sessions.read(&session).await {
+        Ok(None) => return Ok(()),
+        Ok(found) => found,
+        // Whose it is can't be read. It is to end all the same.
+        Err(_) => None,
+    };
+    let audited = match row.as_ref().and_then(|row| keeper.holder(row)) {
+        // Nobody is kept from logging out: what can't be written down is in the log.
+        Some(who) => keeper.audit.begin_act("Logout", &who.identity, client).await.ok(),
+        None => None,
+    };
+    let ended = keeper.sessions.end(&session).await;
+    if ended.is_ok() {
+        let token = row.as_ref().map_or("unknown", |row| row.token_id.as_str());
+        tracing::info!(%client, "a browser has logged out with token {token}");
+    }
+    if let Some(audited) = audited {
+        audited.end_act(ended.as_ref().err().map(|refusal| refusal.reason)).await;
+    }
+    ended
 }
 
 /// The form of the login.

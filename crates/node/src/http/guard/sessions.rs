@@ -122,8 +122,9 @@ impl Sessions {
         removed
     }
 
-    /// What there is under an id. While the catalog does not answer, what was read before holds.
-    async fn read(&self, id: &SessionId) -> Result<Option<SessionRow>, Refusal> {
+    /// What there is under an id, be it over or not. While the catalog does not answer, what was read before
+    /// holds.
+    pub async fn read(&self, id: &SessionId) -> Result<Option<SessionRow>, Refusal> {
         let before = self.seen(id);
         let Some(catalog) = &self.catalog else { return Ok(before.and_then(|known| known.row)) };
         match before {

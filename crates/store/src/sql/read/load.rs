@@ -11,8 +11,7 @@ use futures_util::future::join;
 use crate::{
     error::StoreError,
     operation::{
-        OperationId, OperationKind, OperationProgress, OperationRow, unpack_operation,
-        unpack_position,
+        OperationId, OperationKind, OperationProgress, OperationRow, unpack_operation, unpack_position,
     },
     rows::{Checkpoint, LeaseRow, ShardSnapshot, Sweep, TopicCounts, TopicRow},
     sql::{
@@ -188,7 +187,13 @@ pub(super) async fn tallies(
     let mut tallies = Vec::with_capacity(rows.len());
     for row in rows {
         let id = row.topic(0)?;
-        tallies.extend(tally(&row, 1)?.map(|tally| (id, tally)));
+        // One row that can't be read does not keep all others from being counted.
+        let tally = tally(&row, 1).unwrap_or_else(|error| {
+            tracing::error!("topic {} counts from zero: {error}", id.0);
+            None
+        });
+        let nothing = TopicTally { since: Timestamp::MIN, tally: Tally::default() };
+        tallies.push((id, tally.unwrap_or(nothing)));
     }
     Ok(tallies)
 }
