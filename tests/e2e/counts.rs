@@ -90,6 +90,7 @@ async fn consume(channel: Channel, is_done: Arc<AtomicBool>) {
     }
 }
 
+/// The topic, with its counts.
 async fn topic(channel: Channel) -> Topic {
     let begun = Instant::now();
     loop {
@@ -97,6 +98,8 @@ async fn topic(channel: Channel) -> Topic {
         let answer = AdminServiceClient::new(channel.clone()).get_topic(request).await;
         if let Ok(answer) = answer.map(tonic::Response::into_inner)
             && answer.incomplete_shards.is_empty()
+            // A new owner reads them after it serves.
+            && answer.topic.as_ref().is_some_and(|topic| topic.counts.is_some())
         {
             return answer.topic.unwrap();
         }
