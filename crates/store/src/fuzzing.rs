@@ -41,20 +41,7 @@ pub fn packed_columns(bytes: &[u8]) {
 
 /// Into a progress of which nothing else is known.
 fn position(stored: &[u8]) -> Result<OperationProgress, StoreError> {
-    let mut progress = OperationProgress {
-        as_of: Seq(0),
-        as_of_time: Timestamp::from_micros(0),
-        as_of_batch: 0,
-        cursor: OperationCursor::first(OperationKind::Purge),
-        scanned: 0,
-        matched: 0,
-        changed: 0,
-        skipped: 0,
-        failed: 0,
-        ended_at: None,
-        failure: None,
-        estimated: 0,
-    };
+    let mut progress = OperationProgress::begin(OperationKind::Purge, (Seq(0), Timestamp::from_micros(0), 0));
     known(unpack_position(stored, &mut progress).then_some(progress))
 }
 

@@ -229,16 +229,22 @@ async fn until_it_takes_interrupts(child: &Child) {
     }
 }
 
-#[tokio::test]
-async fn an_interrupt_while_an_operation_begins_waits_for_its_id() {
-    let server = filled("500").await;
-    let (child, mut controller, mut shown) = at_a_terminal(slow_purge(&server, &["--timeout", "60s"]));
+/// A purge that is to begin on a server that stands still, and an interrupt came.
+async fn interrupted_while_it_begins(server: &Server) -> (Child, File, Shown) {
+    let (child, mut controller, mut shown) = at_a_terminal(slow_purge(server, &["--timeout", "60s"]));
     shown.wait_for("Go on?").await;
     // The call that begins the operation has no answer for now.
     server.node.freeze();
     controller.write_all(b"y\n").unwrap();
     until_it_takes_interrupts(&child).await;
     signal(&child, Signal::INT);
+    (child, controller, shown)
+}
+
+#[tokio::test]
+async fn an_interrupt_while_an_operation_begins_waits_for_its_id() {
+    let server = filled("500").await;
+    let (child, mut controller, mut shown) = interrupted_while_it_begins(&server).await;
     shown.wait_for("waits for the operation's id").await;
     server.node.thaw();
     let question = shown.wait_for("[l]eave").await;
@@ -252,12 +258,7 @@ async fn an_interrupt_while_an_operation_begins_waits_for_its_id() {
 #[tokio::test]
 async fn a_second_interrupt_while_an_operation_begins_ends_the_verb() {
     let server = filled("5").await;
-    let (child, mut controller, mut shown) = at_a_terminal(slow_purge(&server, &["--timeout", "60s"]));
-    shown.wait_for("Go on?").await;
-    server.node.freeze();
-    controller.write_all(b"y\n").unwrap();
-    until_it_takes_interrupts(&child).await;
-    signal(&child, Signal::INT);
+    let (child, _controller, mut shown) = interrupted_while_it_begins(&server).await;
     shown.wait_for("another interrupt ends that").await;
     signal(&child, Signal::INT);
     shown.wait_for("the operation may have begun; `forebay operation list` shows it then").await;
