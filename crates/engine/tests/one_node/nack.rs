@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_engine::*;
-use forebay_types::{Fate, Schedule};
+use forebay_types::{Fate, Receipt, Schedule};
 
 use crate::queue::{Queue, item};
 
@@ -34,4 +34,23 @@ async fn nacks_delays_and_dead_letters() {
     assert!(queue.get(1, 20).await.is_empty());
     assert_eq!(queue.engine.status().await.unwrap().shards[0].dead, 1);
     queue.engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_made_up_receipt_tells_nothing_of_another_tenants_item() {
+    let queue = Queue::start(1).await;
+    let stored = queue.put(vec![item(1, "ready"), item(0, "leased"), item(0, "dead")]).await;
+    let got = queue.get(2, 5_000).await;
+    let dead = got.iter().find(|it| &it.body.payload[..] == b"dead").unwrap();
+    let receipt = dead.receipt.unwrap();
+    let nack = NackOf { receipt, action: NackAction::DeadLetter, metadata: None, reason: String::new() };
+    queue.engine.nack("ns".into(), vec![nack], None).await.unwrap()[0].clone().unwrap();
+    let fates = async |namespace: &str| {
+        let made_up = |item: &Enqueued| Receipt { item: item.id, delivery: 9, nonce: 9 };
+        let acks = stored.iter().map(made_up).collect();
+        let answers = queue.engine.ack(namespace.into(), acks, None).await.unwrap();
+        answers.into_iter().map(|answer| answer.unwrap_err().fate.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(fates("ns").await, [Fate::Waiting, Fate::Leased, Fate::Dead]);
+    assert_eq!(fates("other").await, [Fate::Gone; 3]);
 }
