@@ -162,8 +162,12 @@ impl Row {
 
     /// Bytes.
     pub(crate) fn bytes(&self, column: usize) -> Result<Bytes, StoreError> {
+        self.bytes_ref(column).cloned()
+    }
+
+    fn bytes_ref(&self, column: usize) -> Result<&Bytes, StoreError> {
         match self.0.get(column) {
-            Some(Value::Bytes(bytes)) => Ok(bytes.clone()),
+            Some(Value::Bytes(bytes)) => Ok(bytes),
             other => Err(corrupt(format!("column {column} should be bytes and is {other:?}"))),
         }
     }
@@ -184,7 +188,12 @@ impl Row {
 
     /// UTF-8 text.
     pub(crate) fn text(&self, column: usize) -> Result<String, StoreError> {
-        String::from_utf8(self.bytes(column)?.into())
+        self.str(column).map(str::to_owned)
+    }
+
+    /// The same, where it is.
+    pub(crate) fn str(&self, column: usize) -> Result<&str, StoreError> {
+        str::from_utf8(self.bytes_ref(column)?)
             .map_err(|_| corrupt(format!("column {column} should be UTF-8")))
     }
 }

@@ -1,11 +1,8 @@
 //! Reads what a new owner needs. The items themselves are not read.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashSet};
 
-use forebay_types::{Timestamp, TopicId, TopicName};
+use forebay_types::{Namespace, Timestamp, TopicId, TopicName};
 use futures_util::future::join;
 
 use crate::{
@@ -61,7 +58,7 @@ struct ReadTopic {
 #[derive(Default)]
 struct TopicReader {
     /// One string a namespace.
-    namespaces: HashMap<String, Arc<str>>,
+    namespaces: HashSet<Namespace>,
 }
 
 impl TopicReader {
@@ -90,10 +87,17 @@ impl TopicReader {
     }
 
     fn decode_row(&mut self, row: &Row) -> Result<ReadTopic, StoreError> {
-        let namespace = row.text(1)?;
-        let namespace = self.namespaces.entry(namespace).or_insert_with_key(|name| Arc::from(name.as_str()));
+        let namespace = row.str(1)?;
+        let namespace = match self.namespaces.get(namespace) {
+            Some(known) => known.clone(),
+            None => {
+                let new = Namespace::from(namespace);
+                self.namespaces.insert(new.clone());
+                new
+            }
+        };
         let counts = TopicCounts { ready: row.int(3)?, scheduled: row.int(4)?, dead: row.int(5)? };
-        let name = TopicName::new(namespace.clone(), row.text(2)?);
+        let name = TopicName::new(namespace, row.str(2)?);
         let counted_at = row.u64(6)?;
         let row = TopicRow { id: row.topic(0)?, name, counts };
         Ok(ReadTopic { row, tally: None, counted_at, unfolded: false })
