@@ -75,7 +75,7 @@ fn unpack<T: serde::de::DeserializeOwned>(
 }
 
 fn node_name(row: &Row, column: usize) -> Result<NodeName, StoreError> {
-    row.text(column)?.parse().map_err(|error| corrupt(format!("{error}")))
+    row.str(column)?.parse().map_err(|error| corrupt(format!("{error}")))
 }
 
 /// A shard, from `id`, `url` and `state`.
@@ -134,7 +134,7 @@ fn of_pause(pause: &Option<Pause>) -> [Value; 4] {
 /// A policy, from `namespace`, `topic`, `version` and [`OF_POLICY`].
 pub(super) fn policy(row: &Row) -> Result<PolicyRow, StoreError> {
     Ok(PolicyRow {
-        name: TopicName::new(row.text(0)?, row.text(1)?),
+        name: TopicName::new(row.str(0)?, row.str(1)?),
         version: row.u64(2)?,
         policy: Policy { enqueue: pause(row, 4)?, dequeue: pause(row, 8)? },
     })
@@ -179,7 +179,7 @@ pub(super) fn settings(row: &Row) -> Result<SettingsRow, StoreError> {
     };
     let attempts = row.optional_int(5)?.map(|_| row.u32(5)).transpose()?;
     Ok(SettingsRow {
-        name: TopicName::new(row.text(0)?, row.text(1)?),
+        name: TopicName::new(row.str(0)?, row.str(1)?),
         version: row.u64(2)?,
         settings: TopicSettings {
             default_lease: span(4)?,

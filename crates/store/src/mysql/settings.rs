@@ -49,7 +49,7 @@ pub(super) async fn read(session: &mut MySqlSession) -> Result<Settings, StoreEr
     // Not a variable: MySQL switches it with a statement.
     let redo = "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'";
     for row in session.fetch(Statement::new(redo, vec![])).await? {
-        variables.insert(row.text(0)?.to_lowercase(), row.text(1)?);
+        variables.insert(row.str(0)?.to_lowercase(), row.text(1)?);
     }
     let variables = Variables(variables);
     product::check(variables.value("version"))?;
@@ -59,7 +59,7 @@ pub(super) async fn read(session: &mut MySqlSession) -> Result<Settings, StoreEr
 /// Fails if the server is too old.
 pub(super) async fn check_version(session: &mut MySqlSession) -> Result<(), StoreError> {
     let version = session.fetch(Statement::new("SELECT @@version", vec![])).await?;
-    product::check(&scalar(version, "the version")?.text(0)?)
+    product::check(scalar(version, "the version")?.str(0)?)
 }
 
 /// The server's global variables by name.

@@ -86,7 +86,7 @@ impl Shard for SqliteShard {
         version::check(&mut session, &migrate::SHARD).await?;
         let cluster = identity::check(&mut session, self.id).await?;
         let version = session.fetch(Statement::new("SELECT sqlite_version()", vec![])).await?;
-        let server = format!("SQLite {}", scalar(version, "the version")?.text(0)?);
+        let server = format!("SQLite {}", scalar(version, "the version")?.str(0)?);
         drop(session.0.close().await);
         // A SQLite commit is durable if its connection is set up for it, and ours are.
         Ok(Settings { server, batch_bytes: BATCH_BYTES, cluster, ..Settings::default() })

@@ -86,7 +86,7 @@ impl NamedRows {
         }
         let namespaces: BTreeSet<&str> = names.map(|name| &*name.namespace).collect();
         for row in &over {
-            if namespaces.contains(&*row.text(0)?) {
+            if namespaces.contains(row.str(0)?) {
                 return Ok(Some(PolicyWritten::NamespaceFull));
             }
         }

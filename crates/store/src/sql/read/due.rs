@@ -60,8 +60,7 @@ fn decode_item(row: &Row) -> Result<DueRow, StoreError> {
 }
 
 fn decode_dead_letter(row: &Row) -> Result<DueRow, StoreError> {
-    let item =
-        DueItem::DeadLetter { name: TopicName::new(row.text(3)?, row.text(4)?), died_at: row.time(2)? };
+    let item = DueItem::DeadLetter { name: TopicName::new(row.str(3)?, row.str(4)?), died_at: row.time(2)? };
     Ok(DueRow { at: row.time(5)?, seq: row.seq(0)?, topic: row.topic(1)?, item })
 }
 

@@ -306,7 +306,7 @@ async fn generations(connection: &dyn ReadConnection) -> Result<Vec<u64>, StoreE
 pub(super) fn generations_of(rows: &[Row]) -> Result<Vec<u64>, StoreError> {
     let mut generations = Vec::new();
     for row in rows {
-        let name = row.text(0)?;
+        let name = row.str(0)?;
         generations.extend(name.strip_prefix("dedupe_").and_then(|number| number.parse::<u64>().ok()));
     }
     generations.sort_unstable();

@@ -29,7 +29,7 @@ pub(super) async fn locate(
         );
         let keys: Vec<Value> = keys.into_iter().map(Into::into).collect();
         for row in connection.fetch(Statement::new(sql, [keys.clone(), keys].concat())).await? {
-            let namespace = row.text(2)?.into();
+            let namespace = row.str(2)?.into();
             let location = match row.int(1)? {
                 0 => ItemLocation::Waiting(namespace),
                 _ => ItemLocation::DeadLetter(namespace),

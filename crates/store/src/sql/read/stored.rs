@@ -60,7 +60,7 @@ pub(super) async fn items(
 fn decode(row: &Row, state: StoredState, rank: i64) -> Result<StoredItem, StoreError> {
     let packed = PackedAttributes::unpack(&row.bytes(7)?)?;
     Ok(StoredItem {
-        topic: TopicName::new(row.text(2)?, row.text(3)?),
+        topic: TopicName::new(row.str(2)?, row.str(3)?),
         topic_id: row.topic(1)?,
         key: Key { priority: row.i32(4)?, rank, seq: row.seq(0)? },
         attributes: packed.with_counters(row.u32(5)?, row.u32(6)?),

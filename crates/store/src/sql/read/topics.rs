@@ -43,7 +43,7 @@ pub(super) async fn dormant(
 }
 
 fn decode(row: &Row) -> Result<TopicRow, StoreError> {
-    let name = TopicName::new(row.text(1)?, row.text(2)?);
+    let name = TopicName::new(row.str(1)?, row.str(2)?);
     Ok(TopicRow {
         id: row.topic(0)?,
         name,
