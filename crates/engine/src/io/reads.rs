@@ -9,7 +9,7 @@ use crate::{
     api::{TaskName, Tasks},
     messages::{
         event::ShardEvents,
-        look::LookTurn,
+        look_turn::LookTurn,
         shard::{ScanResult, ShardEvent},
     },
     shard::work::{

@@ -7,7 +7,7 @@ use forebay_types::{Key, Refusal, Seq, State, Timestamp, TopicId, filter::Filter
 use futures_util::{StreamExt as _, stream};
 use tokio::time::Instant;
 
-use super::read;
+use super::read_without_rest as read;
 use crate::{
     api::{ItemCount, TopicScope, filter_fields, held},
     engine::Engine,

@@ -6,13 +6,19 @@
 use std::{
     collections::{BTreeMap, HashMap},
     ops::Bound,
+    time::Duration,
 };
 
 use forebay_store::{NameRange, StoredItem, StoredState};
 use forebay_types::{ItemId, Key, Namespace, Refusal, Seq, ShardId, State, Timestamp, TopicId, TopicName};
 use futures_util::{StreamExt as _, stream};
+use tokio::time::Instant;
 
-use super::{list_filter::ListFilter, read};
+use super::{
+    list_filter::ListFilter,
+    positions::{death_position, key_before, position, position_of, seq_before},
+    read,
+};
 use crate::{
     api::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, TopicScope},
     engine::Engine,
@@ -24,6 +30,9 @@ use crate::{
 
 /// Items that one page looks at in each shard.
 const LOOKED_AT_MAX: usize = 50_000;
+/// A page looks for so long, and then goes on at the next one: with a filter that passes few items, a page of
+/// [`LOOKED_AT_MAX`] would take seconds, as a shard has its rest between reads.
+const LOOKED_FOR_MAX: Duration = Duration::from_millis(150);
 /// Items that are asked for at once. Of these, the event loop is asked in one event which are leased.
 const SLICE: usize = 1_000;
 /// Shards that one page reads at a time.
@@ -43,12 +52,28 @@ struct Next {
     through: Option<ItemPosition>,
     /// How many were looked at.
     scanned: usize,
+    /// When the page began.
+    began: Instant,
+}
+
+impl Next {
+    /// Of a page that began then.
+    fn begin(began: Instant) -> Self {
+        Self { items: Vec::new(), through: None, scanned: 0, began }
+    }
+
+    /// The page has enough, or has looked for long enough.
+    fn is_enough(&self, call: &ItemsCall) -> bool {
+        self.items.len() >= call.limit
+            || self.scanned >= LOOKED_AT_MAX
+            || self.began.elapsed() >= LOOKED_FOR_MAX
+    }
 }
 
 impl Engine {
     /// Lists items of a topic in this node's shards.
     pub async fn list_items(&self, call: ItemsCall) -> Result<ItemsPage, Refusal> {
-        let filter = ListFilter::of(&call)?;
+        let (filter, began) = (ListFilter::of(&call)?, Instant::now());
         let scope =
             TopicScope { namespace: Some(call.name.namespace.clone()), prefix: call.name.topic.to_string() };
         let shards = self.look_shards(&scope).await?;
@@ -62,7 +87,9 @@ impl Engine {
         for shard in shards.iter().filter(|shard| !seen.doubtful.contains(&shard.id)).cloned() {
             let (engine, call, filter) = (self.clone(), call.clone(), filter.clone());
             let topics = topics.remove(&shard.id).unwrap_or_default();
-            asked.push(async move { (shard.id, engine.next_in_shard(&shard, topics, &call, &filter).await) });
+            asked.push(async move {
+                (shard.id, engine.next_in_shard(&shard, topics, &call, (&filter, began)).await)
+            });
         }
         let answers: Vec<_> = stream::iter(asked).buffer_unordered(SHARDS_AT_ONCE).collect().await;
         let mut page = ItemsPage::default();
@@ -126,9 +153,9 @@ impl Engine {
         shard: &ShardLook,
         topics: Vec<TopicId>,
         call: &ItemsCall,
-        filter: &ListFilter,
+        how: (&ListFilter, Instant),
     ) -> Result<Option<Next>, Refusal> {
-        let mut sum = Next { items: Vec::new(), through: None, scanned: 0 };
+        let mut sum = Next::begin(how.1);
         let topics = match call.state {
             ItemState::Dead => match with_dormant(shard, topics, &call.name).await {
                 Some(topics) => topics,
@@ -138,10 +165,10 @@ impl Engine {
         };
         for topic in topics {
             let next = match call.state {
-                ItemState::Ready => self.waiting(shard, topic, call, State::Ready, filter).await?,
-                ItemState::Scheduled => self.waiting(shard, topic, call, State::Scheduled, filter).await?,
-                ItemState::Leased => self.leased(shard, topic, call, filter).await?,
-                ItemState::Dead => dead(shard, topic, call, filter).await,
+                ItemState::Ready => self.waiting(shard, topic, call, State::Ready, how).await?,
+                ItemState::Scheduled => self.waiting(shard, topic, call, State::Scheduled, how).await?,
+                ItemState::Leased => self.leased(shard, topic, call, how).await?,
+                ItemState::Dead => dead(shard, topic, call, how).await,
             };
             let Some(next) = next else { return Ok(None) };
             sum.items.extend(next.items);
@@ -158,9 +185,9 @@ impl Engine {
         topic: TopicId,
         call: &ItemsCall,
         state: State,
-        filter: &ListFilter,
+        (filter, began): (&ListFilter, Instant),
     ) -> Result<Option<Next>, Refusal> {
-        let mut next = Next { items: Vec::new(), through: None, scanned: 0 };
+        let mut next = Next::begin(began);
         let mut after = call.after.map_or(Key::MIN, |after| key_before(after, shard.id));
         loop {
             let Some(slice) = filter.waiting(shard, topic, state, after, SLICE).await else {
@@ -177,7 +204,7 @@ impl Engine {
             next.items.extend(listed.into_iter().map(|key| (position(key, shard.id), None)));
             match slice.last.filter(|_| slice.scanned == SLICE) {
                 None => return Ok(Some(next)),
-                Some(last) if next.items.len() >= call.limit || next.scanned >= LOOKED_AT_MAX => {
+                Some(last) if next.is_enough(call) => {
                     next.through = Some(position(last, shard.id));
                     return Ok(Some(next));
                 }
@@ -192,9 +219,9 @@ impl Engine {
         shard: &ShardLook,
         topic: TopicId,
         call: &ItemsCall,
-        filter: &ListFilter,
+        (filter, began): (&ListFilter, Instant),
     ) -> Result<Option<Next>, Refusal> {
-        let mut next = Next { items: Vec::new(), through: None, scanned: 0 };
+        let mut next = Next::begin(began);
         let mut after = call.after.map_or((Timestamp::MIN, Seq(0)), |after| {
             let seq = seq_before(after, shard.id);
             (Timestamp::from_micros(after.first), seq)
@@ -214,7 +241,7 @@ impl Engine {
             next.items.extend(passed.map(|(seq, lease)| (position(lease.ends_at, seq), Some(lease))));
             match through {
                 None => return Ok(Some(next)),
-                Some((at, seq)) if next.items.len() >= call.limit || next.scanned >= LOOKED_AT_MAX => {
+                Some((at, seq)) if next.is_enough(call) => {
                     next.through = Some(position(at, seq));
                     return Ok(Some(next));
                 }
@@ -237,13 +264,18 @@ async fn with_dormant(shard: &ShardLook, mut topics: Vec<TopicId>, name: &TopicN
 }
 
 /// Dead letters, the latest first.
-async fn dead(shard: &ShardLook, topic: TopicId, call: &ItemsCall, filter: &ListFilter) -> Option<Next> {
+async fn dead(
+    shard: &ShardLook,
+    topic: TopicId,
+    call: &ItemsCall,
+    (filter, began): (&ListFilter, Instant),
+) -> Option<Next> {
     let mut before = call.after.map_or((Timestamp::MAX, Seq(i64::MAX as u64)), |after| {
         let seq = Seq(i64::MAX as u64 - seq_before(after, shard.id).0.min(i64::MAX as u64));
         (Timestamp::from_micros(-after.first), seq)
     });
     let position = |(at, seq): (Timestamp, Seq)| death_position(at, seq, shard.id);
-    let mut next = Next { items: Vec::new(), through: None, scanned: 0 };
+    let mut next = Next::begin(began);
     // Without a filter one slice is enough.
     let slice = if filter.is_empty() { call.limit + 1 } else { SLICE };
     loop {
@@ -252,46 +284,12 @@ async fn dead(shard: &ShardLook, topic: TopicId, call: &ItemsCall, filter: &List
         next.items.extend(found.passed.into_iter().map(|death| (position(death), None)));
         match found.last.filter(|_| found.scanned == slice) {
             None => return Some(next),
-            Some(last) if next.items.len() >= call.limit || next.scanned >= LOOKED_AT_MAX => {
+            Some(last) if next.is_enough(call) => {
                 next.through = Some(position(last));
                 return Some(next);
             }
             Some(last) => before = last,
         }
-    }
-}
-
-fn death_position(died_at: Timestamp, seq: Seq, shard: ShardId) -> ItemPosition {
-    ItemPosition { first: -died_at.as_micros(), second: 0, shard, seq: i64::MAX as u64 - seq.0 }
-}
-
-fn position(key: Key, shard: ShardId) -> ItemPosition {
-    ItemPosition { first: key.priority.into(), second: key.rank, shard, seq: key.seq.0 }
-}
-
-/// The number in a shard behind which its items come, of those that share a position with another shard's.
-fn seq_before(after: ItemPosition, shard: ShardId) -> Seq {
-    match after.shard.cmp(&shard) {
-        std::cmp::Ordering::Less => Seq(0),
-        std::cmp::Ordering::Equal => Seq(after.seq),
-        std::cmp::Ordering::Greater => Seq(i64::MAX as u64),
-    }
-}
-
-/// The key in a shard behind which its items come.
-fn key_before(after: ItemPosition, shard: ShardId) -> Key {
-    let priority = i32::try_from(after.first).unwrap_or(i32::MAX);
-    Key { priority, rank: after.second, seq: seq_before(after, shard) }
-}
-
-/// Where an item is in the list of its state.
-fn position_of(id: ItemId, stored: &StoredItem, lease: Option<&LeaseSeen>) -> ItemPosition {
-    match (&stored.state, lease) {
-        (_, Some(lease)) => {
-            ItemPosition { first: lease.ends_at.as_micros(), second: 0, shard: id.shard, seq: id.seq.0 }
-        }
-        (StoredState::Dead(death), None) => death_position(death.died_at, id.seq, id.shard),
-        (StoredState::Ready | StoredState::Scheduled, None) => position(stored.key, id.shard),
     }
 }
 

@@ -6,6 +6,7 @@ mod count_items;
 mod dead_groups;
 mod items;
 mod list_filter;
+mod positions;
 mod priorities;
 mod reason;
 mod standing;
@@ -20,7 +21,7 @@ use std::{
 use forebay_store::{Reader, StoreError};
 use forebay_types::Namespace;
 
-use crate::messages::look::ShardLook;
+use crate::messages::{look::ShardLook, look_turn::Turn};
 
 /// How long a look waits for one shard.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,10 +36,30 @@ async fn read<T, F>(shard: &ShardLook, read: impl FnOnce(Arc<dyn Reader>) -> F) 
 where
     F: Future<Output = Result<T, StoreError>>,
 {
+    read_then(shard, Turn::rest, read).await
+}
+
+/// The same, after which the next look has its turn at once: for who must be through within some time.
+async fn read_without_rest<T, F>(shard: &ShardLook, read: impl FnOnce(Arc<dyn Reader>) -> F) -> Option<T>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    read_then(shard, drop, read).await
+}
+
+async fn read_then<T, F>(
+    shard: &ShardLook,
+    end: impl FnOnce(Turn),
+    read: impl FnOnce(Arc<dyn Reader>) -> F,
+) -> Option<T>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
     let reading = async {
-        // The semaphore is never closed.
-        let _turn = shard.turn.semaphore.acquire().await.ok();
-        read(shard.reader.clone()).await
+        let turn = shard.turn.take().await;
+        let found = read(shard.reader.clone()).await;
+        end(turn);
+        found
     };
     let error = match tokio::time::timeout(READ_TIMEOUT, reading).await {
         Ok(Ok(found)) => {

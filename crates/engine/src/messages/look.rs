@@ -1,35 +1,15 @@
 //! What those who look at the queue learn from the event loop. To look changes nothing.
 
-use std::{
-    collections::BTreeMap,
-    ops::Bound,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use forebay_store::Reader;
 use forebay_types::{Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
-use tokio::sync::Semaphore;
 
+use super::look_turn::LookTurn;
 use crate::{
     api::{ConsumerFigures, LeaseSeen, ShardFigures, TopicFigures, TopicScope},
     index::ShardIndex,
 };
-
-/// What those share who look at a shard.
-#[derive(Debug)]
-pub(crate) struct LookTurn {
-    /// Only who holds it may read: one at a time, so that they never take the connections that the queue
-    /// needs.
-    pub semaphore: Semaphore,
-    /// The last read failed. That is in the log once, not for each look.
-    pub failed: AtomicBool,
-}
-
-impl Default for LookTurn {
-    fn default() -> Self {
-        Self { semaphore: Semaphore::new(1), failed: AtomicBool::new(false) }
-    }
-}
 
 /// A shard that this node owns for certain, and that can be looked at.
 #[derive(Clone)]

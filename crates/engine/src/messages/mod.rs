@@ -3,6 +3,7 @@
 pub(crate) mod delivery_guard;
 pub(crate) mod event;
 pub(crate) mod look;
+pub(crate) mod look_turn;
 pub(crate) mod pulse;
 pub(crate) mod shard;
 pub(crate) mod tenant_budget;
