@@ -140,7 +140,12 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, rows: usize) {
 pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     let receipt = request.receipt;
     let leases = &builder.shard.leases;
-    let lease = leases.get(receipt.item.seq).filter(|lease| {
+    // The node that took the call has compared the namespace with the receipt's. Here it is the item's own.
+    let topics = &builder.shard.topics;
+    let is_own = |lease: &&LeaseEntry| {
+        topics.get(lease.topic).is_none_or(|topic| topic.name.namespace == request.namespace)
+    };
+    let lease = leases.get(receipt.item.seq).filter(is_own).filter(|lease| {
         lease.delivery() == receipt.delivery && lease.nonce == receipt.nonce || on(Bug::StaleReceipt)
     });
     let (Some(lease), Some(position)) = (lease.cloned(), leases.position(receipt.item.seq)) else {

@@ -117,15 +117,30 @@ fn an_item_with_an_ack_that_waits_does_not_time_out() {
     assert!(shard.leases.next_deadline().is_none());
 }
 
+/// Stores and leases items of another tenant, whose first topic this is.
+pub(super) fn store_leased_of(
+    shard: &mut OwnedShard,
+    (namespace, topic): (&str, TopicId),
+    items: Vec<AdmittedItem>,
+) -> Vec<Receipt> {
+    let count = items.len();
+    put(shard, ShardEnqueue { namespace: namespace.into(), ..part(topic.0.into(), items) });
+    run(shard, 0);
+    let items = reserve(shard, topic, count);
+    assert!(shard.lease(ShardLease { namespace: namespace.into(), ..share(1, items) }, 0).is_empty());
+    receipts(&run(shard, 0).1)
+}
+
 #[test]
 fn tenants_take_turns_in_every_class_of_work() {
     let mut shard = shard_with(|settings| settings.batch_rows = 2_000);
-    let receipts = store_leased(&mut shard, 0, items(200));
+    let receipts = store_leased(&mut shard, 0, items(150));
+    let others = store_leased_of(&mut shard, ("other", TopicId(T.0 + 1)), items(3));
     shard.settings = Arc::new(Settings { batch_rows: 64, ..Settings::default() });
-    for receipt in &receipts[..150] {
+    for receipt in &receipts {
         settle(&mut shard, *receipt, SettleKind::Extend { lease: None });
     }
-    for receipt in &receipts[150..153] {
+    for receipt in &others {
         let (receipt, kind) = (*receipt, SettleKind::Ack);
         shard.settle(SettleRequest { namespace: "other".into(), receipt, kind, slot: None });
     }

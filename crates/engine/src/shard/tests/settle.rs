@@ -3,7 +3,7 @@
 
 use forebay_types::State;
 
-use super::*;
+use super::{batch::store_leased_of, *};
 use crate::shard::work::ReplySlot;
 
 /// Stores and leases one item that may fail so often.
@@ -315,17 +315,37 @@ fn settlements_of_a_tenant_and_of_a_shard_wait_up_to_so_many_bytes() {
         settings.admit_tenant_bytes = 1_000;
         settings.admit_shard_bytes = 2_000;
     });
-    let receipts = store_leased(&mut shard, 0, items(10));
-    let mut asked = Vec::new();
-    for (namespace, receipt) in ["a", "a", "a", "a", "b", "b", "b", "b", "c", "c"].iter().zip(receipts) {
-        asked.push(ask(&mut shard, namespace, receipt));
+    let tenants = [("a", 4), ("b", 4), ("c", 2)];
+    let mut leased = Vec::new();
+    for (topic, (namespace, count)) in (1..).map(TopicId).zip(tenants) {
+        let receipts = store_leased_of(&mut shard, (namespace, topic), items(count));
+        leased.extend(receipts.into_iter().map(|receipt| (namespace, receipt)));
     }
+    let asked: Vec<_> =
+        leased.into_iter().map(|(namespace, receipt)| ask(&mut shard, namespace, receipt)).collect();
     let waits: Vec<bool> = asked.iter().map(Result::is_ok).collect();
     assert_eq!(waits, [true, true, true, false, true, true, true, false, true, false]);
     assert!(asked[3].as_ref().unwrap_err().contains("of this namespace are waiting in shard 1"));
     assert!(asked[9].as_ref().unwrap_err().contains("extensions are waiting in shard 1"));
     run(&mut shard, 0);
     assert_eq!(shard.settles.sum().bytes, 0);
+}
+
+#[test]
+fn a_receipt_of_another_tenants_item_settles_nothing() {
+    let mut shard = shard();
+    let receipt = store_leased(&mut shard, 0, items(1))[0];
+    let ack = |namespace: &str| SettleRequest {
+        namespace: namespace.into(),
+        receipt,
+        kind: SettleKind::Ack,
+        slot: None,
+    };
+    shard.settle(ack("other"));
+    assert!(build(&mut shard, 1).batch.is_none_or(|batch| batch.deletes.is_empty()));
+    assert!(shard.is_open(&receipt));
+    shard.settle(ack("ns"));
+    assert_eq!(run(&mut shard, 1).0.deletes, [receipt.item.seq]);
 }
 
 #[test]
