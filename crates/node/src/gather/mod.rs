@@ -63,8 +63,13 @@ impl Gather {
         Self { engine, links, cluster, history, looks, walks }
     }
 
-    /// A place for a look, as long as it is held. Each node may answer with so many bytes.
+    /// A place for a look, as long as it is held. Each node may answer with so many bytes. A node that has
+    /// just started, and has not read yet which shards there are, could only say that nothing is there.
     pub fn admit(&self, namespace: &Namespace, bytes: usize) -> Result<Charge, Refusal> {
+        if self.cluster().is_some_and(|cluster| cluster.shards.is_empty()) {
+            let message = "this node knows of no shard yet; retry later";
+            return Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
+        }
         let nodes = 1 + self.others().len();
         self.looks.take(namespace, nodes * bytes).map_err(|_| full("calls that look at topics or items"))
     }
