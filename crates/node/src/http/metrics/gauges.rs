@@ -105,13 +105,15 @@ fn engine(status: &Status, now: Timestamp) {
     forget(&status.shards);
 }
 
-/// A shard that was removed has nothing any more. A gauge that nobody sets would keep its last value.
+/// A shard that was removed has nothing any more. A gauge that nobody sets would keep its last value. That it
+/// has no owner is right: 0 would raise an alarm until the process ends.
 fn forget(shards: &[ShardStatus]) {
     static SHOWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
     let now: BTreeSet<u32> = shards.iter().map(|shard| shard.id).collect();
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     for id in shown.difference(&now) {
         shard(&ShardStatus { id: *id, ..ShardStatus::default() });
+        gauge!("forebay_shard_owned", "shard" => id.to_string()).set(f64::NAN);
     }
     *shown = now;
 }
