@@ -1,6 +1,8 @@
 //! The files in `deploy/` and `docker-compose.yml` fit the program and each other.
 
+mod alerts;
 mod compose;
+mod expressions;
 mod files;
 mod kubernetes;
 mod manifests;
