@@ -103,6 +103,25 @@ fn an_alert_says_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
+fn an_alert_has_an_entry_in_the_runbook() {
+    let runbook = read("docs/RUNBOOK.md");
+    let headings = runbook.lines().filter(|line| line.starts_with('#'));
+    let anchors: BTreeSet<_> = headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect();
+    for alert in alerts() {
+        let (file, section) = text(&alert, "/annotations/runbook_url").split_once('#').unwrap();
+        assert_eq!(file, "docs/RUNBOOK.md");
+        assert_eq!(section, anchor(text(&alert, "/alert")));
+        assert!(anchors.contains(section), "docs/RUNBOOK.md has no {section}");
+    }
+}
+
+/// How a link names a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
 fn prometheus_is_given_the_rules() {
     let config = documents(&read("deploy/prometheus/prometheus.yml")).remove(0);
     let compose = documents(&read("docker-compose.yml")).remove(0);
