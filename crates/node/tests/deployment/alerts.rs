@@ -26,7 +26,7 @@ fn alerts() -> Vec<Value> {
 }
 
 /// The names of what rules record.
-fn recorded() -> BTreeSet<String> {
+pub fn recorded() -> BTreeSet<String> {
     rules().iter().filter_map(|rule| rule["record"].as_str()).map(str::to_owned).collect()
 }
 

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod compose;
+mod dashboard;
 mod expressions;
 mod files;
 mod kubernetes;
