@@ -29,6 +29,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.package.is_empty() {
         // The test of the metrics page needs it. Fetched here, a failure is one line.
         println!("promtool: {}", forebay_servers::promtool()?.display());
+        println!("browser: {}", forebay_servers::browser()?.chromium.display());
         // So do those of clocks.
         forebay_servers::WallClock::new()?;
     }
