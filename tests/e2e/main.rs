@@ -21,6 +21,7 @@ mod tls;
 mod wire;
 
 mod counts;
+mod dashboard;
 mod kill_database;
 mod kill_node;
 mod panic;

@@ -96,19 +96,54 @@ pub enum Reader {
 /// The pages of the HTTP port that are read, by path. The port has no other ones. Those of people lie
 /// on one level. What is needed in a namespace is needed in the one of the field `ns` of the query.
 pub const PAGES: &[(&str, Needs, Reader)] = &[
-    ("/", Needs::Everywhere(Scope::Observe), Reader::Person),
+    // Whoever may not see the whole cluster is led to its own namespaces.
+    ("/", Needs::Credential, Reader::Person),
+    ("/topics", Needs::InNamespaces(Scope::Observe), Reader::Person),
+    ("/topic", Needs::InNamespace(Scope::Observe), Reader::Person),
+    ("/item", Needs::InNamespace(Scope::Observe), Reader::Person),
+    ("/dead-letters", Needs::InNamespace(Scope::Observe), Reader::Person),
+    ("/operations", Needs::InNamespace(Scope::Operate), Reader::Person),
+    ("/operation", Needs::InNamespace(Scope::Operate), Reader::Person),
+    ("/confirm", Needs::InNamespace(Scope::Operate), Reader::Person),
+    ("/consumers", Needs::InNamespaces(Scope::Observe), Reader::Person),
+    ("/shards", Needs::Everywhere(Scope::Observe), Reader::Person),
+    ("/nodes", Needs::Everywhere(Scope::Observe), Reader::Person),
+    ("/access", Needs::InNamespaces(Scope::Admin), Reader::Person),
+    ("/audit", Needs::InNamespaces(Scope::Admin), Reader::Person),
+    ("/search", Needs::InNamespaces(Scope::Observe), Reader::Person),
+    // Each page that it follows asks calls of its own, which decide.
+    ("/events", Needs::Credential, Reader::Program),
     ("/status.json", Needs::Everywhere(Scope::Observe), Reader::Program),
     ("/metrics", Needs::Everywhere(Scope::Metrics), Reader::Program),
     ("/healthz", Needs::Nothing, Reader::Program),
     ("/readyz", Needs::Nothing, Reader::Program),
     ("/login", Needs::Nothing, Reader::Person),
     ("/assets/app.css", Needs::Nothing, Reader::Program),
+    ("/assets/app.js", Needs::Nothing, Reader::Program),
     ("/assets/icon.svg", Needs::Nothing, Reader::Program),
 ];
 
 /// The forms that pages send, by path: what changes something. The port takes no other ones. What is needed
 /// in a namespace is needed in the one of the form's field `ns`.
-pub const FORMS: &[(&str, Needs)] = &[("/login", Needs::Nothing), ("/logout", Needs::Nothing)];
+pub const FORMS: &[(&str, Needs)] = &[
+    ("/login", Needs::Nothing),
+    ("/logout", Needs::Nothing),
+    ("/pause", Needs::InNamespace(Scope::Operate)),
+    ("/resume", Needs::InNamespace(Scope::Operate)),
+    ("/operate", Needs::InNamespace(Scope::Operate)),
+    ("/stop-operation", Needs::InNamespace(Scope::Operate)),
+    ("/set-rate", Needs::InNamespace(Scope::Operate)),
+    ("/enqueue", Needs::InNamespace(Scope::Produce)),
+    ("/cancel-item", Needs::InNamespace(Scope::Operate)),
+    ("/update-item", Needs::InNamespace(Scope::Operate)),
+    ("/release-leases", Needs::InNamespace(Scope::Operate)),
+    ("/move-shard", Needs::Everywhere(Scope::Admin)),
+    ("/drain-shard", Needs::Everywhere(Scope::Admin)),
+    ("/drain-node", Needs::Everywhere(Scope::Admin)),
+    ("/create-token", Needs::InNamespaces(Scope::Admin)),
+    ("/rotate-token", Needs::InNamespaces(Scope::Admin)),
+    ("/revoke-token", Needs::InNamespaces(Scope::Admin)),
+];
 
 /// What a call needs.
 pub fn of_call(path: &str) -> Needs {

@@ -81,8 +81,7 @@ pub enum StartError {
 
 /// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for the first.
 pub async fn start(config: Config) -> Result<Node, StartError> {
-    // 1. The certificates, and the credentials of callers. The catalog, if there is one: it names the shards.
-    //    Then metrics, so that they include the first call, and the file descriptors.
+    // 1. Certificates, credentials, and the catalog, which names the shards. Metrics include the first call.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let certificates = certificates(&config, &clock)?;
     let begun = cluster::begin(&config).await?;
@@ -137,6 +136,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         serving: Default::default(),
         cluster,
         recorder,
+        streams: Default::default(),
     });
     let http = serve_http(&config, http_listener, (info.clone(), audit), grpc.calls().clone(), own)?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));

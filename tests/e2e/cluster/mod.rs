@@ -18,7 +18,7 @@ mod items;
 mod joins;
 mod kills;
 mod lost_shard;
-mod nodes;
+pub mod nodes;
 mod operate;
 mod operations;
 mod pauses;

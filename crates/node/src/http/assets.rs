@@ -18,6 +18,9 @@ use super::fields::Fields;
 /// How pages look. Inline styles are forbidden by the policy of each page.
 pub static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("app.css", "text/css; charset=utf-8", include_str!("app.css")));
+/// What makes open pages follow what happens. They read without it.
+pub static SCRIPT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("app.js", "text/javascript; charset=utf-8", include_str!("app.js")));
 /// Without one, browsers ask for another address.
 pub static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("icon.svg", "image/svg+xml", include_str!("icon.svg")));
@@ -57,6 +60,11 @@ impl Asset {
 /// Serves `/assets/app.css`.
 pub async fn style(Extension(query): Extension<Fields>) -> Response {
     STYLE.answer(&query)
+}
+
+/// Serves `/assets/app.js`.
+pub async fn script(Extension(query): Extension<Fields>) -> Response {
+    SCRIPT.answer(&query)
 }
 
 /// Serves `/assets/icon.svg`.

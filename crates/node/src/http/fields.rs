@@ -15,6 +15,15 @@ impl Fields {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
+    /// The fields as a query has them, without the empty ones and those of what was just done.
+    pub fn encoded(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let kept =
+            self.0.iter().filter(|(name, value)| !value.is_empty() && name != "done" && name != "page");
+        query.extend_pairs(kept);
+        query.finish()
+    }
+
     /// Whether a field is there more than once. What decides about rights must not be.
     pub fn repeats(&self, name: &str) -> bool {
         self.0.iter().filter(|(found, _)| found == name).count() > 1

@@ -9,7 +9,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{condition::Condition, status_cache::StatusCache};
+use super::{condition::Condition, dashboard::Streams, status_cache::StatusCache};
 use crate::{access::Access, connections::ConnectionCap, grpc::AdmissionLoad, tls::Certificates};
 
 /// What every request handler reads.
@@ -47,6 +47,8 @@ pub struct NodeInfo {
     pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
     /// Renders the metrics.
     pub recorder: PrometheusHandle,
+    /// Open pages that follow what happens.
+    pub streams: Streams,
 }
 
 /// The document at `/status.json`.

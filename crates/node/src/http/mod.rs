@@ -5,6 +5,7 @@
 mod assets;
 mod condition;
 mod connect;
+mod dashboard;
 mod fields;
 mod gate;
 mod guard;
@@ -13,7 +14,6 @@ mod html;
 mod info;
 pub mod metrics;
 mod origins;
-mod page;
 mod probes;
 mod server;
 mod status_cache;

@@ -27,10 +27,11 @@ use tower::util::MapRequest;
 use super::{
     assets,
     connect::{Connect, PATHS},
+    dashboard::{self, Shared},
     gate::{self, Gate},
     guard,
     info::{NodeInfo, NodeStatus, State},
-    metrics, page, probes,
+    metrics, probes,
 };
 use crate::{
     connections::count_closed,
@@ -65,7 +66,7 @@ pub fn serve(
     header_timeout: Duration,
 ) -> HttpServing {
     let upkeep = tokio::spawn(metrics::upkeep(info.recorder.clone()));
-    let (load, connect) = (info.load.clone(), Arc::new(connect));
+    let (load, calls, connect) = (info.load.clone(), connect.calls().clone(), Arc::new(connect));
     let listener = Listener::new(listener, load.http_connections.clone(), tls, header_timeout);
     let pages = PAGES.iter().filter_map(|(path, ..)| Some((*path, page_handler(path)?)));
     let forms = FORMS.iter().filter_map(|(path, _)| Some((*path, form_handler(path)?)));
@@ -75,6 +76,8 @@ pub fn serve(
         .with_state(info)
         .fallback(move |request| call(connect.clone(), request))
         .layer(Extension(gate.keeper.clone()))
+        .layer(Extension(calls))
+        .layer(Extension(Arc::new(Shared::default())))
         .layer(middleware::from_fn_with_state(Arc::new(gate), gate::pass));
     let (shutdown, closed) = oneshot::channel::<()>();
     let task = tokio::spawn(accept(listener, router, load, header_timeout, closed));
@@ -82,17 +85,18 @@ pub fn serve(
 }
 
 /// What serves a page. Only those are reached that have a row in the list of what pages need.
-fn page_handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
+fn page_handler(path: &'static str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     Some(match path {
-        "/" => get(page::page),
+        "/events" => get(dashboard::events),
         "/metrics" => get(metrics::metrics),
         "/healthz" => get(probes::alive),
         "/readyz" => get(probes::ready),
         "/status.json" => get(status),
         "/login" => get(guard::login_form),
         "/assets/app.css" => get(assets::style),
+        "/assets/app.js" => get(assets::script),
         "/assets/icon.svg" => get(assets::icon),
-        _ => return None,
+        path => return dashboard::page_handler(path),
     })
 }
 
@@ -101,7 +105,7 @@ fn form_handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     Some(match path {
         "/login" => post(guard::log_in),
         "/logout" => post(guard::log_out),
-        _ => return None,
+        path => return dashboard::form_handler(path),
     })
 }
 

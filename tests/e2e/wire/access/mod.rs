@@ -1,5 +1,6 @@
 //! Who may do what: every call, page and form, with every kind of credential.
 
+mod browsers;
 mod login_log;
 mod pages;
 mod rights_end;

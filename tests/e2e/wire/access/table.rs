@@ -1,20 +1,17 @@
 //! Each call, page and form, with each kind of credential.
 
-use forebay_access::{FORMS, PAGES, Record, Scope};
+use forebay_access::{Record, Scope};
 use forebay_proto::FILE_DESCRIPTOR_SET;
 use forebay_types::Timestamp;
 use prost_reflect::DescriptorPool;
 use serde_json::json;
 
 use super::{Guarded, OWN, Outcome, bearer, file, record, token};
-use crate::{
-    browser::{Browser, form, signature},
-    wire::http1::Request,
-};
+use crate::wire::http1::Request;
 
 /// What a request is to need. Written here once more, so that a change of the program's list is noticed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Needs {
+pub enum Needs {
     /// Nothing.
     Nothing,
     /// Any valid credential.
@@ -73,39 +70,99 @@ const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.AdminService/RevokeToken", Needs::Own("admin")),
 ];
 
-/// Each page, what it needs, and whether people read it.
-const ROUTES: &[(&str, Needs, bool)] = &[
-    ("/", Needs::All("observe"), true),
-    ("/status.json", Needs::All("observe"), false),
-    ("/metrics", Needs::All("metrics"), false),
-    ("/healthz", Needs::Nothing, false),
-    ("/readyz", Needs::Nothing, false),
-    ("/login", Needs::Nothing, true),
-    ("/assets/app.css", Needs::Nothing, false),
-    ("/assets/icon.svg", Needs::Nothing, false),
+/// A page.
+pub struct Route {
+    /// Its path, and the query that it is asked with.
+    pub at: (&'static str, &'static str),
+    /// What it needs.
+    pub needs: Needs,
+    /// People read it.
+    pub people: bool,
+    /// What whoever may see it is answered.
+    pub passed: u16,
+}
+
+const fn page(path: &'static str, query: &'static str, needs: Needs, passed: u16) -> Route {
+    Route { at: (path, query), needs, people: true, passed }
+}
+
+const fn program(path: &'static str, needs: Needs) -> Route {
+    Route { at: (path, ""), needs, people: false, passed: 200 }
+}
+
+/// An item, or an operation, that is not there.
+const NO_ITEM: &str = "?ns=own&id=1-1";
+const NO_OPERATION: &str = "?ns=own&id=0b1f6a1e55a14b0c8a52b8a1c2d3e4f5";
+
+/// Each page.
+pub const ROUTES: &[Route] = &[
+    page("/", "", Needs::Any, 200),
+    page("/topics", "?ns=own", Needs::Own("observe"), 200),
+    page("/topic", "?ns=own&name=t", Needs::Own("observe"), 404),
+    page("/item", NO_ITEM, Needs::Own("observe"), 200),
+    page("/dead-letters", "?ns=own", Needs::Own("observe"), 200),
+    page("/operations", "?ns=own", Needs::Own("operate"), 200),
+    page("/operation", NO_OPERATION, Needs::Own("operate"), 404),
+    page("/confirm", "?ns=own&name=t&action=purge", Needs::Own("operate"), 200),
+    page("/consumers", "?ns=own", Needs::Own("observe"), 200),
+    page("/shards", "", Needs::All("observe"), 200),
+    page("/nodes", "", Needs::All("observe"), 200),
+    page("/access", "?ns=own", Needs::Own("admin"), 200),
+    page("/audit", "?ns=own", Needs::Own("admin"), 200),
+    page("/search", "?ns=own&q=t", Needs::Own("observe"), 200),
+    // The page that it follows decides.
+    Route { at: ("/events", "?page=nothing"), needs: Needs::Any, people: false, passed: 400 },
+    program("/status.json", Needs::All("observe")),
+    program("/metrics", Needs::All("metrics")),
+    program("/healthz", Needs::Nothing),
+    program("/readyz", Needs::Nothing),
+    page("/login", "", Needs::Nothing, 200),
+    program("/assets/app.css", Needs::Nothing),
+    program("/assets/app.js", Needs::Nothing),
+    program("/assets/icon.svg", Needs::Nothing),
+    // There is none.
+    Route { at: ("/nothing", ""), needs: Needs::Any, people: false, passed: 404 },
 ];
 
 /// Each form, and what it needs.
-const SENT: &[(&str, Needs)] = &[("/login", Needs::Nothing), ("/logout", Needs::Nothing)];
+pub const SENT: &[(&str, Needs)] = &[
+    ("/login", Needs::Nothing),
+    ("/logout", Needs::Nothing),
+    ("/pause", Needs::Own("operate")),
+    ("/resume", Needs::Own("operate")),
+    ("/operate", Needs::Own("operate")),
+    ("/stop-operation", Needs::Own("operate")),
+    ("/set-rate", Needs::Own("operate")),
+    ("/enqueue", Needs::Own("produce")),
+    ("/cancel-item", Needs::Own("operate")),
+    ("/update-item", Needs::Own("operate")),
+    ("/release-leases", Needs::Own("operate")),
+    ("/move-shard", Needs::All("admin")),
+    ("/drain-shard", Needs::All("admin")),
+    ("/drain-node", Needs::All("admin")),
+    ("/create-token", Needs::Own("admin")),
+    ("/rotate-token", Needs::Own("admin")),
+    ("/revoke-token", Needs::Own("admin")),
+];
 
 /// Those whose rights are in question, each with what it shows.
-struct Cast {
+pub struct Cast {
     /// The file of tokens.
-    tokens: Vec<Record>,
+    pub tokens: Vec<Record>,
     /// Credentials that are not valid, by name.
-    bad: Vec<(&'static str, Vec<String>)>,
+    pub bad: Vec<(&'static str, Vec<String>)>,
     /// All rights, in another namespace.
-    foreign: String,
+    pub foreign: String,
     /// All rights, in the own namespace.
-    own: String,
+    pub own: String,
     /// All rights everywhere.
-    admin: String,
+    pub admin: String,
     /// All rights in the own namespace and everywhere, but one.
-    without: Vec<(&'static str, String)>,
+    pub without: Vec<(&'static str, String)>,
 }
 
 impl Cast {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let [foreign, own, admin, ended, revoked, other] = [1, 2, 3, 4, 5, 6].map(token);
         let mut tokens = vec![
             record(&foreign, &["other:all", "own-*:all"]),
@@ -140,7 +197,7 @@ impl Cast {
     }
 
     /// What each of those with a valid token is to be told.
-    fn expected(&self, needs: Needs) -> Vec<(&'static str, &str, String)> {
+    pub fn expected(&self, needs: Needs) -> Vec<(&'static str, &str, String)> {
         let (foreign, own) = match needs {
             Needs::Own(_) => ("WRONG_NAMESPACE".to_owned(), String::new()),
             Needs::All(right) => (format!("SCOPE_MISSING {right}"), format!("SCOPE_MISSING {right}")),
@@ -202,136 +259,6 @@ async fn every_call_is_decided_for_every_credential() {
         seen += 1;
     }
     assert_eq!(seen, CALLS.len(), "a row of this table is of no call");
-}
-
-#[tokio::test]
-async fn every_page_is_decided_for_every_credential() {
-    let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
-    let served: Vec<_> = PAGES.iter().map(|page| page.0).collect();
-    assert_eq!(served, ROUTES.iter().map(|row| row.0).collect::<Vec<_>>(), "a page has no row in this table");
-    let ask = async |path: &str, shown: &[&str]| {
-        let with = |request: Request, text: &&str| request.with("authorization", text);
-        shown.iter().fold(Request::get(path), with).send(&guarded.node.http).await
-    };
-    for (path, needs, people) in ROUTES.iter().chain(&[("/nothing", Needs::Any, false)]) {
-        let (public, missing) = (*needs == Needs::Nothing, *needs == Needs::Any);
-        let passed = if missing { 404 } else { 200 };
-        let refused = if public { 200 } else { 401 };
-        let answer = ask(path, &[]).await;
-        // People are led to the login.
-        assert_eq!(answer.status, if *people && !public { 303 } else { refused }, "{path}");
-        assert_eq!(
-            answer.header("www-authenticate"),
-            if public || *people { "" } else { "Bearer" },
-            "{path}"
-        );
-        for (kind, shown) in &cast.bad {
-            let shown: Vec<_> = shown.iter().map(String::as_str).collect();
-            assert_eq!(ask(path, &shown).await.status, refused, "{path} {kind}");
-        }
-        for (kind, shown, expected) in cast.expected(*needs) {
-            let status = if expected.is_empty() { passed } else { 403 };
-            assert_eq!(ask(path, &[shown]).await.status, status, "{path} {kind}");
-        }
-    }
-}
-
-/// A browser that has logged in with what a header shows.
-async fn logged_in(guarded: &Guarded, shown: &str) -> Browser {
-    let mut browser = Browser::default();
-    let answer = browser.log_in(&guarded.node, shown.strip_prefix("Bearer ").unwrap()).await;
-    assert_eq!(answer.status, 303, "{answer:?}");
-    browser
-}
-
-#[tokio::test]
-async fn every_page_is_decided_for_every_session() {
-    let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
-    let mut sessions = Vec::new();
-    for (kind, shown, _) in cast.expected(Needs::Nothing) {
-        sessions.push((kind, logged_in(&guarded, shown).await));
-    }
-    let mut over = logged_in(&guarded, &cast.admin).await;
-    let out = signature(&over.clone().get(&guarded.node, "/").await, "logout");
-    assert_eq!(over.clone().post(&guarded.node, "/logout", &[("form", &out)]).await.status, 303);
-    for (path, needs, people) in ROUTES.iter().chain(&[("/nothing", Needs::Any, false)]) {
-        let (public, missing) = (*needs == Needs::Nothing, *needs == Needs::Any);
-        let passed = match *path {
-            // There is nothing to log in to.
-            "/login" => 303,
-            _ if missing => 404,
-            _ => 200,
-        };
-        for ((kind, browser), (_, _, expected)) in sessions.iter_mut().zip(cast.expected(*needs)) {
-            let answer = browser.get(&guarded.node, path).await;
-            assert_eq!(answer.status, if expected.is_empty() { passed } else { 403 }, "{path} {kind}");
-            if let Some(right) = expected.strip_prefix("SCOPE_MISSING ") {
-                assert!(answer.text().contains(&format!("the right {right}")), "{answer:?}");
-                assert_eq!(answer.text().contains("<html"), *people, "{path} {kind}");
-            }
-            // A link of another site may lead there.
-            let link = Request::get(path).with("Sec-Fetch-Site", "cross-site");
-            assert_eq!(browser.send(&guarded.node, link).await.status, answer.status, "{path} {kind}");
-        }
-        let none = match (public, *people) {
-            (true, _) => 200,
-            (false, true) => 303,
-            (false, false) => 401,
-        };
-        assert_eq!(over.get(&guarded.node, path).await.status, none, "{path} with a session that is over");
-        // A header decides over a session.
-        let (_, browser) = sessions.iter_mut().find(|(kind, _)| *kind == "admin").unwrap();
-        let both = Request::get(path).with("authorization", &cast.bad[0].1[0]);
-        let expected = if public { 200 } else { 401 };
-        assert_eq!(browser.send(&guarded.node, both).await.status, expected, "{path}");
-    }
-}
-
-#[tokio::test]
-async fn every_form_is_decided_for_every_session() {
-    let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
-    let taken: Vec<_> = FORMS.iter().map(|form| form.0).collect();
-    assert_eq!(taken, SENT.iter().map(|row| row.0).collect::<Vec<_>>(), "a form has no row in this table");
-    let node = &guarded.node;
-    for (path, needs) in SENT {
-        for (kind, shown, expected) in cast.expected(*needs) {
-            let mut browser = logged_in(&guarded, shown).await;
-            let before = browser.session();
-            for foreign in ["cross-site", "same-site", "none"] {
-                let sent = form(path, &[]).with("Sec-Fetch-Site", foreign);
-                assert_eq!(browser.send(node, sent).await.status, 403, "{path} {kind} {foreign}");
-            }
-            let sent = form(path, &[]).with("Sec-Fetch-Site", "same-origin");
-            assert_eq!(
-                browser.send(node, sent.with("Host", "evil.example")).await.status,
-                421,
-                "{path} {kind}"
-            );
-            // From here, but without a signature.
-            assert_eq!(browser.post(node, path, &[("token", "x")]).await.status, 403, "{path} {kind}");
-            assert_eq!(browser.session(), before);
-            let page = match *path {
-                "/login" => Browser::default().get(node, "/login").await,
-                _ => browser.get(node, "/").await,
-            };
-            browser.keep(&page);
-            let signed = signature(&page, &path[1..]);
-            let token = shown.strip_prefix("Bearer ").unwrap();
-            let answer = browser.post(node, path, &[("form", &signed), ("token", token)]).await;
-            assert_eq!(answer.status, if expected.is_empty() { 303 } else { 403 }, "{path} {kind}");
-        }
-        // Without a session, and with a credential that a browser does not send by itself.
-        for shown in ["", &cast.admin] {
-            let sent = form(path, &[("token", "x")]);
-            let sent = if shown.is_empty() { sent } else { sent.with("Authorization", shown) };
-            assert_eq!(sent.send(&node.http).await.status, 403, "{path}");
-            let sent = form(path, &[("token", "x")]).with("Sec-Fetch-Site", "same-origin");
-            assert_eq!(sent.send(&node.http).await.status, 403, "{path} without a signature");
-        }
-    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_engine::{ShardState as EngineState, ShardStatus};
+use forebay_engine::{BreakerPhase, ShardState as EngineState, ShardStatus};
 use forebay_membership::{ClusterState, NodeState as Member, Presence, ShardHome};
 use forebay_proto::v1::{self, NodeState, ShardState};
 use forebay_types::Timestamp;
@@ -136,13 +136,17 @@ pub(super) fn shard(
         pinned: home.is_some_and(|home| home.pinned),
         epoch: status.epoch,
         since: None,
-        trouble: if owned || status.state == EngineState::Unreachable {
-            status.last_error.clone()
-        } else {
-            String::new()
-        },
+        trouble: if suffers(status) { status.last_error.clone() } else { String::new() },
         items: owned.then(|| status.ready + status.leased + status.scheduled),
         hold_up,
+    }
+}
+
+/// Something is wrong with a shard now, as far as this node is concerned. An error that is over is not.
+fn suffers(status: &ShardStatus) -> bool {
+    match status.state {
+        EngineState::Owned => status.silent_since_micros.is_some() || status.breaker != BreakerPhase::Closed,
+        state => state == EngineState::Unreachable,
     }
 }
 
@@ -160,6 +164,20 @@ fn hold_up(status: &ShardStatus) -> HoldUp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trouble_that_is_over_is_none() {
+        let last_error = "no answer within a second".to_owned();
+        let owned = ShardStatus { state: EngineState::Owned, last_error, ..ShardStatus::default() };
+        let trouble = |status: &ShardStatus| shard(status, None, false, "n").trouble;
+        assert_eq!(trouble(&owned), "");
+        let silent = ShardStatus { silent_since_micros: Some(1), ..owned.clone() };
+        let open = ShardStatus { breaker: BreakerPhase::Open, ..owned.clone() };
+        let away = ShardStatus { state: EngineState::Unreachable, ..owned.clone() };
+        let others = ShardStatus { state: EngineState::Waiting, ..owned };
+        let all = [silent, open, away, others].map(|status| trouble(&status).is_empty());
+        assert_eq!(all, [false, false, false, true]);
+    }
 
     #[test]
     fn pages_follow_one_another_without_gaps() {

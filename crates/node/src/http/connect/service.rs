@@ -60,6 +60,11 @@ impl Connect {
         Ok(Self { calls, methods: Methods::new(&pool), pool, origins, heavy: Heavy::new() })
     }
 
+    /// The router of the gRPC port.
+    pub fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
     /// Answers a request below [`PATHS`].
     pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();

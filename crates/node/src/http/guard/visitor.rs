@@ -24,7 +24,7 @@ pub struct Visitor {
 
 impl Visitor {
     /// What the signatures of its forms are bound to: its session, or whoever it is.
-    pub(super) fn bound(&self) -> [u8; 32] {
+    pub(in crate::http) fn bound(&self) -> [u8; 32] {
         match (&self.session, &self.who) {
             (Some(session), _) => *session,
             (None, Some(who)) => {

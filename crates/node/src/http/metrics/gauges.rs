@@ -23,6 +23,7 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)>
     if let Some(connections) = &node.peer_connections {
         gauge!("forebay_connections", "port" => "peer").set(connections.in_use() as f64);
     }
+    gauge!("forebay_streams").set(node.streams.open() as f64);
     certificates(&node.certificates);
     gauge!("forebay_insecure").set(f64::from(!node.exposed.is_empty()));
     gauge!("forebay_tokens_file_failed").set(f64::from(node.access.trouble().is_some()));

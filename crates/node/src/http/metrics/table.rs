@@ -287,6 +287,7 @@ pub const METRICS: &[Metric] = &[
         "Reads that failed because all of this node's connections for them were in use for 2 s",
     ),
     metric(Kind::Gauge, "forebay_connections", &[("port", PORTS)], "Open connections"),
+    metric(Kind::Gauge, "forebay_streams", &[], "Open pages that follow what happens"),
     metric(
         Kind::Counter,
         "forebay_connections_refused_total",

@@ -1,0 +1,118 @@
+// Makes open pages follow what happens. Without it every page reads, and every form works.
+"use strict";
+
+(() => {
+  const OLD_AFTER_MS = 5000;
+  const body = document.body;
+  const fresh = document.getElementById("fresh");
+  const known = new Set();
+  for (const row of document.querySelectorAll("[data-row]")) known.add(row.dataset.row);
+
+  let stream = null;
+  let heardAt = Date.now();
+  let shownAt = fresh ? fresh.textContent : "";
+  let held = false;
+  let others = 0;
+  // What was heard and is not shown yet: a message has only what has changed since the one before.
+  let heard = { v: {}, p: {}, c: {} };
+
+  // Figures that are not of now are grey, and say of when they are.
+  const mark = () => {
+    const old = Date.now() - heardAt > OLD_AFTER_MS;
+    body.classList.toggle("old", old);
+    if (!fresh) return;
+    let text = shownAt;
+    if (old) text = "figures of " + shownAt;
+    if (held) text = "held, " + text;
+    if (others > 0) text += " · " + others + " new, reload";
+    if (fresh.textContent !== text) fresh.textContent = text;
+  };
+
+  // Nothing moves under somebody who selects or types.
+  const busy = () => {
+    const active = document.activeElement;
+    if (active && active.closest("main") && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName)) return true;
+    const selection = document.getSelection();
+    return selection !== null && !selection.isCollapsed;
+  };
+
+  const show = () => {
+    for (const [id, text] of Object.entries(heard.v)) {
+      const element = document.getElementById(id);
+      if (element && element.textContent !== text) element.textContent = text;
+    }
+    for (const [id, points] of Object.entries(heard.p)) {
+      const element = document.getElementById(id);
+      if (element) element.setAttribute("points", points);
+    }
+    for (const [id, name] of Object.entries(heard.c)) {
+      const element = document.getElementById(id);
+      if (element) element.className = name;
+    }
+    if (heard.t) shownAt = heard.t + " UTC";
+    heard = { v: {}, p: {}, c: {} };
+  };
+
+  const hear = (message) => {
+    for (const kind of ["v", "p", "c"]) Object.assign(heard[kind], message[kind]);
+    heard.t = message.t;
+    others = message.r.filter((row) => !known.has(row)).length;
+    heardAt = Date.now();
+    if (!held && !busy()) show();
+    mark();
+  };
+
+  const open = () => {
+    if (stream || document.hidden || !body.dataset.events) return;
+    stream = new EventSource(body.dataset.events);
+    stream.onmessage = (event) => hear(JSON.parse(event.data));
+    stream.onerror = () => {
+      // A node that refuses ends the stream for good; it may be back later.
+      if (stream && stream.readyState === EventSource.CLOSED) {
+        stream = null;
+        setTimeout(open, 5000);
+      }
+    };
+  };
+
+  const close = () => {
+    if (stream) stream.close();
+    stream = null;
+  };
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", open);
+  setInterval(mark, 1000);
+
+  const hold = document.createElement("button");
+  hold.type = "button";
+  hold.className = "hold";
+  const label = () => {
+    hold.textContent = held ? "go on" : "hold";
+    hold.setAttribute("aria-pressed", String(held));
+  };
+  hold.addEventListener("click", () => {
+    held = !held;
+    if (!held) show();
+    label();
+    mark();
+  });
+  label();
+  if (fresh) fresh.after(hold);
+
+  // Keys: / searches, r reloads, h holds.
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    if (event.key === "/") {
+      const search = document.querySelector(".search input[type=search]");
+      if (search) search.focus();
+      event.preventDefault();
+    }
+    if (event.key === "r") location.reload();
+    if (event.key === "h") hold.click();
+  });
+
+  open();
+})();

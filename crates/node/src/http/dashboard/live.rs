@@ -1,0 +1,119 @@
+//! The parts of a page that change while it is open. A page notes them as it is made, so that what is sent
+//! later is what the page itself would show.
+
+use std::{
+    collections::BTreeMap,
+    hash::{Hash as _, Hasher as _},
+};
+
+use maud::{Markup, html};
+use serde::Serialize;
+use siphasher::sip::SipHasher13;
+
+/// What a page shows at one moment of what changes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Live {
+    /// Texts, by the id of their element.
+    #[serde(rename = "v")]
+    texts: BTreeMap<String, String>,
+    /// Points of lines, by the id of their element.
+    #[serde(rename = "p")]
+    points: BTreeMap<String, String>,
+    /// Classes, by the id of their element.
+    #[serde(rename = "c")]
+    classes: BTreeMap<String, &'static str>,
+    /// Rows of lists, in no order. Where they are others than on the page, it says so.
+    #[serde(rename = "r")]
+    rows: Vec<String>,
+}
+
+impl Live {
+    /// A text that changes. `id`: unique on the page.
+    pub fn text(&mut self, id: impl Into<String>, text: impl ToString) -> Markup {
+        let (id, text) = (id.into(), text.to_string());
+        let markup = html! { span id=(id) { (text) } };
+        self.texts.insert(id, text);
+        markup
+    }
+
+    /// A text that changes, and its class with it.
+    pub fn word(&mut self, id: impl Into<String>, class: &'static str, text: impl ToString) -> Markup {
+        let (id, text) = (id.into(), text.to_string());
+        let markup = html! { span id=(id) class=(class) { (text) } };
+        self.classes.insert(id.clone(), class);
+        self.texts.insert(id, text);
+        markup
+    }
+
+    /// The points of a line that changes.
+    pub fn line(&mut self, id: impl Into<String>, class: &'static str, points: String) -> Markup {
+        let id = id.into();
+        let markup = html! { polyline id=(id) class=(class) points=(points) {} };
+        self.points.insert(id, points);
+        markup
+    }
+
+    /// A row of a list. Returns the prefix of the ids of what is in it.
+    pub fn row(&mut self, key: &[&str]) -> String {
+        let id = row_id(key);
+        self.rows.push(id.clone());
+        id
+    }
+
+    /// What differs from what was before. Everything that is no longer there is left as it was.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            texts: changed(&self.texts, &before.texts),
+            points: changed(&self.points, &before.points),
+            classes: changed(&self.classes, &before.classes),
+            rows: self.rows.clone(),
+        }
+    }
+}
+
+fn changed<T: Clone + PartialEq>(
+    now: &BTreeMap<String, T>,
+    before: &BTreeMap<String, T>,
+) -> BTreeMap<String, T> {
+    let differs = |(id, value): &(&String, &T)| before.get(*id) != Some(*value);
+    now.iter().filter(differs).map(|(id, value)| (id.clone(), value.clone())).collect()
+}
+
+/// The id of a row: a hash of what names it, since names have characters that ids should not.
+fn row_id(key: &[&str]) -> String {
+    let mut hasher = SipHasher13::new_with_keys(0, 0);
+    key.hash(&mut hasher);
+    format!("r{:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_sent() {
+        let make = |ready: u32, state| {
+            let mut live = Live::default();
+            live.text("ready", ready);
+            live.text("same", "x");
+            live.word("state", state, state);
+            live.line("plot", "in", format!("0,{ready}"));
+            live.row(&["ns", "mail"]);
+            live
+        };
+        let (before, now) = (make(1, "good"), make(2, "good"));
+        let sent = serde_json::to_value(now.since(&before)).unwrap();
+        let row = row_id(&["ns", "mail"]);
+        assert_eq!(sent, serde_json::json!({"v": {"ready": "2"}, "p": {"plot": "0,2"}, "c": {}, "r": [row]}));
+        assert_ne!(row, row_id(&["nsm", "ail"]), "the parts are kept apart");
+        assert_eq!(make(2, "bad").since(&now).classes["state"], "bad");
+    }
+
+    #[test]
+    fn texts_are_escaped() {
+        let mut live = Live::default();
+        let markup = live.text("a", "<script>").into_string();
+        assert_eq!(markup, "<span id=\"a\">&lt;script&gt;</span>");
+        assert_eq!(live.texts["a"], "<script>", "a script sets it as text");
+    }
+}

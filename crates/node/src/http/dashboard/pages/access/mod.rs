@@ -1,0 +1,115 @@
+//! Access: who asks, which tokens there are, and how tokens are made and ended.
+
+mod create;
+mod tokens;
+mod who;
+
+use forebay_proto::v1::{ListTokensRequest, ListTokensResponse};
+use forebay_types::Reason;
+use maud::{Markup, html};
+use tonic::Status;
+use tonic_types::StatusExt as _;
+
+use super::super::{asked::Asked, links::link, live::Live, show::Shown, trouble::Trouble};
+
+/// Tokens of a page.
+const PAGE_SIZE: u32 = 100;
+
+/// Makes the page.
+pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+    let request = ListTokensRequest {
+        namespace: asked.namespace().to_owned(),
+        page_size: PAGE_SIZE,
+        page_token: asked.fields.get("page-token").to_owned(),
+    };
+    let tokens = match asked.admin()?.list_tokens(asked.request(request)).await {
+        Ok(answer) => section(asked, &answer.into_inner()),
+        Err(refused) if needs_catalog(&refused) => not_kept(asked),
+        Err(refused) => return Err(refused.into()),
+    };
+    let body = html! {
+        h1 { "Access" @if !asked.is_about_all() { " to " bdi { (asked.namespace()) } } }
+        @if !asked.info.access.is_on() {
+            p.bad { "Access control is off: whoever reaches this node may do everything." }
+        }
+        @if let Some(trouble) = asked.info.access.trouble() {
+            p.bad role="alert" { "The file of tokens can't be used: " (trouble) }
+        }
+        (who::make(asked).await?)
+        (tokens)
+    };
+    // Tokens do not change by themselves.
+    Ok(Shown::new("Access", body, Live::default()))
+}
+
+/// Whether a call was refused because the node keeps nothing in a catalog.
+pub fn needs_catalog(refused: &Status) -> bool {
+    let details = refused.get_error_details();
+    details.error_info().is_some_and(|info| info.reason == Reason::NoCatalog.as_str())
+}
+
+fn section(asked: &Asked, answer: &ListTokensResponse) -> Markup {
+    let (namespace, page_token) = (asked.fields.get("ns"), asked.fields.get("page-token"));
+    html! {
+        h2 { "Tokens of the catalog" }
+        @if !answer.tokens.is_empty() {
+            (tokens::table(asked, &answer.tokens))
+        } @else if page_token.is_empty() {
+            div.empty {
+                p { "There are no tokens here. Make one below, or with:" }
+                pre { "forebay token create --name mailer --grant 'billing:produce,consume' --ends 90d" }
+            }
+        } @else {
+            p.none { "There are no more tokens." }
+        }
+        @if !page_token.is_empty() {
+            p { a href=(link("access", &[("ns", namespace)])) { "First page" } }
+        }
+        @if !answer.next_page_token.is_empty() {
+            @let fields = [("ns", namespace), ("page-token", answer.next_page_token.as_str())];
+            p { a rel="next" href=(link("access", &fields)) { "Next page" } }
+        }
+        p.dim {
+            "Tokens that have ended or were revoked are listed for 30 days. Tokens of a file are not listed: "
+            code { "forebay token list --tokens-file FILE" } " shows them."
+        }
+        (create::form(asked))
+    }
+}
+
+/// What is to be configured so that tokens are kept.
+fn not_kept(asked: &Asked) -> Markup {
+    html! {
+        h2 { "Tokens" }
+        @if asked.info.cluster.is_some() {
+            p { "This node accepts no tokens of its catalog, so none are listed. To keep tokens there:" }
+            pre { "[access]\ncatalog_tokens = true" }
+            p { "The first token is written straight into the catalog:" }
+            pre { "forebay token create --name admin --bootstrap --config forebay.toml" }
+        } @else {
+            p {
+                "This node has a static list of shards and no [catalog], so it keeps no tokens. "
+                "It can read them from a file:"
+            }
+            pre { "[access]\ntokens_file = \"/etc/forebay/tokens.toml\"" }
+            p { "Tokens of a file are made, listed and revoked with the command line:" }
+            pre { "forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml" }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_types::Refusal;
+
+    use super::*;
+    use crate::grpc::of_call;
+
+    #[test]
+    fn a_node_that_keeps_nothing_is_told_from_other_refusals() {
+        let refused = |reason| needs_catalog(&of_call(&Refusal::new(reason, "no")));
+        assert!(refused(Reason::NoCatalog));
+        assert!(!refused(Reason::LastAdmin), "it has the same code");
+        assert!(!needs_catalog(&Status::failed_precondition("no")));
+    }
+}

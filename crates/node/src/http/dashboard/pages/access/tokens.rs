@@ -1,0 +1,167 @@
+//! The table of tokens.
+
+use forebay_access::{Namespaces, Scope};
+use forebay_proto::v1::{Grant, Token};
+use forebay_types::Timestamp;
+use maud::{Markup, html};
+
+use super::{
+    super::super::{
+        act,
+        asked::Asked,
+        texts::{time, timestamp},
+    },
+    who::rights,
+};
+
+/// Makes it.
+pub fn table(asked: &Asked, tokens: &[Token]) -> Markup {
+    html! {
+        div.scroll {
+            table.list {
+                thead {
+                    tr {
+                        th.l scope="col" { "id" }
+                        th.l scope="col" { "name" }
+                        th.l scope="col" { "state" }
+                        th.l scope="col" { "rights" }
+                        th.l scope="col" title="The hour in which it was last used" { "last used" }
+                        th.l scope="col" { "ends" }
+                        th.l scope="col" { "made" }
+                        th.l scope="col" { "by" }
+                        th.l scope="col" { "change" }
+                    }
+                }
+                tbody { @for token in tokens { (row(asked, token)) } }
+            }
+        }
+    }
+}
+
+fn row(asked: &Asked, token: &Token) -> Markup {
+    let now = asked.now();
+    let (class, words) = state(token, now);
+    html! {
+        tr {
+            td.l.id { (token.id) }
+            td.l.wrap { bdi { (token.name) } }
+            td.l {
+                span.(class) { (words) }
+                @if is_rotated(token, now) {
+                    p.dim { "the secret before ends " (time(token.overlap_ends_at, now)) }
+                }
+            }
+            td.l.wrap { (rights(&token.grants)) }
+            td.l { @if token.last_used_at.is_some() { (time(token.last_used_at, now)) } @else { "not yet" } }
+            td.l { @if token.ends_at.is_some() { (time(token.ends_at, now)) } @else { "never" } }
+            td.l { (time(token.made_at, now)) }
+            td.l { bdi { (token.made_by) } }
+            td.l { @if words == VALID { (rotate(asked, token)) (revoke(asked, token)) } }
+        }
+    }
+}
+
+/// The state of a token that is of use.
+const VALID: &str = "valid";
+
+/// The class and the word of a token's state.
+fn state(token: &Token, now: Timestamp) -> (&'static str, &'static str) {
+    match (token.revoked_at, token.ends_at) {
+        (Some(_), _) => ("warn", "revoked"),
+        (None, Some(ends)) if timestamp(ends) <= now => ("warn", "ended"),
+        _ => ("good", VALID),
+    }
+}
+
+/// Whether both of its secrets hold.
+fn is_rotated(token: &Token, now: Timestamp) -> bool {
+    token.overlap_ends_at.is_some_and(|ends| timestamp(ends) > now)
+}
+
+/// Whoever gets a secret gets its rights, so it must have them itself.
+fn may_rotate(asked: &Asked, grants: &[Grant]) -> bool {
+    let Some(who) = &asked.visitor.who else { return false };
+    grants.iter().all(|grant| {
+        let Ok(namespaces) = Namespaces::read(&grant.namespaces) else { return false };
+        let has = |scope| who.identity.may_give(scope, &namespaces);
+        grant.scopes.iter().all(|name| Scope::from_name(name).is_some_and(has))
+    })
+}
+
+fn rotate(asked: &Asked, token: &Token) -> Markup {
+    if !may_rotate(asked, &token.grants) {
+        return html! {};
+    }
+    // Three secrets can't hold at once.
+    let overlap = if is_rotated(token, asked.now()) { "0s" } else { "24h" };
+    let inside = html! {
+        label {
+            "The secret before holds for "
+            input name="overlap" maxlength="40" value=(overlap);
+        }
+        label { "Why " input name="reason" maxlength="1000"; }
+        button { "Rotate" }
+        p.dim { "It gets another secret, which is shown once. With 0s all older secrets end at once." }
+    };
+    html! {
+        details.form {
+            summary { "rotate" }
+            (act::form(asked, "rotate-token", &[("ns", asked.namespace()), ("id", &token.id)], inside))
+        }
+    }
+}
+
+/// What is typed to revoke a token: its name, or if it has none its id.
+fn typed(token: &Token) -> &str {
+    if token.name.trim().is_empty() { &token.id } else { token.name.trim() }
+}
+
+fn revoke(asked: &Asked, token: &Token) -> Markup {
+    let name = typed(token);
+    let inside = html! {
+        label { "Type " bdi { (name) } " to revoke it " input name="typed" required autocomplete="off"; }
+        label { "Why " input name="reason" maxlength="1000"; }
+        button.danger { "Revoke" }
+        p.dim { "It is of no use any more within two seconds, and its sessions end. This can't be undone." }
+    };
+    let hidden = [("ns", asked.namespace()), ("id", &token.id), ("name", name)];
+    html! {
+        details.form {
+            summary { "revoke" }
+            (act::form(asked, "revoke-token", &hidden, inside))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_micros(100_000_000);
+
+    fn at(seconds: i64) -> Option<prost_types::Timestamp> {
+        Some(prost_types::Timestamp { seconds, nanos: 0 })
+    }
+
+    #[test]
+    fn a_token_is_valid_until_it_ends_or_is_revoked() {
+        let token = Token { ends_at: at(101), ..Token::default() };
+        assert_eq!(state(&token, NOW), ("good", "valid"));
+        assert_eq!(state(&Token::default(), NOW).1, "valid", "it never ends");
+        assert_eq!(state(&Token { ends_at: at(100), ..Token::default() }, NOW).1, "ended");
+        assert_eq!(state(&Token { revoked_at: at(1), ..token }, NOW).1, "revoked");
+    }
+
+    #[test]
+    fn both_secrets_hold_until_the_overlap_ends() {
+        let rotated = |ends| is_rotated(&Token { overlap_ends_at: ends, ..Token::default() }, NOW);
+        assert_eq!([rotated(None), rotated(at(100)), rotated(at(101))], [false, false, true]);
+    }
+
+    #[test]
+    fn a_token_without_a_name_is_revoked_by_its_id() {
+        let token = Token { id: "0Ab1Cd2Ef3Gh".to_owned(), name: " ".to_owned(), ..Token::default() };
+        assert_eq!(typed(&token), "0Ab1Cd2Ef3Gh");
+        assert_eq!(typed(&Token { name: "mailer ".to_owned(), ..token }), "mailer");
+    }
+}

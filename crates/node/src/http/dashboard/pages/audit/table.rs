@@ -1,0 +1,139 @@
+//! The table of records.
+
+use forebay_access::Scope;
+use forebay_proto::v1::{AuditOutcome, AuditRecord, PrincipalKind};
+use maud::{Markup, html};
+
+use super::super::super::{
+    asked::Asked,
+    links::{self, link},
+    live::Live,
+    texts::{timestamp, utc},
+};
+
+/// What is said of a call whose end is not known.
+const INTENDED: &str =
+    "It was about to be made, and nothing is known of its end. It may or may not have taken effect";
+
+/// Makes it.
+pub fn make(asked: &Asked, records: &[AuditRecord], live: &mut Live) -> Markup {
+    html! {
+        div.scroll {
+            table.list {
+                thead {
+                    tr {
+                        th.l scope="col" { "time (UTC)" }
+                        th.l scope="col" { "who" }
+                        th.l scope="col" title="From where the call came" { "from" }
+                        th.l scope="col" { "call" }
+                        th.l scope="col" { "namespace" }
+                        th.l scope="col" title="The topic, item, operation, token, node or shard" { "about" }
+                        th.l scope="col" title="Why, in the words of the caller" { "reason" }
+                        th.l scope="col" { "outcome" }
+                        th.l scope="col" title="The operation that it began" { "operation" }
+                        th.l scope="col" title="The node that took it" { "node" }
+                        th.l scope="col" title="The other fields of the request" { "request" }
+                    }
+                }
+                tbody { @for record in records { (row(asked, record, live)) } }
+            }
+        }
+    }
+}
+
+fn row(asked: &Asked, record: &AuditRecord, live: &mut Live) -> Markup {
+    let id = live.row(&[&record.id]);
+    let at = record.at.map(timestamp).map(utc).unwrap_or_default();
+    let (class, outcome) = outcome(record);
+    let title = Some(INTENDED).filter(|_| record.outcome() == AuditOutcome::Intended);
+    html! {
+        tr data-row=(id) {
+            td.l { time datetime=(at.replace(' ', "T") + "Z") { (at) } }
+            td.l { (who(asked, record)) }
+            td.l { bdi { (record.peer) } }
+            td.l { a href=(narrowed(asked, "method", &record.method)) { bdi { (record.method) } } }
+            td.l { @if !record.namespace.is_empty() { (links::namespace(&record.namespace)) } }
+            td.l.wrap { bdi { (record.target) } }
+            td.l.wrap { bdi { (record.reason) } }
+            td.l title=[title] { (live.word(format!("{id}o"), class, outcome)) }
+            td.l { (operation(asked, record)) }
+            td.l { bdi { (record.node) } }
+            td.l.wrap { bdi { (record.request_summary) } }
+        }
+    }
+}
+
+/// The records of the page that have this too.
+fn narrowed(asked: &Asked, field: &str, value: &str) -> String {
+    let kept = ["ns", "principal", "method", "outcome", "from", "until"].map(|name| {
+        let value = if name == field { value } else { asked.fields.get(name) };
+        (name, value)
+    });
+    link("audit", &kept)
+}
+
+fn who(asked: &Asked, record: &AuditRecord) -> Markup {
+    if record.principal.is_empty() {
+        return html! { span.none { (nobody(record.principal_kind())) } };
+    }
+    let title = Some(format!("token {}", record.token_id)).filter(|_| !record.token_id.is_empty());
+    html! {
+        a href=(narrowed(asked, "principal", &record.principal)) title=[title] { bdi { (record.principal) } }
+    }
+}
+
+/// Whoever has no name.
+fn nobody(kind: PrincipalKind) -> &'static str {
+    match kind {
+        PrincipalKind::Anyone => "anyone",
+        PrincipalKind::Operator => "an operator",
+        PrincipalKind::Token => "a token",
+        PrincipalKind::Certificate => "a certificate",
+        PrincipalKind::Unspecified => "not known",
+    }
+}
+
+/// The class and the words of what became of a call.
+fn outcome(record: &AuditRecord) -> (&'static str, String) {
+    match (record.outcome(), record.failure.as_str()) {
+        (AuditOutcome::Done, _) => ("good", "done".to_owned()),
+        (AuditOutcome::Failed, "") => ("bad", "failed".to_owned()),
+        (AuditOutcome::Failed, failure) => ("bad", format!("failed: {failure}")),
+        (AuditOutcome::Intended, _) => ("warn", "intended".to_owned()),
+        (AuditOutcome::Unspecified, _) => ("warn", "not known".to_owned()),
+    }
+}
+
+/// The operation that a call began, as a link for those who may see it.
+fn operation(asked: &Asked, record: &AuditRecord) -> Markup {
+    html! {
+        @if !record.operation_id.is_empty() {
+            @if asked.may(Scope::Operate, &record.namespace) {
+                (links::operation(&record.namespace, &record.operation_id))
+            } @else {
+                span.id { (record.operation_id) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_a_call_is_said_with_its_reason() {
+        let record = |outcome: AuditOutcome, failure: &str| AuditRecord {
+            outcome: outcome.into(),
+            failure: failure.to_owned(),
+            ..AuditRecord::default()
+        };
+        let said = |outcome, failure| super::outcome(&record(outcome, failure));
+        assert_eq!(said(AuditOutcome::Done, ""), ("good", "done".into()));
+        let failed = said(AuditOutcome::Failed, "TOPIC_NOT_FOUND");
+        assert_eq!(failed, ("bad", "failed: TOPIC_NOT_FOUND".into()));
+        assert_eq!(said(AuditOutcome::Intended, "").0, "warn", "it may have taken effect");
+        let newer = AuditRecord { outcome: 99, ..AuditRecord::default() };
+        assert_eq!(super::outcome(&newer).0, "warn");
+    }
+}

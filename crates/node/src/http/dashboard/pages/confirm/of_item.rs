@@ -1,0 +1,98 @@
+//! The question before one item is cancelled.
+
+use forebay_proto::v1::{GetItemRequest, Item, ItemState, ItemView};
+use maud::{Markup, html};
+
+use super::super::super::{
+    act,
+    asked::Asked,
+    bulk::word,
+    links::{self, link},
+    live::Live,
+    show::Shown,
+    texts::{bytes, time},
+    trouble::Trouble,
+};
+
+/// Makes the page.
+pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+    let request = GetItemRequest {
+        namespace: asked.namespace().to_owned(),
+        item_id: asked.fields.get("id").to_owned(),
+        view: ItemView::Basic.into(),
+        max_payload_bytes: 0,
+    };
+    let answer = asked.admin()?.get_item(asked.request(request)).await?.into_inner();
+    let item = answer.item.unwrap_or_default();
+    let namespace = asked.namespace();
+    let body = html! {
+        h1 { "Cancel item " span.id { (item.item_id) } "?" }
+        div.why { p { (consequence(&item)) } }
+        (facts(asked, &item))
+        (form(asked, &item))
+        h2 { "The same as a command" }
+        pre { "forebay item cancel --namespace " (word(namespace)) " " (word(&item.item_id)) }
+    };
+    Ok(Shown::new("Cancel an item?", body, Live::default()))
+}
+
+/// What becomes of the item.
+fn consequence(item: &Item) -> String {
+    let more = match (item.state(), &item.lease) {
+        (ItemState::Leased, Some(lease)) if !lease.consumer.is_empty() => {
+            format!(" {} has it now, and its receipt is over then.", lease.consumer)
+        }
+        (ItemState::Leased, _) => " It is leased, and its receipt is over then.".to_owned(),
+        _ => String::new(),
+    };
+    format!("The item is deleted. It can't be had back.{more}")
+}
+
+fn facts(asked: &Asked, item: &Item) -> Markup {
+    let state = match item.state() {
+        ItemState::Ready => "ready",
+        ItemState::Leased => "leased",
+        ItemState::Scheduled => "scheduled",
+        ItemState::Dead => "a dead letter",
+        ItemState::Unspecified => "unknown",
+    };
+    html! {
+        dl.pairs {
+            dt { "topic" } dd { (links::topic(asked.namespace(), &item.topic)) }
+            dt { "state" } dd { (state) }
+            dt { "priority" } dd { (item.priority) }
+            dt { "attempt" } dd { (item.attempt) " of " (item.max_attempts) }
+            dt { "enqueued" } dd { (time(item.enqueued_at, asked.now())) }
+            dt { "payload" } dd { (bytes(item.payload_size)) }
+        }
+    }
+}
+
+fn form(asked: &Asked, item: &Item) -> Markup {
+    let (namespace, id) = (asked.namespace(), item.item_id.as_str());
+    let fields = [("ns", namespace), ("id", id), ("name", item.topic.as_str())];
+    let inside = html! {
+        label { "Reason, for the audit log " input name="reason" maxlength="500" size="40"; }
+        div.actions {
+            a.button href=(link("item", &[("ns", namespace), ("id", id)])) autofocus { "Go back" }
+            button.danger { "Cancel 1 item" }
+        }
+    };
+    html! { div.form { (act::form(asked, "cancel-item", &fields, inside)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_proto::v1::ItemLease;
+
+    use super::*;
+
+    #[test]
+    fn whoever_has_the_item_is_named() {
+        let ready = Item { state: ItemState::Ready.into(), ..Item::default() };
+        assert_eq!(consequence(&ready), "The item is deleted. It can't be had back.");
+        let lease = ItemLease { consumer: "worker-7".to_owned(), ..ItemLease::default() };
+        let leased = Item { state: ItemState::Leased.into(), lease: Some(lease), ..ready };
+        assert!(consequence(&leased).ends_with("worker-7 has it now, and its receipt is over then."));
+    }
+}

@@ -1,0 +1,226 @@
+//! Consumers: who asked for items lately, and who has leases.
+
+use forebay_access::Scope;
+use forebay_proto::v1::{Consumer, ListConsumersRequest, ListConsumersResponse};
+use maud::{Markup, html};
+
+use super::{
+    super::{
+        act,
+        asked::Asked,
+        links::{self, link},
+        live::Live,
+        show::Shown,
+        texts::{age, count, percent, rate},
+        trouble::Trouble,
+    },
+    topics::incomplete,
+};
+
+/// Consumers of a page.
+const PAGE_SIZE: u32 = 200;
+/// From this part on failures are a trouble.
+const FAILING: f64 = 0.2;
+
+/// Makes the page.
+pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+    let request = ListConsumersRequest {
+        namespace: asked.namespace().to_owned(),
+        page_size: PAGE_SIZE,
+        page_token: asked.fields.get("page-token").to_owned(),
+    };
+    let answer = asked.admin()?.list_consumers(asked.request(request)).await?.into_inner();
+    let mut live = Live::default();
+    let body = html! {
+        h1 { "Consumers" @if !asked.is_about_all() { " of " bdi { (asked.namespace()) } } }
+        (controls(asked))
+        (incomplete(&answer.incomplete_shards))
+        @if answer.consumers_cut {
+            p.warn {
+                "Some consumers may be missing. A node remembers those of a namespace that it saw last, and "
+                "looks at 50,000 leases."
+            }
+        }
+        (list(asked, &answer, &mut live))
+    };
+    Ok(Shown::new("Consumers", body, live))
+}
+
+fn controls(asked: &Asked) -> Markup {
+    html! {
+        form.controls action="consumers" {
+            label {
+                "Namespace "
+                input name="ns" value=(asked.fields.get("ns")) placeholder="all" maxlength="255";
+            }
+            button { "Show" }
+        }
+    }
+}
+
+fn list(asked: &Asked, answer: &ListConsumersResponse, live: &mut Live) -> Markup {
+    let is_first = asked.fields.get("page-token").is_empty();
+    html! {
+        @if answer.consumers.is_empty() && is_first {
+            (nothing(asked))
+        } @else if answer.consumers.is_empty() {
+            p.none { "There are no more consumers." }
+        } @else {
+            (table(asked, &answer.consumers, live))
+        }
+        @if !is_first {
+            p { a href=(link("consumers", &[("ns", asked.fields.get("ns"))])) { "First page" } }
+        }
+        @if !answer.next_page_token.is_empty() {
+            p { a rel="next" href=(next(asked, &answer.next_page_token)) { "Next page" } }
+        }
+    }
+}
+
+fn next(asked: &Asked, token: &str) -> String {
+    link("consumers", &[("ns", asked.fields.get("ns")), ("page-token", token)])
+}
+
+fn nothing(asked: &Asked) -> Markup {
+    let namespace = if asked.is_about_all() { "default" } else { asked.namespace() };
+    html! {
+        div.empty {
+            p { "Nobody has asked for items lately, and nobody has leases." }
+            p { "A consumer is known by the name that it gives itself when it asks for items:" }
+            pre { "forebay dequeue --namespace " (namespace) " --topic mail --consumer me" }
+        }
+    }
+}
+
+fn table(asked: &Asked, consumers: &[Consumer], live: &mut Live) -> Markup {
+    let all = asked.is_about_all();
+    let ends = consumers.iter().any(|consumer| may_end(asked, consumer));
+    html! {
+        div.scroll {
+            table.list {
+                thead {
+                    tr {
+                        @if all { th.l scope="col" { "namespace" } }
+                        th.l scope="col" { "consumer" }
+                        th.l scope="col" title="Topics that it has leases of or has asked for" { "topics" }
+                        th scope="col" title="Items that it has leased" { "leased" }
+                        th scope="col" title="How long ago the oldest of these deliveries began" {
+                            "oldest lease"
+                        }
+                        th scope="col" title="Its deliveries acked a second" { "acks/s" }
+                        th scope="col" title=(FAILED) { "failed" }
+                        th scope="col" title="How long ago it asked for items" { "last seen" }
+                        th.l scope="col" title="From where it asked last" { "from" }
+                        th.l scope="col" title="The program that it said it is" { "client" }
+                        @if ends { th.l scope="col" { "leases" } }
+                    }
+                }
+                tbody {
+                    @for consumer in consumers { (row(asked, consumer, (all, ends), live)) }
+                }
+            }
+        }
+    }
+}
+
+/// What the column of failures has.
+const FAILED: &str = "Deliveries that were nacked, or whose lease ran out, of all that ended";
+
+fn row(asked: &Asked, consumer: &Consumer, (all, ends): (bool, bool), live: &mut Live) -> Markup {
+    let id = live.row(&[&consumer.namespace, &consumer.name]);
+    let (now, failing) = (asked.now(), consumer.failure_ratio);
+    html! {
+        tr data-row=(id) {
+            @if all { td.l { (links::namespace(&consumer.namespace)) } }
+            td.l { (named(consumer)) }
+            td.l.wrap { (topics(consumer)) }
+            td { (live.text(format!("{id}l"), count(consumer.leased_count))) }
+            td { (live.text(format!("{id}o"), age(consumer.oldest_lease_at, now))) }
+            td { (live.text(format!("{id}a"), rate(consumer.acks_per_second))) }
+            td { (live.word(format!("{id}f"), class(failing), percent(failing))) }
+            td { (live.text(format!("{id}s"), age(consumer.last_seen_at, now))) }
+            td.l { (live.text(format!("{id}p"), or_dash(&consumer.peer))) }
+            td.l.wrap { (live.text(format!("{id}c"), or_dash(&consumer.client))) }
+            @if ends { td.l { @if may_end(asked, consumer) { (end_leases(asked, consumer)) } } }
+        }
+    }
+}
+
+/// How a part of failures is.
+fn class(failing: f64) -> &'static str {
+    if failing >= FAILING { "bad" } else { "none" }
+}
+
+fn or_dash(text: &str) -> &str {
+    if text.is_empty() { "–" } else { text }
+}
+
+fn named(consumer: &Consumer) -> Markup {
+    html! {
+        @if consumer.name.is_empty() {
+            span.none title="All consumers that give themselves no name are shown as one" { "no name" }
+        } @else {
+            bdi { (consumer.name) }
+        }
+    }
+}
+
+fn topics(consumer: &Consumer) -> Markup {
+    html! {
+        @for (place, topic) in consumer.topics.iter().enumerate() {
+            @if place > 0 { ", " }
+            (links::topic(&consumer.namespace, topic))
+        }
+        @if consumer.topics_cut { " and more" }
+    }
+}
+
+/// Whether there are leases that whoever asks may end.
+fn may_end(asked: &Asked, consumer: &Consumer) -> bool {
+    consumer.leased_count > 0 && !consumer.topics.is_empty() && asked.may(Scope::Operate, &consumer.namespace)
+}
+
+/// A form that ends the leases of one topic.
+fn end_leases(asked: &Asked, consumer: &Consumer) -> Markup {
+    let hidden = [("ns", consumer.namespace.as_str()), ("consumer", consumer.name.as_str())];
+    let inside = html! {
+        label {
+            "Topic "
+            select name="name" {
+                @for topic in &consumer.topics { option value=(topic) { (topic) } }
+            }
+        }
+        label { "Why " input name="reason" maxlength="1000"; }
+        button { "End its leases" }
+        p.dim { "The items are delivered again. No failure counts. Receipts of these leases are void." }
+        @if consumer.topics_cut {
+            p.dim { "It has more topics: forebay consumer reset names any with --topic." }
+        }
+    };
+    html! {
+        details.form {
+            summary { "end its leases" }
+            (act::form(asked, "release-leases", &hidden, inside))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_failures_are_a_trouble() {
+        assert_eq!([0.0, 0.19, 0.2, 1.0].map(class), ["none", "none", "bad", "bad"]);
+    }
+
+    #[test]
+    fn a_consumer_without_a_name_says_so_and_names_are_escaped() {
+        let consumer = |name: &str| Consumer { name: name.to_owned(), ..Consumer::default() };
+        assert!(named(&consumer("")).into_string().contains("no name"));
+        assert_eq!(named(&consumer("<b>")).into_string(), "<bdi>&lt;b&gt;</bdi>");
+        let topics_of = Consumer { topics: vec!["a".into(), "b".into()], topics_cut: true, ..consumer("x") };
+        let shown = topics(&topics_of).into_string();
+        assert!(shown.contains("</a>, <a") && shown.ends_with("and more"), "{shown}");
+    }
+}

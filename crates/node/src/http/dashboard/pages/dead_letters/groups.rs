@@ -1,0 +1,123 @@
+//! The groups of dead letters.
+
+use forebay_proto::v1::{DeadLetterGroup, GroupDeadLettersResponse};
+use maud::{Markup, html};
+
+use super::{
+    super::super::{
+        asked::Asked,
+        links::{self, link},
+        live::Live,
+        texts::{count, time},
+    },
+    filter,
+    question::question,
+};
+
+/// Samples of a group that are shown.
+const SAMPLES: usize = 3;
+
+/// The table of groups, and how much was looked at for it.
+pub fn section(asked: &Asked, answer: &GroupDeadLettersResponse, live: &mut Live) -> Markup {
+    html! {
+        h2 { "By reason" }
+        p.facts { (live.text("window", window(answer))) }
+        div.scroll {
+            table.list {
+                thead {
+                    tr {
+                        th scope="col" { "count" }
+                        th.l scope="col" title="Numbers, ids and quoted texts in it are replaced" { "reason" }
+                        th.l scope="col" { "topics" }
+                        th.l scope="col" { "first died" }
+                        th.l scope="col" { "last died" }
+                        th.l scope="col" { "some of them" }
+                    }
+                }
+                tbody {
+                    @for group in &answer.groups { (row(asked, group, live)) }
+                }
+            }
+        }
+        p.dim {
+            "A group is redriven or deleted by a filter for its reason. Other reasons with the same parts \
+             pass it too. What passes is counted, and a sample shown, before anything is done."
+        }
+    }
+}
+
+/// How much was looked at.
+fn window(answer: &GroupDeadLettersResponse) -> String {
+    let GroupDeadLettersResponse { looked_at, total, ungrouped, .. } = answer;
+    // There are more than were counted.
+    let least = answer.topics_cut || !answer.incomplete_shards.is_empty();
+    let least = if least { "≥ " } else { "" };
+    let mut text = match looked_at < total || !least.is_empty() {
+        true => format!("Grouping the latest {} of {least}{}.", count(*looked_at), count(*total)),
+        false => format!("Grouping all {}.", count(*total)),
+    };
+    if *ungrouped > 0 {
+        text += &format!(" {} of them are in none of these groups.", count(*ungrouped));
+    }
+    text
+}
+
+fn row(asked: &Asked, group: &DeadLetterGroup, live: &mut Live) -> Markup {
+    let id = live.row(&["group", &group.fingerprint]);
+    html! {
+        tr data-row=(id) {
+            td { (live.text(format!("{id}n"), count(group.count))) }
+            td.l.wrap {
+                bdi { (group.reason) }
+                @if filter::is_cause(&group.reason) { " " span.dim { "(no reason was given)" } }
+            }
+            td.l {
+                @for topic in &group.topics { (topic_actions(asked, topic, &group.reason)) }
+                @if group.topics_cut { p.dim { "and more topics" } }
+            }
+            td.l { (time(group.first_died_at, asked.now())) }
+            td.l { (time(group.last_died_at, asked.now())) }
+            td.l.wrap {
+                @for item in group.sample_item_ids.iter().take(SAMPLES) {
+                    (links::item(asked.namespace(), item)) " "
+                }
+            }
+        }
+    }
+}
+
+/// What can be done with a group in one of its topics.
+fn topic_actions(asked: &Asked, topic: &str, reason: &str) -> Markup {
+    let namespace = asked.namespace();
+    html! {
+        p {
+            (links::topic(namespace, topic)) " "
+            @if let Some(filter) = filter::of_group(reason) {
+                @let look = [("ns", namespace), ("topic", topic), ("reason", filter.as_str())];
+                a href=(link("dead-letters", &look) + "#rows") { "look" } " "
+                (question(asked, "redrive", topic, &filter, "Redrive")) " "
+                (question(asked, "delete-dead", topic, &filter, "Delete"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_says_what_is_missing() {
+        let answer = GroupDeadLettersResponse { looked_at: 10_000, total: 48_112, ..Default::default() };
+        assert_eq!(window(&answer), "Grouping the latest 10,000 of 48,112.");
+        let cut = GroupDeadLettersResponse { topics_cut: true, ungrouped: 7, ..answer };
+        assert_eq!(
+            window(&cut),
+            "Grouping the latest 10,000 of ≥ 48,112. 7 of them are in none of these groups."
+        );
+        let all = GroupDeadLettersResponse { looked_at: 12, total: 12, ..Default::default() };
+        assert_eq!(window(&all), "Grouping all 12.");
+        let missing = GroupDeadLettersResponse { incomplete_shards: vec![3], ..all };
+        assert_eq!(window(&missing), "Grouping the latest 12 of ≥ 12.");
+    }
+}

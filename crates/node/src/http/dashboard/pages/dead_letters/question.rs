@@ -1,0 +1,19 @@
+//! What leads from dead letters to a question, and whether what they carry is shown.
+
+use forebay_access::Scope;
+use maud::Markup;
+
+use super::super::super::{act, asked::Asked, bulk, links::link};
+
+/// A link to the question before something is done with the dead letters of a topic that pass a filter.
+pub fn question(asked: &Asked, action: &str, topic: &str, filter: &str, text: &str) -> Markup {
+    let namespace = asked.namespace();
+    let fields = [("action", action), ("ns", namespace), ("name", topic), ("filter", filter)];
+    let class = if bulk::kind_of(action).is_some_and(bulk::destroys) { "danger" } else { "" };
+    act::question(asked, namespace, &link("confirm", &fields), class, text)
+}
+
+/// Whether payloads are shown: to those who may see them, and once for each page.
+pub fn shows_payloads(asked: &Asked) -> bool {
+    asked.may(Scope::Inspect, asked.namespace()) && !asked.is_followed()
+}

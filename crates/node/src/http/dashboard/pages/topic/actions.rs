@@ -1,0 +1,99 @@
+//! What can be done with a topic, by those who have the right to it.
+
+use forebay_access::Scope;
+use forebay_proto::v1::{Side, Topic};
+use maud::{Markup, html};
+
+use super::{
+    super::super::{act, asked::Asked, links::link},
+    place::Place,
+};
+
+/// The sides, as forms and people name them.
+const SIDES: [(Side, &str, &str); 2] =
+    [(Side::Dequeue, "dequeue", "deliveries"), (Side::Enqueue, "enqueue", "enqueue")];
+/// Characters of a payload that is typed. A form as a whole has 16 KiB.
+const PAYLOAD_MAX: &str = "8000";
+
+/// Buttons and forms.
+pub fn actions(asked: &Asked, place: &Place<'_>, topic: &Topic) -> Markup {
+    let namespace = place.namespace;
+    let question = |action, class, text: &str| {
+        let fields = [("action", action), ("ns", namespace), ("name", place.name)];
+        act::question(asked, namespace, &link("confirm", &fields), class, text)
+    };
+    html! {
+        div.actions {
+            @for side in SIDES { (toggle(asked, place, topic, side)) }
+            @if topic.leased_count > 0 { (question("reset-leases", "", "Reset leases…")) }
+            @if topic.dead_count > 0 { (question("redrive", "", "Redrive all dead letters…")) }
+            @if topic.dead_count > 0 { (question("delete-dead", "danger", "Delete dead letters…")) }
+            (question("purge", "danger", "Purge…"))
+        }
+        @if asked.may(Scope::Operate, namespace) { (pause(asked, place)) }
+        @if asked.may(Scope::Produce, namespace) { (enqueue(asked, place)) }
+    }
+}
+
+/// Pauses a side, or ends its pauses: its own, and that of the namespace.
+fn toggle(asked: &Asked, place: &Place<'_>, topic: &Topic, (side, name, word): (Side, &str, &str)) -> Markup {
+    let is_paused = |of_namespace: bool| {
+        topic.pauses.iter().any(|pause| pause.side() == side && pause.of_namespace == of_namespace)
+    };
+    let own = [("ns", place.namespace), ("name", place.name), ("side", name)];
+    let whole = [("ns", place.namespace), ("side", name)];
+    let (resume, pause) = ((Scope::Operate, "resume"), (Scope::Operate, "pause"));
+    html! {
+        @if is_paused(false) {
+            (act::button(asked, resume, &own, &format!("Resume {word}")))
+        } @else {
+            (act::button(asked, pause, &own, &format!("Pause {word}")))
+        }
+        @if is_paused(true) {
+            (act::button(asked, resume, &whole, &format!("Resume {word} of the whole namespace")))
+        }
+    }
+}
+
+/// A pause that ends by itself, or says why.
+fn pause(asked: &Asked, place: &Place<'_>) -> Markup {
+    let fields = [("ns", place.namespace), ("name", place.name)];
+    let inside = html! {
+        div.form {
+            label {
+                "What is paused " select name="side" {
+                    option value="dequeue" { "deliveries" }
+                    option value="enqueue" { "enqueue" }
+                    option value="both" { "both" }
+                }
+            }
+            label {
+                "For how long "
+                input name="for" placeholder="2h, or empty: until resumed" maxlength="40";
+            }
+            label { "Why " input name="note" placeholder="the mail server is down" maxlength="1000"; }
+            button { "Pause" }
+        }
+    };
+    let form = act::form(asked, "pause", &fields, inside);
+    html! { details { summary { "Pause with an end and a note" } (form) } }
+}
+
+/// One item, to try consumers with.
+fn enqueue(asked: &Asked, place: &Place<'_>) -> Markup {
+    let fields = [("ns", place.namespace), ("name", place.name)];
+    let inside = html! {
+        div.form {
+            label { "Payload " textarea name="payload" maxlength=(PAYLOAD_MAX) {} }
+            label { "Priority " input name="priority" type="number" value="0" step="1"; }
+            label { "Delay " input name="delay" placeholder="10s, or empty: none" maxlength="40"; }
+            button { "Enqueue" }
+            p.none { "A form has at most 16 KiB. A file is enqueued with the command line:" }
+            pre {
+                "forebay enqueue --namespace " (place.namespace) " --topic " (place.name)
+                " --file payload.json"
+            }
+        }
+    };
+    html! { details { summary { "Enqueue a test item" } (act::form(asked, "enqueue", &fields, inside)) } }
+}

@@ -1,0 +1,124 @@
+//! The figures of a topic, as they are now and as they were.
+
+use forebay_proto::v1::{
+    GetHistoryRequest, GetHistoryResponse, HistorySeries, HistorySeries as Of, Rates, Topic,
+};
+use maud::{Markup, html};
+use tonic::Status;
+
+use super::{
+    super::{
+        super::{
+            asked::Asked,
+            live::Live,
+            plot::{Series, plot},
+            texts::{age, count, rate, timestamp},
+        },
+        overview::{
+            lines::{self, Lines, wait, whole},
+            unread,
+        },
+    },
+    place::Place,
+};
+
+/// What is shown.
+const SERIES: [HistorySeries; 5] = [Of::Enqueued, Of::Acked, Of::Failed, Of::Ready, Of::OldestReadyAge];
+/// How far back: the field of the address, for people, the range and the step in seconds.
+const RANGES: [(&str, &str, i64, i64); 2] = [("", "10 min", 600, 10), ("24h", "24 h", 86_400, 300)];
+
+fn range(place: &Place<'_>) -> (&'static str, &'static str, i64, i64) {
+    RANGES.into_iter().find(|(field, ..)| *field == place.range).unwrap_or(RANGES[0])
+}
+
+/// Asks how the figures were.
+pub fn request(place: &Place<'_>) -> GetHistoryRequest {
+    let (_, _, seconds, step) = range(place);
+    lines::request(place.namespace, place.name, seconds, step, &SERIES)
+}
+
+/// The six figures.
+pub fn figures(asked: &Asked, topic: &Topic, live: &mut Live) -> Markup {
+    let rates = topic.rates.unwrap_or_default();
+    let [comes, goes, fails] = [("in", rates.enqueued), ("out", rates.acked), ("failed", rates.failed)]
+        .map(|(word, number)| format!("{word} {} /s", rate(number)));
+    let oldest = age(topic.oldest_ready_at, asked.now());
+    html! {
+        div.figures {
+            (figure(live, "oldest", "oldest ready", oldest, String::new()))
+            (figure(live, "ready", "ready", count(topic.ready_count), comes))
+            (figure(live, "leased", "leased", count(topic.leased_count), goes))
+            (figure(live, "scheduled", "scheduled", count(topic.scheduled_count), String::new()))
+            (figure(live, "dead", "dead letters", count(topic.dead_count), fails))
+            (figure(live, "waiting", "dequeue calls waiting", count(topic.waiting_calls), String::new()))
+        }
+    }
+}
+
+fn figure(live: &mut Live, id: &str, label: &str, value: String, small: String) -> Markup {
+    html! {
+        div.figure {
+            b { (live.text(format!("{id}-now"), value)) }
+            small { (label) }
+            small { (live.text(format!("{id}-rate"), small)) }
+        }
+    }
+}
+
+/// The plots, and the links to the other range.
+pub fn plots(
+    asked: &Asked,
+    place: &Place<'_>,
+    topic: &Topic,
+    history: Result<GetHistoryResponse, Status>,
+    live: &mut Live,
+) -> Markup {
+    let lines = match history {
+        Ok(history) => Lines::new(history),
+        Err(status) => return unread("How the figures were", &status),
+    };
+    let (chosen, ..) = range(place);
+    html! {
+        p.controls {
+            "The last "
+            @for (field, text, ..) in RANGES {
+                @if field == chosen {
+                    b { (text) }
+                } @else {
+                    a href=(place.with(&[("range", field)])) { (text) }
+                }
+            }
+        }
+        @if lines.is_empty() {
+            p.none {
+                "Nothing is known of that time. Since it has started, a node remembers the figures of the \
+                 1,000 topics in which the most happens."
+            }
+        } @else {
+            (lines_of(asked, topic, &lines, live))
+        }
+    }
+}
+
+fn lines_of(asked: &Asked, topic: &Topic, lines: &Lines, live: &mut Live) -> Markup {
+    let Rates { enqueued, acked, failed, .. } = topic.rates.unwrap_or_default();
+    let oldest = topic.oldest_ready_at.map_or(0.0, |at| asked.now().since(timestamp(at)).as_secs_f64());
+    let [comes, goes, fails, ready, oldest] = [
+        (Of::Enqueued, enqueued),
+        (Of::Acked, acked),
+        (Of::Failed, failed),
+        (Of::Ready, topic.ready_count as f64),
+        (Of::OldestReadyAge, oldest),
+    ]
+    .map(|(series, now)| lines.until(series, now));
+    let over = &lines.over(&comes);
+    let series = |name, class, points| Series { name, class, points };
+    let flow = [series("in", "in", &comes), series("out", "out", &goes), series("failed", "fail", &fails)];
+    html! {
+        div.plots {
+            (plot(live, "flow", "Items a second", over, &flow, rate))
+            (plot(live, "depth", "Ready", over, &[series("ready", "line", &ready)], whole))
+            (plot(live, "age", "Oldest ready", over, &[series("waits", "warn", &oldest)], wait))
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Who takes from a topic, and what was done with it.
+
+use forebay_proto::v1::{AuditOutcome, AuditRecord, Consumer, ListAuditRecordsRequest, ListConsumersRequest};
+use maud::{Markup, html};
+
+use super::{
+    super::{
+        super::{
+            asked::Asked,
+            links::link,
+            texts::{age, count, percent, rate, time},
+            trouble::Trouble,
+        },
+        overview::unread,
+        topics::incomplete,
+    },
+    place::Place,
+};
+
+/// Consumers that are looked at.
+const CONSUMERS: u32 = 1_000;
+/// Records that are looked at.
+const RECORDS: u32 = 1_000;
+/// Those of them that are shown.
+const SHOWN: usize = 100;
+
+/// The consumers that ask for the topic, or have leases of it.
+pub async fn consumers(asked: &Asked, place: &Place<'_>) -> Result<Markup, Trouble> {
+    let request = ListConsumersRequest {
+        namespace: place.namespace.to_owned(),
+        page_size: CONSUMERS,
+        page_token: String::new(),
+    };
+    let answer = match asked.admin()?.list_consumers(asked.request(request)).await {
+        Ok(answer) => answer.into_inner(),
+        Err(status) => return Ok(unread("The consumers", &status)),
+    };
+    let has = |one: &&Consumer| one.topics.iter().any(|topic| topic == place.name);
+    let of_topic: Vec<&Consumer> = answer.consumers.iter().filter(has).collect();
+    let all = link("consumers", &[("ns", place.namespace)]);
+    let is_cut = answer.consumers_cut
+        || !answer.next_page_token.is_empty()
+        || answer.consumers.iter().any(|one| one.topics_cut);
+    Ok(html! {
+        (incomplete(&answer.incomplete_shards))
+        @if is_cut {
+            p.none {
+                "Some may be missing: there are more consumers, or more topics of one, than are remembered."
+            }
+        }
+        @if of_topic.is_empty() {
+            div.empty {
+                p { "No consumer is known that asks for this topic. One that does:" }
+                pre {
+                    "forebay dequeue --namespace " (place.namespace) " --topic " (place.name) " --wait 20s"
+                }
+            }
+        } @else {
+            (table(asked, &of_topic))
+            p.none { "The figures of a consumer are those of all its topics." }
+        }
+        p { a href=(all) { "All consumers of the namespace" } }
+    })
+}
+
+fn table(asked: &Asked, consumers: &[&Consumer]) -> Markup {
+    let now = asked.now();
+    html! {
+        div.scroll {
+            table.list {
+                thead {
+                    tr {
+                        th.l scope="col" { "consumer" }
+                        th scope="col" { "leased" }
+                        th scope="col" { "oldest lease" }
+                        th scope="col" { "acks/s" }
+                        th scope="col" { "failed" }
+                        th scope="col" { "last seen" }
+                        th.l scope="col" { "from" }
+                        th.l scope="col" { "program" }
+                    }
+                }
+                tbody {
+                    @for one in consumers {
+                        tr {
+                            td.l.wrap { (named(&one.name)) }
+                            td { (count(one.leased_count)) }
+                            td { (age(one.oldest_lease_at, now)) }
+                            td { (rate(one.acks_per_second)) }
+                            td { (percent(one.failure_ratio)) }
+                            td { (time(one.last_seen_at, now)) }
+                            td.l { bdi { (one.peer) } }
+                            td.l.wrap { bdi { (one.client) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A consumer, by the name that it gave itself.
+pub fn named(name: &str) -> Markup {
+    html! { @if name.is_empty() { span.none { "without a name" } } @else { bdi { (name) } } }
+}
+
+/// What was done with the topic, for those who may read that.
+pub async fn history(asked: &Asked, place: &Place<'_>) -> Result<Markup, Trouble> {
+    let request = ListAuditRecordsRequest {
+        namespace: place.namespace.to_owned(),
+        page_size: RECORDS,
+        ..ListAuditRecordsRequest::default()
+    };
+    let answer = match asked.admin()?.list_audit_records(asked.request(request)).await {
+        Ok(answer) => answer.into_inner(),
+        Err(status) => return Ok(unread("The audit log", &status)),
+    };
+    let of_topic: Vec<&AuditRecord> =
+        answer.records.iter().filter(|record| record.target == place.name).collect();
+    let looked = if answer.next_page_token.is_empty() { "all".to_owned() } else { count(answer.scanned) };
+    Ok(html! {
+        @if of_topic.is_empty() {
+            div.empty { p { "Nobody has changed the topic, nor looked at its payloads." } }
+        } @else {
+            div.scroll {
+                table.list {
+                    thead {
+                        tr {
+                            th.l scope="col" { "when" }
+                            th.l scope="col" { "who" }
+                            th.l scope="col" { "what" }
+                            th.l scope="col" { "with" }
+                            th.l scope="col" { "why" }
+                            th.l scope="col" { "outcome" }
+                        }
+                    }
+                    tbody { @for record in of_topic.iter().take(SHOWN) { (row(asked, record)) } }
+                }
+            }
+            @if of_topic.len() > SHOWN { p.none { "The latest " (SHOWN) " of " (of_topic.len()) "." } }
+        }
+        p.none {
+            "Of the latest records of the namespace " (looked) " were looked at. "
+            a href=(link("audit", &[("ns", place.namespace)])) { "All records" }
+        }
+    })
+}
+
+fn row(asked: &Asked, record: &AuditRecord) -> Markup {
+    let who = if record.principal.is_empty() { "somebody" } else { &record.principal };
+    html! {
+        tr {
+            td.l { (time(record.at, asked.now())) }
+            td.l.wrap { bdi { (who) } }
+            td.l { (record.method) }
+            td.l.wrap { bdi { (record.request_summary) } }
+            td.l.wrap { bdi { (record.reason) } }
+            td.l { (outcome(record)) }
+        }
+    }
+}
+
+/// What became of a call.
+fn outcome(record: &AuditRecord) -> String {
+    match record.outcome() {
+        AuditOutcome::Done => "done".to_owned(),
+        AuditOutcome::Failed => format!("failed: {}", record.failure),
+        _ => "not known".to_owned(),
+    }
+}

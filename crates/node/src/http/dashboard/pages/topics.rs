@@ -1,0 +1,261 @@
+//! All topics, of a namespace or of all of them.
+
+use std::sync::Arc;
+
+use forebay_access::Scope;
+use forebay_proto::v1::{ListTopicsRequest, ListTopicsResponse, Pause, Side, Topic};
+use forebay_types::filter::quoted;
+use maud::{Markup, html};
+use tonic::Status;
+
+use super::super::{
+    asked::Asked,
+    links::{self, link},
+    live::Live,
+    show::Shown,
+    texts::{age, count, percent, rate},
+    trouble::Trouble,
+};
+use crate::grpc::ALL_NAMESPACES;
+
+/// Topics of a page.
+const PAGE_SIZE: u32 = 100;
+/// The orders: as the call has them, and how they are called.
+const ORDERS: [(&str, &str); 6] = [
+    ("-oldest", "oldest first"),
+    ("-ready", "most ready"),
+    ("-leased", "most leased"),
+    ("-scheduled", "most scheduled"),
+    ("-dead", "most dead letters"),
+    ("", "by name"),
+];
+
+/// Makes the page.
+pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+    let (query, sort) = (asked.fields.get("q"), order(asked));
+    let answer = listed(asked, query, sort).await?;
+    let mut live = Live::default();
+    let body = html! {
+        h1 { "Topics" @if !asked.is_about_all() { " of " bdi { (asked.namespace()) } } }
+        (controls(asked, query, sort))
+        (incomplete(&answer.incomplete_shards))
+        @if answer.topics.is_empty() {
+            (nothing(asked, query, answer.incomplete_shards.is_empty()))
+        } @else {
+            (table(asked, &answer.topics, &mut live))
+            @if !answer.next_page_token.is_empty() {
+                p {
+                    a rel="next" href=(next(asked, query, &answer.next_page_token)) { "Next page" }
+                }
+            } @else if !sort.is_empty() && answer.topics.len() == PAGE_SIZE as usize {
+                @let by_name = [("ns", asked.fields.get("ns")), ("q", query), ("sort", "name")];
+                p.none {
+                    "The first " (PAGE_SIZE) " in this order. "
+                    a href=(link("topics", &by_name)) { "All by name" }
+                }
+            }
+        }
+    };
+    Ok(Shown::new("Topics", body, live))
+}
+
+/// The topics of the page. All topics in an order by a figure are read once for all who may see them.
+async fn listed(asked: &Asked, query: &str, sort: &'static str) -> Result<Arc<ListTopicsResponse>, Trouble> {
+    let request = ListTopicsRequest {
+        namespace: asked.namespace().to_owned(),
+        filter: filter(query),
+        order_by: sort.to_owned(),
+        page_size: PAGE_SIZE,
+        page_token: asked.fields.get("page-token").to_owned(),
+    };
+    if sort.is_empty() {
+        return Ok(Arc::new(asked.admin()?.list_topics(asked.request(request)).await?.into_inner()));
+    }
+    let is_all = asked.is_about_all() && request.filter.is_empty();
+    let read = {
+        let (asked, mut admin) = (asked.clone(), asked.admin()?);
+        move || async move {
+            let _walk = asked.shared.walk.lock().await;
+            Ok::<_, Status>(admin.list_topics(asked.request(request)).await?.into_inner())
+        }
+    };
+    let place = ORDERS.iter().position(|(order, _)| *order == sort);
+    let kept = place.and_then(|place| asked.shared.topics.get(place));
+    // Whoever may not see them all is refused by the call.
+    match kept.filter(|_| is_all && asked.may(Scope::Observe, ALL_NAMESPACES)) {
+        Some(kept) => Ok(kept.get(read).await?),
+        None => Ok(Arc::new(read().await?)),
+    }
+}
+
+/// The order of the page. By name: an empty one. With a filter that is the first one, since it need not look
+/// at all topics.
+fn order(asked: &Asked) -> &'static str {
+    let asked_for = asked.fields.get("sort");
+    let is_first = asked.fields.get("page-token").is_empty() && asked.fields.get("q").is_empty();
+    if asked_for.is_empty() && is_first {
+        return ORDERS[0].0;
+    }
+    ORDERS.iter().find(|(order, _)| *order == asked_for).map_or("", |(order, _)| order)
+}
+
+/// What is typed is a part of a name, unless it is a filter as calls have them.
+fn filter(query: &str) -> String {
+    let query = query.trim();
+    match query {
+        "" => String::new(),
+        _ if query.contains(['=', '>', '<', ':']) => query.to_owned(),
+        _ => format!("topic : {}", quoted(query)),
+    }
+}
+
+fn controls(asked: &Asked, query: &str, sort: &str) -> Markup {
+    html! {
+        form.controls action="topics" {
+            label {
+                "Namespace "
+                input name="ns" value=(asked.fields.get("ns")) placeholder="all" maxlength="255";
+            }
+            label {
+                "Filter "
+                input name="q" value=(query) placeholder="mail, or dead > 0" maxlength="1000";
+            }
+            label { "Order "
+                select name="sort" {
+                    @for (order, text) in ORDERS {
+                        @let value = if order.is_empty() { "name" } else { order };
+                        option value=(value) selected[order == sort] { (text) }
+                    }
+                }
+            }
+            button { "Show" }
+        }
+    }
+}
+
+/// Names the shards that could not be asked: what they have is missing.
+pub fn incomplete(shards: &[u32]) -> Markup {
+    if shards.is_empty() {
+        return html! {};
+    }
+    let names: Vec<String> = shards.iter().map(ToString::to_string).collect();
+    html! {
+        p.bad role="alert" {
+            "≥ The figures are too small: "
+            (if shards.len() == 1 { "shard " } else { "shards " }) (names.join(", "))
+            " could not be asked."
+        }
+    }
+}
+
+fn next(asked: &Asked, query: &str, token: &str) -> String {
+    link("topics", &[("ns", asked.fields.get("ns")), ("q", query), ("sort", "name"), ("page-token", token)])
+}
+
+/// Why no topic is shown. `all_asked`: all shards were asked.
+fn nothing(asked: &Asked, query: &str, all_asked: bool) -> Markup {
+    let namespace = if asked.is_about_all() { "default" } else { asked.namespace() };
+    html! {
+        div.empty {
+            @if query.is_empty() && !all_asked {
+                p { "No topic in the shards that were asked. What the others have is not known." }
+            } @else if query.is_empty() {
+                p { "No topics yet. A topic is created by its first item:" }
+                pre { "forebay enqueue --namespace " (namespace) " --topic mail hello" }
+            } @else {
+                p { "No topic passes the filter " code { (query) } "." }
+                p { a href=(link("topics", &[("ns", asked.fields.get("ns"))])) { "Clear the filter" } }
+            }
+        }
+    }
+}
+
+/// A table of topics. `ns` is shown where they are of several namespaces.
+pub fn table(asked: &Asked, topics: &[Topic], live: &mut Live) -> Markup {
+    let all = asked.namespace() == ALL_NAMESPACES;
+    html! {
+        div.scroll {
+            table.list {
+                thead {
+                    tr {
+                        @if all { th.l scope="col" { "namespace" } }
+                        th.l scope="col" { "topic" }
+                        th scope="col" title="How long the next item has been ready" { "oldest" }
+                        th scope="col" title="Items that could be leased now" { "ready" }
+                        th scope="col" title="Items that are leased" { "leased" }
+                        th scope="col" title="Items that are not due yet" { "scheduled" }
+                        th scope="col" title="Dead letters" { "dead" }
+                        th scope="col" title="Items enqueued a second" { "in/s" }
+                        th scope="col" title="Deliveries acked a second" { "out/s" }
+                        th scope="col" title="Deliveries nacked, or whose lease ran out" { "failed" }
+                        th scope="col" title="Dequeue calls that wait for the topic" { "waiting" }
+                    }
+                }
+                tbody {
+                    @for topic in topics { (row(asked, topic, all, live)) }
+                }
+            }
+        }
+    }
+}
+
+fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
+    let id = live.row(&[&topic.namespace, &topic.topic]);
+    let rates = topic.rates.unwrap_or_default();
+    let ended = rates.acked + rates.failed;
+    let failing = if ended > 0.0 { rates.failed / ended } else { 0.0 };
+    let dead = if topic.dead_count > 0 { "warn" } else { "none" };
+    let failed = if failing >= 0.2 { "bad" } else { "none" };
+    html! {
+        tr data-row=(id) {
+            @if all { td.l { (links::namespace(&topic.namespace)) } }
+            td.l { (links::topic(&topic.namespace, &topic.topic)) (chips(&topic.pauses)) }
+            td { (live.text(format!("{id}o"), age(topic.oldest_ready_at, asked.now()))) }
+            td { (live.text(format!("{id}r"), count(topic.ready_count))) }
+            td { (live.text(format!("{id}l"), count(topic.leased_count))) }
+            td { (live.text(format!("{id}s"), count(topic.scheduled_count))) }
+            td { (live.word(format!("{id}d"), dead, count(topic.dead_count))) }
+            td { (live.text(format!("{id}i"), rate(rates.enqueued))) }
+            td { (live.text(format!("{id}u"), rate(rates.acked))) }
+            td { (live.word(format!("{id}f"), failed, percent(failing))) }
+            td { (live.text(format!("{id}w"), count(topic.waiting_calls))) }
+        }
+    }
+}
+
+/// What is unusual about a topic.
+pub fn chips(pauses: &[Pause]) -> Markup {
+    html! {
+        @for pause in pauses {
+            @let whole = if pause.of_namespace { "namespace " } else { "" };
+            " " span.chip.warn title=(pause.note) { (whole) (paused(pause)) }
+        }
+    }
+}
+
+fn paused(pause: &Pause) -> &'static str {
+    match pause.side() {
+        Side::Enqueue => "enqueue paused",
+        _ => "paused",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_a_part_of_a_name_or_a_filter() {
+        assert_eq!(filter(" "), "");
+        assert_eq!(filter("mail"), "topic : \"mail\"");
+        assert_eq!(filter("a\"b"), format!("topic : {}", quoted("a\"b")));
+        assert_eq!(filter("dead > 0"), "dead > 0");
+    }
+
+    #[test]
+    fn a_shard_that_is_missing_is_named() {
+        assert_eq!(incomplete(&[]).into_string(), "");
+        let shown = incomplete(&[3, 7]).into_string();
+        assert!(shown.contains("≥") && shown.contains("shards 3, 7 could not be asked"), "{shown}");
+    }
+}

@@ -1,0 +1,109 @@
+//! How pages look: on a telephone, in the dark, by keyboard, and for eyes that see little contrast.
+
+use serde_json::Value;
+
+use super::{
+    Stage,
+    chromium::{Chromium, Looks},
+};
+
+/// Texts whose contrast with what lies behind them is less than 4.5, as WCAG 2.1 computes it (1.4.3).
+const FAINT: &str = r#"
+const parse = (text) => {
+  const parts = text.match(/[\d.]+/g).map(Number);
+  return { r: parts[0], g: parts[1], b: parts[2], a: parts.length > 3 ? parts[3] : 1 };
+};
+const over = (top, below) => ({
+  r: top.r * top.a + below.r * (1 - top.a),
+  g: top.g * top.a + below.g * (1 - top.a),
+  b: top.b * top.a + below.b * (1 - top.a),
+  a: 1,
+});
+const light = (color) => {
+  const part = (value) => {
+    const scaled = value / 255;
+    return scaled <= 0.03928 ? scaled / 12.92 : ((scaled + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * part(color.r) + 0.7152 * part(color.g) + 0.0722 * part(color.b);
+};
+const behind = (element) => {
+  let layers = [];
+  for (let at = element; at; at = at.parentElement) layers.push(parse(getComputedStyle(at).backgroundColor));
+  return layers.reverse().reduce((below, top) => over(top, below), { r: 255, g: 255, b: 255, a: 1 });
+};
+const faint = [];
+for (const element of document.querySelectorAll("body *")) {
+  const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== "");
+  const box = element.getBoundingClientRect();
+  if (!own || box.width === 0 || box.right < 0) continue;
+  const below = behind(element);
+  const text = over(parse(getComputedStyle(element).color), below);
+  const [high, low] = [light(text), light(below)].sort((a, b) => b - a);
+  const contrast = (high + 0.05) / (low + 0.05);
+  const text40 = element.textContent.trim().slice(0, 40);
+  if (contrast < 4.5) faint.push(element.tagName + " " + text40 + " " + contrast.toFixed(2));
+}
+return faint;
+"#;
+
+/// What a keyboard reaches, and what it should.
+const CONTROLS: &str = r#"
+const seen = (element) => element.checkVisibility() && element.type !== "hidden";
+const all = document.querySelectorAll("a[href], button, input, select, textarea, summary");
+return [...all].filter(seen).map((element) => {
+  const label = element.closest("label") || element.getAttribute("aria-label") || element.textContent.trim();
+  element.focus();
+  const focused = document.activeElement === element;
+  return { tag: element.outerHTML.slice(0, 120), focused, labelled: Boolean(label) };
+});
+"#;
+
+#[tokio::test]
+async fn pages_fit_a_telephone() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks { narrow: true, ..Looks::default() }).await;
+    for (name, page) in stage.pages() {
+        stage.open(&browser, &page).await;
+        let width = browser.run("return [innerWidth, document.documentElement.scrollWidth]").await;
+        assert_eq!(width[0], 390, "{name}");
+        assert_eq!(width[1], 390, "{name} is wider than the screen");
+        browser.picture(&format!("{name}-narrow")).await;
+    }
+}
+
+#[tokio::test]
+async fn every_text_stands_out() {
+    let stage = Stage::start().await;
+    for dark in [false, true] {
+        let browser = Chromium::start(Looks { dark, ..Looks::default() }).await;
+        for (name, page) in stage.pages() {
+            stage.open(&browser, &page).await;
+            let prefers = browser.run("return matchMedia('(prefers-color-scheme: dark)').matches").await;
+            assert_eq!(prefers, dark);
+            let faint = browser.run(FAINT).await;
+            assert_eq!(faint, Value::Array(Vec::new()), "{name}, dark: {dark}");
+            browser.picture(&format!("{name}-{}", if dark { "dark" } else { "light" })).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_keyboard_reaches_everything() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks::default()).await;
+    for (name, page) in stage.pages() {
+        stage.open(&browser, &page).await;
+        let controls = browser.run(CONTROLS).await;
+        let controls = controls.as_array().unwrap();
+        assert!(controls.len() > 5, "{name}: {controls:?}");
+        for control in controls {
+            assert!(control["focused"] == true && control["labelled"] == true, "{name}: {control}");
+        }
+    }
+    // The keys of a page.
+    stage.open(&browser, "").await;
+    browser.run("document.body.focus()").await;
+    let body = browser.client.find(fantoccini::Locator::Css("body")).await.unwrap();
+    body.send_keys("/").await.unwrap();
+    assert_eq!(browser.run("return document.activeElement.name").await, "q");
+}

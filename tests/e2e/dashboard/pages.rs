@@ -1,0 +1,80 @@
+//! What pages show.
+
+use std::time::Duration;
+
+use super::{
+    NAMESPACE, SCRIPT, Stage,
+    chromium::{Chromium, Looks},
+};
+
+#[tokio::test]
+async fn every_page_reads_without_a_script() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks { scriptless: true, ..Looks::default() }).await;
+    for (name, page) in stage.pages() {
+        stage.open(&browser, &page).await;
+        let heading = browser.text("h1").await;
+        assert!(!heading.is_empty(), "{name} has no heading");
+        for failed in ["Not found", "Not understood", "This failed", "Try again later", "Not allowed"] {
+            assert_ne!(heading, failed, "{name}: {}", browser.page().await);
+        }
+        assert!(browser.has("nav a").await, "{name} leads nowhere");
+    }
+    // What the pages say of the same things.
+    stage.open(&browser, &format!("topic?ns={NAMESPACE}&name=mail")).await;
+    let why = browser.text(".why").await;
+    assert!(why.contains("1 item is ready") && why.contains("3 dead letters"), "{why}");
+    stage.open(&browser, &format!("item?ns={NAMESPACE}&id={}", stage.items[3])).await;
+    let page = browser.page().await;
+    assert!(page.contains("worker-1") && page.contains("dead-lettered"), "{page}");
+}
+
+#[tokio::test]
+async fn what_tenants_send_is_text() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks::default()).await;
+    for (name, page) in stage.pages() {
+        stage.open(&browser, &page).await;
+        assert_eq!(browser.run("return typeof window.hacked").await, "undefined", "{name}");
+        let foreign = browser.run("return document.querySelectorAll('main img, main script').length").await;
+        assert_eq!(foreign, 0, "{name}");
+    }
+    stage.open(&browser, &format!("item?ns={NAMESPACE}&id={}", stage.items[0])).await;
+    assert!(browser.page().await.contains(SCRIPT), "the payload is shown as it is");
+    stage.open(&browser, &format!("dead-letters?ns={NAMESPACE}&topic=mail")).await;
+    assert!(browser.page().await.contains("<script>"), "and so is a reason");
+}
+
+#[tokio::test]
+async fn an_open_page_follows_what_happens() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks::default()).await;
+    stage.open(&browser, &format!("topics?ns={NAMESPACE}&sort=name")).await;
+    let ready = || browser.run("return document.querySelector('tbody tr td:nth-child(3)').textContent");
+    assert_eq!(ready().await, "1");
+    browser.run("window.stays = true").await;
+    for _ in 0..4 {
+        stage.enqueue("mail", "more", None).await;
+    }
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(15);
+    while ready().await != "5" {
+        assert!(tokio::time::Instant::now() < deadline, "{}", browser.page().await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(browser.run("return window.stays").await, true, "it was not loaded again");
+    // A topic that is new is told, and nothing moves.
+    stage.enqueue("another", "x", None).await;
+    browser.until_shown("1 new, reload").await;
+    assert!(!browser.page().await.contains("another"));
+    // Nothing moves while it is held.
+    browser.click("hold").await;
+    stage.enqueue("mail", "more", None).await;
+    browser.until_shown("held, ").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(ready().await, "5");
+    browser.click("go on").await;
+    while ready().await != "6" {
+        assert!(tokio::time::Instant::now() < deadline + Duration::from_secs(15));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
