@@ -10,6 +10,9 @@ pub enum Needs {
     Nothing,
     /// Any valid credential.
     Credential,
+    /// What the handler finds in the message: who calls, and the namespace. Of the call's head the layer
+    /// refuses a credential that is not valid, and lets pass who shows none.
+    ByHandler,
     /// A scope in the namespace that the request names.
     InNamespace(Scope),
     /// The same, and `-` as the namespace stands for all of them.
@@ -79,6 +82,8 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/ListTokens", Needs::InNamespaces(Scope::Admin)),
     ("/forebay.v1.AdminService/RotateToken", Needs::InNamespaces(Scope::Admin)),
     ("/forebay.v1.AdminService/RevokeToken", Needs::InNamespaces(Scope::Admin)),
+    // KEDA sends no header, so the token is in the message, as is the namespace: `observe` is needed there.
+    ("/externalscaler.ExternalScaler/", Needs::ByHandler),
     ("/grpc.health.v1.Health/", Needs::Nothing),
     ("/grpc.reflection.v1.ServerReflection/", Needs::Credential),
     ("/grpc.reflection.v1alpha.ServerReflection/", Needs::Credential),
@@ -179,6 +184,7 @@ mod tests {
             let right = match needs {
                 Needs::Nothing => "none".to_owned(),
                 Needs::Credential => "any".to_owned(),
+                Needs::ByHandler => panic!("{path}: calls of forebay.v1 are decided by the layer"),
                 Needs::InNamespace(scope) | Needs::InNamespaces(scope) | Needs::Everywhere(scope) => {
                     format!("`{}`", scope.as_str())
                 }
@@ -211,10 +217,15 @@ mod tests {
             rows.iter().filter(|row| row.1 == Needs::Nothing).map(|row| row.0).collect()
         };
         assert_eq!(public(CALLS), ["/grpc.health.v1.Health/"]);
+        // Their handlers ask for a credential. A call here needs a test that it does.
+        let by_handler = CALLS.iter().filter(|row| row.1 == Needs::ByHandler).map(|row| row.0);
+        assert_eq!(by_handler.collect::<Vec<_>>(), ["/externalscaler.ExternalScaler/"]);
+        assert!(PAGES.iter().all(|row| row.1 != Needs::ByHandler));
+        assert!(FORMS.iter().all(|row| row.1 != Needs::ByHandler));
         let pages = PAGES.iter().filter(|row| row.1 == Needs::Nothing).map(|row| row.0);
         assert_eq!(
             pages.collect::<Vec<_>>(),
-            ["/healthz", "/readyz", "/login", "/assets/app.css", "/assets/icon.svg"]
+            ["/healthz", "/readyz", "/login", "/assets/app.css", "/assets/app.js", "/assets/icon.svg"]
         );
         // A login needs none, and a logout none that is still valid.
         assert_eq!(public(FORMS), ["/login", "/logout"]);

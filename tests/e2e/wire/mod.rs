@@ -28,6 +28,7 @@ mod operators;
 mod origins;
 mod pauses;
 mod raw;
+mod scaler;
 mod services;
 mod settings;
 mod settings_document;

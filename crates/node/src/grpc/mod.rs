@@ -15,6 +15,7 @@ mod members;
 mod nack;
 mod page_token;
 mod queue;
+mod scaler;
 mod server;
 mod service;
 pub mod status;

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_proto::{
-    FILE_DESCRIPTOR_SET, SERVICE,
+    FILE_DESCRIPTOR_SET, SCALER_DESCRIPTOR_SET, SERVICE,
+    externalscaler::external_scaler_server::ExternalScalerServer,
     v1::{admin_service_server::AdminServiceServer, queue_service_server::QueueServiceServer},
 };
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -13,8 +14,11 @@ use tower::Layer as _;
 
 use super::{
     admin::Admin,
-    admission::{Admission, AdmissionLayer, AdmissionLoad, Incoming, LoadLimits, RequestBounds},
+    admission::{
+        Admission, AdmissionLayer, AdmissionLoad, BY_HANDLER_BYTES, Incoming, LoadLimits, RequestBounds,
+    },
     queue::Queue,
+    scaler::Scaler,
 };
 use crate::{
     access::Access,
@@ -65,8 +69,8 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// Serves the queue, what is known of the cluster, health and reflection on one port, with TLS or without.
-/// Health checks answer not serving at first.
+/// Serves the queue, what is known of the cluster, what KEDA asks, health and reflection on one port, with
+/// TLS or without. Health checks answer not serving at first.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<ConfigSource>,
@@ -87,14 +91,18 @@ pub async fn serve(
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(SCALER_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let (health, health_service) = tonic_health::server::health_reporter();
     let health = Health(health);
     health.set(false).await;
 
+    let scaler = ExternalScalerServer::new(Scaler::new(admin.clone(), access.clone()))
+        .max_decoding_message_size(BY_HANDLER_BYTES);
     let routes = Routes::new(queue)
         .add_service(AdminServiceServer::new(admin))
+        .add_service(scaler)
         .add_service(health_service)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)

@@ -25,17 +25,19 @@ use crate::{
 };
 
 /// The namespace of the tenant in question.
-const OWN: &str = "own";
+pub const OWN: &str = "own";
 
 /// A node that asks for credentials, and its file of tokens.
-struct Guarded {
-    node: Node,
-    folder: TempDir,
+pub struct Guarded {
+    /// The node.
+    pub node: Node,
+    /// The file, the configuration and the log.
+    pub folder: TempDir,
 }
 
 impl Guarded {
     /// With this file of tokens.
-    async fn start(tokens: &str) -> Self {
+    pub async fn start(tokens: &str) -> Self {
         Self::start_with(tokens, "").await
     }
 
@@ -59,7 +61,7 @@ impl Guarded {
     }
 
     /// Puts another file of tokens in the place of the one before.
-    fn replace_tokens(&self, text: &str) {
+    pub fn replace_tokens(&self, text: &str) {
         let (new, path) = (self.folder.path().join("new"), self.folder.path().join("tokens.toml"));
         fs::write(&new, text).unwrap();
         fs::rename(new, path).unwrap();
@@ -140,7 +142,7 @@ impl Outcome {
     }
 }
 
-fn bearer(token: &Token) -> String {
+pub fn bearer(token: &Token) -> String {
     format!("Bearer {}", token.reveal())
 }
 

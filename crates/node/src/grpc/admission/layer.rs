@@ -129,7 +129,7 @@ where
             return match rights {
                 Ok(rights) => {
                     request.extensions_mut().insert(caller.principal);
-                    request.extensions_mut().insert(rights.caller().identity.clone());
+                    rights.tell(request.extensions_mut());
                     let (mut lasting, mut body) = (None, std::mem::take(request.body_mut()));
                     if rights.may_end() {
                         let (rights, until_then) = Lasting::new(rights, LOOK_EVERY, body);
@@ -158,7 +158,7 @@ where
         let inner = std::mem::replace(&mut self.inner, clone);
         let (bounds, audit, client) = (self.bounds, self.audit.clone(), caller.client);
         request.extensions_mut().insert(caller.principal);
-        request.extensions_mut().insert(rights.caller().identity.clone());
+        rights.tell(request.extensions_mut());
         Box::pin(async move {
             let deadline = call.deadline();
             // A change that has begun comes to its end, also if it ends the caller's own rights.
@@ -207,7 +207,7 @@ where
     S: Service<Request<Body>, Response = Response<Body>>,
 {
     let (mut head, mut body) = request.into_parts();
-    let received = call.request().receive(&mut body, bounds.bytes).await;
+    let received = call.request().receive(&mut body, rights.request_bytes(bounds.bytes)).await;
     let checked = received.and_then(|bytes| {
         message_members::check(&bytes, bounds.members)?;
         rights.check(&bytes)?;
@@ -216,8 +216,12 @@ where
     });
     match checked {
         Ok(bytes) => {
-            let caller = &rights.caller().identity;
-            let audited = match audit.begin(head.uri.path(), &bytes, caller, client).await {
+            let audited = match rights.identity() {
+                Some(caller) => audit.begin(head.uri.path(), &bytes, caller, client).await,
+                // A handler that decides by itself serves nothing that is written down.
+                None => Ok(None),
+            };
+            let audited = match audited {
                 Ok(audited) => audited,
                 Err(refusal) => return Ok(status::of_call(&refusal).into_http()),
             };
@@ -232,7 +236,7 @@ where
     }
 }
 
-/// Health and reflection: answered from memory. Their streams may stay open, so that their number is limited,
+/// Health, reflection and what streams to KEDA: their streams may stay open, so that their number is limited,
 /// and they end when `rights` do.
 fn side_call<E: Send + 'static>(
     connection: Arc<ConnectionLoad>,
@@ -240,7 +244,8 @@ fn side_call<E: Send + 'static>(
     answer: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
 ) -> ResponseFuture<E> {
     let Some(permit) = SideCall::begin(connection) else {
-        let message = "too many health checks and reflection calls are open on this connection";
+        let message =
+            "too many health checks, reflection calls and other streams are open on this connection";
         let refusal = overloaded("health checks and reflection", message);
         return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
     };
@@ -251,6 +256,10 @@ fn side_call<E: Send + 'static>(
 fn method(path: &str) -> Option<&'static str> {
     if path.starts_with("/forebay.v1.AdminService/") {
         return Some("other");
+    }
+    if let Some(call) = path.strip_prefix("/externalscaler.ExternalScaler/") {
+        // A stream may last, as one of reflection does.
+        return (call != "StreamIsActive").then_some("other");
     }
     Some(match path.strip_prefix("/forebay.v1.QueueService/")? {
         "Enqueue" => "Enqueue",

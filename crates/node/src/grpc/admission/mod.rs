@@ -18,4 +18,4 @@ pub use connection::{Caller, Incoming};
 pub use layer::{Admission, AdmissionLayer, RequestBounds};
 pub use load::{AdmissionLoad, ConnectionLoad, LoadLimits, overloaded};
 pub use request_bytes::RequestCharge;
-pub use rights::caller;
+pub use rights::{BY_HANDLER_BYTES, caller};

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use forebay_access::{Identity, Needs, of_call};
 use forebay_types::{Reason, Refusal};
-use http::Request;
+use http::{Extensions, Request};
 use prost::Message;
 use tonic::Status;
 
@@ -16,6 +16,9 @@ use crate::{
 
 /// Bytes before the message: a flag and the length.
 const PREFIX_BYTES: usize = 5;
+
+/// Bytes of a request whose handler decides: those of a few names.
+pub const BY_HANDLER_BYTES: usize = 64 << 10;
 
 /// The field by which every request of a namespace names it.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -36,8 +39,8 @@ pub fn caller<T>(request: &tonic::Request<T>) -> Result<Arc<Identity>, Status> {
 pub struct Rights {
     /// Decides.
     access: Arc<Access>,
-    /// Who makes the call.
-    caller: Authenticated,
+    /// Who makes the call. `None`: its message tells, and its handler decides.
+    caller: Option<Authenticated>,
     /// What it needs.
     needs: Needs,
     /// What its message names, once that is known.
@@ -50,18 +53,32 @@ impl Rights {
     pub fn of<T>(access: &Arc<Access>, request: &Request<T>, caller: &Caller) -> Result<Self, Refusal> {
         let needs = of_call(request.uri().path());
         let caller = match request.extensions().get::<Authenticated>() {
-            Some(found) => found.clone(),
-            None => access.authenticate(request.headers(), caller, "grpc")?,
+            Some(found) => Some(found.clone()),
+            None if needs == Needs::ByHandler => access.of_head(request.headers(), caller, "grpc")?,
+            None => Some(access.authenticate(request.headers(), caller, "grpc")?),
         };
-        if let Needs::Everywhere(_) = needs {
+        if let (Needs::Everywhere(_), Some(caller)) = (needs, &caller) {
             caller.permit(needs, "")?;
         }
         Ok(Self { access: access.clone(), caller, needs, namespace: OnceLock::new() })
     }
 
-    /// Who makes the call.
-    pub fn caller(&self) -> &Authenticated {
-        &self.caller
+    /// Tells the handler who makes the call, as far as its head says.
+    pub fn tell(&self, extensions: &mut Extensions) {
+        if let Some(caller) = &self.caller {
+            extensions.insert(caller.identity.clone());
+            extensions.insert(caller.clone());
+        }
+    }
+
+    /// Who makes the call, as far as its head says.
+    pub fn identity(&self) -> Option<&Arc<Identity>> {
+        self.caller.as_ref().map(|caller| &caller.identity)
+    }
+
+    /// The most bytes that its request may have. Nobody has shown a credential where the message does.
+    pub fn request_bytes(&self, bytes: usize) -> usize {
+        if self.needs == Needs::ByHandler { bytes.min(BY_HANDLER_BYTES) } else { bytes }
     }
 
     /// Whether they may end while the call lasts.
@@ -79,12 +96,15 @@ impl Rights {
             Refusal::new(Reason::InvalidField, "cannot decode the request: it is no message of this call")
         })?;
         let name = self.namespace.get_or_init(|| name);
-        self.caller.permit(self.needs, name)
+        // Nobody but a caller that is known has a right in a namespace.
+        let missing = || Refusal::new(Reason::NoCredentials, "credentials are missing");
+        self.caller.as_ref().ok_or_else(missing)?.permit(self.needs, name)
     }
 
     /// Decides once more, with the credentials and the time of now.
     pub fn check_again(&self) -> Result<(), Refusal> {
-        let caller = self.access.again(&self.caller)?;
+        let Some(caller) = &self.caller else { return Ok(()) };
+        let caller = self.access.again(caller)?;
         match self.namespace.get() {
             Some(name) => caller.permit(self.needs, name),
             // The message is not there yet.
@@ -106,7 +126,7 @@ fn namespace(request: &[u8]) -> Option<String> {
 mod tests {
     use forebay_access::CALLS;
     use forebay_proto::{
-        FILE_DESCRIPTOR_SET,
+        FILE_DESCRIPTOR_SET, SCALER_DESCRIPTOR_SET,
         v1::{EnqueueItem, EnqueueRequest},
     };
     use prost_reflect::{DescriptorPool, Kind};
@@ -144,6 +164,20 @@ mod tests {
         for request in [&b""[..], b"\0\0\0", b"\0\0\0\0\x05\x0a", &compressed, &not_text, &a_number] {
             assert_eq!(namespace(request), None, "{request:?}");
         }
+    }
+
+    #[test]
+    fn what_keda_asks_is_decided_by_its_handler() {
+        let pool = DescriptorPool::decode(SCALER_DESCRIPTOR_SET).unwrap();
+        let service = pool.get_service_by_name("externalscaler.ExternalScaler").unwrap();
+        for method in service.methods() {
+            let path = format!("/{}/{}", service.full_name(), method.name());
+            assert_eq!(of_call(&path), Needs::ByHandler, "{path}");
+        }
+        // It is that of Kubernetes, and must not be taken for one of Forebay.
+        let named = pool.get_message_by_name("externalscaler.ScaledObjectRef").unwrap();
+        assert_eq!(named.get_field_by_name("namespace").unwrap().number(), 2);
+        assert!(!Needs::ByHandler.is_in_namespace());
     }
 
     #[test]

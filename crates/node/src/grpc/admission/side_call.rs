@@ -1,4 +1,5 @@
-//! A health check or a reflection call. It may stream for as long as its client likes, and its rights last.
+//! A health check, a reflection call or a stream to KEDA. It may stream for as long as its client likes, and
+//! its rights last.
 
 use std::{
     future::ready,

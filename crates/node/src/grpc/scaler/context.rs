@@ -1,0 +1,28 @@
+//! What KEDA is answered from.
+
+use std::sync::Arc;
+
+use forebay_engine::TenantBudget;
+
+use crate::{access::Access, grpc::admin::Admin};
+
+/// Streams of a node. A tenant has a quarter.
+const STREAMS_MAX: usize = 256;
+
+/// Answers KEDA.
+#[derive(Clone)]
+pub struct Scaler {
+    /// Looks at topics.
+    pub admin: Admin,
+    /// Finds who asks.
+    pub access: Arc<Access>,
+    /// The streams that are open.
+    pub streams: Arc<TenantBudget>,
+}
+
+impl Scaler {
+    /// With what operators' calls answer from.
+    pub fn new(admin: Admin, access: Arc<Access>) -> Self {
+        Self { admin, access, streams: TenantBudget::new(STREAMS_MAX) }
+    }
+}
