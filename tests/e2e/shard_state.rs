@@ -35,13 +35,15 @@ async fn an_idle_database_that_goes_away_is_seen_on_the_page_and_in_the_log() {
     let cluster = Cluster::on(Backend::Server(Kind::MariaDb), &urls, 1).await;
     let node = cluster.start(0).await;
     assert_eq!(state(&node, "serving").await, "serving");
-    assert!(node.fetch("/").await.1.contains("<span class=\"good\">serving</span>"));
+    assert!(node.fetch("/").await.1.contains("<span id=\"state\" class=\"good\">serving</span>"));
 
     server.kill9().await;
     let silent = format!("shard 1 ({address}) does not answer");
     let degraded = state(&node, &format!("degraded: {silent} since ")).await;
     let page = node.fetch("/").await.1;
-    assert!(page.contains(&format!("<span class=\"bad\">{}", degraded.split(';').next().unwrap())), "{page}");
+    assert!(page.contains("<span id=\"state\" class=\"bad\">degraded</span>"), "{page}");
+    let first = degraded.split(';').next().unwrap().replacen("degraded: s", "S", 1);
+    assert!(page.contains(&format!("{first}.")), "{first}: {page}");
     assert!(!page.contains("class=\"good\""), "{page}");
     let log = || fs::read_to_string(cluster.log(0)).unwrap();
     let count = |text: &str| log().matches(text).count();

@@ -67,8 +67,8 @@ async fn shards_are_moved_and_nodes_are_drained_by_the_command_line() {
     assert!(done, "{stderr}");
     owns(&nodes[0], &[1, 2]).await;
     owns(&nodes[1], &[]).await;
-    let (_, page) = nodes[0].fetch("/").await;
-    assert!(page.contains("<h2>Nodes</h2>") && page.contains("draining"), "{page}");
+    let (_, page) = nodes[0].fetch("/nodes").await;
+    assert!(page.contains("<h1>Nodes</h1>") && page.contains("draining"), "{page}");
     let (_, metrics) = nodes[0].fetch("/metrics").await;
     assert!(metrics.contains("forebay_nodes{state=\"draining\"} 1"), "{metrics}");
     assert!(metrics.contains("forebay_catalog_answers 1"), "{metrics}");

@@ -26,9 +26,10 @@ async fn a_node_that_others_do_not_reach_gives_its_shards_away() {
     }
     let (_, metrics) = nodes[0].fetch("/metrics").await;
     assert!(metrics.contains("forebay_nodes{state=\"unreached\"} 1"), "{metrics}");
-    let (_, page) = nodes[0].fetch("/").await;
+    let (_, page) = nodes[0].fetch("/nodes").await;
     assert!(page.contains("does not answer this node"), "{page}");
-    assert!(page.contains("degraded: node node2 does not answer this one"), "{page}");
-    let (_, page) = nodes[2].fetch("/").await;
+    assert!(page.contains("class=\"bad\">degraded"), "{page}");
+    assert!(page.contains("Node node2 does not answer this one."), "{page}");
+    let (_, page) = nodes[2].fetch("/nodes").await;
     assert!(!page.contains("does not answer this"), "it reaches the others: {page}");
 }

@@ -13,9 +13,15 @@ async fn the_pages_show_the_queue() {
     }
     assert_eq!(wire.node.get("/nothing").await, 404);
 
-    let page = wire.page("/").await;
-    for text in ["<!doctype html>", "serving", "orders", "owned", "closed", &wire.node.grpc] {
-        assert!(page.contains(text), "{text} is missing in {page}");
+    for (path, texts) in [
+        ("/", ["<!DOCTYPE html>", "serving", "wire", &wire.node.grpc]),
+        ("/topics", ["<!DOCTYPE html>", "serving", "wire", "orders"]),
+        ("/shards", ["<!DOCTYPE html>", "serving", "active", "closed"]),
+    ] {
+        let page = wire.page(path).await;
+        for text in texts {
+            assert!(page.contains(text), "{text} is missing in {page}");
+        }
     }
     let metrics = wire.page("/metrics").await;
     for line in

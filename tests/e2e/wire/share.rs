@@ -68,7 +68,9 @@ async fn a_call_with_too_many_members_is_refused_before_it_is_decoded() {
     let answer = connection.try_call("Enqueue", message).await.expect("an answer");
     let refused = Refused::call::<()>(Err(http2::refusal(answer.headers()).expect("a refusal")));
     assert_eq!((refused.code, refused.reason.as_str()), (Code::InvalidArgument, "TOO_LARGE"));
-    let grown = wire.node.peak_bytes() - before;
+    // The kernel adds up pages of the program and of data at different moments: of a small process the second
+    // figure may be the smaller one.
+    let grown = wire.node.peak_bytes().saturating_sub(before);
     assert!(grown < 40 << 20, "{grown} bytes for a request of 1 MB");
 }
 
@@ -107,7 +109,7 @@ async fn long_polls_of_one_tenant_have_a_share_of_memory() {
     assert!((45..=55).contains(&refused), "{refused} of 200 are refused");
     let counted = wire.metric("forebay_poll_bytes").await;
     assert!((7.8e6..=8.4e6).contains(&counted), "{counted}");
-    let grown = wire.node.resident_bytes() - before;
+    let grown = wire.node.resident_bytes().saturating_sub(before);
     assert!(grown < 32 << 20, "{grown} bytes for long polls that count as 8 MiB");
 
     // Another tenant may wait, and this one again once its polls have ended.
