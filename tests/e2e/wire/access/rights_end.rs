@@ -16,7 +16,7 @@ use tonic_reflection::pb::v1::{
 };
 
 use super::{Guarded, OWN, Outcome, bearer, file, record, token};
-use crate::wire::{asked, raw, seconds};
+use crate::wire::{asked, http1::Request as Http, raw, seconds};
 
 /// A file that has changed is seen within a second, and a call that waits looks once a second. The rest is
 /// for a machine with other things to do. The call itself would wait for 20 s.
@@ -39,7 +39,7 @@ async fn poll(guarded: &Guarded, shown: String) -> Outcome {
 async fn until_polls(guarded: &Guarded, admin: &str, polls: u64) {
     let begun = Instant::now();
     loop {
-        let request = crate::wire::http1::Request::get("/status.json").with("Authorization", admin);
+        let request = Http::get("/status.json").with("Authorization", admin);
         let status = request.send(&guarded.node.http).await.message();
         if status["engine"]["polls"] == polls {
             return;
@@ -136,4 +136,27 @@ async fn a_stream_of_reflection_ends_with_its_token() {
         assert!(begun.elapsed() < AT_MOST);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn an_open_page_ends_with_the_right_to_it() {
+    let (watcher, admin) = (token(1), token(2));
+    let kept = [record(&watcher, &["*:observe"]), record(&admin, &["*:all"])];
+    let guarded = Guarded::start(&file(&kept)).await;
+    let with = |path: &str, shown: &Token| Http::get(path).with("Authorization", &bearer(shown));
+    let page = with("/events?page=shards", &watcher).encoded(&guarded.node.http);
+    let narrowing = async {
+        let begun = Instant::now();
+        while !with("/metrics", &admin).send(&guarded.node.http).await.text().contains("forebay_streams 1") {
+            assert!(begun.elapsed() < AT_MOST, "the page does not open");
+        }
+        let own = Record { grants: vec!["own:observe".parse().unwrap()], ..kept[0].clone() };
+        guarded.replace_tokens(&file(&[own, kept[1].clone()]));
+        Instant::now()
+    };
+    // It would last for 50 s.
+    let (told, narrowed) = tokio::join!(guarded.node.ask(&page), narrowing);
+    assert!(narrowed.elapsed() < AT_MOST, "{:?}", narrowed.elapsed());
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("text/event-stream") && told.contains("data: {"), "{told}");
 }

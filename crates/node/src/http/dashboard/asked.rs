@@ -93,6 +93,14 @@ impl Asked {
         self.is_followed
     }
 
+    /// The same with the rights that whoever asks has by now. `None`: the credential is of no use any more.
+    pub fn again(mut self) -> Option<Self> {
+        if let Some(who) = &self.visitor.who {
+            self.visitor.who = Some(self.info.access.again(who).ok()?);
+        }
+        Some(self)
+    }
+
     /// Whose pages it opens, as far as that is known.
     pub fn whose(&self) -> Option<[u8; 32]> {
         self.info.access.is_on().then(|| self.visitor.bound())

@@ -6,7 +6,7 @@ use std::{convert::Infallible, time::Duration};
 use axum::response::{IntoResponse as _, Response, Sse, sse::Event};
 use futures_util::{Stream, stream};
 use http::{HeaderName, HeaderValue, StatusCode};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::{asked::Asked, frame::Health, live::Live, pages, streams::OpenStream, trouble::Trouble};
 
@@ -79,8 +79,8 @@ fn changes(asked: Asked, first: Live, open: OpenStream) -> impl Stream<Item = Re
     })
 }
 
-/// Waits for the next look. `None`: the stream is over. A page that can't be made is not sent: its reader
-/// sees that its figures are old.
+/// Waits for the next look. `None`: the stream is over, also because the page is no longer for its reader. One
+/// that can't be made is not sent: its reader sees that its figures are old.
 async fn next(reader: &mut Reader) -> Option<Live> {
     loop {
         sleep_until(reader.due).await;
@@ -88,12 +88,14 @@ async fn next(reader: &mut Reader) -> Option<Live> {
         if began >= reader.until {
             return None;
         }
+        // Rights may have become fewer since it was opened.
+        reader.asked = reader.asked.clone().again()?;
         let looked = look(&reader.asked).await;
-        let took = began.elapsed();
-        reader.due = Instant::now() + EVERY.max(took * PAUSE_RATIO);
+        reader.due = Instant::now() + EVERY.max(began.elapsed() * PAUSE_RATIO);
         match looked {
             Ok(live) => return Some(live),
-            Err(_) => sleep(EVERY).await,
+            Err(trouble) if trouble.status == StatusCode::FORBIDDEN => return None,
+            Err(_) => {}
         }
     }
 }
