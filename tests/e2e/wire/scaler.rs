@@ -64,7 +64,12 @@ async fn values_follow_items() {
     let wire = Wire::start().await;
     let client = &mut Client::new(wire.node.channel());
     let scaled = of_topic(&[]);
-    assert_eq!(backlog(client, &scaled).await, (0, false), "a topic that is not there");
+    wire.stored(vec![item("t.more")]).await;
+    assert_eq!(
+        backlog(client, &scaled).await,
+        (0, false),
+        "a topic that is not there, but one that begins so"
+    );
     let later = EnqueueItem { schedule: Some(Schedule::Delay(seconds(600))), ..item("t") };
     wire.stored(vec![item("t"), item("t"), item("t"), item("u"), later]).await;
     assert_eq!(backlog(client, &scaled).await, (3, true));

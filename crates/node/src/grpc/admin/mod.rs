@@ -37,7 +37,7 @@ use forebay_proto::v1::{self, admin_service_server::AdminService};
 use forebay_types::Refusal;
 use tonic::{Request, Response, Status};
 
-pub use self::{context::Admin, topics::look as look_at_topic};
+pub use self::{context::Admin, topics::figures as topic_figures};
 use super::{
     admission::{Call, caller},
     status,

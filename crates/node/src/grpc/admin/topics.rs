@@ -143,16 +143,40 @@ pub async fn get(
 pub async fn look(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicResponse, Refusal> {
     let _look = admin.gather.admit(&name.namespace, TOPIC_BYTES_MAX)?;
     let mut found = admin.gather.topic(name).await?;
-    // One that is paused, or has settings, can be shown though it has no item.
-    let figures = v1::Topic {
+    found.topic = with_wishes(admin, name, found.topic.take()).await?;
+    Ok(found)
+}
+
+/// The same without what the store is read for: the priorities of up to 50,000 items of each shard, and when
+/// the next item is due. So it may be asked for again and again.
+pub async fn figures(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicResponse, Refusal> {
+    let _look = admin.gather.admit(&name.namespace, TOPIC_BYTES_MAX)?;
+    // Of the names that begin so, its own is the first one.
+    let scope = TopicScope { namespace: Some(name.namespace.clone()), prefix: name.topic.to_string() };
+    let call = TopicsCall { scope, after: None, limit: 1, due: false };
+    let TopicScan { topics, shards, .. } = admin.gather.topics(call).await?;
+    let topic = topics.into_iter().next().filter(|topic| topic.topic == *name.topic);
+    Ok(v1::GetTopicResponse {
+        topic: with_wishes(admin, name, topic).await?,
+        incomplete_shards: admin.gather.incomplete(&shards).await,
+        ..v1::GetTopicResponse::default()
+    })
+}
+
+/// A topic with its pauses and settings. One that has such can be shown though it has no item.
+async fn with_wishes(
+    admin: &Admin,
+    name: &TopicName,
+    topic: Option<v1::Topic>,
+) -> Result<Option<v1::Topic>, Refusal> {
+    let nothing = v1::Topic {
         namespace: name.namespace.to_string(),
         topic: name.topic.to_string(),
         ..v1::Topic::default()
     };
-    let mut topic = [found.topic.take().unwrap_or_else(|| figures.clone())];
+    let mut topic = [topic.unwrap_or_else(|| nothing.clone())];
     pauses::add_to(admin, &name.namespace, &mut topic).await?;
-    found.topic = Some(topic).map(|[topic]| topic).filter(|topic| *topic != figures);
-    Ok(found)
+    Ok(Some(topic).map(|[topic]| topic).filter(|topic| *topic != nothing))
 }
 
 fn figure(order_by: &str) -> Result<Option<Figure>, Refusal> {

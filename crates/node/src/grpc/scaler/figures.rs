@@ -6,7 +6,7 @@ use forebay_types::{Reason, Refusal, Timestamp, TopicName};
 
 use super::metadata::{Counted, Metric, Trigger};
 use crate::grpc::{
-    admin::{Admin, look_at_topic},
+    admin::{Admin, topic_figures},
     fields,
 };
 
@@ -24,7 +24,7 @@ pub async fn look(admin: &Admin, trigger: &Trigger) -> Result<Figures, Refusal> 
     let mut figures = Figures::default();
     for topic in &trigger.topics {
         let name = TopicName { namespace: trigger.namespace.clone(), topic: topic.clone() };
-        let found = look_at_topic(admin, &name).await?;
+        let found = topic_figures(admin, &name).await?;
         if !found.incomplete_shards.is_empty() {
             return Err(unknown(format!("shards {:?} could not be asked", found.incomplete_shards)));
         }
