@@ -2,17 +2,17 @@
 
 use axum::response::{IntoResponse as _, Response};
 use forebay_access::Scope;
-use http::{HeaderValue, StatusCode, header::LOCATION};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::{asked::Asked, trouble::Trouble};
+use crate::http::guard::leads_to;
 
 /// A form of an act. `act`: its path, without the slash. `fields`: those that nobody sees. `inside`: the
 /// rest, with the button.
 pub fn form(asked: &Asked, act: &str, fields: &[(&str, &str)], inside: Markup) -> Markup {
     html! {
         form method="post" action=(act) {
-            (PreEscaped(asked.visitor.signature(&format!("/{act}"))))
+            (asked.visitor.signature(&format!("/{act}")))
             @for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
                 input type="hidden" name=(name) value=(value);
             }
@@ -41,11 +41,7 @@ pub fn question(asked: &Asked, namespace: &str, address: &str, class: &str, text
 /// After an act: the page that shows what became of it, or why it was not done.
 pub fn lead(done: Result<String, Trouble>) -> Response {
     match done {
-        Ok(address) => {
-            // Addresses are made of encoded fields.
-            let address = HeaderValue::try_from(address).unwrap_or(HeaderValue::from_static("./"));
-            (StatusCode::SEE_OTHER, [(LOCATION, address)]).into_response()
-        }
+        Ok(address) => leads_to(&address, []),
         Err(trouble) => trouble.into_response(),
     }
 }

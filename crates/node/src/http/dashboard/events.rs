@@ -79,7 +79,7 @@ fn changes(asked: Asked, first: Live, open: OpenStream) -> impl Stream<Item = Re
     })
 }
 
-/// Waits for the next look. `None`: the stream is over, also because the page is no longer for its reader. One
+/// Waits for the next look. `None`: the stream is over, or the page is no longer for its reader. One
 /// that can't be made is not sent: its reader sees that its figures are old.
 async fn next(reader: &mut Reader) -> Option<Live> {
     loop {

@@ -1,15 +1,14 @@
 //! What all pages have in common: where one is, who one is, and whether anything is wrong.
 
+use axum::response::Response;
 use forebay_access::Scope;
-use maud::{Markup, PreEscaped, html};
+use http::StatusCode;
+use maud::{Markup, html};
 
 use super::{asked::Asked, links::link, live::Live, notice::notice, show::Shown, texts::utc};
 use crate::{
     grpc::ALL_NAMESPACES,
-    http::{
-        assets::{ICON, SCRIPT, STYLE},
-        condition::Condition,
-    },
+    http::{assets::SCRIPT, condition::Condition, html::page},
 };
 
 /// The pages that the frame links to: address, text, and the right that is needed to see it.
@@ -73,43 +72,33 @@ pub fn sentence(text: &str) -> String {
     format!("{first}{}{end}", chars.as_str())
 }
 
-/// A whole page. `name`: its address.
-pub async fn frame(name: &str, asked: &Asked, shown: Shown) -> Markup {
+/// The answer with a whole page. `name`: its address.
+pub async fn answer(name: &str, asked: &Asked, shown: Shown) -> Response {
     let Shown { title, body, mut live } = shown;
     let health = Health::of(asked).await;
-    let namespace = asked.namespace();
     let of_page = asked.fields.encoded();
-    html! {
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · Forebay" }
-                link rel="stylesheet" href=(STYLE.link());
-                link rel="icon" href=(ICON.link());
-                script src=(SCRIPT.link()) defer {}
+    let body = html! {
+        body data-events=(events_of(name, &of_page)) {
+            a.skip href="#main" { "Skip to the content" }
+            header {
+                a.brand href="./" { "Forebay" }
+                (health.word(&mut live))
+                nav aria-label="Pages" { (pages(asked, name, asked.namespace())) }
+                (search(asked))
+                span.fresh {
+                    span #fresh { (utc(asked.now())) " UTC" }
+                    a.reload href=(address(name, &of_page)) { "reload" }
+                }
+                (asked.visitor.session_line())
             }
-            body data-events=(events_of(name, &of_page)) {
-                a.skip href="#main" { "Skip to the content" }
-                header {
-                    a.brand href="./" { "Forebay" }
-                    (health.word(&mut live))
-                    nav aria-label="Pages" { (pages(asked, name, namespace)) }
-                    (search(asked))
-                    span.fresh {
-                        span #fresh { (utc(asked.now())) " UTC" }
-                        a.reload href=(address(name, &of_page)) { "reload" }
-                    }
-                    (PreEscaped(asked.visitor.session_line()))
-                }
-                (health.strip(&mut live))
-                main #main {
-                    (notice(asked))
-                    (body)
-                }
+            (health.strip(&mut live))
+            main #main {
+                (notice(asked))
+                (body)
             }
         }
-    }
+    };
+    page(StatusCode::OK, &title, &[SCRIPT.link()], body)
 }
 
 /// The search. A tenant searches in a namespace of its own.

@@ -9,7 +9,6 @@
 
 mod act;
 mod acts;
-mod answer;
 mod asked;
 mod bulk;
 mod calls;

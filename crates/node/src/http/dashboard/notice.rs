@@ -22,7 +22,6 @@ const DONE_TEXTS: &[(&str, &str)] = &[
     ("rate", "The operation has another rate."),
     ("moved", "The shard moves."),
     ("drained", "It is being drained."),
-    ("settings", "The settings were changed. They count within a second."),
     ("revoked", "The token was revoked."),
     ("begun", "The operation has begun."),
     ("unpinned", "The shard is no longer pinned. It goes where evenness wants it."),

@@ -2,9 +2,10 @@
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use maud::html;
 use tonic::{Code, Status};
 
-use crate::http::html::{self, Escaped};
+use crate::http::html::message;
 
 /// Why a page can't be shown.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl From<Status> for Trouble {
 
 impl IntoResponse for Trouble {
     fn into_response(self) -> Response {
-        let body = format!("<p>{}.</p>\n<p><a href=\"./\">First page</a></p>\n", Escaped(&self.message));
-        html::message(self.status, self.title, &body)
+        let said = html! { p { (self.message) "." } p { a href="./" { "First page" } } };
+        message(self.status, self.title, said)
     }
 }

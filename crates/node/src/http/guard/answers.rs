@@ -7,12 +7,10 @@ use http::{
     header::{AUTHORIZATION, LOCATION, SET_COOKIE},
     request::Parts,
 };
+use maud::html;
 
 use super::{forms::Unreadable, target, visitor::Visitor};
-use crate::http::{
-    connect::Failure,
-    html::{self, Escaped},
-};
+use crate::http::{connect::Failure, html::message};
 
 /// Why a request is answered without its handler.
 pub type Answer = Box<Response>;
@@ -51,19 +49,20 @@ pub fn refused(refusal: &Refusal) -> Answer {
 pub fn forbidden(visitor: &Visitor, refusal: &Refusal) -> Answer {
     let status =
         if refusal.reason == Reason::InvalidField { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
-    let body = format!(
-        "{}<p>You can't do this: {}.</p>\n\
-         <p>Log out, and log in with another token, or ask who gave you this one.</p>\n",
-        visitor.session_line(),
-        Escaped(&refusal.message)
-    );
-    html::message(status, "Not allowed", &body).into()
+    let said = html! {
+        (visitor.session_line())
+        p { "You can't do this: " (refusal.message) "." }
+        p { "Log out, and log in with another token, or ask who gave you this one." }
+    };
+    message(status, "Not allowed", said).into()
 }
 
 pub fn stale_form() -> Response {
-    let body = "<p>The form is of another session, or cookies are blocked. Nothing was done.</p>\n\
-                <p><a href=\"./\">Go to the first page</a>, and try again from there.</p>\n";
-    html::message(StatusCode::FORBIDDEN, "Form not accepted", body)
+    let said = html! {
+        p { "The form is of another session, or cookies are blocked. Nothing was done." }
+        p { a href="./" { "Go to the first page" } ", and try again from there." }
+    };
+    message(StatusCode::FORBIDDEN, "Form not accepted", said)
 }
 
 pub fn unreadable(why: Unreadable) -> Answer {
@@ -73,12 +72,12 @@ pub fn unreadable(why: Unreadable) -> Answer {
         Unreadable::Late => (StatusCode::REQUEST_TIMEOUT, "It did not arrive in time."),
         Unreadable::Cut => (StatusCode::BAD_REQUEST, "It did not arrive as a whole."),
     };
-    html::message(status, "Form not accepted", &format!("<p>{said}</p>\n")).into()
+    message(status, "Form not accepted", html! { p { (said) } }).into()
 }
 
 /// What people get where a part of the cluster does not answer.
 pub fn unavailable(why: &str) -> Response {
-    html::message(StatusCode::SERVICE_UNAVAILABLE, "Try again later", &format!("<p>{}.</p>\n", Escaped(why)))
+    message(StatusCode::SERVICE_UNAVAILABLE, "Try again later", html! { p { (why) "." } })
 }
 
 /// To another page. Links are relative, so that they hold behind any prefix of a proxy.

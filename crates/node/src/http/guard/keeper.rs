@@ -10,6 +10,7 @@ use forebay_store::SessionRow;
 use forebay_types::{Reason, Refusal};
 use governor::clock::DefaultClock;
 use http::{HeaderMap, Method, StatusCode, request::Parts};
+use maud::html;
 
 use super::{
     answers::{Answer, forbidden, refused, shows_header, stale_form, turned_away, unreadable},
@@ -30,7 +31,7 @@ use crate::{
     http::{
         connect::Failure,
         fields::Fields,
-        html,
+        html::message,
         origins::{self, Origins},
     },
     tls::Principal,
@@ -167,8 +168,8 @@ impl Keeper {
             false => {
                 let refusal = Refusal::new(Reason::NotAllowed, "no page of this node sent this request");
                 self.note(&refusal);
-                let said = "<p>The request comes from another site. Nothing was done.</p>\n";
-                Err(html::message(StatusCode::FORBIDDEN, "Not from here", said).into())
+                let said = html! { p { "The request comes from another site. Nothing was done." } };
+                Err(message(StatusCode::FORBIDDEN, "Not from here", said).into())
             }
         }
     }
@@ -323,8 +324,10 @@ mod tests {
             visitor(known(), Some([1; 32])),
             visitor(known(), Some([2; 32])),
         ];
-        let signatures: std::collections::BTreeSet<_> =
-            all.iter().flat_map(|visitor| ["/a", "/b"].map(|path| visitor.signature(path))).collect();
+        let signatures: std::collections::BTreeSet<_> = all
+            .iter()
+            .flat_map(|visitor| ["/a", "/b"].map(|path| visitor.signature(path).into_string()))
+            .collect();
         assert_eq!(signatures.len(), 8);
     }
 }

@@ -8,6 +8,7 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE},
 };
+use maud::html;
 
 use super::{
     answers::{leads_to, unavailable},
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     grpc::Caller,
-    http::{fields::Fields, html},
+    http::{fields::Fields, html::message},
 };
 
 /// What is said of a token that is not accepted, whatever is wrong with it.
@@ -155,19 +156,23 @@ fn form(
             Err(error) => return unavailable(&error.to_string()),
         },
     };
-    let said = said.map(|text| format!("<p class=\"bad\" role=\"alert\">{text}</p>\n"));
-    let said = said.unwrap_or_default();
-    let body = format!(
-        "{said}<form method=\"post\" action=\"login\">{}{}\
-         <label>Token<input type=\"password\" name=\"token\" \
-         autocomplete=\"current-password\" required autofocus spellcheck=\"false\"></label>\
-         <button>Log in</button></form>\n\
-         <p class=\"facts\">A token begins with <code>fby1_</code>. \
-         <code>forebay token create</code> makes one.</p>\n",
-        hidden(SIGNATURE, &keeper.forms.sign(&bound, LOGIN)),
-        hidden("next", next),
-    );
-    let mut response = html::message(status, "Log in to Forebay", &body);
+    let body = html! {
+        @if let Some(text) = said { p.bad role="alert" { (text) } }
+        form method="post" action="login" {
+            (hidden(SIGNATURE, &keeper.forms.sign(&bound, LOGIN)))
+            (hidden("next", next))
+            label {
+                "Token"
+                input type="password" name="token" autocomplete="current-password" required autofocus
+                    spellcheck="false";
+            }
+            button { "Log in" }
+        }
+        p.facts {
+            "A token begins with " code { "fby1_" } ". " code { "forebay token create" } " makes one."
+        }
+    };
+    let mut response = message(status, "Log in to Forebay", body);
     let headers = response.headers_mut();
     headers.extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
     if status == StatusCode::UNAUTHORIZED {

@@ -19,6 +19,7 @@ mod sessions;
 mod target;
 mod visitor;
 
+pub use answers::leads_to;
 pub use cookies::Cookies;
 pub use forms::FormKey;
 pub use keeper::{Keeper, pass};

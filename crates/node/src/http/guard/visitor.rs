@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use forebay_access::Kind;
+use maud::{Markup, html};
 use sha2::{Digest as _, Sha256};
 
 use super::{
     cookies::SessionId,
     forms::{FormKey, SIGNATURE},
 };
-use crate::{access::Authenticated, http::html::Escaped};
+use crate::access::Authenticated;
 
 /// Who asks for a page.
 #[derive(Clone)]
@@ -41,25 +42,24 @@ impl Visitor {
     }
 
     /// The field that a form needs which is sent to this path: without it the form is refused.
-    pub fn signature(&self, path: &str) -> String {
+    pub fn signature(&self, path: &str) -> Markup {
         hidden(SIGNATURE, &self.forms.sign(&self.bound(), path))
     }
 
     /// Who has logged in, and the way out. Empty without a session.
-    pub fn session_line(&self) -> String {
-        let (Some(who), Some(_)) = (&self.who, &self.session) else { return String::new() };
+    pub fn session_line(&self) -> Markup {
+        let (Some(who), Some(_)) = (&self.who, &self.session) else { return html! {} };
         let identity = &who.identity;
         let name = if identity.name.is_empty() { &identity.id } else { &identity.name };
-        format!(
-            "<form class=\"session\" method=\"post\" action=\"logout\">{}logged in as {} \
-             <button>log out</button></form>\n",
-            self.signature("/logout"),
-            Escaped(name)
-        )
+        html! {
+            form.session method="post" action="logout" {
+                (self.signature("/logout")) "logged in as " (name) " " button { "log out" }
+            }
+        }
     }
 }
 
 /// A field of a form that nobody sees.
-pub(super) fn hidden(name: &str, value: &str) -> String {
-    format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">", Escaped(value))
+pub(super) fn hidden(name: &str, value: &str) -> Markup {
+    html! { input type="hidden" name=(name) value=(value); }
 }

@@ -6,7 +6,7 @@ use forebay_proto::v1::{self, CreateTokenRequest, Token};
 use maud::html;
 
 use super::super::{
-    answer, asked::Asked, links::link, live::Live, show::Shown, texts::time, trouble::Trouble,
+    asked::Asked, frame, links::link, live::Live, show::Shown, texts::time, trouble::Trouble,
 };
 use crate::{grpc::ALL_NAMESPACES, http::fields::Fields};
 
@@ -98,7 +98,7 @@ pub async fn show_secret(mut asked: Asked, title: &str, token: &Token, secret: &
         p { a href=(link("access", &[("ns", &namespace)])) { "Back to all tokens" } }
     };
     let shown = Shown::new(title, body, Live::default());
-    answer::answer("access", &asked, Ok(shown)).await
+    frame::answer("access", &asked, shown).await
 }
 
 fn v1_grants(grants: &[v1::Grant]) -> String {

@@ -17,9 +17,12 @@ mod topics;
 
 use std::sync::Arc;
 
-use axum::routing::{MethodRouter, get};
+use axum::{
+    response::IntoResponse as _,
+    routing::{MethodRouter, get},
+};
 
-use super::{answer, asked::Asked, show::Shown, trouble::Trouble};
+use super::{asked::Asked, frame, show::Shown, trouble::Trouble};
 use crate::http::info::NodeInfo;
 
 /// What serves a page of the dashboard. `path`: as in the list of pages.
@@ -32,8 +35,10 @@ pub fn page_handler(path: &'static str) -> Option<MethodRouter<Arc<NodeInfo>>> {
         return None;
     }
     Some(get(move |asked: Asked| async move {
-        let shown = make(name, &asked).await;
-        answer::answer(if name == "overview" { "" } else { name }, &asked, shown).await
+        match make(name, &asked).await {
+            Ok(shown) => frame::answer(if name == "overview" { "" } else { name }, &asked, shown).await,
+            Err(trouble) => trouble.into_response(),
+        }
     }))
 }
 
