@@ -13,6 +13,7 @@ mod asked;
 mod bulk;
 mod calls;
 mod events;
+mod failing;
 mod frame;
 mod kept;
 mod links;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::live::Live;
+use super::{live::Live, texts::rate};
 
 /// The width of a plot, in units of its own.
 const WIDTH: f64 = 600.0;
@@ -38,15 +38,11 @@ pub fn plot(
     let all: Vec<&[f64]> = series.iter().map(|series| series.points).collect();
     let top = highest(&all);
     let scale = live.text(format!("{id}-top"), unit(top));
-    let now = |series: &Series<'_>| series.points.last().map_or("–".to_owned(), |point| unit(*point));
     html! {
         figure.plot {
             figcaption {
                 b { (title) }
-                @for (place, one) in series.iter().enumerate() {
-                    @let last = live.text(format!("{id}-now{place}"), now(one));
-                    span.key { i class=(one.class) {} (one.name) " " (last) }
-                }
+                @for (place, one) in series.iter().enumerate() { (key(live, id, place, one, unit, "")) }
             }
             svg viewBox="0 0 600 120" preserveAspectRatio="none" role="img" aria-label=(title) {
                 line.grid x1="0" y1="118" x2="600" y2="118" {}
@@ -64,18 +60,10 @@ pub fn plot(
 /// Two series mirrored on one scale: above what comes in, below what goes out.
 pub fn mirrored(live: &mut Live, id: &str, over: &str, above: &Series<'_>, below: &Series<'_>) -> Markup {
     let top = highest(&[above.points, below.points]);
-    let now = |series: &Series<'_>| {
-        series.points.last().map_or("–".to_owned(), |point| super::texts::rate(*point))
-    };
-    let scale = live.text(format!("{id}-top"), super::texts::rate(top));
+    let scale = live.text(format!("{id}-top"), rate(top));
     html! {
         figure.plot {
-            figcaption {
-                @for (place, one) in [above, below].into_iter().enumerate() {
-                    @let last = live.text(format!("{id}-now{place}"), now(one));
-                    span.key { i class=(one.class) {} (one.name) " " (last) "/s" }
-                }
-            }
+            figcaption { (key(live, id, 0, above, rate, "/s")) (key(live, id, 1, below, rate, "/s")) }
             svg viewBox="0 0 600 160" preserveAspectRatio="none" role="img" aria-label="Items a second" {
                 line.grid x1="0" y1="2" x2="600" y2="2" {}
                 line.grid x1="0" y1="158" x2="600" y2="158" {}
@@ -86,6 +74,20 @@ pub fn mirrored(live: &mut Live, id: &str, over: &str, above: &Series<'_>, below
             (axis(live, id, over, &scale, "/s"))
         }
     }
+}
+
+/// What a line stands for, and where it is now.
+fn key(
+    live: &mut Live,
+    id: &str,
+    place: usize,
+    series: &Series<'_>,
+    write: fn(f64) -> String,
+    unit: &str,
+) -> Markup {
+    let now = series.points.last().map_or("–".to_owned(), |point| write(*point));
+    let now = live.text(format!("{id}-now{place}"), now);
+    html! { span.key { i class=(series.class) {} (series.name) " " (now) (unit) } }
 }
 
 /// What is below a plot: how far back it goes, and what its highest line stands for.

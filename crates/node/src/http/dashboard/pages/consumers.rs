@@ -8,6 +8,7 @@ use super::{
     super::{
         act,
         asked::Asked,
+        failing,
         links::{self, link},
         live::Live,
         show::Shown,
@@ -19,8 +20,6 @@ use super::{
 
 /// Consumers of a page.
 const PAGE_SIZE: u32 = 200;
-/// From this part on failures are a trouble.
-const FAILING: f64 = 0.2;
 
 /// Makes the page.
 pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
@@ -137,18 +136,13 @@ fn row(asked: &Asked, consumer: &Consumer, (all, ends): (bool, bool), live: &mut
             td { (live.text(format!("{id}l"), count(consumer.leased_count))) }
             td { (live.text(format!("{id}o"), age(consumer.oldest_lease_at, now))) }
             td { (live.text(format!("{id}a"), rate(consumer.acks_per_second))) }
-            td { (live.word(format!("{id}f"), class(failing), percent(failing))) }
+            td { (live.word(format!("{id}f"), failing::class(failing), percent(failing))) }
             td { (live.text(format!("{id}s"), age(consumer.last_seen_at, now))) }
             td.l { (live.text(format!("{id}p"), or_dash(&consumer.peer))) }
             td.l.wrap { (live.text(format!("{id}c"), or_dash(&consumer.client))) }
             @if ends { td.l { @if may_end(asked, consumer) { (end_leases(asked, consumer)) } } }
         }
     }
-}
-
-/// How a part of failures is.
-fn class(failing: f64) -> &'static str {
-    if failing >= FAILING { "bad" } else { "none" }
 }
 
 fn or_dash(text: &str) -> &str {
@@ -208,11 +202,6 @@ fn end_leases(asked: &Asked, consumer: &Consumer) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn many_failures_are_a_trouble() {
-        assert_eq!([0.0, 0.19, 0.2, 1.0].map(class), ["none", "none", "bad", "bad"]);
-    }
 
     #[test]
     fn a_consumer_without_a_name_says_so_and_names_are_escaped() {

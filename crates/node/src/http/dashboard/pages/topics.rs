@@ -10,6 +10,7 @@ use tonic::Status;
 
 use super::super::{
     asked::Asked,
+    failing,
     links::{self, link},
     live::Live,
     show::Shown,
@@ -202,10 +203,8 @@ pub fn table(asked: &Asked, topics: &[Topic], live: &mut Live) -> Markup {
 fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
     let id = live.row(&[&topic.namespace, &topic.topic]);
     let rates = topic.rates.unwrap_or_default();
-    let ended = rates.acked + rates.failed;
-    let failing = if ended > 0.0 { rates.failed / ended } else { 0.0 };
+    let failing = failing::part(&rates);
     let dead = if topic.dead_count > 0 { "warn" } else { "none" };
-    let failed = if failing >= 0.2 { "bad" } else { "none" };
     html! {
         tr data-row=(id) {
             @if all { td.l { (links::namespace(&topic.namespace)) } }
@@ -217,7 +216,7 @@ fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
             td { (live.word(format!("{id}d"), dead, count(topic.dead_count))) }
             td { (live.text(format!("{id}i"), rate(rates.enqueued))) }
             td { (live.text(format!("{id}u"), rate(rates.acked))) }
-            td { (live.word(format!("{id}f"), failed, percent(failing))) }
+            td { (live.word(format!("{id}f"), failing::class(failing), percent(failing))) }
             td { (live.text(format!("{id}w"), count(topic.waiting_calls))) }
         }
     }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::super::{
     super::{
         asked::Asked,
-        links,
+        failing, links,
         live::Live,
         shared::Wall,
         texts::{age, count, counted, percent, rate, span, timestamp},
@@ -23,8 +23,6 @@ const SHOWN: usize = 10;
 const UNASKED_SECONDS: u64 = 10;
 /// An item that has been ready for so many seconds has waited too long.
 const LONG_SECONDS: u64 = 600;
-/// From this part of failed deliveries on a topic fails.
-const FAILING: f64 = 0.2;
 /// Fewer failures a second are chance.
 const FAILURES: f64 = 0.1;
 /// A topic grows if so many times as many items come in as go out.
@@ -175,8 +173,8 @@ fn waits(topic: &Topic, now: Timestamp) -> Option<Reason> {
 fn rates(topic: &Topic) -> Vec<Reason> {
     let Some(rates) = topic.rates else { return Vec::new() };
     let mut reasons = Vec::new();
-    let part = rates.failed / (rates.acked + rates.failed);
-    if rates.failed >= FAILURES && part >= FAILING {
+    let part = failing::part(&rates);
+    if rates.failed >= FAILURES && failing::is_much(part) {
         let text = format!("{} of the deliveries fail.", percent(part));
         reasons.push(Reason { points: 10 + (part * 50.0) as u32, text });
     }

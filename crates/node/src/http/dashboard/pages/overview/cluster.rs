@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::super::{
     super::{
         asked::Asked,
-        links,
+        failing, links,
         live::Live,
         shared::Wall,
         texts::{age, count, percent, rate, span},
@@ -45,10 +45,8 @@ pub fn namespaces(asked: &Asked, wall: &Wall, live: &mut Live) -> Markup {
 fn namespace(asked: &Asked, one: &Namespace, live: &mut Live) -> Markup {
     let id = live.row(&["namespace", &one.namespace]);
     let rates = one.rates.unwrap_or_default();
-    let ended = rates.acked + rates.failed;
-    let failing = if ended > 0.0 { rates.failed / ended } else { 0.0 };
-    let [dead, fails] = [(one.dead_count > 0, "warn"), (failing >= 0.2, "bad")]
-        .map(|(so, class)| if so { class } else { "none" });
+    let failing = failing::part(&rates);
+    let dead = if one.dead_count > 0 { "warn" } else { "none" };
     html! {
         tr data-row=(id) {
             td.l { (links::namespace(&one.namespace)) (chips(&one.pauses)) }
@@ -59,7 +57,7 @@ fn namespace(asked: &Asked, one: &Namespace, live: &mut Live) -> Markup {
             }
             td { (live.text(format!("{id}i"), rate(rates.enqueued))) }
             td { (live.text(format!("{id}u"), rate(rates.acked))) }
-            td { (live.word(format!("{id}f"), fails, percent(failing))) }
+            td { (live.word(format!("{id}f"), failing::class(failing), percent(failing))) }
             td { (live.word(format!("{id}d"), dead, count(one.dead_count))) }
         }
     }
