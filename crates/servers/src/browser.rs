@@ -2,13 +2,11 @@
 //! distribution's packages. Unlike database servers they are installed, since a browser needs its fonts,
 //! helpers and settings where the system has them.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context as _, bail, ensure};
+
+use crate::find::program_on_path;
 
 /// What is installed where no browser is on the PATH. Without a font a page has no text.
 const PACKAGES: [&str; 3] = ["chromium", "chromium-driver", "fonts-dejavu-core"];
@@ -25,11 +23,11 @@ pub struct Browser {
 
 /// The browser. If it is not on the PATH, root installs it; anyone else is told how.
 pub fn browser() -> anyhow::Result<Browser> {
-    if let Some(found) = on_path() {
+    if let Some(found) = installed() {
         return Ok(found);
     }
     let how = format!("apt-get install --no-install-recommends {}", PACKAGES.join(" "));
-    if !is_root() {
+    if !rustix::process::geteuid().is_root() {
         bail!("chromium and chromedriver are not on the PATH; install them: {how}");
     }
     println!("browser: {how}");
@@ -39,7 +37,7 @@ pub fn browser() -> anyhow::Result<Browser> {
         let status = status.context("cannot run apt-get: browsers are installed on Debian only")?;
         ensure!(status.success(), "{how}: {status}");
     }
-    on_path().context("the packages contain no chromium")
+    installed().context("the packages contain no chromium")
 }
 
 fn install() -> Vec<&'static str> {
@@ -50,17 +48,7 @@ fn install() -> Vec<&'static str> {
         .collect()
 }
 
-fn on_path() -> Option<Browser> {
-    let [chromium, driver] = NAMES.map(find);
+fn installed() -> Option<Browser> {
+    let [chromium, driver] = NAMES.map(program_on_path);
     Some(Browser { chromium: chromium?, driver: driver? })
-}
-
-fn find(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).map(|folder| folder.join(name)).find(|file| Path::is_file(file))
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output();
-    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

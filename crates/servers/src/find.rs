@@ -99,6 +99,12 @@ fn version_of(program: &[OsString]) -> anyhow::Result<String> {
     }
 }
 
+/// A program that is on the PATH.
+pub(crate) fn program_on_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
 /// One folder for the whole checkout, whatever the target folder of a build is: no two builds unpack the same
 /// server.
 pub(crate) fn servers_folder() -> PathBuf {

@@ -1,16 +1,17 @@
 //! Prometheus's own check of a metrics page: `promtool`, from the PATH, else from the distribution's package.
 
-use std::{env, fs, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use anyhow::Context as _;
 
-use crate::{find::servers_folder, unpack};
+use crate::{
+    find::{program_on_path, servers_folder},
+    unpack,
+};
 
 /// The program. Several processes may call this at once: one unpacks, the others wait for it.
 pub fn promtool() -> anyhow::Result<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let on_path = env::split_paths(&path).map(|folder| folder.join("promtool")).find(|file| file.is_file());
-    match on_path {
+    match program_on_path("promtool") {
         Some(program) => Ok(program),
         None => unpacked().context("promtool is not on the PATH and could not be unpacked"),
     }
