@@ -109,6 +109,7 @@ mod tests {
             owned: owner == "own",
             owner: owner.to_owned(),
             silent,
+            prepared: false,
             looked_at: true,
             answers: true,
             stuck: false,

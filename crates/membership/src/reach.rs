@@ -85,6 +85,7 @@ mod tests {
             owned: false,
             owner: String::new(),
             silent: false,
+            prepared: false,
             looked_at: true,
             answers,
             stuck: false,

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlServers, Observation, Probed, Settings, Shard,
-    ShardConnections, ShardIdentity, SqliteShard, StoreError,
+    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlServers, Observation, Probed, ReadAhead, Settings,
+    Shard, ShardConnections, ShardIdentity, SqliteShard, StoreError,
 };
 use forebay_types::{ClusterId, ShardId};
 use futures_util::future::join_all;
@@ -260,6 +260,10 @@ impl Shard for CheckedShard {
 
     async fn probe(&self) -> Result<Probed, StoreError> {
         self.inner.probe().await
+    }
+
+    async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
+        self.inner.read_ahead().await
     }
 
     async fn take_over(

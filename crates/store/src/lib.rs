@@ -15,6 +15,7 @@ mod looked;
 mod mysql;
 mod names;
 mod operation;
+mod read_ahead;
 mod rows;
 mod shard;
 mod sql;
@@ -39,6 +40,7 @@ pub use operation::{
     OperationWish, Redrive, pack_operation, pack_operation_part, pack_operation_row, unpack_operation,
     unpack_operation_part, unpack_operation_row,
 };
+pub use read_ahead::ReadAhead;
 pub use rows::{
     Checkpoint, DeadRow, DedupeHit, DueItem, DueRow, Fence, HighWaterMarks, LeaseChange, LeaseEntry,
     LeaseRow, Observation, ReadyRow, Remains, Settings, ShardIdentity, ShardSnapshot, ShardTopology, Sweep,

@@ -12,6 +12,7 @@ use crate::{
     error::{CommitError, ErrorClass, MigrateError, StoreError},
     looked::{DeathRow, StoredItem},
     names::NameRange,
+    read_ahead::ReadAhead,
     rows::{
         DeadRow, DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot,
         Sweep, TopicRow, WalkedRow,
@@ -44,6 +45,10 @@ pub trait Shard: Send + Sync + 'static {
     /// was not released: where that takes long, the owner may be slow for the same reason. An owner does so
     /// when a batch takes long.
     async fn probe(&self) -> Result<Probed, StoreError>;
+
+    /// Reads what can be read of the shard before it is taken over, so that there is less to load. Its owner
+    /// goes on meanwhile.
+    async fn read_ahead(&self) -> Result<ReadAhead, StoreError>;
 
     /// Takes the shard over. It kills the old owner's connections. Then one transaction moves the fence to
     /// the next epoch and writes the heartbeat.
@@ -168,8 +173,8 @@ pub enum ItemLocation {
 /// Reads committed data. Calls may run concurrently.
 #[async_trait]
 pub trait Reader: Send + Sync + 'static {
-    /// Loads what a new owner needs.
-    async fn load(&self) -> Result<ShardSnapshot, StoreError>;
+    /// Loads what a new owner needs. What was read ahead, and has not changed since, is not read again.
+    async fn load(&self, ahead: ReadAhead) -> Result<ShardSnapshot, StoreError>;
 
     /// Reads the tallies in the rows of the first `limit` topics behind a number, by number. Topics without
     /// one are passed over, and those whose rows look dormant: what is loaded of them has it. One that can't

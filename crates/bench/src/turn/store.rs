@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation, LeaseEntry,
-    LeaseRow, MigrateError, Observation, Outcome, Probed, Reader, ReadyRow, Renewal, Settings, Shard,
-    ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, TopicTally,
-    Writer,
+    LeaseRow, MigrateError, Observation, Outcome, Probed, ReadAhead, Reader, ReadyRow, Renewal, Settings,
+    Shard, ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow,
+    TopicTally, Writer,
 };
 use forebay_types::{
     Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp,
@@ -129,6 +129,10 @@ impl Shard for NullShard {
         Ok(Probed::Embedded)
     }
 
+    async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
+        Ok(ReadAhead::default())
+    }
+
     async fn take_over(
         &self,
         claim: &Claim,
@@ -195,7 +199,7 @@ impl Heartbeat for NullConnection {
 
 #[async_trait]
 impl Reader for NullConnection {
-    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
+    async fn load(&self, _ahead: ReadAhead) -> Result<ShardSnapshot, StoreError> {
         let (topics, leases) = (self.0.topic_rows(), self.0.lease_rows());
         Ok(ShardSnapshot { topics, leases, ..ShardSnapshot::default() })
     }

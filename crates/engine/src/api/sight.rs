@@ -20,6 +20,8 @@ pub struct ShardSight {
     pub silent: bool,
     /// The shard has been looked at, or tried to.
     pub looked_at: bool,
+    /// Nothing can be done any more before it is taken over, if it is another node's.
+    pub prepared: bool,
     /// Its server answered when the shard was last looked at.
     pub answers: bool,
     /// This node cannot serve it, and another one may: its batch was stuck a short time ago, although its

@@ -23,6 +23,8 @@ pub enum TaskName {
     Renewals(ShardId),
     /// Looks at the settings of a shard's server.
     ServerSettings(ShardId),
+    /// Reads what can be read of a shard before it is taken over.
+    ReadAhead(ShardId),
     /// One read of a shard.
     Read,
     /// The node's part in its cluster. The engine does not start it.

@@ -43,11 +43,12 @@ pub(crate) struct Slot {
     pub tasks: UnboundedSender<ShardOrder>,
     /// What the node is to do with it, as its task sees it.
     pub duty: watch::Sender<Duty>,
-    /// Where its owner answers, `host:port`, if that is another node. Empty: nobody owns it, or that is not
-    /// known.
+    /// Where its owner answers, `host:port`, if another node is. Empty: nobody is, or that is not known.
     pub owner: String,
     /// That owner has shown no sign of life for a whole shard lease.
     pub silent: bool,
+    /// All is done for its take-over that can be while another node owns it.
+    pub prepared: bool,
     /// The tenure that this node has denied last: nobody is answered in it.
     pub denied: Denied,
     /// What speaks against this node as its owner.
@@ -83,6 +84,7 @@ impl Slot {
             duty,
             owner: String::new(),
             silent: false,
+            prepared: false,
             denied: Denied::default(),
             fitness: Fitness::default(),
             hand_over: None,
@@ -161,11 +163,9 @@ impl Slot {
     /// Why it takes nothing for now.
     pub fn refusal(&self) -> Refusal {
         let id = self.id;
-        if self.removed {
-            let message = format!("shard {id} was removed");
-            return Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
-        }
-        let refusal = if self.hand_over.is_some() {
+        let refusal = if self.removed {
+            Refusal::new(Reason::ShardUnavailable, format!("shard {id} was removed"))
+        } else if self.hand_over.is_some() {
             Refusal::not_owner(self.elsewhere(), format!("shard {id} is being handed over to another node"))
         } else if self.is_elsewhere() {
             Refusal::not_owner(self.elsewhere(), format!("shard {id} is owned by another node"))

@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use forebay_store::{
-    DedupeHit, DueRow, ErrorClass, ItemLocation, Reader, ReadyRow, ShardSnapshot, StoreError, Sweep,
-    TopicTally,
+    DedupeHit, DueRow, ErrorClass, ItemLocation, ReadAhead, Reader, ReadyRow, ShardSnapshot, StoreError,
+    Sweep, TopicTally,
 };
 use forebay_types::{Body, Clock, Key, Monotonic, Seq, ShardId, SystemClock, Timestamp, Topic, TopicId};
 use rand::{SeedableRng, rngs::StdRng};
@@ -48,7 +48,7 @@ fn unreadable<T>() -> Result<T, StoreError> {
 
 #[async_trait]
 impl Reader for Unreadable {
-    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
+    async fn load(&self, _: ReadAhead) -> Result<ShardSnapshot, StoreError> {
         unreadable()
     }
 

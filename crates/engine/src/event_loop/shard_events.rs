@@ -34,7 +34,7 @@ pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: Shard
     }
     match event {
         // These begin a term, or end one.
-        ShardEvent::Waits { owner, silent } => ownership::waits(core, index, term, owner, silent),
+        ShardEvent::Waits(waits) => ownership::waits(core, index, term, waits),
         ShardEvent::Unreachable(error) => ownership::unreachable(core, index, term, &error),
         ShardEvent::Observed { topology } => observed(core, index, topology),
         ShardEvent::TakenOver(taken_over) => ownership::taken_over(core, index, term, *taken_over),
@@ -116,7 +116,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             settle::located(core, index, read, locations);
         }
         ShardEvent::Generations { live, error } => generations(shard, health, live, error, at),
-        ShardEvent::Waits { .. }
+        ShardEvent::Waits(_)
         | ShardEvent::Unreachable(_)
         | ShardEvent::Silent
         | ShardEvent::Answered

@@ -19,6 +19,12 @@ use crate::{api::TaskName, messages::shard::ShardOrder};
 /// Ends a task with its owner, wherever that one ends.
 pub(super) struct EndedOnDrop(AbortHandle);
 
+impl EndedOnDrop {
+    pub fn of(task: AbortHandle) -> Self {
+        Self(task)
+    }
+}
+
 impl Drop for EndedOnDrop {
     fn drop(&mut self) {
         self.0.abort();

@@ -61,7 +61,7 @@ impl Launcher {
         let (duty_sender, duty) = watch::channel(self.duty.clone());
         let shard_task = ShardTask {
             settings: forebay_store::Settings::default(),
-            take_overs: self.take_overs.of(&shard.server()),
+            room: self.take_overs.of(&shard.server()),
             conflicts: Arc::default(),
             served_last: None,
             duty,

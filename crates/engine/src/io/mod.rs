@@ -8,6 +8,7 @@ mod commit;
 mod heartbeat;
 pub(crate) mod launch;
 mod orders;
+mod read_ahead;
 pub(crate) mod reads;
 mod server_settings;
 mod take_over;
@@ -19,8 +20,9 @@ use std::{sync::Arc, time::Duration};
 use forebay_store::{Settings, Shard};
 use forebay_types::{Clock, ShardId};
 use rand::rngs::StdRng;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 
+use self::take_over_room::ServerRoom;
 use crate::{
     api::{Duty, Peers, Tasks},
     messages::{
@@ -55,7 +57,7 @@ pub(crate) struct ShardTask {
     /// Whether the event loop turns.
     pub pulse: LoopPulse,
     /// Room for take-overs of its server's shards.
-    pub take_overs: Arc<Semaphore>,
+    pub room: ServerRoom,
     /// Notified when a conflict has rolled a batch back.
     pub conflicts: Arc<Notify>,
     /// The epoch in which this task served the shard last, unless it has released it.

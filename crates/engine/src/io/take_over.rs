@@ -61,11 +61,17 @@ use forebay_store::{Claim, Observation, StoreError};
 use forebay_types::{Incarnation, Monotonic};
 use rand::RngExt;
 
-use super::{ShardTask, backoff::Backoff, claimed::Claimed, until_tick, watched};
+use super::{
+    ShardTask,
+    backoff::Backoff,
+    claimed::Claimed,
+    read_ahead::{Ahead, Reading},
+    until_tick, watched,
+};
 use crate::{
     api::OwnerQuestion,
     claim::{CandidateNode, Decision, Lapse, Watch},
-    messages::shard::{ShardEvent, TakenOver},
+    messages::shard::{ShardEvent, TakenOver, Waits},
     shard::image::ImageBuilder,
 };
 
@@ -96,6 +102,8 @@ struct Candidate {
     unwanted: bool,
     /// Until then it is looked at more often, because it is about to be handed over.
     soon_until: Monotonic,
+    /// What is read of the shard while its owner serves it.
+    ahead: Option<Reading>,
     /// How fast the server was.
     speed: Speed,
     /// What was logged last.
@@ -123,9 +131,8 @@ impl Speed {
 enum Attempt {
     /// The shard is ours.
     TakenOver(Box<Claimed>),
-    /// It has an owner, which answers there and may be silent, or is not for this node. Empty: that is not
-    /// known.
-    Waits { owner: String, silent: bool },
+    /// It has an owner, or is not for this node.
+    Waits(Waits),
 }
 
 /// Takes the shard over as soon as that may be. Tries until it succeeds.
@@ -139,9 +146,9 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
         }
         match attempt(task, &mut candidate).await {
             Ok(Attempt::TakenOver(claimed)) => return *claimed,
-            Ok(Attempt::Waits { owner, silent }) => {
+            Ok(Attempt::Waits(waits)) => {
                 backoff.reset();
-                task.events.send(ShardEvent::Waits { owner, silent });
+                task.events.send(ShardEvent::Waits(waits));
                 let pause = match wanted {
                     true if task.clock.monotonic() < candidate.soon_until => OBSERVE_SOON_EVERY,
                     true => OBSERVE_EVERY,
@@ -193,28 +200,49 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
     Watch::look(&mut candidate.watch, seen, now);
     // Whoever may have to take it over soon asks in time.
     let lapsed = has_lapsed(task, candidate, now).await;
-    let Some(watch) = &candidate.watch else { return Ok(Attempt::Waits { owner, silent: false }) };
+    let prepared = prepare(task, candidate, now);
+    let Some(watch) = &candidate.watch else {
+        return Ok(Attempt::Waits(Waits { owner, silent: false, prepared }));
+    };
     let outage = match watch.decide(&node(task, candidate.speed), lapsed, now) {
         Decision::TakeOver { outage } => outage,
-        Decision::Wait { silent } => return Ok(Attempt::Waits { owner, silent }),
+        Decision::Wait { silent } => return Ok(Attempt::Waits(Waits { owner, silent, prepared })),
     };
     let seen = watch.seen().clone();
-    let room = task.take_overs.clone();
+    let room = task.room.take_overs.clone();
     // The room is never closed.
     let _room = room.acquire().await;
     if !task.duty.borrow().is_own() {
-        return Ok(Attempt::Waits { owner, silent: false });
+        return Ok(Attempt::Waits(Waits { owner, silent: false, prepared: false }));
     }
     // Acks found nobody while it waited for room, too.
     let outage = outage + task.clock.monotonic().since(now);
-    match take_over(task, &seen, outage).await? {
+    match take_over(task, &seen, outage, &mut candidate.ahead).await? {
         Some(claimed) => Ok(Attempt::TakenOver(Box::new(claimed))),
         None => {
             candidate.watch = None;
             // Another candidate was faster. The next look shows who it is.
-            Ok(Attempt::Waits { owner: String::new(), silent: false })
+            Ok(Attempt::Waits(Waits::default()))
         }
     }
+}
+
+/// Reads the shard ahead, once it is to be handed over to this node. Returns whether its owner need not wait
+/// for that any more.
+fn prepare(task: &ShardTask, candidate: &mut Candidate, now: Monotonic) -> bool {
+    let Candidate { watch: Some(watch), ahead, soon_until, unwanted, .. } = candidate else { return false };
+    let seen = watch.seen();
+    if *unwanted || ahead.as_ref().is_some_and(|reading| reading.is_stale(now)) {
+        *ahead = None;
+    }
+    if *unwanted {
+        return false;
+    }
+    let is_served = !seen.address.is_empty() && seen.address != task.address;
+    if ahead.is_none() && is_served && now < *soon_until {
+        *ahead = Some(Reading::begin(task, seen));
+    }
+    ahead.as_mut().is_none_or(|reading| reading.has_ended(now))
 }
 
 /// Takes the shard over, and loads it. `None`: it has changed since it was seen.
@@ -222,6 +250,7 @@ async fn take_over(
     task: &mut ShardTask,
     seen: &Observation,
     outage: Duration,
+    ahead: &mut Option<Reading>,
 ) -> Result<Option<Claimed>, StoreError> {
     let settings = watched(&task.events, task.shard.check()).await?;
     let claim = Claim {
@@ -236,9 +265,13 @@ async fn take_over(
     let claimed_at = task.clock.monotonic();
     // Whatever comes now, the connections of this epoch end with `claimed`.
     task.served_last = Some(fence.epoch);
-    let snapshot = reader.load().await?;
+    // Only now: a claim that failed is made again.
+    let ahead = ahead.take().map(|reading| reading.finish(seen, claimed_at));
+    let Ahead { read, topics: expected } = ahead.unwrap_or_default();
+    let read_ahead = read.topics().len();
+    let snapshot = reader.load(read).await?;
     let loaded_at = task.clock.monotonic();
-    let mut image = ImageBuilder::new(snapshot, loaded_at);
+    let mut image = ImageBuilder::new(snapshot, expected, loaded_at);
     while image.step() {
         // Others of this thread have their turn.
         tokio::task::yield_now().await;
@@ -248,6 +281,7 @@ async fn take_over(
     tracing::info!(
         shard.id = id.0,
         epoch,
+        read_ahead,
         claim_ms = millis(began, claimed_at),
         load_ms = millis(claimed_at, loaded_at),
         memory_ms = millis(loaded_at, task.clock.monotonic()),

@@ -11,15 +11,31 @@ use tokio::sync::Semaphore;
 /// hundred at a time, the server has no time for the renewals of those that it has already, and they are lost
 /// again.
 const AT_ONCE: usize = 8;
+/// Shards of one server that are read ahead at once. Their owners serve them meanwhile, and lose nothing by
+/// waiting.
+const AHEAD_AT_ONCE: usize = 2;
+
+/// What a node does at once for shards of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerRoom {
+    /// Take-overs.
+    pub take_overs: Arc<Semaphore>,
+    /// Reads ahead of take-overs.
+    pub reads_ahead: Arc<Semaphore>,
+}
 
 /// Room for take-overs, by server.
 #[derive(Debug, Default)]
-pub(crate) struct TakeOverRoom(Mutex<HashMap<String, Arc<Semaphore>>>);
+pub(crate) struct TakeOverRoom(Mutex<HashMap<String, ServerRoom>>);
 
 impl TakeOverRoom {
     /// The room of a server, as the store names it.
-    pub fn of(&self, server: &str) -> Arc<Semaphore> {
+    pub fn of(&self, server: &str) -> ServerRoom {
         let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        rooms.entry(server.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))).clone()
+        let new = || ServerRoom {
+            take_overs: Arc::new(Semaphore::new(AT_ONCE)),
+            reads_ahead: Arc::new(Semaphore::new(AHEAD_AT_ONCE)),
+        };
+        rooms.entry(server.to_owned()).or_insert_with(new).clone()
     }
 }

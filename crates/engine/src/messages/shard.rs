@@ -66,15 +66,21 @@ pub(crate) enum ShardOrder {
     Stop,
 }
 
+/// A shard that this node does not own.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    /// Where its owner answers, `host:port`. Empty: that is not known.
+    pub owner: String,
+    /// That one has shown no sign of life for a whole shard lease.
+    pub silent: bool,
+    /// The shard is this node's to own, and all is done for that which can be before.
+    pub prepared: bool,
+}
+
 /// What a shard's task reports.
 pub(crate) enum ShardEvent {
     /// Another node owns the shard.
-    Waits {
-        /// Where that one answers, `host:port`. Empty: that is not known.
-        owner: String,
-        /// It has shown no sign of life for a whole shard lease.
-        silent: bool,
-    },
+    Waits(Waits),
     /// The shard can't be taken over for now.
     Unreachable(StoreError),
     /// What was asked of the shard beside its batches has had no answer for [`SILENT_AFTER`]. Said once.

@@ -21,7 +21,7 @@ use crate::{
     io::reads::Reads,
     messages::{
         event::ShardEvents,
-        shard::{ShardOrder, TakenOver},
+        shard::{ShardOrder, TakenOver, Waits},
     },
     planted::{Bug, on},
     shard::{Loaded, OwnedShard, TIMEOUT_GRACE_MAX, TIMEOUT_GRACE_MIN},
@@ -96,6 +96,7 @@ pub(crate) fn sights(core: &Core) -> Vec<ShardSight> {
         owned: slot.holding.is_some(),
         owner: slot.owner.clone(),
         silent: slot.silent,
+        prepared: slot.prepared,
         looked_at: slot.state != ShardState::Starting,
         answers: !matches!(slot.state, ShardState::Starting | ShardState::Unreachable)
             && slot.health.silent_since().is_none(),
@@ -116,9 +117,11 @@ pub(crate) fn record_topology(core: &mut Core) {
 }
 
 /// Another node owns the shard.
-pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, owner: String, silent: bool) {
+pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, waits: Waits) {
+    let Waits { owner, silent, prepared } = waits;
     let at = core.time.monotonic();
     let slot = &mut core.slots[index];
+    slot.prepared = prepared;
     slot.owner.clone_from(&owner);
     slot.fitness.tried(true, at);
     let was_silent = std::mem::replace(&mut slot.silent, silent);

@@ -3,7 +3,7 @@
 
 use std::{iter::Peekable, vec};
 
-use forebay_store::{Checkpoint, LeaseRow, ShardSnapshot, TopicRow, TopicTally};
+use forebay_store::{Checkpoint, LeaseRow, ReadAhead, ShardSnapshot, TopicRow, TopicTally};
 use forebay_types::{Monotonic, TopicId};
 use rustc_hash::FxHashSet;
 
@@ -33,6 +33,25 @@ pub(crate) struct ShardImage {
     pub(super) operations: Operations,
 }
 
+/// The places of topics that a load is expected to bring.
+#[derive(Debug, Default)]
+pub(crate) struct ExpectedTopics(TopicTable);
+
+impl ExpectedTopics {
+    /// Makes the places of all topics that were read, a slice at a time.
+    pub async fn of(read: &ReadAhead) -> Self {
+        let mut expected = Self::default();
+        for (count, row) in read.topics().enumerate() {
+            expected.0.expect(row);
+            if count % SLICE == 0 {
+                // Others of this thread have their turn.
+                tokio::task::yield_now().await;
+            }
+        }
+        expected
+    }
+}
+
 /// An image under construction.
 #[derive(Debug)]
 pub(crate) struct ImageBuilder {
@@ -40,6 +59,8 @@ pub(crate) struct ImageBuilder {
     image: ShardImage,
     /// Topics that are not in it yet.
     topics: vec::IntoIter<TopicRow>,
+    /// Topics that are in it, by number.
+    loaded: Vec<TopicId>,
     /// What was counted of their items, in the order of the topics.
     tallies: Peekable<vec::IntoIter<(TopicId, TopicTally)>>,
     /// Topics whose counts are to be folded.
@@ -51,12 +72,13 @@ pub(crate) struct ImageBuilder {
 }
 
 impl ImageBuilder {
-    /// Of what was loaded. The shard is taken over at `at`.
-    pub fn new(snapshot: ShardSnapshot, at: Monotonic) -> Self {
+    /// Of what was loaded, and of topics that were expected. The shard is taken over at `at`.
+    pub fn new(snapshot: ShardSnapshot, expected: ExpectedTopics, at: Monotonic) -> Self {
         let ShardSnapshot { topics, dormant_dead, tallies, unfolded, deltas_from, leases, .. } = snapshot;
         let ShardSnapshot { checkpoints, generations, operations, .. } = snapshot;
         let operations = Operations::load(operations, snapshot.unreadable_operations);
-        let mut image = ShardImage { checkpoints, generations, operations, ..ShardImage::default() };
+        let mut image =
+            ShardImage { topics: expected.0, checkpoints, generations, operations, ..ShardImage::default() };
         image.topics.deltas_from = deltas_from;
         image.topics.dormant_dead = dormant_dead;
         if !topics.is_empty() {
@@ -64,7 +86,8 @@ impl ImageBuilder {
         }
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
         let tallies = tallies.into_iter().peekable();
-        Self { image, topics, tallies, unfolded, leases: leases.into_iter(), at }
+        let loaded = Vec::with_capacity(topics.len());
+        Self { image, topics, loaded, tallies, unfolded, leases: leases.into_iter(), at }
     }
 
     /// Goes on for a slice. Returns whether anything is left.
@@ -74,7 +97,8 @@ impl ImageBuilder {
             self.image.prefetches.add_head(&row);
             let unfolded = self.unfolded.contains(&row.id);
             let tally = self.tallies.next_if(|(of, _)| *of == row.id).map(|(_, tally)| tally);
-            self.image.topics.add_loaded(row, tally, unfolded, self.at);
+            self.image.topics.add_loaded(&row, tally, unfolded, self.at);
+            self.loaded.push(row.id);
         }
         let mut deliveries = 0;
         while self.topics.len() == 0
@@ -93,7 +117,8 @@ impl ImageBuilder {
     }
 
     /// The image. All slices are in it.
-    pub fn finish(self) -> ShardImage {
+    pub fn finish(mut self) -> ShardImage {
+        self.image.topics.end_load(&self.loaded);
         self.image
     }
 }

@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
     use crate::shard::{
-        image::ImageBuilder,
+        image::{ExpectedTopics, ImageBuilder},
         tests::{at, time},
     };
 
@@ -85,7 +85,7 @@ mod tests {
             tallies: vec![(TopicId(2), later)],
             ..ShardSnapshot::default()
         };
-        let mut image = ImageBuilder::new(snapshot, at(0));
+        let mut image = ImageBuilder::new(snapshot, ExpectedTopics::default(), at(0));
         while image.step() {}
         image.finish().topics
     }

@@ -23,6 +23,7 @@ pub(crate) mod image;
 pub(crate) mod in_flight;
 mod leases;
 mod load_tallies;
+mod loaded_topics;
 mod locate;
 mod locates;
 mod lost_topics;

@@ -5,7 +5,7 @@ use std::{
     hash::RandomState,
 };
 
-use forebay_store::{ReadyRow, TopicCounts, TopicRow, TopicTally};
+use forebay_store::{ReadyRow, TopicCounts, TopicRow};
 use forebay_types::{Key, Monotonic, Namespace, Seq, TopicId, TopicName};
 
 pub(crate) use super::topic_state::TopicState;
@@ -86,41 +86,34 @@ impl TopicTable {
         TopicCounts { dead: self.sums.dead + self.dormant_dead, ..self.sums }
     }
 
-    /// A topic that the store had when the shard was taken over. What is ready in it has to be read first.
-    /// `tally`: what is loaded of what was counted. `unfolded`: it has deltas that its row has not counted.
-    pub fn add_loaded(&mut self, row: TopicRow, tally: Option<TopicTally>, unfolded: bool, at: Monotonic) {
-        let TopicRow { id, name, counts } = row;
-        let window = if counts.ready > 0 { Window::unread() } else { Window::complete() };
-        let mut topic = TopicState::new(name, counts, window);
-        topic.tally = tally;
-        topic.dirty_since = unfolded.then_some(0);
-        topic.listed = false;
-        self.add(id, topic, at);
-        // The deltas that the load added up are still rows: they may go once the topic was folded.
-        self.dirty.extend(unfolded.then_some(id));
-        self.walk.begin();
-    }
-
     /// A topic that a batch created.
     pub fn add_new(&mut self, row: TopicRow, at: Monotonic) -> NamedTopic {
         let TopicRow { id, name, counts } = row;
-        let name = self.add(id, TopicState::new(name, counts, Window::complete()), at);
+        let name = self.put(id, TopicState::new(name, TopicCounts::default(), Window::complete()));
+        self.begin_counts(id, counts, at);
         NamedTopic { id, name }
     }
 
-    /// Returns the name as the table holds it: with its namespace's one string.
-    fn add(&mut self, id: TopicId, mut topic: TopicState, at: Monotonic) -> TopicName {
+    /// Puts a topic into its place. It has no items before it is told. Returns the name as the table holds
+    /// it: with its namespace's one string.
+    pub(super) fn put(&mut self, id: TopicId, mut topic: TopicState) -> TopicName {
         if let Some((namespace, _)) = self.namespaces.get_key_value(&topic.name.namespace) {
             topic.name.namespace = namespace.clone();
         }
         let name = topic.name.clone();
         *self.namespaces.entry(name.namespace.clone()).or_default() += 1;
         self.by_name.insert(name.clone(), id);
-        self.sums += topic.counts;
-        topic.idle_since = topic.is_empty().then_some(at);
-        self.idle.extend(topic.idle_since.map(|since| (since, id)));
         self.by_id.insert(id, Box::new(topic));
         name
+    }
+
+    /// A topic that was put into its place has these items.
+    pub(super) fn begin_counts(&mut self, id: TopicId, counts: TopicCounts, at: Monotonic) {
+        let Some(topic) = self.by_id.get_mut(&id) else { return };
+        topic.counts = counts;
+        self.sums += counts;
+        topic.idle_since = topic.is_empty().then_some(at);
+        self.idle.extend(topic.idle_since.map(|since| (since, id)));
     }
 
     /// A batch dropped the topic, or wrote its counts for the last time. Its dead letters stay.

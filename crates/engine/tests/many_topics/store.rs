@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use forebay_engine::*;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation,
-    MigrateError, Observation, Outcome, Probed, Reader, ReadyRow, Renewal, Settings as ServerSettings, Shard,
-    ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow, TopicTally,
-    Writer,
+    MigrateError, Observation, Outcome, Probed, ReadAhead, Reader, ReadyRow, Renewal,
+    Settings as ServerSettings, Shard, ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep,
+    TopicCounts, TopicRow, TopicTally, Writer,
 };
 use forebay_types::{
     Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Refusal, Seq, ShardId,
@@ -68,6 +68,10 @@ impl Shard for ManyTopics {
         Ok(Probed::Embedded)
     }
 
+    async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
+        Ok(ReadAhead::default())
+    }
+
     async fn take_over(&self, _: &Claim, _: &Observation) -> Result<Option<ShardConnections>, StoreError> {
         let topic = TopicId(u32::try_from(self.topics).unwrap());
         let marks = HighWaterMarks { seq: Seq(self.topics), topic, rank: 0, time: Timestamp::MIN };
@@ -118,7 +122,7 @@ impl Heartbeat for Connection {
 
 #[async_trait]
 impl Reader for Connection {
-    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
+    async fn load(&self, _: ReadAhead) -> Result<ShardSnapshot, StoreError> {
         let tenants: Vec<Namespace> = (0..TENANTS).map(|tenant| format!("tenant-{tenant}").into()).collect();
         let shard = self.0.id;
         let row = |id: u64| TopicRow {

@@ -34,7 +34,8 @@ pub struct IsReadyForRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct IsReadyForResponse {
-    /// The node is to own the shard, and has checked its schema and its server.
+    /// The node is to own the shard, has checked its schema and its server, and has read of it what can be read
+    /// while another node owns it.
     #[prost(bool, tag = "1")]
     pub ready: bool,
 }

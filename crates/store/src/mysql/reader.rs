@@ -22,6 +22,8 @@ use crate::{
 pub(super) struct MySqlReadPool {
     /// Connects when first used.
     pool: MySqlPool,
+    /// The server that is read, as it names itself.
+    server: Arc<str>,
     /// The schema's address, for messages.
     address: String,
     /// Why no new connection can be had, once another server answers at the address. The pool itself only
@@ -51,6 +53,7 @@ impl MySqlReadPool {
         let options = &server.options;
         Self {
             pool: pool.connect_lazy_with(options.clone()),
+            server: server.identity.clone(),
             address: connect::address(options),
             other_server,
         }
@@ -83,6 +86,10 @@ fn report_other(report: &watch::Sender<Option<StoreError>>, error: &sqlx::Error)
 impl ReadConnection for MySqlReadPool {
     fn dialect(&self) -> Dialect {
         Dialect::MySql
+    }
+
+    fn server(&self) -> &str {
+        &self.server
     }
 
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {

@@ -7,17 +7,25 @@ use forebay_types::{ClusterId, ShardId};
 use sqlx::mysql::MySqlConnectOptions;
 
 use super::{
+    connect::{Role, connect},
     links::{Link, Visit},
     looks::Look,
     migrate,
+    reader::MySqlReadPool,
+    server::Server,
     shared_server::SharedServer,
     take_over,
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
+    read_ahead::ReadAhead,
     rows::{Observation, Remains, Settings, ShardIdentity},
     shard::{Claim, Probed, Shard, ShardConnections},
-    sql::{Dialect, Session as _, Statement, identity, read::remains::remains, version},
+    sql::{
+        Dialect, Session as _, Statement, identity,
+        read::{SqlReader, remains::remains},
+        version,
+    },
 };
 
 /// A shard in a schema of MySQL or MariaDB.
@@ -110,6 +118,14 @@ impl Shard for MySqlShard {
     async fn probe(&self) -> Result<Probed, StoreError> {
         self.shared.links.lend(&Probe(self)).await?;
         Ok(Probed::Committed)
+    }
+
+    async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
+        // On connections of its own: others do not wait for it.
+        let mut session = connect(&self.options, Role::Ddl).await?;
+        let server = Server::of(&self.options, &mut session).await?;
+        drop(session);
+        SqlReader(MySqlReadPool::new(&server)).read_ahead().await
     }
 
     async fn take_over(

@@ -98,6 +98,8 @@ pub(crate) trait Session: Send {
 pub(crate) trait ReadConnection: Send + Sync + 'static {
     /// The kind of SQL to use.
     fn dialect(&self) -> Dialect;
+    /// The server that is read, as it names itself. Empty where there is none.
+    fn server(&self) -> &str;
     /// Executes a query. Returns every row.
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError>;
 }

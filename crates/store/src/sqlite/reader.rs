@@ -40,6 +40,10 @@ impl ReadConnection for SqliteReadPool {
         Dialect::Sqlite
     }
 
+    fn server(&self) -> &str {
+        ""
+    }
+
     async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let (sql, arguments) = bind(statement)?;
         // Row by row, so that no row is in memory twice.

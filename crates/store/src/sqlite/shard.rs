@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     error::{MigrateError, StoreError},
+    read_ahead::ReadAhead,
     rows::{Observation, Remains, Settings, ShardIdentity},
     shard::{Claim, Probed, Shard, ShardConnections},
     sql::{
@@ -102,6 +103,10 @@ impl Shard for SqliteShard {
 
     async fn probe(&self) -> Result<Probed, StoreError> {
         Ok(Probed::Embedded)
+    }
+
+    async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
+        SqlReader(SqliteReadPool::new(&self.path)).read_ahead().await
     }
 
     async fn take_over(

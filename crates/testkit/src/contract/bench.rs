@@ -2,15 +2,15 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use forebay_store::{
-    Batch, Claim, CommitError, DueKey, Heartbeat, HighWaterMarks, ItemRow, LeaseEntry, Observation, Reader,
-    ReadyRow, Shard, ShardConnections, ShardSnapshot, TopicCounts, TopicRow, Writer,
+    Batch, Claim, CommitError, DueKey, Heartbeat, HighWaterMarks, ItemRow, LeaseEntry, Observation,
+    ReadAhead, Reader, ReadyRow, Shard, ShardConnections, ShardSnapshot, TopicCounts, TopicRow, Writer,
 };
 use forebay_types::{
     Body, ClusterId, DeliveryPolicy, Failure, FailureCause, Incarnation, ItemAttributes, Key, Seq, State,
@@ -40,13 +40,17 @@ pub(super) struct Owner {
     pub(super) heartbeat: Box<dyn Heartbeat>,
     /// Reads the shard.
     pub(super) reader: Arc<dyn Reader>,
+    /// The shard, as others see it.
+    shard: Arc<dyn Shard>,
+    /// What was read ahead when the shard was loaded last, or taken over.
+    ahead: Mutex<ReadAhead>,
 }
 
 impl Bench {
     /// Migrates the shard and takes it over.
     pub(super) async fn new(subject: Subject) -> Self {
         subject.shard.migrate(ClusterId::default()).await.expect("migrates");
-        let owner = Owner::take(&*subject.shard).await;
+        let owner = Owner::take(&subject.shard).await;
         Self { subject, owner }
     }
 
@@ -61,15 +65,22 @@ impl Bench {
     /// A new owner takes the shard over after this one is gone.
     pub(super) async fn succeed(self) -> Self {
         drop(self.owner);
-        let owner = Owner::take(&*self.subject.shard).await;
+        let owner = Owner::take(&self.subject.shard).await;
         Self { subject: self.subject, owner }
     }
 }
 
 impl Owner {
-    pub(super) async fn take(shard: &dyn Shard) -> Self {
+    pub(super) async fn take(shard: &Arc<dyn Shard>) -> Self {
         let seen = shard.observe().await.expect("observes");
-        shard.take_over(&claim(), &seen).await.expect("takes over").expect("nothing moved").into()
+        let ahead = shard.read_ahead().await.expect("reads ahead");
+        let taken = shard.take_over(&claim(), &seen).await.expect("takes over");
+        Self::new(shard, ahead, taken.expect("nothing moved"))
+    }
+
+    pub(super) fn new(shard: &Arc<dyn Shard>, ahead: ReadAhead, taken: ShardConnections) -> Self {
+        let ShardConnections { fence, writer, heartbeat, reader } = taken;
+        Self { fence, writer, heartbeat, reader, shard: shard.clone(), ahead: Mutex::new(ahead) }
     }
 
     /// The next batch, still empty.
@@ -90,8 +101,13 @@ impl Owner {
         self.try_commit(&batch).await.expect("commits");
     }
 
+    /// What a new owner loads. It is the same with what was read ahead at the last load.
     pub(super) async fn load(&self) -> ShardSnapshot {
-        self.reader.load().await.expect("loads")
+        let loaded = self.reader.load(ReadAhead::default()).await.expect("loads");
+        let ahead = self.shard.read_ahead().await.expect("reads ahead");
+        let before = std::mem::replace(&mut *self.ahead.lock().unwrap(), ahead);
+        assert_eq!(self.reader.load(before).await.expect("loads the rest"), loaded);
+        loaded
     }
 
     /// All ready items of a topic.
@@ -101,12 +117,6 @@ impl Owner {
 
     pub(super) async fn ready_seqs(&self, topic: TopicId) -> Vec<u64> {
         self.ready(topic).await.into_iter().map(|row| row.key.seq.0).collect()
-    }
-}
-
-impl From<ShardConnections> for Owner {
-    fn from(ShardConnections { fence, writer, heartbeat, reader }: ShardConnections) -> Self {
-        Self { fence, writer, heartbeat, reader }
     }
 }
 

@@ -110,7 +110,7 @@ pub async fn a_lost_fence_is_foreign(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     bench.owner.commit(|batch| batch.inserts.push(item(1))).await;
     let mut old = bench.owner;
-    let mut new = Owner::take(&*bench.subject.shard).await;
+    let mut new = Owner::take(&bench.subject.shard).await;
     assert_eq!(old.writer.resolve(1).await.expect("answers"), Outcome::Foreign);
     new.commit(|batch| batch.inserts.push(item(2))).await;
     assert_eq!(old.writer.resolve(2).await.expect("answers"), Outcome::Foreign);

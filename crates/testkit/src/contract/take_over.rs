@@ -1,6 +1,6 @@
 //! Changes of owner.
 
-use forebay_store::{CommitError, Outcome, Renewal, ShardSnapshot};
+use forebay_store::{CommitError, Outcome, ReadAhead, Renewal, ShardSnapshot};
 use forebay_types::{ClusterId, Seq};
 
 use super::{
@@ -19,7 +19,7 @@ pub async fn the_first_owner_finds_a_clean_shard(subject: Subject) {
     assert_eq!(owned.fence.batch, 0);
     assert_eq!(owned.fence.incarnation, claim.incarnation);
     assert_eq!(owned.fence.marks.seq, Seq(0));
-    assert_eq!(owned.reader.load().await.expect("loads"), ShardSnapshot::default());
+    assert_eq!(owned.reader.load(ReadAhead::default()).await.expect("loads"), ShardSnapshot::default());
     let seen = subject.shard.observe().await.expect("observes");
     assert_eq!((seen.epoch, seen.batch, seen.address), (1, 0, claim.address));
     assert_eq!((seen.incarnation, seen.lease), (claim.incarnation, claim.lease));
@@ -71,7 +71,7 @@ pub async fn a_living_owner_is_replaced_or_stays(subject: Subject) {
         return;
     }
     let mut old = bench.owner;
-    let new = Owner::take(&*bench.subject.shard).await;
+    let new = Owner::take(&bench.subject.shard).await;
     let mut batch = old.batch();
     batch.inserts.push(item(1));
     match old.try_commit(&batch).await {
@@ -142,7 +142,7 @@ async fn race(subject: Subject, candidates: usize) {
     while let Some(result) = tasks.join_next().await {
         // A loser learns that it lost, or that a conflict rolled its claim back.
         if let Ok(Some(owned)) = result.expect("no panic") {
-            owners.push(Owner::from(owned));
+            owners.push(Owner::new(&subject.shard, ReadAhead::default(), owned));
         }
     }
     assert_eq!(owners.len(), 1, "exactly one wins");
@@ -183,7 +183,7 @@ pub async fn a_release_by_an_old_owner_does_nothing(subject: Subject) {
     }
     let bench = Bench::new(subject).await;
     let mut old = bench.owner;
-    let new = Owner::take(&*bench.subject.shard).await;
+    let new = Owner::take(&bench.subject.shard).await;
     // The connection was killed, so an error is fine too.
     let _ = old.writer.release("").await;
     let _ = old.writer.release("").await;

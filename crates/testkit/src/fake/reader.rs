@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use forebay_store::{
-    DeadLetter, DeadRow, DeathRow, DedupeHit, DueRow, ErrorClass, ItemLocation, ItemRow, NameRange, Reader,
-    ReadyRow, ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow, TopicTally, WalkedRow,
+    DeadLetter, DeadRow, DeathRow, DedupeHit, DueRow, ErrorClass, ItemLocation, ItemRow, NameRange,
+    ReadAhead, Reader, ReadyRow, ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow, TopicTally,
+    WalkedRow,
 };
 use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -63,7 +64,7 @@ impl FakeReader {
 
 #[async_trait]
 impl Reader for FakeReader {
-    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
+    async fn load(&self, _ahead: ReadAhead) -> Result<ShardSnapshot, StoreError> {
         let mut snapshot = self.see("load", Tables::snapshot).await?;
         if self.has_bug(StoreBug::LeaseForgottenAtLoad, 1_000) {
             snapshot.leases.pop();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, Observation, Probed, Settings, Shard, ShardConnections, ShardIdentity,
-    StoreError,
+    Claim, ErrorClass, MigrateError, Observation, Probed, ReadAhead, Settings, Shard, ShardConnections,
+    ShardIdentity, StoreError,
 };
 use forebay_types::{ClusterId, ShardId};
 
@@ -124,6 +124,14 @@ impl Shard for FakeShard {
     async fn probe(&self) -> Result<Probed, StoreError> {
         self.db.operate(&self.process, "probe", |faults| faults.read_fails).await?;
         Ok(Probed::Committed)
+    }
+
+    async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
+        let rows = self.db.lock().tables.snapshot().topics;
+        self.db.operate(&self.process, "read ahead", |faults| faults.read_fails).await?;
+        self.db.answer(&self.process).await;
+        // The load itself reads all of them again.
+        Ok(ReadAhead::hints(rows))
     }
 
     async fn take_over(

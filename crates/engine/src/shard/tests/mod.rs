@@ -36,7 +36,7 @@ use rand::{SeedableRng, rngs::StdRng};
 
 use super::{
     BuildContext, Built, Committed, Loaded, OwnedShard,
-    image::ImageBuilder,
+    image::{ExpectedTopics, ImageBuilder},
     in_flight::{Leased, Planned, SettleEffect},
     prefetch::Fetch,
     ready::item::{ITEM_OVERHEAD_BYTES, ReadyItem},
@@ -89,7 +89,7 @@ pub(super) fn loaded(settings: Settings, snapshot: ShardSnapshot) -> OwnedShard 
     let topic = snapshot.topics.last().map_or(TopicId(0), |row| row.id);
     let seq = if snapshot.topics.is_empty() { Seq(0) } else { Seq(10_000) };
     let marks = HighWaterMarks { seq, topic, rank: 0, time: time(0) };
-    let mut image = ImageBuilder::new(snapshot, at(0));
+    let mut image = ImageBuilder::new(snapshot, ExpectedTopics::default(), at(0));
     while image.step() {}
     let loaded = Loaded {
         fence: Fence { epoch: 3, incarnation: Incarnation([0; 16]), batch: 0, marks },

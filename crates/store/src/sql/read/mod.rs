@@ -6,6 +6,7 @@ mod due;
 mod item;
 mod keys;
 mod load;
+mod load_topics;
 mod locate;
 mod operations;
 mod ready;
@@ -20,6 +21,7 @@ use crate::{
     error::StoreError,
     looked::{DeathRow, StoredItem},
     names::NameRange,
+    read_ahead::ReadAhead,
     rows::{DeadRow, DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow, WalkedRow},
     shard::{ItemLocation, Reader},
     sql::statement::ReadConnection,
@@ -29,14 +31,21 @@ use crate::{
 /// Reads a shard through any kind of connection.
 pub(crate) struct SqlReader<C>(pub(crate) C);
 
+impl<C: ReadConnection> SqlReader<C> {
+    /// Reads a shard that somebody else owns, for a candidate.
+    pub(crate) async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
+        load_topics::read_ahead(&self.0).await
+    }
+}
+
 #[async_trait]
 impl<C: ReadConnection> Reader for SqlReader<C> {
-    async fn load(&self) -> Result<ShardSnapshot, StoreError> {
-        load::load(&self.0).await
+    async fn load(&self, ahead: ReadAhead) -> Result<ShardSnapshot, StoreError> {
+        load::load(&self.0, ahead).await
     }
 
     async fn tallies(&self, after: TopicId, limit: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
-        load::tallies(&self.0, after, limit).await
+        load_topics::tallies(&self.0, after, limit).await
     }
 
     async fn ready(

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use forebay_types::{Timestamp, TopicId, TopicName};
 
-use super::load::DORMANT;
+use super::load_topics::DORMANT;
 use crate::{
     error::StoreError,
     names::NameRange,
