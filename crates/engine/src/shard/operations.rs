@@ -340,8 +340,14 @@ impl Operations {
         }
     }
 
-    /// A page was committed, with so many changes.
-    pub fn advance(&mut self, id: OperationId, progress: OperationProgress, changed: u64, at: Monotonic) {
+    /// A page was committed, with so many changes. The next one comes no sooner than after `rest`.
+    pub fn advance(
+        &mut self,
+        id: OperationId,
+        progress: OperationProgress,
+        changed: u64,
+        (at, rest): (Monotonic, Duration),
+    ) {
         self.drop_page();
         self.turns += 1;
         let Some(mut part) = self.take(id) else { return };
@@ -350,7 +356,8 @@ impl Operations {
         let wish = part.row.spec.wish;
         // What one shard may change in a second.
         let micros = changed.saturating_mul(1_000_000 * u64::from(wish.active.max(1)));
-        part.not_before = at.plus(Duration::from_micros(micros / u64::from(wish.rate.max(1))));
+        let by_rate = Duration::from_micros(micros / u64::from(wish.rate.max(1)));
+        part.not_before = at.plus(by_rate.max(rest));
         self.insert(part);
     }
 

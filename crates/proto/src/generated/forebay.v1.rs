@@ -1618,7 +1618,8 @@ pub struct StartOperationRequest {
     /// If more items match, nothing is done (EXPECTATION_FAILED). Nor is it if not all can be counted.
     #[prost(uint64, optional, tag = "9")]
     pub expect_at_most: ::core::option::Option<u64>,
-    /// At most so many items a second, over all shards. 0: 5,000. At most 1,000,000.
+    /// At most so many items a second, over all shards; fewer where a shard is busy with calls. 0: 5,000. At most
+    /// 1,000,000.
     #[prost(uint32, tag = "10")]
     pub rate_per_second: u32,
     /// Only counts: nothing is changed.
