@@ -145,6 +145,8 @@ pub struct ShardStatus {
     pub server: String,
     /// Whether this node owns it.
     pub state: ShardState,
+    /// Since when this node owns it, in microseconds since the Unix epoch.
+    pub owned_since_micros: Option<i64>,
     /// Where the owner that is waited for answers, `host:port`; empty if none is.
     pub owner: String,
     /// Since when it does not answer, in microseconds since the Unix epoch.

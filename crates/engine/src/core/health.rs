@@ -151,6 +151,11 @@ impl Health {
         self.breaker_since
     }
 
+    /// Since when this node owns the shard.
+    pub fn owned_since(&self) -> Option<Monotonic> {
+        self.owned_since
+    }
+
     /// Since when the shard does not answer.
     pub fn silent_since(&self) -> Option<Monotonic> {
         self.silent_since

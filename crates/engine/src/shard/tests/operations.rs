@@ -227,22 +227,23 @@ fn a_filter_a_limit_and_a_quarter_of_the_batch_cut_a_page() {
 
 #[test]
 fn calls_have_the_shard_for_themselves_after_a_page_that_they_shared_a_batch_with() {
-    let mut shard = shard();
-    let keys = store(&mut shard, 0, items(4));
+    let mut shard = shard_with(|settings| settings.batch_rows = 16);
+    let mut keys = store(&mut shard, 0, items(12));
+    keys.sort_unstable();
     begin(&mut shard, 1, spec(1, OperationKind::Purge));
     read(&mut shard, 2, Vec::new());
     run(&mut shard, 2);
-    read(&mut shard, 3, ready(&keys[..1]));
+    read(&mut shard, 3, ready(&keys[..4]));
     build(&mut shard, 3);
     commit(&mut shard, 13);
-    // The rate allows one item in a millisecond.
-    read(&mut shard, 14, ready(&keys[1..2]));
-    put(&mut shard, part(14, items(1)));
-    build(&mut shard, 14);
-    commit(&mut shard, 24);
-    assert_eq!(progress(&shard, 1).changed, 2);
-    assert!(shard.begin_operation(2, moment(63)).is_none(), "that batch took 10 ms");
-    assert!(shard.begin_operation(2, moment(64)).is_some());
+    // The rate allows four items in 4 ms.
+    read(&mut shard, 17, ready(&keys[4..8]));
+    put(&mut shard, part(17, items(1)));
+    build(&mut shard, 17);
+    commit(&mut shard, 27);
+    assert_eq!(progress(&shard, 1).changed, 8);
+    assert!(shard.begin_operation(2, moment(66)).is_none(), "that batch took 10 ms");
+    assert!(shard.begin_operation(2, moment(67)).is_some());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use forebay_types::Timestamp;
 use tonic::Status;
 
 use super::context::{Admin, page_rows};
-use crate::cluster::HoldUp;
+use crate::{cluster::HoldUp, grpc::fields::to_timestamp};
 
 impl Admin {
     pub(super) fn cluster(&self) -> Option<Arc<ClusterState>> {
@@ -135,7 +135,7 @@ pub(super) fn shard(
         wished_owner: name(home.and_then(|home| home.home.as_ref()).map(ToString::to_string)),
         pinned: home.is_some_and(|home| home.pinned),
         epoch: status.epoch,
-        since: None,
+        since: status.owned_since_micros.map(Timestamp::from_micros).map(to_timestamp),
         trouble: if suffers(status) { status.last_error.clone() } else { String::new() },
         items: owned.then(|| status.ready + status.leased + status.scheduled),
         hold_up,
@@ -177,6 +177,14 @@ mod tests {
         let others = ShardStatus { state: EngineState::Waiting, ..owned };
         let all = [silent, open, away, others].map(|status| trouble(&status).is_empty());
         assert_eq!(all, [false, false, false, true]);
+    }
+
+    #[test]
+    fn the_owner_of_a_shard_tells_since_when_it_has_it() {
+        let owned = ShardStatus { owned_since_micros: Some(2_500_000), ..ShardStatus::default() };
+        let since = shard(&owned, None, false, "n").since.unwrap();
+        assert_eq!((since.seconds, since.nanos), (2, 500_000_000));
+        assert_eq!(shard(&ShardStatus::default(), None, false, "n").since, None);
     }
 
     #[test]
