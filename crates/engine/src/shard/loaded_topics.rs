@@ -61,6 +61,17 @@ mod tests {
     }
 
     #[test]
+    fn a_topic_that_was_dropped_and_made_anew_has_its_new_number() {
+        let mut table = TopicTable::default();
+        table.expect(&row(1, 0));
+        let again = TopicRow { id: TopicId(2), ..row(1, 3) };
+        table.add_loaded(&again, None, false, AT);
+        table.end_load(&[TopicId(2)]);
+        assert_eq!(table.check(), Ok(()));
+        assert_eq!(table.id_of(&again.name), Some(TopicId(2)));
+    }
+
+    #[test]
     fn what_was_expected_counts_as_loaded_and_is_forgotten_if_it_is_gone() {
         let mut table = TopicTable::default();
         [row(1, 5), row(2, 5), row(3, 0)].iter().for_each(|row| table.expect(row));
