@@ -28,6 +28,11 @@ impl ReadAhead {
         Self { topics: rows.into_iter().map(topic).collect(), ..Self::default() }
     }
 
+    /// The last batch before the read.
+    pub fn as_of(&self) -> u64 {
+        self.since
+    }
+
     /// The topics. Some may be gone, and have other counts, when the shard is loaded.
     pub fn topics(&self) -> impl ExactSizeIterator<Item = &TopicRow> {
         self.topics.iter().map(|topic| &topic.row)

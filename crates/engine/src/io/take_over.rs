@@ -167,7 +167,7 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
             }
             Err(error) => {
                 log_failure(task, &error.to_string(), &mut candidate.logged);
-                (candidate.watch, candidate.checked) = (None, false);
+                (candidate.watch, candidate.checked, candidate.ahead) = (None, false, None);
                 task.events.send(ShardEvent::Unreachable(error));
                 backoff.pause(&mut task.rng).await;
             }
@@ -267,6 +267,8 @@ async fn take_over(
     task.served_last = Some(fence.epoch);
     // Only now: a claim that failed is made again.
     let ahead = ahead.take().map(|reading| reading.finish(seen, claimed_at));
+    // A server that has lost commits may be behind what was read.
+    let ahead = ahead.filter(|ahead| ahead.read.as_of() <= fence.batch);
     let Ahead { read, topics: expected } = ahead.unwrap_or_default();
     let read_ahead = read.topics().len();
     let snapshot = reader.load(read).await?;

@@ -18,6 +18,8 @@ use crate::{
 /// A batch with an operation's page takes longer, and calls wait for it. After it the shard has calls alone
 /// for so many times as long, if it has any: so they keep four fifths of the shard's time.
 const REST: u32 = 4;
+/// And no longer, however long the commit took: its server may have been away.
+const REST_MAX: Duration = Duration::from_secs(1);
 
 impl OwnedShard {
     /// An order waits for the next batch. The error says why the caller has to wait.
@@ -69,8 +71,8 @@ impl OwnedShard {
         planned.page
     }
 
-    /// An operation's page was committed. `shared`: the same batch served calls. Returns what became of the
-    /// items.
+    /// An operation's page was committed. `shared`: calls were served by the same batch, or
+    /// waited for it. Returns what became of the items.
     pub(super) fn apply_operation(
         &mut self,
         planned: PlannedOperation,
@@ -79,7 +81,7 @@ impl OwnedShard {
     ) -> (OperationKind, OperationItems) {
         let PlannedOperation { page, kind, progress, items, effects } = planned;
         effects.into_iter().for_each(|effect| self.apply_effect(effect));
-        let rest = if shared { self.tenure.commit_took * REST } else { Duration::ZERO };
+        let rest = if shared { (self.tenure.commit_took * REST).min(REST_MAX) } else { Duration::ZERO };
         self.operations.advance(page.id, progress, items.changed, (at, rest));
         (kind, items)
     }

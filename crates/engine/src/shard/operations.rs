@@ -72,6 +72,8 @@ pub(super) struct Operations {
     page: Option<OperationPage>,
     /// How many pages there were.
     turns: u64,
+    /// The shard has calls alone until then.
+    rest_until: Monotonic,
 }
 
 impl Operations {
@@ -231,6 +233,9 @@ impl Operations {
             self.page = Some(OperationPage { id, items: Vec::new(), next: None });
             return None;
         }
+        if at < self.rest_until {
+            return None;
+        }
         let next = self.running().filter(|part| part.not_before <= at).min_by_key(|part| part.turn)?;
         let (progress, spec) = (next.row.progress, &next.row.spec);
         let (id, cursor, name, kind) = (spec.id, progress.cursor, spec.name(), spec.kind);
@@ -340,7 +345,8 @@ impl Operations {
         }
     }
 
-    /// A page was committed, with so many changes. The next one comes no sooner than after `rest`.
+    /// A page was committed, with so many changes. The next one, of any part, comes no sooner than after
+    /// `rest`.
     pub fn advance(
         &mut self,
         id: OperationId,
@@ -356,8 +362,8 @@ impl Operations {
         let wish = part.row.spec.wish;
         // What one shard may change in a second.
         let micros = changed.saturating_mul(1_000_000 * u64::from(wish.active.max(1)));
-        let by_rate = Duration::from_micros(micros / u64::from(wish.rate.max(1)));
-        part.not_before = at.plus(by_rate.max(rest));
+        part.not_before = at.plus(Duration::from_micros(micros / u64::from(wish.rate.max(1))));
+        self.rest_until = at.plus(rest);
         self.insert(part);
     }
 
@@ -368,7 +374,7 @@ impl Operations {
         }
         let given_up =
             self.not_understood.first().map(|(began, _)| node.when(began.plus(NOT_UNDERSTOOD_MAX)));
-        self.running().map(|part| part.not_before).chain(given_up).min()
+        self.running().map(|part| part.not_before.max(self.rest_until)).chain(given_up).min()
     }
 
     /// Whether a page has its scan, and what is noted of the parts is true. Checked in tests.

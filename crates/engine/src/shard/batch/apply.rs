@@ -85,7 +85,8 @@ impl OwnedShard {
         self.sweeps.apply(&batch);
         batch.operation_deletes.iter().for_each(|id| self.operations.forget(*id));
         let expired = batch.page.take().map_or(0, |page| self.apply_page(page, at));
-        let operated = batch.operation.take().map(|page| self.apply_operation(page, !done.is_empty(), at));
+        let shared = !done.is_empty() || self.waiting_rows() > 0;
+        let operated = batch.operation.take().map(|page| self.apply_operation(page, shared, at));
         self.evict();
         let fetched = self.apply_prefetches();
         self.debug_check();

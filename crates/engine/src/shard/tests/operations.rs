@@ -243,7 +243,12 @@ fn calls_have_the_shard_for_themselves_after_a_page_that_they_shared_a_batch_wit
     commit(&mut shard, 27);
     assert_eq!(progress(&shard, 1).changed, 8);
     assert!(shard.begin_operation(2, moment(66)).is_none(), "that batch took 10 ms");
-    assert!(shard.begin_operation(2, moment(67)).is_some());
+    read(&mut shard, 67, ready(&keys[8..]));
+    build(&mut shard, 67);
+    put(&mut shard, part(68, items(1)));
+    commit(&mut shard, 10_067);
+    assert!(shard.begin_operation(2, moment(11_066)).is_none(), "a call waited for that batch");
+    assert!(shard.begin_operation(2, moment(11_067)).is_some(), "a second is enough");
 }
 
 #[test]
