@@ -17,13 +17,7 @@ use super::{
 use crate::{api::TaskName, messages::shard::ShardOrder};
 
 /// Ends a task with its owner, wherever that one ends.
-pub(super) struct EndedOnDrop(AbortHandle);
-
-impl EndedOnDrop {
-    pub fn of(task: AbortHandle) -> Self {
-        Self(task)
-    }
-}
+pub(super) struct EndedOnDrop(pub AbortHandle);
 
 impl Drop for EndedOnDrop {
     fn drop(&mut self) {

@@ -62,14 +62,13 @@ impl Reading {
                 }
             }
         };
-        let task_of_it = EndedOnDrop::of(task.tasks.start(TaskName::ReadAhead(id), Box::pin(reading)));
         Self {
             owner: (seen.epoch, seen.incarnation),
             began: task.clock.monotonic(),
             result,
             read: None,
             ended: false,
-            _task: task_of_it,
+            _task: EndedOnDrop(task.tasks.start(TaskName::ReadAhead(id), Box::pin(reading))),
         }
     }
 
@@ -116,7 +115,7 @@ mod tests {
     fn reading(owner: u8) -> (oneshot::Sender<Ahead>, Reading) {
         let (sender, result) = oneshot::channel();
         let Observation { epoch, incarnation, .. } = owned_by(owner);
-        let task = EndedOnDrop::of(tokio::spawn(std::future::pending::<()>()).abort_handle());
+        let task = EndedOnDrop(tokio::spawn(std::future::pending::<()>()).abort_handle());
         let reading = Reading {
             owner: (epoch, incarnation),
             began: at(0),

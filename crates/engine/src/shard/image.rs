@@ -33,16 +33,22 @@ pub(crate) struct ShardImage {
     pub(super) operations: Operations,
 }
 
-/// The places of topics that a load is expected to bring.
+/// Topics that a load is expected to bring: their places, and their numbers in order.
 #[derive(Debug, Default)]
-pub(crate) struct ExpectedTopics(TopicTable);
+pub(crate) struct ExpectedTopics {
+    /// The places.
+    table: TopicTable,
+    /// The numbers.
+    ids: Vec<TopicId>,
+}
 
 impl ExpectedTopics {
     /// Makes the places of all topics that were read, a slice at a time.
     pub async fn of(read: &ReadAhead) -> Self {
         let mut expected = Self::default();
         for (count, row) in read.topics().enumerate() {
-            expected.0.expect(row);
+            expected.table.expect(row);
+            expected.ids.push(row.id);
             if count % SLICE == 0 {
                 // Others of this thread have their turn.
                 tokio::task::yield_now().await;
@@ -59,8 +65,8 @@ pub(crate) struct ImageBuilder {
     image: ShardImage,
     /// Topics that are not in it yet.
     topics: vec::IntoIter<TopicRow>,
-    /// Topics that are in it, by number.
-    loaded: Vec<TopicId>,
+    /// Topics that have places and were not met yet.
+    expected: Peekable<vec::IntoIter<TopicId>>,
     /// What was counted of their items, in the order of the topics.
     tallies: Peekable<vec::IntoIter<(TopicId, TopicTally)>>,
     /// Topics whose counts are to be folded.
@@ -77,8 +83,13 @@ impl ImageBuilder {
         let ShardSnapshot { topics, dormant_dead, tallies, unfolded, deltas_from, leases, .. } = snapshot;
         let ShardSnapshot { checkpoints, generations, operations, .. } = snapshot;
         let operations = Operations::load(operations, snapshot.unreadable_operations);
-        let mut image =
-            ShardImage { topics: expected.0, checkpoints, generations, operations, ..ShardImage::default() };
+        let mut image = ShardImage {
+            topics: expected.table,
+            checkpoints,
+            generations,
+            operations,
+            ..ShardImage::default()
+        };
         image.topics.deltas_from = deltas_from;
         image.topics.dormant_dead = dormant_dead;
         if !topics.is_empty() {
@@ -86,19 +97,28 @@ impl ImageBuilder {
         }
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
         let tallies = tallies.into_iter().peekable();
-        let loaded = Vec::with_capacity(topics.len());
-        Self { image, topics, loaded, tallies, unfolded, leases: leases.into_iter(), at }
+        let expected = expected.ids.into_iter().peekable();
+        Self { image, topics, expected, tallies, unfolded, leases: leases.into_iter(), at }
     }
 
     /// Goes on for a slice. Returns whether anything is left.
     pub fn step(&mut self) -> bool {
         // A lease row's tenants are found by its topics: those come first.
         for row in self.topics.by_ref().take(SLICE) {
+            // What comes no more is gone. Its name may be another topic's by now, which has a higher number.
+            while let Some(gone) = self.expected.next_if(|id| *id < row.id) {
+                self.image.topics.remove(gone);
+            }
+            self.expected.next_if_eq(&row.id);
             self.image.prefetches.add_head(&row);
             let unfolded = self.unfolded.contains(&row.id);
             let tally = self.tallies.next_if(|(of, _)| *of == row.id).map(|(_, tally)| tally);
             self.image.topics.add_loaded(&row, tally, unfolded, self.at);
-            self.loaded.push(row.id);
+        }
+        if self.topics.len() == 0 {
+            for gone in self.expected.by_ref().take(SLICE) {
+                self.image.topics.remove(gone);
+            }
         }
         let mut deliveries = 0;
         while self.topics.len() == 0
@@ -113,12 +133,67 @@ impl ImageBuilder {
             }
             leases.insert(row);
         }
-        self.topics.len() > 0 || self.leases.len() > 0
+        self.topics.len() > 0 || self.expected.len() > 0 || self.leases.len() > 0
     }
 
     /// The image. All slices are in it.
-    pub fn finish(mut self) -> ShardImage {
-        self.image.topics.end_load(&self.loaded);
+    pub fn finish(self) -> ShardImage {
         self.image
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use forebay_store::TopicCounts;
+    use forebay_types::TopicName;
+
+    use super::*;
+
+    const AT: Monotonic = Monotonic::from_start(Duration::ZERO);
+
+    fn row(id: u32, ready: i64) -> TopicRow {
+        let counts = TopicCounts { ready, ..TopicCounts::default() };
+        TopicRow { id: TopicId(id), name: TopicName::new("ns", format!("t{id}")), counts }
+    }
+
+    /// The topics of an image, where these were read ahead and those were loaded.
+    async fn topics(ahead: Vec<TopicRow>, topics: Vec<TopicRow>, unfolded: Vec<TopicId>) -> TopicTable {
+        let expected = ExpectedTopics::of(&ReadAhead::hints(ahead)).await;
+        assert_eq!(expected.table.sums(), TopicCounts::default(), "they count once they are loaded");
+        let snapshot = ShardSnapshot { topics, unfolded, ..ShardSnapshot::default() };
+        let mut image = ImageBuilder::new(snapshot, expected, AT);
+        while image.step() {}
+        let topics = image.finish().topics;
+        assert_eq!(topics.check(), Ok(()));
+        topics
+    }
+
+    #[tokio::test]
+    async fn what_was_expected_counts_as_loaded_and_is_forgotten_if_it_is_gone() {
+        let ahead = vec![row(1, 5), row(2, 5), row(3, 0), row(9, 1)];
+        let table = topics(ahead, vec![row(1, 7), row(3, 0), row(4, 2)], vec![TopicId(1)]).await;
+        assert_eq!((table.len(), table.sums().ready), (3, 9));
+        for gone in [2, 9] {
+            assert!(table.id_of(&row(gone, 0).name).is_none() && table.get(TopicId(gone)).is_none());
+        }
+        assert!(!table.get(TopicId(1)).unwrap().window().is_complete());
+    }
+
+    #[tokio::test]
+    async fn a_topic_that_was_dropped_and_made_anew_has_its_new_number() {
+        let again = TopicRow { id: TopicId(2), ..row(1, 3) };
+        let table = topics(vec![row(1, 0)], vec![again.clone()], Vec::new()).await;
+        assert_eq!(table.id_of(&again.name), Some(TopicId(2)));
+    }
+
+    #[tokio::test]
+    async fn many_that_are_gone_are_forgotten_in_slices() {
+        let ahead = (1..=1_200).map(|id| row(id, 1)).collect();
+        let expected = ExpectedTopics::of(&ReadAhead::hints(ahead)).await;
+        let mut image = ImageBuilder::new(ShardSnapshot::default(), expected, AT);
+        let steps = std::iter::from_fn(|| image.step().then_some(())).count();
+        assert_eq!((steps, image.finish().topics.len()), (2, 0));
     }
 }

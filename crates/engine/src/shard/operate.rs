@@ -71,8 +71,8 @@ impl OwnedShard {
         planned.page
     }
 
-    /// An operation's page was committed. `shared`: calls were served by the same batch, or
-    /// waited for it. Returns what became of the items.
+    /// An operation's page was committed. `shared`: calls were served by the same batch, or waited for it.
+    /// Returns what became of the items.
     pub(super) fn apply_operation(
         &mut self,
         planned: PlannedOperation,

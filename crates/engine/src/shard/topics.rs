@@ -128,10 +128,7 @@ impl TopicTable {
         if let Some(since) = idle_since {
             self.idle.remove(&(since, id));
         }
-        // Another topic may have the name by now, where one was read ahead and dropped.
-        if self.id_of(&name) == Some(id) {
-            self.by_name.remove(&name);
-        }
+        self.by_name.remove(&name);
         if let Some(count) = self.namespaces.get_mut(&name.namespace) {
             *count -= 1;
             if *count == 0 {
