@@ -18,6 +18,7 @@ mod items;
 mod joins;
 mod kills;
 mod lost_shard;
+mod moves;
 pub mod nodes;
 mod operate;
 mod operations;

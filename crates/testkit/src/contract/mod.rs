@@ -13,6 +13,7 @@ pub mod items;
 pub mod leases;
 pub mod looks;
 pub mod operations;
+pub mod read_ahead;
 pub mod retention;
 pub mod settle;
 pub mod take_over;
@@ -104,6 +105,8 @@ macro_rules! store_contract {
                     keys_are_read_in_order, items_are_looked_at, dead_letters_are_read_from_the_latest;
                 counts: deltas_add_up, tallies_add_up_and_are_folded, a_fold_replaces_the_deltas,
                     a_dropped_topic_is_gone, many_topics_are_folded;
+                read_ahead: a_topic_dropped_after_the_read_is_gone,
+                    a_topic_dormant_after_the_read_is_not_loaded;
                 dedupe: generations_come_and_go, a_key_is_found_again, a_key_is_replaced,
                     many_keys_are_asked, the_topology_history_is_kept;
             );
