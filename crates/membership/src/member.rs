@@ -52,7 +52,7 @@ pub(crate) const LIVES_AFTER: u64 = 2;
 /// How long the catalog, or the engine, may take to answer.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// While the catalog does not answer, each next node waits so much longer before it takes a shard over. Nodes
-/// notice up to [`TURN_EVERY`] apart that a shard has no owner.
+/// notice up to [`TURN_EVERY`] apart that a shard has no owner, and further apart where the catalog hangs.
 pub(crate) const TURN_STEP: Duration = TURN_EVERY;
 
 /// What the task works with.
