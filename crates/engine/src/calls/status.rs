@@ -27,7 +27,7 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         draining: slot.intake == Intake::Closed,
         keys_until_micros: homes.keys_until(slot.id, moment.now).map(Timestamp::as_micros),
         owner: slot.health.owner().to_owned(),
-        owned_since_micros: since(slot.health.owned_since()),
+        owned_since_micros: slot.health.owned_since().map(Timestamp::as_micros),
         silent_since_micros: since(slot.health.silent_since()),
         breaker: slot.health.phase(),
         breaker_since_micros: since(slot.health.breaker_since()),

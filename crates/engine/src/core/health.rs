@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use forebay_store::{ErrorClass, StoreError};
-use forebay_types::{Monotonic, ShardId};
+use forebay_types::{Monotonic, ShardId, Timestamp};
 
 use super::breaker::Breaker;
-use crate::api::BreakerPhase;
+use crate::{api::BreakerPhase, clock::Moment};
 
 /// The health of one shard.
 pub(crate) struct Health {
@@ -25,8 +25,8 @@ pub(crate) struct Health {
     said_silent: Option<Monotonic>,
     /// Something is not answered yet. Its answer will be late.
     answer_is_late: bool,
-    /// Since when the node owns the shard.
-    owned_since: Option<Monotonic>,
+    /// Since when the node owns the shard. Both clocks, as a time shown twice must not differ.
+    owned_since: Option<Moment>,
     /// Since when the node does not own the shard any more.
     lost_since: Option<Monotonic>,
     /// The address of the owner that is waited for.
@@ -63,14 +63,15 @@ impl Health {
     }
 
     /// A new owner begins with a closed breaker.
-    pub fn taken_over(&mut self, at: Monotonic) {
+    pub fn taken_over(&mut self, moment: Moment) {
+        let at = moment.at;
         let Self { id, server, lost_since, .. } = self;
         metrics::counter!("forebay_take_overs_total", "shard" => id.to_string()).increment(1);
         if let Some(since) = lost_since.take() {
             let after = at.since(since);
             tracing::warn!(shard.id = id.0, "shard {id} ({server}) is owned again after {after:.1?}");
         }
-        self.owned_since = Some(at);
+        self.owned_since = Some(moment);
         self.waits_for = None;
         self.last_error.clear();
         self.answers(at);
@@ -96,7 +97,7 @@ impl Health {
     }
 
     fn owned_for(&self, at: Monotonic) -> Duration {
-        self.owned_since.map_or(Duration::ZERO, |since| at.since(since))
+        self.owned_since.map_or(Duration::ZERO, |since| at.since(since.at))
     }
 
     /// Of a shard that is not owned, nothing passes anyway.
@@ -152,8 +153,8 @@ impl Health {
     }
 
     /// Since when this node owns the shard.
-    pub fn owned_since(&self) -> Option<Monotonic> {
-        self.owned_since
+    pub fn owned_since(&self) -> Option<Timestamp> {
+        self.owned_since.map(|since| since.now)
     }
 
     /// Since when the shard does not answer.

@@ -12,6 +12,7 @@ use crate::{
     api::{Duty, OwnerAnswer, OwnerQuestion, ShardSight, ShardState},
     calls::dedupe,
     claim::{Reply, reply},
+    clock::Moment,
     commit::answers,
     core::{
         Core,
@@ -41,7 +42,8 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
         let _ = core.slots[index].tasks.send(ShardOrder::Dropped { term });
         return;
     }
-    let (id, now, at) = (core.slots[index].id, core.time.now(), core.time.monotonic());
+    let (id, moment) = (core.slots[index].id, core.time.moment());
+    let Moment { now, at } = moment;
     let TakenOver { fence, image, reader, tasks, batch_bytes, concerns, began, outage } = taken_over;
     let loaded = Loaded {
         fence,
@@ -69,7 +71,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     slot.state = ShardState::Owned;
     (slot.owner, slot.silent) = (String::new(), false);
     slot.fitness.tried(true, at);
-    slot.health.taken_over(at);
+    slot.health.taken_over(moment);
     slot.health.set_concerns(concerns);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
     slot.holding = Some(Box::new(Holding { shard, reads: Reads::new(reader, events, tasks) }));
