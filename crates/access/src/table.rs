@@ -1,7 +1,7 @@
 //! All credentials that a node accepts.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -163,6 +163,20 @@ impl Table {
         let valid = !revoked && ends.is_none_or(|ends| ends > now);
         hashes.last().copied().filter(|_| valid)
     }
+
+    /// When the first of the tokens ends that are of use in a namespace, by that, as grants write it. Tokens
+    /// without an end have no part in it.
+    pub fn ends(&self, now: Timestamp) -> BTreeMap<String, Timestamp> {
+        let mut first: BTreeMap<String, Timestamp> = BTreeMap::new();
+        for Record { grants, ends, revoked, .. } in self.tokens.values().map(|entry| &entry.record) {
+            let Some(ends) = ends.filter(|ends| !revoked && *ends > now) else { continue };
+            for grant in grants {
+                let known = first.entry(grant.namespaces.to_string()).or_insert(ends);
+                *known = ends.min(*known);
+            }
+        }
+        first
+    }
 }
 
 #[cfg(test)]
@@ -185,6 +199,24 @@ mod tests {
 
     fn shown(token: &Token) -> Credential {
         Credential::of_token(&token.reveal()).unwrap()
+    }
+
+    #[test]
+    fn the_first_end_of_each_namespace_is_known() {
+        let end = |seconds: i64| Some(Timestamp::from_micros(seconds * 1_000_000));
+        let record = |seed: u8, grants: &[&str], ends| {
+            let grants = grants.iter().map(|grant| grant.parse().unwrap()).collect();
+            Record { grants, ends, ..record(&token(seed)) }
+        };
+        let records = [
+            record(1, &["a:produce", "team-*:all"], end(30)),
+            record(2, &["a:consume"], end(20)),
+            record(3, &["a:all", "*:observe"], None),
+            record(4, &["a:all"], end(1)),
+            Record { revoked: true, ..record(5, &["a:all"], end(10)) },
+        ];
+        let ends: Vec<_> = Table::new(records, []).ends(NOW).into_iter().collect();
+        assert_eq!(ends, [("a".to_owned(), end(20).unwrap()), ("team-*".to_owned(), end(30).unwrap())]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
     gather::Gather,
     grpc::{self, Admin, LoadLimits, PageTokens, Queue, ReflectionError},
     history::History,
-    http::{NodeInfo, StatusCache, metrics},
+    http::{Measured, NodeInfo, StatusCache, metrics},
     listen::{BindError, listen, reachable},
     node::Node,
     peers::HealthPeers,
@@ -110,11 +110,11 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let status = status_cache(&engine, config.status_age);
     let cluster = member.as_ref().map(|member| member.state.subscribe());
     let queue = queue(&engine, &config, member.as_ref(), clock.clone());
-    let alone = cluster::alone(&address, &clients_address, http_address);
-    let own = member.as_ref();
-    let (policies, following_policies) = policies(&config, &engine, own, clock.clone()).await?.unzip();
-    let books = (policies, following_policies.flatten(), book);
-    let (admin, audit, mut tasks) = admin(&config, &queue, alone, own, status.clone(), books)?;
+    let (alone, own) = (cluster::alone(&address, &clients_address, http_address), member.as_ref());
+    let (policies, following) = policies(&config, &engine, own, clock.clone()).await?.unzip();
+    let books = (policies, following.flatten(), book);
+    let history = own.map_or_else(History::default, |member| member.history.clone());
+    let (admin, audit, mut tasks) = admin(&config, &queue, alone, own, (status.clone(), &history), books)?;
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let layers = (access.clone(), audit.clone());
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, layers).await?;
@@ -135,7 +135,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         clock: clock.clone(),
         serving: Default::default(),
         cluster,
-        recorder,
+        metrics: Measured { recorder, history, settings: config.settings.clone() },
         streams: Default::default(),
     });
     let http = serve_http(&config, http_listener, (info.clone(), audit), grpc.calls().clone(), own)?;
@@ -291,16 +291,15 @@ fn admin(
     queue: &Queue,
     alone: NodeState,
     member: Option<&Joining>,
-    status: Arc<StatusCache>,
+    (status, history): (Arc<StatusCache>, &History),
     (policies, following, token_book): (Option<PolicyBook>, Option<JoinHandle<()>>, Option<TokenBook>),
 ) -> Result<Operators, DescriptorError> {
     let cluster = member.map(|member| member.state.subscribe());
     let operator = member.map(|member| member.operator(config));
     let links = member.map(|member| member.links.clone());
-    let history = member.map_or_else(History::default, |member| member.history.clone());
     let gather = Gather::new(queue.engine.clone(), links, cluster.clone(), history.clone());
     let mut tasks = vec![tokio::spawn(gather.clone().see_to_operations())];
-    tasks.push(tokio::spawn(history.follow(queue.engine.clone(), queue.clock.clone())));
+    tasks.push(tokio::spawn(history.clone().follow(queue.engine.clone(), queue.clock.clone())));
     tasks.extend(following);
     let (rules, clock) = (queue.rules.clone(), queue.clock.clone());
     let catalog = policies.as_ref().map(|book| book.catalog.clone());

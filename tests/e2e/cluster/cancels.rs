@@ -138,7 +138,8 @@ async fn row_22_callers_that_go_away_leave_nothing_behind() {
     assert!(given_up > 100, "only {given_up} calls were given up");
     assert_eq!(ways.take_overs().await, before, "no shard was lost with a caller");
     ways.heal().await;
-    for gauge in ["forebay_calls_at_work", "forebay_admitted_bytes", "forebay_poll_bytes"] {
+    let of = |budget| format!("forebay_memory_bytes{{budget=\"{budget}\"}}");
+    for gauge in ["forebay_calls_at_work", &of("enqueues"), &of("polls")] {
         metric_becomes(&ways.nodes, gauge, |value| value == 0.0).await;
     }
     ways.end().await;

@@ -47,7 +47,7 @@ async fn row_13_a_shard_with_slow_commits_leaves_new_items_to_others() {
     });
     println!("while shard 1 was slow it stored {slow} items, and the others {others}");
     assert!(others > 10 * slow, "the slow shard stored {slow} items, the others {others}");
-    let waiting = metric_of_all(&ways.nodes, "forebay_admitted_bytes").await;
+    let waiting = metric_of_all(&ways.nodes, "forebay_memory_bytes{budget=\"enqueues\"}").await;
     assert!(waiting < WAITING_AT_MOST, "{waiting} bytes wait");
     assert_eq!(ways.take_overs().await, before, "renewals go on, so no shard has changed its owner");
     ways.proxies[0].pass();

@@ -80,5 +80,5 @@ async fn a_client_that_does_not_read_is_disconnected() {
     timeout(Duration::from_secs(20), deaf.closed()).await.expect("closed");
     let name = "forebay_connections_closed_total{port=\"grpc\",reason=\"unread\"}";
     assert_eq!(wire.metric(name).await, 1.0);
-    wire.wait_for_metric("forebay_unsent_bytes", |bytes| bytes == 0.0).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"unsent\"}", |bytes| bytes == 0.0).await;
 }

@@ -79,9 +79,9 @@ async fn a_hostile_mix_disturbs_nobody_and_stays_in_its_budgets() {
         assert!(wire.metric(&name).await > 0.0, "{limit}");
     }
     // Nothing is left over.
-    wire.wait_for_metric("forebay_unsent_bytes", |bytes| bytes == 0.0).await;
-    wire.wait_for_metric("forebay_request_bytes", |bytes| bytes == 0.0).await;
-    wire.wait_for_metric("forebay_poll_bytes", |bytes| bytes == 0.0).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"unsent\"}", |bytes| bytes == 0.0).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"requests\"}", |bytes| bytes == 0.0).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"polls\"}", |bytes| bytes == 0.0).await;
 }
 
 /// Attacks again and again, until the task is aborted.

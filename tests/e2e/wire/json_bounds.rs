@@ -110,7 +110,8 @@ async fn an_answer_counts_until_it_is_read() {
     // 14 MiB of items are 19 MiB of JSON, of which the sockets take a part.
     let mut deaf = TcpStream::connect(&wire.node.http).await.unwrap();
     deaf.write_all(&Request::call("Dequeue", &dequeue).encoded(&wire.node.http)).await.unwrap();
-    wire.wait_for_metric("forebay_unsent_bytes", |bytes| (19e6..21e6).contains(&bytes)).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"unsent\"}", |bytes| (19e6..21e6).contains(&bytes))
+        .await;
     let request = DequeueRequest { max_bytes: 15 << 20, ..asked("u", 56) };
     let status = wire.client().dequeue(request).await.map(|_| "items").unwrap_err();
     assert!(status.message().contains("memory.unsent_bytes"), "gRPC has the same budget: {status:?}");
@@ -119,7 +120,7 @@ async fn an_answer_counts_until_it_is_read() {
 
     let items = Answer::read(deaf).await.message()["items"].clone();
     assert_eq!(items.as_array().unwrap().len(), 56);
-    wire.wait_for_metric("forebay_unsent_bytes", |bytes| bytes == 0.0).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"unsent\"}", |bytes| bytes == 0.0).await;
     let left = wire.take_one("u").await;
     assert_eq!(left.payload.len(), 256 << 10, "what was leased for a refused answer is ready again");
 }

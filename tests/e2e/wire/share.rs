@@ -26,7 +26,7 @@ async fn unfinished_bodies_of_one_connection_leave_room_for_others() {
         bodies.push(body);
         if number == 1 {
             // For two there is room.
-            wire.wait_for_metric("forebay_request_bytes", |bytes| bytes > 1.8e6).await;
+            wire.wait_for_metric("forebay_memory_bytes{budget=\"requests\"}", |bytes| bytes > 1.8e6).await;
         }
     }
     let began = Instant::now();
@@ -50,7 +50,7 @@ async fn unfinished_bodies_of_one_connection_leave_room_for_others() {
     }
     assert!(began.elapsed() < Duration::from_secs(25), "before the deadline of the calls");
     assert_eq!(refused, 62);
-    wire.wait_for_metric("forebay_request_bytes", |bytes| bytes == 0.0).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"requests\"}", |bytes| bytes == 0.0).await;
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn long_polls_of_one_tenant_have_a_share_of_memory() {
         }
     }
     assert!((45..=55).contains(&refused), "{refused} of 200 are refused");
-    let counted = wire.metric("forebay_poll_bytes").await;
+    let counted = wire.metric("forebay_memory_bytes{budget=\"polls\"}").await;
     assert!((7.8e6..=8.4e6).contains(&counted), "{counted}");
     let grown = wire.node.resident_bytes().saturating_sub(before);
     assert!(grown < 32 << 20, "{grown} bytes for long polls that count as 8 MiB");
@@ -116,7 +116,7 @@ async fn long_polls_of_one_tenant_have_a_share_of_memory() {
     let other = DequeueRequest { namespace: "other".into(), wait: Some(seconds(1)), ..asked("t", 1) };
     assert!(wire.client().dequeue(other).await.unwrap().into_inner().items.is_empty());
     drop((waiting, connection));
-    wire.wait_for_metric("forebay_poll_bytes", |bytes| bytes == 0.0).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"polls\"}", |bytes| bytes == 0.0).await;
     let again = DequeueRequest { wait: Some(seconds(1)), ..asked("t", 1) };
     assert!(wire.client().dequeue(again).await.unwrap().into_inner().items.is_empty());
 }

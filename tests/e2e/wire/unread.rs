@@ -50,7 +50,7 @@ async fn answers_of_every_verb_count_until_they_are_read() {
     assert_eq!(held.len() + refused, 1_000);
     // All of them would be 200 MiB at least. What the allocator keeps beside the held ones differs by 15 MiB.
     assert!(grown < 64 << 20, "{grown} bytes of memory for 4 MiB of answers");
-    let shown: f64 = wire.metric("forebay_unsent_bytes").await;
+    let shown: f64 = wire.metric("forebay_memory_bytes{budget=\"unsent\"}").await;
     assert!((2e6..=4.3e6).contains(&shown), "{shown}");
     assert!(
         wire.metric("forebay_limit_refusals_total{limit=\"memory.unsent_bytes_per_connection\"}").await
@@ -87,7 +87,7 @@ async fn answers_of_every_verb_count_until_they_are_read() {
     for answer in empty {
         http2::read(answer).await;
     }
-    wire.wait_for_metric("forebay_unsent_bytes", |bytes| bytes == 0.0).await;
+    wire.wait_for_metric("forebay_memory_bytes{budget=\"unsent\"}", |bytes| bytes == 0.0).await;
     let answer = deaf.call("Ack", &empty_receipts(1_000)).await;
     assert!(http2::refusal(answer.headers()).is_none());
     assert!(http2::read(answer).await > 200_000);
@@ -120,7 +120,7 @@ async fn items_beyond_the_share_of_a_connection_are_given_back() {
             Some(status) => assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}"),
         }
     }
-    let unsent = wire.metric("forebay_unsent_bytes").await;
+    let unsent = wire.metric("forebay_memory_bytes{budget=\"unsent\"}").await;
     assert!(unsent <= 4.3e6, "{unsent} bytes in {} answers", held.len());
     // What was leased for a refused answer is ready again, at once.
     let given = 10 * held.len();

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use forebay_types::{Limits, Timestamp, TopicSettings};
 
+use super::ReportedTopics;
 use crate::planted::{Bug, on};
 
 /// What a topic counts as in one shard, with its place in the topic directory and one ready item.
@@ -51,6 +52,8 @@ pub struct Settings {
     pub polls: usize,
     /// Bytes of long polls that may wait; one tenant has at most a quarter.
     pub poll_bytes: usize,
+    /// Which topics have metrics of their own.
+    pub reported: ReportedTopics,
 }
 
 impl Default for Settings {
@@ -75,6 +78,7 @@ impl Default for Settings {
             head_timeout: Duration::from_millis(50),
             polls: 50_000,
             poll_bytes: 256 << 20,
+            reported: ReportedTopics::default(),
         }
     }
 }

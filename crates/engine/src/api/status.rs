@@ -24,6 +24,8 @@ pub struct Status {
     pub topics: Vec<TopicStatus>,
     /// How many topics there are.
     pub topic_count: usize,
+    /// Bytes that count for their rows.
+    pub topic_bytes: usize,
     /// What the event loop has done.
     pub turns: TurnStatus,
 }

@@ -9,6 +9,8 @@ use std::{
 use forebay_store::TopicTally;
 use forebay_types::{Namespace, ShardId, Timestamp, TopicName};
 
+use super::Reported;
+
 /// A page of topics is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicsCall {
@@ -131,6 +133,10 @@ pub struct TopicFigures {
     pub counted: Option<Counted>,
     /// How much happens in it.
     pub rates: Rates,
+    /// Whether a side of it is paused, or of its namespace: enqueue and dequeue.
+    pub paused: [bool; 2],
+    /// Whether it has metrics of its own.
+    pub reported: Reported,
 }
 
 /// What has become of a topic's items so far.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_types::{Monotonic, ShardId, Timestamp, TopicName};
+use forebay_types::{Monotonic, ShardId, Side, Timestamp, TopicName};
 
 use crate::{
     api::{Counted, Rates, ShardFigures, TopicFigures},
@@ -87,6 +87,8 @@ fn topic(
     }
     let TopicTotals { ready, leased, scheduled, dead } = sum;
     let oldest_ready_at = oldest.map(Timestamp::from_micros);
+    let reported = core.traffic.reported(&name);
+    let paused = Side::BOTH.map(|side| core.policies.pause(&name.namespace, &name.topic, side).is_some());
     let figures = TopicFigures {
         name,
         ready,
@@ -99,6 +101,8 @@ fn topic(
         // A part of the sum would look as if it went back.
         counted: counted.filter(|_| has_tallies),
         rates,
+        paused,
+        reported,
     };
     TopicSeen { figures, parts }
 }

@@ -3,7 +3,7 @@
 use forebay_types::{Monotonic, Side, Timestamp, TopicName};
 
 use crate::{
-    api::{Intake, MissingHome, ShardStatus, Status, TopicStatus},
+    api::{Intake, MissingHome, ShardStatus, Status, TOPIC_BYTES, TopicStatus},
     clock::Moment,
     core::{Core, topics::TopicPart},
     dispatch::head::head,
@@ -50,6 +50,7 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         paused_dequeue: core.policies.paused(Side::Dequeue),
         admitted_bytes: core.calls.admitted_bytes(),
         topic_count: core.topics.len(),
+        topic_bytes: core.topics.rows() * TOPIC_BYTES,
         topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),
         turns,
     }

@@ -52,6 +52,9 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     for name in committed.fetched {
         core.topics.wake(name);
     }
+    for (name, flow) in committed.flows {
+        core.traffic.count(&name, flow);
+    }
     let mut counts = Counts::default();
     counts.add("forebay_expired_total", committed.expired);
     counts.add("forebay_dead_letters_deleted_total", committed.dead_letters_deleted);
@@ -103,7 +106,7 @@ fn operated(kind: OperationKind, items: OperationItems, counts: &mut Counts) {
 /// Answers one thing that the batch did.
 fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Counts) {
     match planned {
-        Planned::Enqueue { part, results } => enqueued(core, index, &part, results, counts),
+        Planned::Enqueue { part, results } => enqueued(core, index, &part, results),
         Planned::Settle(settle) => settled(&mut core.calls, &settle, counts),
         Planned::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
             delivery::leased(core, index, part, leased);
@@ -138,11 +141,8 @@ fn enqueued(
     index: ShardIndex,
     part: &ShardEnqueue,
     results: Vec<Result<StoredItem, Refusal>>,
-    counts: &mut Counts,
 ) {
     let shard = core.slots[index].id;
-    let stored = results.iter().filter(|result| result.is_ok()).count();
-    counts.add("forebay_enqueued_total", stored as u64);
     for (item, result) in part.items.iter().zip(results) {
         let id = |stored: StoredItem| ItemId { shard, seq: stored.key.seq };
         let answer = result.map(|stored| Enqueued { id: id(stored), duplicate: false });
@@ -167,16 +167,16 @@ fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts
         return;
     }
     let counter = match (&settle.request.kind, &settle.effect) {
-        (SettleKind::Ack, _) => "forebay_acked_total",
-        (_, SettleEffect::Deleted) => "forebay_expired_total",
-        (_, SettleEffect::DeadLettered) => "forebay_dead_lettered_total",
-        (SettleKind::LeaseTimeout, _) => "forebay_lease_timeouts_total",
-        (SettleKind::Extend { .. }, _) => "forebay_extended_total",
+        // Counted by topic.
+        (SettleKind::Ack, _) | (_, SettleEffect::DeadLettered) => None,
+        (_, SettleEffect::Deleted) => Some("forebay_expired_total"),
+        (SettleKind::LeaseTimeout, _) => Some("forebay_lease_timeouts_total"),
+        (SettleKind::Extend { .. }, _) => Some("forebay_extended_total"),
         (SettleKind::Nack { .. } | SettleKind::Purge | SettleKind::Reset | SettleKind::Cancel, _) => {
-            "forebay_nacked_total"
+            Some("forebay_nacked_total")
         }
     };
-    counts.add(counter, 1);
+    counter.into_iter().for_each(|counter| counts.add(counter, 1));
     for request in settle.requests() {
         match settle.effect {
             SettleEffect::Extended(deadline) => calls.extension_done(request, deadline),

@@ -27,6 +27,7 @@ pub(crate) mod stopping;
 pub(crate) mod testing;
 pub(crate) mod timers;
 pub(crate) mod topics;
+pub(crate) mod traffic;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -53,6 +54,7 @@ use self::{
     stopping::Stopping,
     timers::Timers,
     topics::TopicDirectory,
+    traffic::Traffic,
 };
 use crate::{
     api::{ByIntake, Intake, ListedShard, Reach, Served, Settings, ShardState, TurnStatus},
@@ -109,6 +111,8 @@ pub(crate) struct Core {
     pub rank: i64,
     /// What each database server has to do.
     pub loads: ServerLoads,
+    /// What happens in namespaces and topics.
+    pub traffic: Traffic,
     /// What the event loop has done.
     pub turns: TurnStatus,
     /// Whether the engine stops.
@@ -144,7 +148,7 @@ impl Core {
         served: watch::Sender<Served>,
     ) -> Self {
         let homes = KeyHomes::new(settings.longest_dedupe_window(), time.monotonic());
-        let events = launcher.events.clone();
+        let (events, reported) = (launcher.events.clone(), settings.reported.clone());
         Self {
             settings: Arc::new(settings),
             time,
@@ -168,6 +172,7 @@ impl Core {
             ids: Ids::default(),
             rank: i64::MIN,
             loads: ServerLoads::default(),
+            traffic: Traffic::new(reported),
             turns: TurnStatus::default(),
             stopping: Stopping::default(),
             events,

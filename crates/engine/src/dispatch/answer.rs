@@ -12,7 +12,6 @@ pub(crate) fn with_items(core: &mut Core, id: u64) {
     let Some(mut poll) = remove(core, id) else { return };
     let mut leased = poll.leases.take().map(|leases| leases.items).unwrap_or_default();
     leased.sort_unstable_by_key(|item| item.position);
-    metrics::counter!("forebay_delivered_total").increment(leased.len() as u64);
     let (items, returns) = leased.into_iter().map(|item| (item.delivered, item.on_return)).unzip();
     let (events, namespace) = (core.events.clone(), poll.call.namespace.clone());
     let guard = DeliveryGuard::new(items, returns, move |returns| {

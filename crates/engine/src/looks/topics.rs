@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{caller, read};
 use crate::{
-    api::{MemorySlice, Rates, TopicFigures, TopicScope, TopicsCall, TopicsPage},
+    api::{MemorySlice, Rates, Reported, TopicFigures, TopicScope, TopicsCall, TopicsPage},
     engine::Engine,
     messages::{
         event::Event,
@@ -254,5 +254,7 @@ pub(super) fn empty(name: TopicName) -> TopicFigures {
         waiting: 0,
         counted: None,
         rates: Rates::default(),
+        paused: [false; 2],
+        reported: Reported::default(),
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use forebay_store::{Batch, LeaseEntry, Tally, TopicCounts, TopicTally};
-use forebay_types::{Monotonic, Timestamp, TopicId};
+use forebay_types::{Monotonic, Timestamp, TopicId, TopicName};
 use rustc_hash::FxHashSet;
 
 use super::{
@@ -73,7 +73,8 @@ impl TopicTable {
     }
 
     /// A batch was committed: its deltas count, its folds are done.
-    pub fn apply_counts(&mut self, batch: &InFlight, at: Monotonic) {
+    /// Returns what happened in its topics.
+    pub fn apply_counts(&mut self, batch: &InFlight, at: Monotonic) -> Vec<(TopicName, Flow)> {
         let folded: FxHashSet<TopicId> = batch.folds.iter().copied().collect();
         self.deltas_from = batch.deltas_from.unwrap_or(self.deltas_from);
         // The folded ones are at the head of the queue.
@@ -91,14 +92,18 @@ impl TopicTable {
             self.count(*id, delta, at);
             self.mark_dirty(*id, batch.number, &folded);
         }
+        let mut flows = Vec::with_capacity(batch.tallies.len());
         for (id, delta) in &batch.tallies {
             let Some(topic) = self.mark_dirty(*id, batch.number, &folded) else { continue };
-            topic.recent.add(flow(delta), at);
+            let flow = flow(delta);
+            topic.recent.add(flow, at);
+            flows.push((topic.name.clone(), flow));
             add(&mut topic.tally, *delta, batch.marks.time);
             if on(Bug::CountedTwice) {
                 add(&mut topic.tally, *delta, batch.marks.time);
             }
         }
+        flows
     }
 
     /// A planted bug: what did not happen is counted.
@@ -111,12 +116,20 @@ impl TopicTable {
     }
 
     /// A batch was committed, and with it the deliveries that it begins. Those that go on in another lease
-    /// row began earlier.
-    pub fn count_deliveries(&mut self, batch: u64, leases: &[LeaseEntry], at: Monotonic) {
+    /// row began earlier. Adds to what happened in its topics.
+    pub fn count_deliveries(
+        &mut self,
+        batch: u64,
+        leases: &[LeaseEntry],
+        at: Monotonic,
+        flows: &mut Vec<(TopicName, Flow)>,
+    ) {
         for of_topic in leases.chunk_by(|one, other| one.topic == other.topic) {
             let began = of_topic.iter().filter(|lease| lease.began == batch).count();
             if let Some(topic) = of_topic.first().and_then(|lease| self.get_mut(lease.topic)) {
-                topic.recent.add([0, u32::try_from(began).unwrap_or(u32::MAX), 0, 0, 0], at);
+                let flow = [0, u32::try_from(began).unwrap_or(u32::MAX), 0, 0, 0];
+                topic.recent.add(flow, at);
+                flows.push((topic.name.clone(), flow));
             }
         }
     }

@@ -1,12 +1,13 @@
 //! Finds who makes a request, and whether it may. Nothing is looked up but the credential.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use forebay_access::{Credential, Denied, Identity, Needs, SecretHash, Table, TokenId, decide};
-use forebay_types::{Clock, Monotonic, Reason, Refusal};
+use forebay_types::{Clock, Monotonic, Reason, Refusal, Timestamp};
 use http::HeaderMap;
 use tokio::sync::watch;
 
@@ -84,6 +85,12 @@ impl Access {
     /// Why what the file of tokens holds now is not in use. `None`: it is.
     pub fn trouble(&self) -> Option<AccessError> {
         self.state.trouble()
+    }
+
+    /// When the first of the tokens ends that are of use in a namespace, by that.
+    pub fn token_ends(&self) -> BTreeMap<String, Timestamp> {
+        let table = self.table.as_ref().map(|table| table.borrow().clone());
+        table.map(|table| table.ends(self.clock.wall())).unwrap_or_default()
     }
 
     /// Who makes a request. A token decides, and where none is shown the certificate of the connection.

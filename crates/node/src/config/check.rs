@@ -46,6 +46,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
     engine(file.engine, &mut settings, &mut load, errors);
     let forward_bytes = file.memory.forward_bytes.unwrap_or(FORWARD_BYTES_DEFAULT);
     memory(file.memory, forward_bytes, &mut settings, &mut load, errors);
+    settings.reported = super::metrics::metrics(file.metrics, errors);
     namespaces(&file.namespaces, &limits, errors);
     let strict = file.node.strict_namespaces.unwrap_or(false);
     let namespaces = strict.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());

@@ -63,6 +63,9 @@ const NODE_KEYS: [&str; 24] = [
     "mysql_tls",
 ];
 
+/// Sections whose keys are set by variables that begin with their name.
+const SECTIONS: [&str; 7] = ["tls", "access", "limits", "engine", "memory", "metrics", "catalog"];
+
 /// A variable whose name and value are text. All of ours are.
 pub fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
     Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -100,8 +103,10 @@ pub fn overlay(
             set(table, "node", [(name.as_str(), value(&text))], errors);
         } else if let Some(key) = name.strip_prefix("http_").filter(|key| HTTP_KEYS.contains(key)) {
             set(table, "http", [(key, list(&text))], errors);
-        } else if let Some((section @ ("tls" | "access" | "limits" | "engine" | "memory" | "catalog"), key)) =
-            name.split_once('_')
+        } else if name == "metrics_topics" {
+            set(table, "metrics", [("topics", list(&text))], errors);
+        } else if let Some((section, key)) =
+            name.split_once('_').filter(|(section, _)| SECTIONS.contains(section))
         {
             set(table, section, [(key, value(&text))], errors);
         } else if !belongs_to_others(&name, &text) {

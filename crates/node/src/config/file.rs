@@ -26,6 +26,8 @@ pub struct File {
     pub engine: EngineKeys,
     /// `[memory]`: what memory is used for.
     pub memory: MemoryKeys,
+    /// `[metrics]`: which topics have metrics of their own.
+    pub metrics: MetricsKeys,
     /// `[namespace.NAME]`: what differs for one namespace.
     pub namespaces: BTreeMap<String, NamespaceKeys>,
 }
@@ -268,6 +270,16 @@ pub struct MemoryKeys {
     pub unsent_bytes_per_connection: Option<usize>,
 }
 
+/// `[metrics]`: which topics have metrics of their own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MetricsKeys {
+    /// Names as `namespace/topic`, or how they begin, with a `*`.
+    pub topics: Option<Vec<String>>,
+    /// So many topics at most.
+    pub topics_max: Option<usize>,
+}
+
 /// `[namespace.NAME]`: what differs for one namespace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -290,13 +302,14 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
         limits: section("limits", table.remove("limits"), errors),
         engine: section("engine", table.remove("engine"), errors),
         memory: section("memory", table.remove("memory"), errors),
+        metrics: section("metrics", table.remove("metrics"), errors),
         namespaces: namespaces(table.remove("namespace"), errors),
     };
     for key in table.keys() {
         errors.push(format!(
             "unknown key {key}; the sections are \
-             [node], [tls], [access], [http], [catalog], [[shard]], [limits], [engine], [memory] and \
-             [namespace.NAME]"
+             [node], [tls], [access], [http], [catalog], [[shard]], [limits], [engine], [memory], \
+             [metrics] and [namespace.NAME]"
         ));
     }
     file

@@ -11,6 +11,7 @@ mod file;
 mod http;
 mod load;
 mod log_filter;
+mod metrics;
 mod secret_file;
 mod tls;
 mod urls;

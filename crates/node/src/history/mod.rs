@@ -2,6 +2,7 @@
 //! them, of namespaces, and of the busiest topics. It is in memory alone. Long history is the business of who
 //! reads the metrics.
 
+mod latest;
 mod ring;
 mod rings;
 mod sampler;
@@ -12,6 +13,7 @@ use forebay_engine::{Engine, ShardFigures, TopicFigures};
 use forebay_proto::{peer, v1};
 use forebay_types::{Clock, Namespace, Refusal, ShardId, Timestamp, TopicName};
 
+pub use self::latest::Latest;
 use self::{
     ring::{Look, Ring},
     rings::{Lines, Tracked},
@@ -42,6 +44,8 @@ pub const TOPIC_STEPS: [(u64, usize); 2] = [(10, 60), (300, 288)];
 pub struct History {
     /// Held for as long as it takes to copy, never while anything is awaited.
     kept: Arc<Mutex<Kept>>,
+    /// What was seen last.
+    latest: Arc<Mutex<Arc<Latest>>>,
 }
 
 /// All lines.
@@ -132,9 +136,17 @@ impl History {
         let mut sampler = Sampler::new();
         loop {
             let seen = sampler.next(&engine).await;
+            let latest = seen.as_ref().map(|seen| Latest::of(&seen.topics)).unwrap_or_default();
+            *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(latest);
+            let Some(seen) = seen else { continue };
             let seconds = clock.wall().as_micros() / 1_000_000;
             self.add(u64::try_from(seconds).unwrap_or(0), &seen);
         }
+    }
+
+    /// What was seen last: nothing, while the node owns no shard.
+    pub fn latest(&self) -> Arc<Latest> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What it remembers of the steps that are asked for.
@@ -216,7 +228,7 @@ fn lines<const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use forebay_engine::Rates;
+    use forebay_engine::{Rates, Reported};
 
     use super::*;
 
@@ -238,6 +250,8 @@ mod tests {
             waiting: 0,
             counted: None,
             rates: Rates { enqueued: 2.0, dead_lettered, ..Rates::default() },
+            paused: [false; 2],
+            reported: Reported::default(),
         }
     }
 

@@ -44,21 +44,20 @@ impl Sampler {
         Self { ticks, pause: 0 }
     }
 
-    /// Waits for the next look, and returns what it saw.
-    pub async fn next(&mut self, engine: &Engine) -> Seen {
+    /// Waits for the next look, and returns what it saw. `None`: the node owns no shard, or does not know it.
+    pub async fn next(&mut self, engine: &Engine) -> Option<Seen> {
         loop {
             self.ticks.tick().await;
             if self.pause > 0 {
                 self.pause -= 1;
                 continue;
             }
-            // A node that owns no shard, or does not know it, has nothing to tell.
-            let Some(mut seen) = look(engine).await else { continue };
+            let mut seen = look(engine).await?;
             if seen.topics.len() > FEW_TOPICS {
                 self.pause = PAUSE;
                 seen.holds = PAUSE.into();
             }
-            return seen;
+            return Some(seen);
         }
     }
 }

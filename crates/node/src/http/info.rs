@@ -5,11 +5,10 @@ use std::{net::SocketAddr, sync::Arc};
 use forebay_engine::{Engine, Status};
 use forebay_membership::ClusterState;
 use forebay_types::{Clock, Timestamp};
-use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{condition::Condition, dashboard::Streams, status_cache::StatusCache};
+use super::{condition::Condition, dashboard::Streams, measured::Measured, status_cache::StatusCache};
 use crate::{access::Access, connections::ConnectionCap, grpc::AdmissionLoad, tls::Certificates};
 
 /// What every request handler reads.
@@ -45,8 +44,8 @@ pub struct NodeInfo {
     pub serving: watch::Sender<bool>,
     /// What is known of the cluster. `None`: the node has a static list of shards.
     pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
-    /// Renders the metrics.
-    pub recorder: PrometheusHandle,
+    /// What the metrics come from.
+    pub metrics: Measured,
     /// Open pages that follow what happens.
     pub streams: Streams,
 }

@@ -65,7 +65,7 @@ pub fn serve(
     gate: Gate,
     header_timeout: Duration,
 ) -> HttpServing {
-    let upkeep = tokio::spawn(metrics::upkeep(info.recorder.clone()));
+    let upkeep = tokio::spawn(metrics::upkeep(info.metrics.recorder.clone()));
     let (load, calls, connect) = (info.load.clone(), connect.calls().clone(), Arc::new(connect));
     let listener = Listener::new(listener, load.http_connections.clone(), tls, header_timeout);
     let pages = PAGES.iter().filter_map(|(path, ..)| Some((*path, page_handler(path)?)));

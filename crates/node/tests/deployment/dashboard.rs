@@ -12,7 +12,8 @@ use crate::{
 
 const DASHBOARDS: &str = "deploy/grafana/dashboards";
 /// What Grafana replaces, and by what it may.
-const VARIABLES: [(&str, &str); 2] = [("$instance", ".*"), ("$__rate_interval", "1m")];
+const VARIABLES: [(&str, &str); 4] =
+    [("$instance", ".*"), ("$namespace", ".*"), ("$topic", ".*"), ("$__rate_interval", "1m")];
 
 /// One question that the dashboard asks, ready for Prometheus.
 struct Query {
@@ -104,7 +105,7 @@ fn a_panel_says_what_it_shows_and_asks_the_chosen_source() {
         assert!(!text(panel, "/title").is_empty(), "{panel}");
     }
     let variables = list(&dashboard, "/templating/list").iter().map(|variable| text(variable, "/name"));
-    assert_eq!(variables.collect::<Vec<_>>(), ["datasource", "instance"]);
+    assert_eq!(variables.collect::<Vec<_>>(), ["datasource", "instance", "namespace", "topic"]);
     for panel in panels(&dashboard) {
         let title = text(panel, "/title");
         assert!(text(panel, "/description").len() > 10, "{title}");

@@ -6,6 +6,7 @@ mod pages;
 mod rights_end;
 mod rotation;
 mod table;
+mod token_ends;
 
 use std::fs;
 

@@ -13,6 +13,7 @@ use crate::{
         OwnedShard,
         dedupe_keys::Duplicate,
         in_flight::{Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem},
+        rates::Flow,
         ready::item::ReadyItem,
         topics::NamedTopic,
         work::AdmittedItem,
@@ -36,6 +37,8 @@ pub(crate) struct Committed {
     pub dropped: Vec<NamedTopic>,
     /// What it did, in the order in which it is answered.
     pub done: Vec<Planned>,
+    /// What happened in its topics.
+    pub flows: Vec<(TopicName, Flow)>,
     /// Items that the expiry sweep deleted.
     pub expired: u64,
     /// Dead letters that were kept for long enough.
@@ -72,12 +75,12 @@ impl OwnedShard {
         let new_topics = new_rows.into_iter().map(|row| self.topics.add_new(row, at)).collect();
         let dropped = batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
         self.topics.lost_dormant(batch.dormant_losses);
-        self.topics.apply_counts(&batch, at);
+        let mut flows = self.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.
         let mut done = std::mem::take(&mut batch.planned);
         done.iter().for_each(|planned| self.end_delivery(planned));
         let leases = std::mem::take(&mut batch.leases);
-        self.topics.count_deliveries(batch.number, &leases, at);
+        self.topics.count_deliveries(batch.number, &leases, at, &mut flows);
         self.begin_deliveries(batch.number, leases);
         let mut duplicates = Vec::new();
         done.iter().for_each(|planned| self.apply(planned, &mut duplicates));
@@ -95,6 +98,7 @@ impl OwnedShard {
             new_topics,
             dropped,
             done,
+            flows,
             expired,
             dead_letters_deleted: batch.dead_letter_deletes,
             operated,

@@ -27,14 +27,14 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)>
     certificates(&node.certificates);
     gauge!("forebay_insecure").set(f64::from(!node.exposed.is_empty()));
     gauge!("forebay_tokens_file_failed").set(f64::from(node.access.trouble().is_some()));
-    gauge!("forebay_poll_bytes").set(node.engine.waiting_bytes() as f64);
+    super::memory::set(node, status);
+    super::tokens::set(&node.access);
     gauge!("forebay_calls_at_work").set(node.load.calls.in_use() as f64);
-    gauge!("forebay_request_bytes").set(node.load.request_bytes.in_use() as f64);
-    gauge!("forebay_unsent_bytes").set(node.load.unread.in_use() as f64);
     cluster(node.cluster.as_ref().map(|cluster| cluster.borrow().clone()).as_deref());
     let mut seconds = Vec::new();
     if let Some(status) = status {
-        engine(status, node.clock.wall());
+        engine(status);
+        super::topics::set(&node.metrics.history.latest(), status.topic_count, node.clock.wall());
         seconds.push(("forebay_loop_busy_seconds_total", status.turns.busy().as_secs_f64()));
     }
     seconds.extend(process().map(|seconds| ("process_cpu_seconds_total", seconds)));
@@ -91,15 +91,11 @@ fn cluster(cluster: Option<&ClusterState>) {
     }
 }
 
-fn engine(status: &Status, now: Timestamp) {
+fn engine(status: &Status) {
     gauge!("forebay_polls_waiting").set(status.polls as f64);
     gauge!("forebay_paused", "side" => "enqueue").set(status.paused_enqueue as f64);
     gauge!("forebay_paused", "side" => "dequeue").set(status.paused_dequeue as f64);
-    gauge!("forebay_admitted_bytes").set(status.admitted_bytes as f64);
     gauge!("forebay_topics").set(status.topic_count as f64);
-    let oldest = status.oldest_ready_micros.map(Timestamp::from_micros);
-    let age = oldest.map(|oldest| now.since(oldest)).unwrap_or_default();
-    gauge!("forebay_oldest_ready_age_seconds").set(age.as_secs_f64());
     counter!("forebay_loop_turns_total").absolute(status.turns.count);
     gauge!("forebay_loop_longest_turn_seconds").set(status.turns.longest().as_secs_f64());
     status.shards.iter().for_each(shard);
@@ -140,6 +136,6 @@ fn shard(shard: &ShardStatus) {
         ("dead", shard.dead),
     ];
     for (state, count) in items {
-        gauge!("forebay_items", "shard" => id.clone(), "state" => state).set(count as f64);
+        gauge!("forebay_shard_items", "shard" => id.clone(), "state" => state).set(count as f64);
     }
 }

@@ -59,3 +59,13 @@ impl Values {
         }
     }
 }
+
+/// A metric of a table.
+pub const fn metric(
+    kind: Kind,
+    name: &'static str,
+    labels: &'static [(&'static str, Values)],
+    help: &'static str,
+) -> Metric {
+    Metric { kind, name, labels, help }
+}

@@ -1,8 +1,12 @@
-//! Prometheus metrics. Their labels name shards and calls, never tenants or topics.
+//! Prometheus metrics. So many namespaces and topics have some of their own, and no more: names come from
+//! callers.
 
 mod gauges;
+mod memory;
 mod metric;
 mod table;
+mod tokens;
+mod topics;
 
 use std::{fmt::Write as _, sync::Mutex, time::Duration};
 
@@ -11,10 +15,7 @@ use forebay_types::ShardId;
 use metrics::Label;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-use self::{
-    metric::{Kind, Metric},
-    table::METRICS,
-};
+use self::metric::{Kind, Metric};
 use super::info::State;
 
 /// Histogram bounds of durations.
@@ -44,7 +45,7 @@ pub fn recorder(shards: &[ShardId]) -> Result<PrometheusHandle, MetricsError> {
         .set_buckets(&BUCKETS_SECONDS)?
         .set_buckets_for_metric(rows, &BUCKETS_ROWS)?;
     let handle = builder.install_recorder()?;
-    METRICS.iter().for_each(|metric| register(metric, shards));
+    table::all().for_each(|metric| register(metric, shards));
     *recorder = Some(handle.clone());
     Ok(handle)
 }
@@ -52,7 +53,7 @@ pub fn recorder(shards: &[ShardId]) -> Result<PrometheusHandle, MetricsError> {
 /// Tells the recorder what a metric means. Counters begin at 0.
 /// Shards were added: their counters begin.
 pub fn add_shards(shards: &[ShardId]) {
-    METRICS.iter().for_each(|metric| register(metric, shards));
+    table::all().for_each(|metric| register(metric, shards));
 }
 
 fn register(metric: &Metric, shards: &[ShardId]) {
@@ -97,9 +98,9 @@ pub async fn upkeep(recorder: PrometheusHandle) {
 pub async fn metrics(state: State) -> impl IntoResponse {
     let status = state.status.get().await;
     let seconds = gauges::set(&state, status.as_deref());
-    let mut page = state.recorder.render();
+    let mut page = state.metrics.recorder.render();
     for (name, value) in seconds {
-        let help = METRICS.iter().find(|metric| metric.name == name).map_or("", |metric| metric.help);
+        let help = table::all().find(|metric| metric.name == name).map_or("", |metric| metric.help);
         // Writing to a string never fails.
         let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
     }
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_metric_has_a_name_that_says_its_type() {
-        for metric in METRICS {
+        for metric in table::all() {
             let counts = matches!(metric.kind, Kind::Counter | Kind::Seconds);
             assert_eq!(metric.name.ends_with("_total"), counts, "{}", metric.name);
             assert!(!metric.help.is_empty() && !metric.help.contains(['|', '\n', '\\']), "{}", metric.name);
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_counter_begins_with_each_combination_of_its_labels() {
-        let metric = METRICS.iter().find(|metric| metric.name == "forebay_breaker_changes_total").unwrap();
+        let metric = table::all().find(|metric| metric.name == "forebay_breaker_changes_total").unwrap();
         let sets = label_sets(metric, &[ShardId(1), ShardId(7)]);
         assert_eq!(sets.len(), 6);
         assert_eq!(sets[5], [Label::new("shard", "7"), Label::new("to", "closed")]);
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_metric_of_the_table_is_named_once() {
-        let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
+        let mut names: Vec<_> = table::all().map(|metric| metric.name).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|two| two[0] != two[1]));
     }

@@ -1,0 +1,128 @@
+//! What happens in namespaces and topics, for those who read the metrics. Names come from callers, so only so
+//! many have series of their own: the first ones, which keep them. Series that come and go are worse than
+//! none.
+
+use std::collections::HashMap;
+
+use forebay_types::{Namespace, TopicName};
+use metrics::{Counter, Label, counter};
+
+use crate::{
+    api::{Reported, ReportedTopics},
+    shard::rates::Flow,
+};
+
+/// Counters by namespace, in the order of a [`Flow`].
+const OF_NAMESPACE: [&str; 5] = [
+    "forebay_enqueued_total",
+    "forebay_delivered_total",
+    "forebay_acked_total",
+    "forebay_failed_deliveries_total",
+    "forebay_dead_lettered_total",
+];
+/// Counters by topic, in the same order.
+const OF_TOPIC: [&str; 5] = [
+    "forebay_topic_enqueued_total",
+    "forebay_topic_delivered_total",
+    "forebay_topic_acked_total",
+    "forebay_topic_failed_total",
+    "forebay_topic_dead_lettered_total",
+];
+
+/// Counters of what happens.
+pub(crate) struct Traffic {
+    /// Which topics have series.
+    topics_wanted: ReportedTopics,
+    /// Of namespaces.
+    namespaces: HashMap<Namespace, [Counter; 5]>,
+    /// Of all namespaces that have none of their own.
+    others: [Counter; 5],
+    /// Of topics.
+    topics: HashMap<TopicName, [Counter; 5]>,
+}
+
+impl Traffic {
+    /// Nothing has happened yet.
+    pub fn new(topics_wanted: ReportedTopics) -> Self {
+        let others = counters(&OF_NAMESPACE, &[Label::new("namespace", Reported::OTHERS)]);
+        Self { topics_wanted, namespaces: HashMap::new(), others, topics: HashMap::new() }
+    }
+
+    /// Something happened in a topic.
+    pub fn count(&mut self, name: &TopicName, flow: Flow) {
+        let Reported { namespace, topic } = self.reported(name);
+        let of_namespace = self.namespaces.get(&name.namespace).filter(|_| namespace);
+        add(of_namespace.unwrap_or(&self.others), flow);
+        if let Some(counters) = self.topics.get(name).filter(|_| topic) {
+            add(counters, flow);
+        }
+    }
+
+    /// Whether a namespace and a topic have series of their own. They get them now if there is room.
+    pub fn reported(&mut self, name: &TopicName) -> Reported {
+        let of_namespace = || vec![Label::new("namespace", name.namespace.to_string())];
+        let namespace = self.namespaces.contains_key(&name.namespace);
+        if !namespace && self.namespaces.len() < Reported::NAMESPACES_MAX {
+            let counters = counters(&OF_NAMESPACE, &of_namespace());
+            self.namespaces.insert(name.namespace.clone(), counters);
+        }
+        let topic = self.topics.contains_key(name);
+        if !topic && self.topics.len() < self.topics_wanted.most && self.topics_wanted.has(name) {
+            let mut labels = of_namespace();
+            labels.push(Label::new("topic", name.topic.to_string()));
+            self.topics.insert(name.clone(), counters(&OF_TOPIC, &labels));
+        }
+        Reported {
+            namespace: namespace || self.namespaces.contains_key(&name.namespace),
+            topic: topic || self.topics.contains_key(name),
+        }
+    }
+}
+
+/// Counters that begin at 0 together: one that is born at 3 has no increase.
+fn counters(names: &[&'static str; 5], labels: &[Label]) -> [Counter; 5] {
+    names.map(|name| {
+        let counter = counter!(name, labels.to_vec());
+        counter.increment(0);
+        counter
+    })
+}
+
+fn add(counters: &[Counter; 5], flow: Flow) {
+    for (counter, count) in counters.iter().zip(flow) {
+        counter.increment(count.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reported(traffic: &mut Traffic, namespace: &str, topic: &str) -> (bool, bool) {
+        let Reported { namespace, topic } = traffic.reported(&TopicName::new(namespace, topic));
+        (namespace, topic)
+    }
+
+    #[test]
+    fn the_first_topics_that_are_wanted_have_series() {
+        let patterns = vec!["shop/orders.*".to_owned(), "mail/out".to_owned()];
+        let mut traffic = Traffic::new(ReportedTopics { patterns, most: 2 });
+        assert_eq!(reported(&mut traffic, "shop", "other"), (true, false));
+        assert_eq!(reported(&mut traffic, "shop", "orders.new"), (true, true));
+        assert_eq!(reported(&mut traffic, "mail", "out.more"), (true, false));
+        assert_eq!(reported(&mut traffic, "mail", "out"), (true, true));
+        assert_eq!(reported(&mut traffic, "shop", "orders.old"), (true, false), "there is no more room");
+        assert_eq!(reported(&mut traffic, "shop", "orders.new"), (true, true), "the first ones keep them");
+    }
+
+    #[test]
+    fn the_first_namespaces_have_series() {
+        let mut traffic = Traffic::new(ReportedTopics { patterns: Vec::new(), most: 10 });
+        for number in 0..Reported::NAMESPACES_MAX {
+            assert_eq!(reported(&mut traffic, &format!("n{number}"), "t"), (true, false));
+        }
+        assert_eq!(reported(&mut traffic, "late", "t"), (false, false));
+        assert_eq!(reported(&mut traffic, "n7", "u"), (true, false));
+        assert_eq!(traffic.namespaces.len(), Reported::NAMESPACES_MAX);
+    }
+}

@@ -1,0 +1,16 @@
+//! What the metrics of a node come from, beside its state.
+
+use forebay_engine::Settings;
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::history::History;
+
+/// What the metrics of a node come from, beside its state.
+pub struct Measured {
+    /// Renders them.
+    pub recorder: PrometheusHandle,
+    /// How namespaces and topics were last.
+    pub history: History,
+    /// The limits of the engine.
+    pub settings: Settings,
+}

@@ -1,0 +1,76 @@
+//! What the labels of metrics may be.
+
+use forebay_engine::Reported;
+
+use crate::http::metrics::metric::Values::{self, Fixed};
+
+/// What clients call.
+pub const METHODS: Values =
+    Fixed(&["Enqueue", "Dequeue", "Ack", "Nack", "ExtendLease", "GetActiveTopics", "other"]);
+/// The keys of limits that refuse calls.
+pub const LIMITS: Values = Fixed(&[
+    "engine.calls",
+    "engine.calls_per_connection",
+    "memory.admit_bytes",
+    "memory.forward_bytes",
+    "memory.poll_bytes",
+    "memory.request_bytes",
+    "memory.request_bytes_per_connection",
+    "memory.request_bytes_per_namespace",
+    "memory.unsent_bytes",
+    "memory.unsent_bytes_per_connection",
+    "node.http_connections",
+    "health checks and reflection",
+    "calls to another node",
+    "audit",
+]);
+/// Where an item may be.
+pub const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
+/// How a node may be.
+pub const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached"]);
+/// What a breaker may be.
+pub const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
+/// The sweeps of a shard.
+pub const SWEEPS: Values = Fixed(&["due", "expiry"]);
+/// What operations do.
+pub const OPERATIONS: Values =
+    Fixed(&["purge", "delete-dead", "redrive", "reset-leases", "cancel", "update"]);
+/// How far an operation is.
+pub const FAR: Values = Fixed(&["pending", "running", "cancelling", "succeeded", "cancelled", "failed"]);
+/// What becomes of an item of an operation.
+pub const OPERATION_OUTCOMES: Values = Fixed(&["changed", "skipped", "failed"]);
+/// The sides of a topic.
+pub const SIDES: Values = Fixed(&["enqueue", "dequeue"]);
+/// The ports of a node.
+pub const PORTS: Values = Fixed(&["grpc", "http", "peer"]);
+/// Those that clients use.
+pub const CLIENT_PORTS: Values = Fixed(&["grpc", "http"]);
+/// Why credentials are not accepted.
+pub const CREDENTIALS: Values =
+    Fixed(&["none", "repeated", "malformed", "unknown", "wrong", "ended", "revoked", "limited"]);
+/// Why a TLS handshake fails.
+pub const HANDSHAKES: Values = Fixed(&[
+    "not_tls",
+    "closed",
+    "timeout",
+    "displaced",
+    "no_certificate",
+    "bad_certificate",
+    "refused_by_client",
+    "incompatible",
+    "other",
+]);
+/// The calls that are passed on to the owner of a shard.
+pub const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
+/// What became of one.
+pub const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
+/// Why a connection is closed.
+pub const CLOSED: Values = Fixed(&["handshake", "idle", "unread"]);
+/// Namespaces: the first ones that the node sees, and all others together.
+pub const NAMESPACES: Values = Fixed(&[Reported::OTHERS]);
+/// Names that callers give, of topics and their namespaces. None is known from the start.
+pub const NAMES: Values = Fixed(&[]);
+/// Namespaces as grants name them.
+pub const GRANTED: Values = Fixed(&[]);
+/// What memory is used for.
+pub const BUDGETS: Values = Fixed(&["requests", "unsent", "polls", "enqueues", "topics", "index"]);
