@@ -11,6 +11,7 @@ mod cli;
 mod client_load;
 mod cluster;
 mod drain;
+mod grafana;
 mod history;
 mod kept_tokens;
 mod load;

@@ -1,6 +1,6 @@
 //! Private MariaDB and MySQL servers for tests: where to find one, how to run it, how to end it. Also
-//! Prometheus's check of a metrics page ([`promtool`]), a real browser ([`browser`]), and clocks that a test
-//! sets ([`WallClock`]).
+//! Prometheus and its check of a metrics page ([`prometheus`], [`promtool`]), a real browser ([`browser`]),
+//! and clocks that a test sets ([`WallClock`]).
 //!
 //! A server comes from the PATH, else from the distribution's packages, unpacked under `target/servers`
 //! and not installed ([`locate`]). It runs in a temporary folder, listens on the address of its place
@@ -16,7 +16,7 @@ mod handshake;
 mod kind;
 mod place;
 mod process;
-mod promtool;
+mod prometheus;
 mod supervised_child;
 mod template;
 mod unpack;
@@ -29,5 +29,5 @@ pub use handshake::{Handshake, read_handshake};
 pub use kind::Kind;
 pub use place::Place;
 pub use process::{Process, free_port, random};
-pub use promtool::promtool;
+pub use prometheus::{prometheus, promtool};
 pub use supervised_child::SupervisedChild;

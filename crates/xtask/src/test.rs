@@ -27,8 +27,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let tidy = tidy::run(&workspace())?;
     let servers = servers::start()?;
     if arguments.package.is_empty() {
-        // The test of the metrics page needs it. Fetched here, a failure is one line.
-        println!("promtool: {}", forebay_servers::promtool()?.display());
+        // The tests of metrics need it. Fetched here, a failure is one line.
+        println!("prometheus: {}", forebay_servers::prometheus()?.display());
         println!("browser: {}", forebay_servers::browser()?.chromium.display());
         // So do those of clocks.
         forebay_servers::WallClock::new()?;

@@ -11,7 +11,7 @@ mod private;
 mod replicated;
 mod shared;
 
-pub use forebay_servers::{Browser, Kind, Place, WallClock, browser, free_port, promtool};
+pub use forebay_servers::{Browser, Kind, Place, WallClock, browser, free_port, prometheus, promtool};
 pub use foreign::Foreign;
 pub use kill::{Kill, kill};
 pub use private::Private;
