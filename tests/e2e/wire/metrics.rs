@@ -131,7 +131,8 @@ async fn every_counter_is_there_from_the_start() {
 async fn the_page_is_what_the_documentation_says() {
     let wire = Wire::start().await;
     wire.stored(vec![item("t"); 3]).await;
-    wire.take_one("t").await;
+    let taken = wire.take_one("t").await;
+    assert_eq!(wire.ack(&taken.receipt).await, None);
     wire.enqueue(vec![item("a name that is refused")]).await.unwrap();
     // Topics are looked at once a second.
     let ready = format!("forebay_items{{namespace=\"{NAMESPACE}\",state=\"ready\"}}");
@@ -188,6 +189,9 @@ async fn namespaces_and_topics_have_their_figures() {
     let is_young = |age| age > 0.0 && age < 60.0;
     wire.wait_for_metric(&of("forebay_oldest_ready_age_seconds", ""), is_young).await;
     wire.wait_for_metric(&of("forebay_topic_oldest_ready_age_seconds", ",topic=\"u\""), is_young).await;
+    let count = |name: &str| of(&format!("forebay_{name}_seconds_count"), "");
+    assert_eq!(wire.metric(&count("delivery_wait")).await, 2.0);
+    assert_eq!(wire.metric(&count("handling")).await, 1.0, "the other one was not acked");
     let others = "forebay_enqueued_total{namespace=\"(others)\"}";
     assert!(wire.page("/metrics").await.contains(&format!("{others} 0\n")));
 }

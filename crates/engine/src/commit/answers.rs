@@ -107,7 +107,13 @@ fn operated(kind: OperationKind, items: OperationItems, counts: &mut Counts) {
 fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Counts) {
     match planned {
         Planned::Enqueue { part, results } => enqueued(core, index, &part, results),
-        Planned::Settle(settle) => settled(&mut core.calls, &settle, counts),
+        Planned::Settle(settle) => {
+            if matches!(settle.request.kind, SettleKind::Ack) {
+                let lasted = core.time.now().since(settle.lease.leased_at);
+                core.traffic.handled(&settle.request.namespace, lasted);
+            }
+            settled(&mut core.calls, &settle, counts);
+        }
         Planned::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
             delivery::leased(core, index, part, leased);
         }

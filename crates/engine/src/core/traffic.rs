@@ -2,10 +2,10 @@
 //! many have series of their own: the first ones, which keep them. Series that come and go are worse than
 //! none.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use forebay_types::{Namespace, TopicName};
-use metrics::{Counter, Label, counter};
+use metrics::{Counter, Histogram, Label, counter, histogram};
 
 use crate::{
     api::{Reported, ReportedTopics},
@@ -29,14 +29,35 @@ const OF_TOPIC: [&str; 5] = [
     "forebay_topic_dead_lettered_total",
 ];
 
-/// Counters of what happens.
+/// What a namespace has.
+struct OfNamespace {
+    /// What happens.
+    counters: [Counter; 5],
+    /// How long items have been ready when they are delivered.
+    wait: Histogram,
+    /// How long deliveries have lasted when they are acked.
+    handling: Histogram,
+}
+
+impl OfNamespace {
+    fn new(name: &str) -> Self {
+        let labels = vec![Label::new("namespace", name.to_owned())];
+        Self {
+            counters: counters(&OF_NAMESPACE, &labels),
+            wait: histogram!("forebay_delivery_wait_seconds", labels.clone()),
+            handling: histogram!("forebay_handling_seconds", labels),
+        }
+    }
+}
+
+/// Figures of what happens.
 pub(crate) struct Traffic {
     /// Which topics have series.
     topics_wanted: ReportedTopics,
     /// Of namespaces.
-    namespaces: HashMap<Namespace, [Counter; 5]>,
+    namespaces: HashMap<Namespace, OfNamespace>,
     /// Of all namespaces that have none of their own.
-    others: [Counter; 5],
+    others: OfNamespace,
     /// Of topics.
     topics: HashMap<TopicName, [Counter; 5]>,
 }
@@ -44,32 +65,44 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// Nothing has happened yet.
     pub fn new(topics_wanted: ReportedTopics) -> Self {
-        let others = counters(&OF_NAMESPACE, &[Label::new("namespace", Reported::OTHERS)]);
-        Self { topics_wanted, namespaces: HashMap::new(), others, topics: HashMap::new() }
+        let (others, namespaces) = (OfNamespace::new(Reported::OTHERS), HashMap::new());
+        Self { topics_wanted, namespaces, others, topics: HashMap::new() }
     }
 
     /// Something happened in a topic.
     pub fn count(&mut self, name: &TopicName, flow: Flow) {
-        let Reported { namespace, topic } = self.reported(name);
-        let of_namespace = self.namespaces.get(&name.namespace).filter(|_| namespace);
-        add(of_namespace.unwrap_or(&self.others), flow);
+        let Reported { topic, .. } = self.reported(name);
+        add(&self.of(&name.namespace).counters, flow);
         if let Some(counters) = self.topics.get(name).filter(|_| topic) {
             add(counters, flow);
         }
     }
 
+    /// Items of a namespace are delivered that have been ready for so long.
+    pub fn delivered(&self, namespace: &Namespace, waits: impl Iterator<Item = Duration>) {
+        let of_namespace = self.of(namespace);
+        waits.for_each(|wait| of_namespace.wait.record(wait));
+    }
+
+    /// A delivery is acked that has lasted for so long.
+    pub fn handled(&self, namespace: &Namespace, lasted: Duration) {
+        self.of(namespace).handling.record(lasted);
+    }
+
+    fn of(&self, namespace: &Namespace) -> &OfNamespace {
+        self.namespaces.get(namespace).unwrap_or(&self.others)
+    }
+
     /// Whether a namespace and a topic have series of their own. They get them now if there is room.
     pub fn reported(&mut self, name: &TopicName) -> Reported {
-        let of_namespace = || vec![Label::new("namespace", name.namespace.to_string())];
         let namespace = self.namespaces.contains_key(&name.namespace);
         if !namespace && self.namespaces.len() < Reported::NAMESPACES_MAX {
-            let counters = counters(&OF_NAMESPACE, &of_namespace());
-            self.namespaces.insert(name.namespace.clone(), counters);
+            self.namespaces.insert(name.namespace.clone(), OfNamespace::new(&name.namespace));
         }
         let topic = self.topics.contains_key(name);
         if !topic && self.topics.len() < self.topics_wanted.most && self.topics_wanted.has(name) {
-            let mut labels = of_namespace();
-            labels.push(Label::new("topic", name.topic.to_string()));
+            let label = |label, name: &str| Label::new(label, name.to_owned());
+            let labels = [label("namespace", &name.namespace), label("topic", &name.topic)];
             self.topics.insert(name.clone(), counters(&OF_TOPIC, &labels));
         }
         Reported {

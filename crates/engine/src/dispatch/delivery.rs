@@ -87,7 +87,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
     let node = core.time.moment();
     let now = core.slots.owned_mut(index).map_or(node, |shard| shard.moment(node)).now;
     let mut items = Vec::with_capacity(part.items.len());
-    let override_lease = part.lease;
+    let (override_lease, mut waits) = (part.lease, Vec::with_capacity(part.items.len()));
     for (reserved, leased) in part.items.into_iter().zip(leased) {
         let lease = override_lease.unwrap_or(reserved.item.attributes.lease());
         match leased {
@@ -96,8 +96,16 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
                 let item = ItemId { shard: core.slots[index].id, seq: reserved.key.seq };
                 undelivered::release(&mut core.slots, index, Receipt { item, delivery, nonce });
             }
-            leased => items.extend(hand_out(core, index, reserved, &leased)),
+            leased => {
+                let ready = Timestamp::from_micros(reserved.key.rank);
+                let item = hand_out(core, index, reserved, &leased);
+                waits.extend(item.is_some().then(|| now.since(ready)));
+                items.extend(item);
+            }
         }
+    }
+    if let Some(poll) = core.polls.get(poll) {
+        core.traffic.delivered(&poll.call.namespace, waits.into_iter());
     }
     share_ended(core, index, poll, items);
 }

@@ -21,6 +21,14 @@ use super::info::State;
 /// Histogram bounds of durations.
 const BUCKETS_SECONDS: [f64; 16] =
     [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0];
+/// Histogram bounds of how long items wait for their delivery.
+const BUCKETS_WAIT: [f64; 19] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0,
+    3_600.0, 14_400.0,
+];
+/// Histogram bounds of how long deliveries last.
+const BUCKETS_HANDLING: [f64; 16] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0];
 /// Histogram bounds of the rows of a batch.
 const BUCKETS_ROWS: [f64; 11] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0];
 /// How often samples are moved into their buckets.
@@ -40,10 +48,12 @@ pub fn recorder(shards: &[ShardId]) -> Result<PrometheusHandle, MetricsError> {
     if let Some(handle) = &*recorder {
         return Ok(handle.clone());
     }
-    let rows = Matcher::Full("forebay_batch_rows".to_owned());
+    let named = |name: &str| Matcher::Full(name.to_owned());
     let builder = PrometheusBuilder::new()
         .set_buckets(&BUCKETS_SECONDS)?
-        .set_buckets_for_metric(rows, &BUCKETS_ROWS)?;
+        .set_buckets_for_metric(named("forebay_delivery_wait_seconds"), &BUCKETS_WAIT)?
+        .set_buckets_for_metric(named("forebay_handling_seconds"), &BUCKETS_HANDLING)?
+        .set_buckets_for_metric(named("forebay_batch_rows"), &BUCKETS_ROWS)?;
     let handle = builder.install_recorder()?;
     table::all().for_each(|metric| register(metric, shards));
     *recorder = Some(handle.clone());

@@ -31,6 +31,18 @@ pub const ITEMS: &[Metric] = &[
         "Items that became dead letters",
     ),
     metric(
+        Kind::Histogram,
+        "forebay_delivery_wait_seconds",
+        &[("namespace", NAMESPACES)],
+        "How long an item had been ready when it was delivered",
+    ),
+    metric(
+        Kind::Histogram,
+        "forebay_handling_seconds",
+        &[("namespace", NAMESPACES)],
+        "How long a delivery had lasted when it was acked",
+    ),
+    metric(
         Kind::Counter,
         "forebay_nacked_total",
         &[],
