@@ -25,5 +25,6 @@ mod signing;
 pub mod start;
 pub mod stop;
 pub mod tls;
+pub mod traces;
 
 pub use node::Node;

@@ -11,6 +11,7 @@ use crate::{
     grpc::Serving,
     http::{HttpServing, NodeInfo},
     tls::Reloading,
+    traces::Exporting,
 };
 
 /// A running node. It runs until it is passed to `stop`.
@@ -33,6 +34,8 @@ pub struct Node {
     pub(crate) reloading: Reloading,
     /// Follows the file of tokens. `None`: there is no access control.
     pub(crate) following: Option<Following>,
+    /// Sends spans. `None`: there are none.
+    pub(crate) exporting: Option<Exporting>,
     /// How long a stopping node still serves while load balancers notice.
     pub(crate) drain: Duration,
 }

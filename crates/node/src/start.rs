@@ -20,7 +20,7 @@ use crate::{
     grpc::{self, Admin, LoadLimits, PageTokens, Queue, ReflectionError},
     history::History,
     http::{Measured, NodeInfo, StatusCache, metrics},
-    listen::{BindError, listen, reachable},
+    listen::{BindError, host_name, listen, reachable},
     node::Node,
     peers::HealthPeers,
     policies::{AloneError, PolicyBook, begin_alone},
@@ -30,6 +30,7 @@ use crate::{
     shard_reports,
     shards::{Checks, NumberedShard, Opener, UnfitShard},
     tls::{Certificates, Live, PeerTls, Reloading, TlsError},
+    traces::{Exporting, Traces, TracesError},
 };
 
 /// Bytes of lists of records that are read from the catalog at one time. A tenant has a quarter.
@@ -74,6 +75,9 @@ pub enum StartError {
     /// The catalog of policies can't be used.
     #[error(transparent)]
     Policies(#[from] AloneError),
+    /// Spans have no way to their collector.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// No random numbers.
     #[error(transparent)]
     Random(#[from] NoRandomNumbers),
@@ -107,16 +111,16 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let engine = start_engine(&config, &address, shards, clock.clone(), member.as_ref())?;
 
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
-    let status = status_cache(&engine, config.status_age);
-    let cluster = member.as_ref().map(|member| member.state.subscribe());
-    let queue = queue(&engine, &config, member.as_ref(), clock.clone());
-    let (alone, own) = (cluster::alone(&address, &clients_address, http_address), member.as_ref());
+    let own = member.as_ref();
+    let (status, cluster) = (status_cache(&engine, config.status_age), own.map(|own| own.state.subscribe()));
+    let queue = queue(&engine, &config, own, clock.clone());
+    let alone = cluster::alone(&address, &clients_address, http_address);
     let (policies, following) = policies(&config, &engine, own, clock.clone()).await?.unzip();
     let books = (policies, following.flatten(), book);
-    let history = own.map_or_else(History::default, |member| member.history.clone());
-    let (admin, audit, mut tasks) = admin(&config, &queue, alone, own, (status.clone(), &history), books)?;
+    let (admin, audit, history, mut tasks) = admin(&config, &queue, alone, own, status.clone(), books)?;
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
-    let layers = (access.clone(), audit.clone());
+    let (traces, exporting) = traces(&config)?.unzip();
+    let layers = (access.clone(), audit.clone(), traces.clone());
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, layers).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
@@ -145,10 +149,10 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let ports = [grpc.load().connections.clone(), grpc.load().http_connections.clone(), peer_connections];
     let (followed, listed) = followed.unzip();
     tasks.extend(listed.map(|listed| tokio::spawn(descriptors::follow(limit, listed, asked, ports))));
-    let member = join(member.zip(followed), engine.clone(), clock).await?;
-    let (reloading, following) =
-        (Reloading::start(&certificates, info.clock.clone()), tokens.map(Following::start));
-    Ok(Node { engine, grpc, http, info, readiness, tasks, member, reloading, following, drain: config.drain })
+    let member = join(member.zip(followed), engine.clone(), clock, traces).await?;
+    let reloading = Reloading::start(&certificates, info.clock.clone());
+    let (following, drain) = (tokens.map(Following::start), config.drain);
+    Ok(Node { engine, grpc, http, info, readiness, tasks, member, reloading, following, exporting, drain })
 }
 
 /// The certificates of the ports.
@@ -189,14 +193,21 @@ async fn joining(
     }
 }
 
+/// What begins the spans of calls, and what sends them, if they have somewhere to go.
+fn traces(config: &Config) -> Result<Option<(Traces, Exporting)>, TracesError> {
+    let name = config.name.as_ref().map_or_else(host_name, ToString::to_string);
+    config.traces.as_ref().map(|settings| Traces::start(settings, &name)).transpose()
+}
+
 /// Joins the cluster, if there is one.
 async fn join(
     joining: Option<(Joining, Followed)>,
     engine: Engine,
     clock: Arc<dyn Clock>,
+    traces: Option<Traces>,
 ) -> Result<Option<Member>, JoinError> {
     match joining {
-        Some((joining, followed)) => joining.join(engine, clock, followed).await.map(Some),
+        Some((joining, followed)) => joining.join(engine, clock, followed, traces).await.map(Some),
         None => Ok(None),
     }
 }
@@ -282,7 +293,7 @@ fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<
 }
 
 /// The calls for operators, what writes them down, and tasks that see to both.
-type Operators = (Admin, Arc<Auditor>, Vec<JoinHandle<()>>);
+type Operators = (Admin, Arc<Auditor>, History, Vec<JoinHandle<()>>);
 
 /// The calls for operators, what writes them down, and what sees to operations and old records. `alone`: the
 /// node, if there is no cluster.
@@ -291,12 +302,13 @@ fn admin(
     queue: &Queue,
     alone: NodeState,
     member: Option<&Joining>,
-    (status, history): (Arc<StatusCache>, &History),
+    status: Arc<StatusCache>,
     (policies, following, token_book): (Option<PolicyBook>, Option<JoinHandle<()>>, Option<TokenBook>),
 ) -> Result<Operators, DescriptorError> {
     let cluster = member.map(|member| member.state.subscribe());
     let operator = member.map(|member| member.operator(config));
     let links = member.map(|member| member.links.clone());
+    let history = member.map_or_else(History::default, |member| member.history.clone());
     let gather = Gather::new(queue.engine.clone(), links, cluster.clone(), history.clone());
     let mut tasks = vec![tokio::spawn(gather.clone().see_to_operations())];
     tasks.push(tokio::spawn(history.clone().follow(queue.engine.clone(), queue.clock.clone())));
@@ -324,7 +336,7 @@ fn admin(
         tokens,
         clock,
     };
-    Ok((admin, audit, tasks))
+    Ok((admin, audit, history, tasks))
 }
 
 /// What changes policies, and for a node without a cluster what follows them. `None`: there is no catalog.

@@ -16,6 +16,8 @@ const GRPC_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const PEER_CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 /// The same for pages.
 const HTTP_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long spans may still be sent.
+const SPANS_SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Stops all nodes of a cluster. None hands its shards over to another one that is about to stop as well.
 pub async fn stop_all(mut nodes: Vec<Node>) -> Result<(), String> {
@@ -63,6 +65,11 @@ pub async fn stop(node: Node) -> Result<(), String> {
     }
     node.grpc.close(GRPC_CLOSE_TIMEOUT).await;
     node.http.close(HTTP_CLOSE_TIMEOUT).await;
+
+    // 4. The spans of what was answered.
+    if let Some(exporting) = node.exporting {
+        exporting.close(SPANS_SEND_TIMEOUT).await;
+    }
     if let Some(panic) = failure {
         return Err(panic);
     }

@@ -18,6 +18,7 @@ use crate::{
     policies::{PolicyBook, Turns},
     random::{NoRandomNumbers, random},
     tls::{ConfigSource, Live, PeerTls},
+    traces::Traces,
 };
 
 /// The newest format of stored rows that this program reads. It grows with each that older programs do not
@@ -148,6 +149,7 @@ impl Joining {
         engine: Engine,
         clock: Arc<dyn Clock>,
         followed: Followed,
+        traces: Option<Traces>,
     ) -> Result<Member, JoinError> {
         let Self {
             begun,
@@ -160,7 +162,8 @@ impl Joining {
             policies_told,
             history,
         } = self;
-        let peers = peers::serve(incoming, engine.clone(), credentials, catalog_changed.clone(), history);
+        let changed = catalog_changed.clone();
+        let peers = peers::serve(incoming, engine.clone(), credentials, changed, history, traces);
         let Begun { catalog, copy, .. } = begun;
         let tasks = Arc::new(());
         let membership = Membership {

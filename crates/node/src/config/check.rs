@@ -20,6 +20,7 @@ use super::{
     log_filter::log_filter,
     secret_file::secret_file,
     tls::tls,
+    traces::traces,
     urls::shard_url,
     values::{Config, LogFormat, ShardConfig},
 };
@@ -68,6 +69,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         cluster(file.catalog, &mut node, secrets.peer_secret, ports, errors);
     let http_access = super::http::http(file.http, errors);
     let tls = tls(file.tls, errors);
+    let traces = traces(file.traces, errors);
     let access = access(file.access, &tls, catalog.is_some(), errors);
     let exposed = exposed([("gRPC", &grpc), ("HTTP", &http)], &tls, &access);
     refuse(&exposed, node.insecure.unwrap_or(false), errors);
@@ -92,6 +94,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         http_connections: node.http_connections,
         peer_connections: node.peer_connections,
         tls,
+        traces,
         access,
         exposed,
         mysql_password: secrets

@@ -1,6 +1,6 @@
 //! Environment variables that override the file: `FOREBAY_GRPC` for `node.grpc`,
-//! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `TLS`, `ACCESS`, `ENGINE` and
-//! `MEMORY`;
+//! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `TLS`, `ACCESS`, `TRACES`,
+//! `ENGINE` and `MEMORY`;
 //! `FOREBAY_HTTP_HOSTS`, `FOREBAY_HTTP_CORS_ORIGINS` and `FOREBAY_HTTP_TRUSTED_PROXIES` for those of
 //! `[http]`.
 
@@ -18,6 +18,8 @@ const LOG: &str = "RUST_LOG";
 const HTTP_KEYS: [&str; 3] = ["hosts", "cors_origins", "trusted_proxies"];
 /// The key of `[access]` whose variable does not name the section.
 const BOOTSTRAP: &str = "bootstrap_token_file";
+/// The variable of `traces.ratio`, the one key that is no whole number.
+const RATIO: &str = "traces_ratio";
 /// What the command line reads.
 const COMMAND_LINE: [&str; 11] = [
     "addr",
@@ -64,7 +66,7 @@ const NODE_KEYS: [&str; 24] = [
 ];
 
 /// Sections whose keys are set by variables that begin with their name.
-const SECTIONS: [&str; 7] = ["tls", "access", "limits", "engine", "memory", "metrics", "catalog"];
+const SECTIONS: [&str; 8] = ["tls", "traces", "access", "limits", "engine", "memory", "metrics", "catalog"];
 
 /// A variable whose name and value are text. All of ours are.
 pub fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
@@ -105,6 +107,8 @@ pub fn overlay(
             set(table, "http", [(key, list(&text))], errors);
         } else if name == "metrics_topics" {
             set(table, "metrics", [("topics", list(&text))], errors);
+        } else if name == RATIO {
+            set(table, "traces", [("ratio", decimal(&text))], errors);
         } else if let Some((section, key)) =
             name.split_once('_').filter(|(section, _)| SECTIONS.contains(section))
         {
@@ -112,7 +116,8 @@ pub fn overlay(
         } else if !belongs_to_others(&name, &text) {
             errors.push(format!(
                 "unknown environment variable {variable}; FOREBAY_LOG sets node.log, \
-                 FOREBAY_LIMITS_MEMBERS sets limits.members, and so on for [tls], [engine] and [memory]"
+                 FOREBAY_LIMITS_MEMBERS sets limits.members, and so on for [tls], [traces], [engine] and \
+                 [memory]"
             ));
         }
     }
@@ -149,6 +154,11 @@ pub fn set<'a>(
 fn list(text: &str) -> Value {
     let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
     Value::Array(entries.map(|entry| Value::String(entry.to_owned())).collect())
+}
+
+/// A number, else a string, which the key then refuses.
+fn decimal(text: &str) -> Value {
+    text.parse().map_or_else(|_| Value::String(text.to_owned()), Value::Float)
 }
 
 /// An integer or a boolean if the text is one, else a string.

@@ -20,6 +20,8 @@ pub struct File {
     pub shards: Vec<Shard>,
     /// `[http]`: who may use the HTTP port.
     pub http: HttpKeys,
+    /// `[traces]`: where spans go.
+    pub traces: TraceKeys,
     /// `[limits]`: what one request may have.
     pub limits: LimitKeys,
     /// `[engine]`: batches, leases and calls.
@@ -162,6 +164,16 @@ pub struct HttpKeys {
     pub trusted_proxies: Vec<String>,
 }
 
+/// `[traces]`: where spans go.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TraceKeys {
+    /// A collector that takes OTLP over gRPC, as in `http://collector:4317`.
+    pub endpoint: Option<String>,
+    /// The share of calls without a trace of their own that get one.
+    pub ratio: Option<f64>,
+}
+
 /// `[limits]`: what one request may have.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -299,6 +311,7 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
         catalog: section("catalog", table.remove("catalog"), errors),
         shards: shards(table.remove("shard"), errors),
         http: section("http", table.remove("http"), errors),
+        traces: section("traces", table.remove("traces"), errors),
         limits: section("limits", table.remove("limits"), errors),
         engine: section("engine", table.remove("engine"), errors),
         memory: section("memory", table.remove("memory"), errors),
@@ -308,8 +321,8 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
     for key in table.keys() {
         errors.push(format!(
             "unknown key {key}; the sections are \
-             [node], [tls], [access], [http], [catalog], [[shard]], [limits], [engine], [memory], \
-             [metrics] and [namespace.NAME]"
+             [node], [tls], [access], [http], [traces], [catalog], [[shard]], [limits], [engine], \
+             [memory], [metrics] and [namespace.NAME]"
         ));
     }
     file

@@ -14,6 +14,7 @@ mod log_filter;
 mod metrics;
 mod secret_file;
 mod tls;
+mod traces;
 mod urls;
 mod values;
 

@@ -129,6 +129,25 @@ fn flags_override_the_environment_which_overrides_the_file() {
 }
 
 #[test]
+fn spans_go_where_the_file_or_a_variable_says() {
+    assert_eq!(parse(SHARD, &[], vec![]).unwrap().traces, None);
+    let text = format!("[traces]\nendpoint = \"http://a:4317\"\nratio = 1\n{SHARD}");
+    let variables = [("FOREBAY_TRACES_ENDPOINT", "https://b:4317"), ("FOREBAY_TRACES_RATIO", "0.25")];
+    let of = |variables| parse(&text, variables, vec![]).unwrap().traces.unwrap();
+    assert_eq!((of(&[]).endpoint.as_str(), of(&[]).ratio), ("http://a:4317", 1.0));
+    assert_eq!((of(&variables).endpoint.as_str(), of(&variables).ratio), ("https://b:4317", 0.25));
+    for (variables, start) in [
+        ([("FOREBAY_TRACES_RATIO", "2")], "traces.ratio is 2"),
+        ([("FOREBAY_TRACES_RATIO", "half")], "traces.ratio: invalid type"),
+        ([("FOREBAY_TRACES_ENDPOINT", "collector:4317")], "traces.endpoint must be"),
+        ([("FOREBAY_TRACES_COLOUR", "1")], "traces.colour: unknown field"),
+    ] {
+        let wrong = parse(&text, &variables, vec![]).err().unwrap();
+        assert!(wrong.len() == 1 && wrong[0].starts_with(start), "{wrong:?}");
+    }
+}
+
+#[test]
 fn the_password_comes_from_the_environment_or_a_file_and_is_never_printed() {
     let config = parse(SHARD, &[("FOREBAY_MYSQL_PASSWORD", "hidden")], vec![]).unwrap();
     let password = config.mysql_password.unwrap();

@@ -11,6 +11,7 @@ use crate::{
     access::AccessSettings,
     grpc::{LoadLimits, RequestRules},
     tls::TlsSettings,
+    traces::TraceSettings,
 };
 
 /// A checked configuration.
@@ -59,6 +60,8 @@ pub struct Config {
     pub peer_connections: Option<usize>,
     /// The certificates.
     pub tls: TlsSettings,
+    /// Where spans go. `None`: there are none.
+    pub traces: Option<TraceSettings>,
     /// Who may do what.
     pub access: AccessSettings,
     /// What strangers may do who reach this node from other machines, one sentence each.

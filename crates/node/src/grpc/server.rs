@@ -24,6 +24,7 @@ use crate::{
     access::Access,
     audit::Auditor,
     tls::{ConfigSource, Listener},
+    traces::Traces,
 };
 
 /// Added to the decode limit, so that the field check refuses a request that is slightly too large.
@@ -77,7 +78,7 @@ pub async fn serve(
     queue: Queue,
     admin: Admin,
     limits: LoadLimits,
-    (access, audit): (Arc<Access>, Arc<Auditor>),
+    (access, audit, traces): (Arc<Access>, Arc<Auditor>, Option<Traces>),
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::new(&limits));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
@@ -107,7 +108,7 @@ pub async fn serve(
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
         .prepare();
-    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit };
+    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, traces };
     let calls = admission.layer(routes.clone());
     let router = Server::builder()
         .max_concurrent_streams(1_024)

@@ -14,6 +14,7 @@ use super::{
     room::{Load, NoRoom},
     wire,
 };
+use crate::traces;
 
 /// How long the owner of a shard may take. A caller that waits less has its own deadline.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -133,9 +134,11 @@ fn count(verb: &'static str, outcome: &'static str) {
     metrics::counter!("forebay_forwarded_calls_total", "verb" => verb, "outcome" => outcome).increment(1);
 }
 
+/// A call to the owner of a shard. It is part of the trace of the client's call.
 fn limited<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(FORWARD_TIMEOUT);
+    traces::carry(request.metadata_mut());
     request
 }
 

@@ -22,7 +22,10 @@ use tokio::{
 };
 use tonic::{Request, Response, Status, service::interceptor::InterceptedService, transport::Server};
 
-use crate::history::History;
+use crate::{
+    history::History,
+    traces::{Traces, forwarded},
+};
 
 use super::{
     changes,
@@ -40,6 +43,11 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 const MESSAGE_BYTES_MAX: usize = 80 << 20;
 /// So many bytes of one call, and of all calls on a connection, may be on their way before they are read.
 const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
+/// The calls of clients that are passed on, as their spans name them.
+const ENQUEUE: &str = "forebay.peer.v1.PeerService/Enqueue";
+const ACK: &str = "forebay.peer.v1.PeerService/Ack";
+const NACK: &str = "forebay.peer.v1.PeerService/Nack";
+const EXTEND_LEASE: &str = "forebay.peer.v1.PeerService/ExtendLease";
 
 /// What the listener answers from.
 struct PeerCalls {
@@ -49,6 +57,8 @@ struct PeerCalls {
     catalog_changed: Arc<Notify>,
     /// How figures were.
     history: History,
+    /// Begins spans.
+    traces: Option<Traces>,
 }
 
 #[tonic::async_trait]
@@ -98,22 +108,30 @@ impl PeerService for PeerCalls {
     }
 
     async fn enqueue(&self, request: Request<EnqueueRequest>) -> Result<Response<EnqueueResponse>, Status> {
-        serve_forwarded::enqueue(&self.engine, request.into_inner()).await.map(Response::new)
+        let (metadata, _, message) = request.into_parts();
+        let served = serve_forwarded::enqueue(&self.engine, message);
+        forwarded(self.traces.as_ref(), ENQUEUE, &metadata, served).await.map(Response::new)
     }
 
     async fn ack(&self, request: Request<AckRequest>) -> Result<Response<SettleResponse>, Status> {
-        Ok(Response::new(serve_forwarded::ack(&self.engine, request.into_inner()).await))
+        let (metadata, _, message) = request.into_parts();
+        let served = async { Ok(serve_forwarded::ack(&self.engine, message).await) };
+        forwarded(self.traces.as_ref(), ACK, &metadata, served).await.map(Response::new)
     }
 
     async fn nack(&self, request: Request<NackRequest>) -> Result<Response<SettleResponse>, Status> {
-        serve_forwarded::nack(&self.engine, request.into_inner()).await.map(Response::new)
+        let (metadata, _, message) = request.into_parts();
+        let served = serve_forwarded::nack(&self.engine, message);
+        forwarded(self.traces.as_ref(), NACK, &metadata, served).await.map(Response::new)
     }
 
     async fn extend_lease(
         &self,
         request: Request<ExtendLeaseRequest>,
     ) -> Result<Response<ExtendLeaseResponse>, Status> {
-        serve_forwarded::extend_lease(&self.engine, request.into_inner()).await.map(Response::new)
+        let (metadata, _, message) = request.into_parts();
+        let served = serve_forwarded::extend_lease(&self.engine, message);
+        forwarded(self.traces.as_ref(), EXTEND_LEASE, &metadata, served).await.map(Response::new)
     }
 
     async fn list_topics(
@@ -220,8 +238,9 @@ pub fn serve(
     credentials: Credentials,
     catalog_changed: Arc<Notify>,
     history: History,
+    traces: Option<Traces>,
 ) -> PeerServing {
-    let calls = PeerCalls { engine, catalog_changed, history };
+    let calls = PeerCalls { engine, catalog_changed, history, traces };
     let service = PeerServiceServer::new(calls).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let service = InterceptedService::new(service, CheckCredentials(credentials));
     let router = Server::builder()

@@ -21,6 +21,7 @@ mod testing;
 
 pub use certificate::end_of as end_of_certificate;
 pub use files::TlsError;
+pub(crate) use files::provider;
 pub use listener::{Accepted, ConfigSource, Listener};
 pub use live::Live;
 pub use peer::PeerTls;

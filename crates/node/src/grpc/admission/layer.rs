@@ -26,7 +26,12 @@ use super::{
     rights::Rights,
     side_call::{Lasting, SideCall},
 };
-use crate::{access::Access, audit::Auditor, grpc::status};
+use crate::{
+    access::Access,
+    audit::Auditor,
+    grpc::status,
+    traces::{Outcome, Seen, System, Traces},
+};
 
 /// How often a call that lasts looks whether its caller still has the right to it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -53,14 +58,16 @@ pub struct AdmissionLayer {
     pub access: Arc<Access>,
     /// Writes calls down.
     pub audit: Arc<Auditor>,
+    /// Begins their spans.
+    pub traces: Option<Traces>,
 }
 
 impl<S> Layer<S> for AdmissionLayer {
     type Service = Admission<S>;
 
     fn layer(&self, inner: S) -> Admission<S> {
-        let Self { load, bounds, access, audit } = self.clone();
-        Admission { inner, load, bounds, access, audit }
+        let Self { load, bounds, access, audit, traces } = self.clone();
+        Admission { inner, load, bounds, access, audit, traces }
     }
 }
 
@@ -77,6 +84,8 @@ pub struct Admission<S> {
     access: Arc<Access>,
     /// Writes calls down.
     audit: Arc<Auditor>,
+    /// Begins their spans.
+    traces: Option<Traces>,
 }
 
 impl<S> Admission<S> {
@@ -93,6 +102,11 @@ impl<S> Admission<S> {
     /// The node's counters.
     pub fn load(&self) -> &Arc<AdmissionLoad> {
         &self.load
+    }
+
+    /// What begins the spans of calls.
+    pub fn traces(&self) -> Option<&Traces> {
+        self.traces.as_ref()
     }
 }
 
@@ -112,7 +126,25 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let traces = self.traces.as_ref().filter(|_| request.extensions().get::<Seen>().is_none());
+        let span = traces.and_then(|it| it.of_call(System::Grpc, request.uri().path(), request.headers()));
+        let answer = self.admit(request);
+        match span {
+            Some(span) => Box::pin(span.around(answer, Outcome::of_response)),
+            None => answer,
+        }
+    }
+}
+
+impl<S> Admission<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send,
+{
+    /// Lets a call in, and has it served.
+    fn admit(&mut self, mut request: Request<Body>) -> ResponseFuture<S::Error> {
         let Some(caller) = request.extensions().get::<Caller>().cloned() else {
             let refusal = Refusal::new(Reason::Overloaded, "the call has no connection of this server");
             return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
@@ -315,7 +347,8 @@ mod tests {
         let access = Access::open();
         let clock = Arc::new(forebay_types::SystemClock::default());
         let audit = Auditor::new(None, "node1", clock).unwrap();
-        let mut service = AdmissionLayer { load: load.clone(), bounds, access, audit }.layer(inner);
+        let mut service =
+            AdmissionLayer { load: load.clone(), bounds, access, audit, traces: None }.layer(inner);
         let principal = Principal::Certificate { name: "spiffe://prod/worker".into() };
         for path in ["/forebay.v1.QueueService/Ack", "/grpc.reflection.v1.ServerReflection/X"] {
             let connection = Arc::new(ConnectionLoad::open(&load).unwrap());

@@ -88,6 +88,11 @@ impl Failure {
         Status::internal(message).into()
     }
 
+    /// What the router answered, or would have.
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
     /// Its code, for the log.
     pub fn code(&self) -> Code {
         self.status.code()

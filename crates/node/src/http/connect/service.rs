@@ -28,6 +28,7 @@ use crate::{
     grpc::{AnswerCharge, Caller, Calls, ConnectionLoad, RequestCharge},
     http::origins::{Origins, preflight},
     random::random,
+    traces::{Outcome, Seen, System},
 };
 
 /// How the paths of calls begin.
@@ -83,7 +84,14 @@ impl Connect {
         // Without random numbers a call has no name, and works.
         let id = random().map(|id| format!("{id:016x}")).unwrap_or_default();
         let mut body = tonic::body::Body::new(body);
-        let mut answer = match self.serve(head, &mut body).await {
+        let span =
+            self.calls.traces().and_then(|it| it.of_call(System::Connect, head.uri.path(), &head.headers));
+        let served = self.serve(head, &mut body);
+        let served = match span {
+            Some(span) => span.around(served, outcome).await,
+            None => served.await,
+        };
+        let mut answer = match served {
             Ok(answer) => answer,
             Err(failure) => {
                 self.log(head, &failure, &id);
@@ -122,6 +130,7 @@ impl Connect {
 
         let mut request = asked.call(&head.headers, method, message, caller);
         request.extensions_mut().insert(who);
+        request.extensions_mut().insert(Seen);
         let answered = match self.calls.clone().oneshot(request).await {
             Ok(response) => Answered::receive(response).await?,
             Err(never) => match never {},
@@ -161,6 +170,11 @@ impl Connect {
             _ => tracing::debug!(request.id = id, ?code, "call {id} of {path} was refused: {why}"),
         }
     }
+}
+
+/// What became of a call, for its span.
+fn outcome(served: &Result<Response<Body>, Failure>) -> Outcome {
+    served.as_ref().err().map_or(Outcome::OK, |failure| Outcome::of_status(failure.status()))
 }
 
 /// A page of a listed origin may make calls.

@@ -74,3 +74,5 @@ pub const NAMES: Values = Fixed(&[]);
 pub const GRANTED: Values = Fixed(&[]);
 /// What memory is used for.
 pub const BUDGETS: Values = Fixed(&["requests", "unsent", "polls", "enqueues", "topics", "index"]);
+/// Why spans reach no collector.
+pub const SPANS_DROPPED: Values = Fixed(&["full", "failed", "refused", "stopped"]);

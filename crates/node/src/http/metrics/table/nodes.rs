@@ -2,7 +2,7 @@
 
 use super::labels::{
     BUDGETS, CLIENT_PORTS, CLOSED, CREDENTIALS, FORWARD_OUTCOMES, FORWARDED, GRANTED, HANDSHAKES, LIMITS,
-    METHODS, NODE_STATES, PORTS,
+    METHODS, NODE_STATES, PORTS, SPANS_DROPPED,
 };
 use crate::http::metrics::metric::{
     Kind, Metric,
@@ -123,6 +123,13 @@ pub const NODES: &[Metric] = &[
         &[],
         "Records of calls that could not be written to the catalog. Calls that were to change something \
          were refused",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_spans_dropped_total",
+        &[("cause", SPANS_DROPPED)],
+        "Spans that reached no collector: too many waited to be sent (full), the collector did not answer \
+         (failed) or did not take them (refused), or the node had stopped (stopped)",
     ),
     metric(
         Kind::Counter,

@@ -1,0 +1,25 @@
+//! Distributed traces: one span for each call that is served, sent to a collector with OTLP over gRPC.
+//!
+//! `context.rs` reads and writes what calls carry of their trace. `call_span.rs` is the span of a call,
+//! `codes.rs` how its outcome is spelled. A span that has ended goes into a queue (`queue.rs`), and a task
+//! sends what is there to the collector (`export.rs`). A call never waits for either: where the queue is
+//! full, or the collector does not answer, spans are dropped and counted. `dial.rs` opens the connection.
+//!
+//! A span holds names and numbers of this program. Nothing that a caller has sent is in it but the ids of its
+//! trace: no payload, no header, no name of a topic or tenant.
+
+mod call_span;
+mod codes;
+mod context;
+mod dial;
+mod export;
+mod queue;
+mod settings;
+mod tracer;
+
+pub use call_span::{CallSpan, Outcome, System};
+pub use context::carry;
+pub use dial::TracesError;
+pub use export::Exporting;
+pub use settings::TraceSettings;
+pub use tracer::{Seen, Traces, forwarded};

@@ -1,0 +1,11 @@
+//! The settings of traces.
+
+/// Where spans go, and of which calls there are any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceSettings {
+    /// The collector, as in `http://collector:4317`.
+    pub endpoint: String,
+    /// The share of calls without a trace of their own that begin one. A call with one is part of it if its
+    /// caller says that it is recorded.
+    pub ratio: f64,
+}
