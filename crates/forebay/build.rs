@@ -13,7 +13,8 @@ fn main() {
         Some(commit) => format!("{version} ({commit})"),
         None => version,
     };
-    println!("cargo::rustc-env=FOREBAY_VERSION={version}");
+    // `cargo run` hands it to the program, which refuses variables of `FOREBAY_` that it does not know.
+    println!("cargo::rustc-env=VERSION_AND_COMMIT={version}");
     println!("cargo::rerun-if-changed=build.rs");
     // Written at each commit and checkout.
     for file in ["HEAD", "logs/HEAD"] {

@@ -40,7 +40,7 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 not there, or no item
 /// A persistent priority queue on sharded MySQL.
 #[derive(Parser)]
 #[command(
-    version = env!("FOREBAY_VERSION"),
+    version = env!("VERSION_AND_COMMIT"),
     about,
     propagate_version = true,
     arg_required_else_help = true,

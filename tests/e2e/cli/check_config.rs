@@ -1,6 +1,6 @@
 //! `forebay check-config`
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use forebay_testkit::servers::{self, Kind, free_port};
 use tempfile::TempDir;
@@ -95,4 +95,14 @@ async fn it_shows_the_version_of_a_server() {
     run(&["migrate", "--config", &configured.config]).await.done();
     let ran = run(&["check-config", "--config", &configured.config, "--connect"]).await;
     assert!(ran.stdout.contains("MariaDB"), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[tokio::test]
+async fn the_program_runs_by_cargo_run() {
+    let configured = Configured::new("[[shard]]\nid = 1\nurl = \"sqlite://1.db\"\n");
+    // Cargo has variables of its own for what it runs.
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["run", "--quiet", "--package", "forebay", "--bin", "forebay", "--"]);
+    command.args(["check-config", "--config", &configured.config]);
+    run_with(command, Vec::new()).await.done();
 }
