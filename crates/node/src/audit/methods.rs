@@ -13,6 +13,10 @@ const SERVICE: &str = "forebay.v1.AdminService";
 const PAYLOAD_FIELD: &str = "max_payload_bytes";
 /// The field of requests that says how much of an item is shown.
 const VIEW_FIELD: &str = "view";
+/// The field of requests by which nothing is done, and the answer says what would be.
+const DRY_RUN_FIELD: &str = "dry_run";
+/// The field of requests that names a server, with an account. To try one is written down: it may be a guess.
+const URL_FIELD: &str = "url";
 
 /// Why a call is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +68,12 @@ fn audited(method: &MethodDescriptor) -> Option<(String, Method)> {
     Some((format!("/{SERVICE}/{}", method.name()), Method { name: method.name().to_owned(), kind, input }))
 }
 
+/// Whether a request only asks what would be done, and nobody outside the cluster is asked for that.
+pub fn is_dry_run(request: &DynamicMessage) -> bool {
+    let field = |name| request.get_field_by_name(name);
+    field(DRY_RUN_FIELD).and_then(|value| value.as_bool()) == Some(true) && field(URL_FIELD).is_none()
+}
+
 /// Whether a request asks for what items carry.
 pub fn asks_for_payloads(request: &DynamicMessage) -> bool {
     let bytes = request.get_field_by_name(PAYLOAD_FIELD).and_then(|value| value.as_u32());
@@ -95,6 +105,23 @@ mod tests {
         "ListTokens",
         "WhoAmI",
     ];
+
+    #[test]
+    fn only_what_asks_for_no_effect_is_a_dry_run() {
+        let methods = Methods::new().unwrap();
+        let of = |name: &str, is_dry| {
+            let input = &methods.find(&format!("/{SERVICE}/{name}")).unwrap().input;
+            let mut request = DynamicMessage::new(input.clone());
+            request.set_field_by_name(DRY_RUN_FIELD, prost_reflect::Value::Bool(is_dry));
+            is_dry_run(&request)
+        };
+        for name in ["StartOperation", "CancelItems", "PutTopic", "PauseTopic", "RemoveShard", "MoveShard"] {
+            assert!(of(name, true) && !of(name, false), "{name}");
+        }
+        assert!(!of("AddShard", true), "it goes to a server that its caller names");
+        let input = &methods.find("/forebay.v1.AdminService/CreateToken").unwrap().input;
+        assert!(!is_dry_run(&DynamicMessage::new(input.clone())), "it has no such field");
+    }
 
     #[test]
     fn every_call_that_changes_something_is_written_down() {
