@@ -244,6 +244,8 @@ pub struct DeadRow {
     pub died_at: Timestamp,
     /// The former item. Its rank is the time of the death.
     pub item: ReadyRow,
+    /// `nacked`, `lease ended` or `dead-lettered`.
+    pub cause: String,
     /// The text of the last nack. May be empty.
     pub last_error: String,
     /// What is stored of its attributes.

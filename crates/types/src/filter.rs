@@ -1,7 +1,7 @@
 //! Filters of lists: terms joined by AND, a subset of the filters of AIP-160. A wrong one is refused with the
 //! position of what is wrong in it.
 
-use std::{cmp::Ordering, time::Duration};
+use std::{borrow::Cow, cmp::Ordering, time::Duration};
 
 use crate::error::Refusal;
 
@@ -87,7 +87,7 @@ pub struct Filter(Vec<Term>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held<'a> {
     /// This text.
-    Text(&'a str),
+    Text(Cow<'a, str>),
     /// This number. A span has its microseconds.
     Number(i64),
     /// Each of these words.

@@ -23,33 +23,6 @@ async fn a_topic_is_paused_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_group_of_dead_letters_is_redriven() {
-    let stage = Stage::start().await;
-    let browser = Chromium::start(Looks::default()).await;
-    stage.open(&browser, &format!("dead-letters?ns={NAMESPACE}&topic=mail")).await;
-    let page = browser.page().await;
-    assert!(page.contains("no customer"), "{page}");
-    browser.click("Redrive").await;
-    browser.until_shown("Redrive 2 dead letters").await;
-    browser.picture("confirm-group").await;
-    browser.click("Redrive 2 dead letters").await;
-    browser.until_shown("2").await;
-    stage.open(&browser, &format!("operations?ns={NAMESPACE}")).await;
-    browser.until_shown("redrive").await;
-    browser.picture("operations-some").await;
-    let counts = || browser.run("return document.querySelector('tbody tr td:nth-child(7)').textContent");
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(15);
-    loop {
-        stage.open(&browser, &format!("topics?ns={NAMESPACE}&sort=name")).await;
-        let dead = browser.run("return document.querySelector('tbody tr td:nth-child(6)').textContent").await;
-        if dead == "1" {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "{:?}", counts().await);
-    }
-}
-
-#[tokio::test]
 async fn a_purge_asks_for_the_name_of_the_topic() {
     let stage = Stage::start().await;
     let browser = Chromium::start(Looks::default()).await;

@@ -3,6 +3,7 @@
 mod acts;
 mod alarms;
 mod chromium;
+mod dead_letters;
 mod looks;
 mod pages;
 mod rights;
@@ -10,7 +11,8 @@ mod rights;
 use std::time::Duration;
 
 use forebay_proto::v1::{
-    DequeueRequest, DequeuedItem, EnqueueItem, EnqueueRequest, Nack, NackRequest, TopicDemand,
+    AuditRecord, DequeueRequest, DequeuedItem, EnqueueItem, EnqueueRequest, GetTopicRequest,
+    ListAuditRecordsRequest, Nack, NackRequest, Topic, TopicDemand, admin_service_client::AdminServiceClient,
     queue_service_client::QueueServiceClient, topic_demand::Selector,
 };
 use tempfile::TempDir;
@@ -49,18 +51,41 @@ impl Stage {
     async fn fill(&mut self) {
         let mut dead = String::new();
         for reason in ["no customer 17", "no customer 18", SCRIPT] {
-            dead = self.enqueue("mail", SCRIPT, None).await;
-            let receipt = self.take("mail").await.receipt;
-            let nack = Nack { receipt, dead_letter: true, reason: reason.to_owned(), ..Nack::default() };
-            let request = NackRequest { namespace: NAMESPACE.to_owned(), nacks: vec![nack] };
-            let answer = self.client.nack(request).await.unwrap().into_inner();
-            assert_eq!(answer.results[0].error, None);
+            dead = self.bury("mail", reason).await;
         }
         let leased = self.enqueue("mail", "leased", None).await;
         assert_eq!(self.take("mail").await.item_id, leased);
         let scheduled = self.enqueue("mail", "later", Some(Duration::from_secs(3_600))).await;
         let ready = self.enqueue("mail", SCRIPT, None).await;
         self.items = [ready, leased, scheduled, dead];
+    }
+
+    /// Makes a dead letter. Returns its id. Nothing else may be ready in the topic.
+    async fn bury(&self, topic: &str, reason: &str) -> String {
+        let id = self.enqueue(topic, SCRIPT, None).await;
+        let receipt = self.take(topic).await.receipt;
+        let nack = Nack { receipt, dead_letter: true, reason: reason.to_owned(), ..Nack::default() };
+        let request = NackRequest { namespace: NAMESPACE.to_owned(), nacks: vec![nack] };
+        let answer = self.client.clone().nack(request).await.unwrap().into_inner();
+        assert_eq!(answer.results[0].error, None);
+        id
+    }
+
+    /// What is written down, the latest first.
+    async fn audit(&self) -> Vec<AuditRecord> {
+        let request = ListAuditRecordsRequest { namespace: "-".to_owned(), ..Default::default() };
+        self.admin().list_audit_records(request).await.unwrap().into_inner().records
+    }
+
+    /// Calls of operators.
+    fn admin(&self) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.node.channel())
+    }
+
+    /// Figures of a topic.
+    async fn topic(&self, topic: &str) -> Topic {
+        let request = GetTopicRequest { namespace: NAMESPACE.to_owned(), topic: topic.to_owned() };
+        self.admin().get_topic(request).await.unwrap().into_inner().topic.unwrap()
     }
 
     /// Enqueues an item. Returns its id.
@@ -129,6 +154,7 @@ impl Stage {
             ("dead-letters-of", format!("dead-letters?ns={NAMESPACE}&topic=mail")),
             ("confirm-purge", confirm("purge")),
             ("confirm-redrive", confirm("redrive")),
+            ("confirm-redrive-item", format!("{}&id={dead}", confirm("redrive"))),
             ("confirm-delete-dead", confirm("delete-dead")),
             ("confirm-reset-leases", confirm("reset-leases")),
             ("operations", format!("operations?ns={NAMESPACE}")),

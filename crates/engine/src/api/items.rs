@@ -110,8 +110,8 @@ impl LeaseSeen {
     /// What it has in a field of a filter.
     pub(crate) fn held(&self, field: &str, now: Timestamp) -> Held<'_> {
         match field {
-            "consumer" => Held::Text(&self.consumer),
-            field => held(field, now, &self.attributes, self.priority, None),
+            "consumer" => Held::Text((&self.consumer).into()),
+            field => held(field, now, &self.attributes, self.priority),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use forebay_store::{OperationKind, OperationPart, OperationRow};
 use forebay_types::{
-    ItemAttributes, Refusal, Seq, ShardId, Timestamp,
+    ItemAttributes, ItemId, Refusal, Seq, ShardId, Timestamp,
     filter::{Field, Held, Kind},
 };
+
+use super::reason;
 
 /// What one shard answers to an order.
 pub type Ordered = (ShardId, Result<OperationRow, Refusal>);
@@ -49,7 +51,9 @@ pub fn filter_fields(kind: OperationKind) -> &'static [Field] {
         ("priority", Kind::Number),
         ("attempt", Kind::Number),
         ("redrives", Kind::Number),
+        ("item", Kind::Text),
         ("reason", Kind::Text),
+        ("group", Kind::Text),
     ];
     // The log of leases does not have how often an item was redriven.
     const OF_LEASES: &[Field] = &[
@@ -61,25 +65,44 @@ pub fn filter_fields(kind: OperationKind) -> &'static [Field] {
     match kind {
         OperationKind::ResetLeases => OF_LEASES,
         OperationKind::Purge | OperationKind::Update => &FIELDS[..4],
-        // Only dead letters have a reason.
+        // Only dead letters have a reason, and so a group.
         OperationKind::DeleteDead | OperationKind::Redrive | OperationKind::Cancel => FIELDS,
     }
 }
 
-/// What an item has in a field of a filter. `reason`: of a dead letter.
-pub(crate) fn held<'a>(
-    field: &str,
-    now: Timestamp,
-    attributes: &ItemAttributes,
-    priority: i32,
-    reason: Option<&'a str>,
-) -> Held<'a> {
+/// What a filter may ask of an item.
+pub(crate) struct Facts<'a> {
+    /// The item.
+    pub id: ItemId,
+    /// Its priority.
+    pub priority: i32,
+    /// What else is known of it.
+    pub attributes: &'a ItemAttributes,
+    /// How it died, and the text of the last nack, if it is a dead letter.
+    pub death: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Facts<'a> {
+    /// What it has in a field of a filter.
+    pub fn held(&self, field: &str, now: Timestamp) -> Held<'a> {
+        match field {
+            "item" => Held::Text(self.id.to_string().into()),
+            "reason" => self.death.map_or(Held::Nothing, |(_, reason)| Held::Text(reason.into())),
+            "group" => self.death.map_or(Held::Nothing, |(cause, reason)| {
+                Held::Text(reason::fingerprint(&reason::of_death(cause, reason)).into())
+            }),
+            field => held(field, now, self.attributes, self.priority),
+        }
+    }
+}
+
+/// What an item has in a field that the filter of each state has.
+pub(super) fn held(field: &str, now: Timestamp, attributes: &ItemAttributes, priority: i32) -> Held<'static> {
     match field {
         "age" => Held::Number((now.as_micros() - attributes.enqueued_at.as_micros()).max(0)),
         "priority" => Held::Number(priority.into()),
         "attempt" => Held::Number(attributes.deliveries.into()),
         "redrives" => Held::Number(attributes.redrives.into()),
-        "reason" => reason.map_or(Held::Nothing, Held::Text),
         _ => Held::Nothing,
     }
 }

@@ -3,13 +3,13 @@
 use std::{ops::Bound, time::Duration};
 
 use forebay_store::{DeadRow, OperationKind, OperationSpec, ReadyRow};
-use forebay_types::{Key, Refusal, Seq, State, Timestamp, TopicId, filter::Filter};
+use forebay_types::{ItemId, Key, Refusal, Seq, State, Timestamp, TopicId, filter::Filter};
 use futures_util::{StreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::read_without_rest as read;
 use crate::{
-    api::{ItemCount, TopicScope, filter_fields, held},
+    api::{Facts, ItemCount, TopicScope, filter_fields},
     engine::Engine,
     messages::look::{LeasesSeen, ShardLook, WhichLeases},
 };
@@ -158,7 +158,10 @@ impl Counting<'_> {
             let rows: Vec<DeadRow> = rows.await?;
             let most = self.spec.max_redrives;
             let fits = |row: &&DeadRow| most.is_none_or(|most| row.item.attributes.redrives < most);
-            let passed = rows.iter().filter(fits).filter(|row| self.passes(&row.item, Some(&row.last_error)));
+            let passed = rows
+                .iter()
+                .filter(fits)
+                .filter(|row| self.passes(&row.item, Some((&row.cause, &row.last_error))));
             let passed: Vec<Seq> = passed.map(|row| row.item.key.seq).collect();
             let last = rows.last().filter(|_| rows.len() == PAGE);
             let last = last.map(|last| (last.topic, last.died_at, last.item.key.seq));
@@ -167,8 +170,9 @@ impl Counting<'_> {
         Some(())
     }
 
-    fn passes(&self, row: &ReadyRow, reason: Option<&str>) -> bool {
-        let now = self.spec.started_at;
-        self.filter.holds(|field| held(field, now, &row.attributes, row.key.priority, reason))
+    fn passes(&self, row: &ReadyRow, death: Option<(&str, &str)>) -> bool {
+        let id = ItemId { shard: self.shard.id, seq: row.key.seq };
+        let facts = Facts { id, priority: row.key.priority, attributes: &row.attributes, death };
+        self.filter.holds(|field| facts.held(field, self.spec.started_at))
     }
 }

@@ -11,9 +11,9 @@ use forebay_store::{DeathRow, NameRange};
 use forebay_types::{ItemId, Refusal, Seq, ShardId, Timestamp, Topic, TopicId, TopicName};
 use futures_util::{StreamExt as _, stream};
 
-use super::{read, reason};
+use super::read;
 use crate::{
-    api::{DeadGroup, DeadGroups, DeadGroupsCall, TopicScope},
+    api::{DeadGroup, DeadGroups, DeadGroupsCall, TopicScope, reason},
     engine::Engine,
     messages::look::{ShardLook, TopicSeen},
 };
@@ -27,8 +27,6 @@ const DORMANT_MAX: usize = 5_000;
 const PARTS_MAX: usize = 2_000;
 /// Dead letters of one read.
 const READ_ROWS: usize = 1_000;
-/// Bytes of a reason that are looked at.
-const REASON_BYTES: usize = 256;
 /// Groups of one node.
 const GROUPS_MAX: usize = 1_000;
 /// Shards that one call reads at a time.
@@ -195,7 +193,8 @@ async fn of_one_shard(shard: &ShardLook, parts: Vec<Part>, window: usize) -> Opt
         let mut left = share;
         while left > 0 {
             let (topic, limit) = (part.topic, left.min(READ_ROWS));
-            let rows = read(shard, |it| async move { it.deaths(topic, before, limit, REASON_BYTES).await });
+            let rows =
+                read(shard, |it| async move { it.deaths(topic, before, limit, reason::REASON_BYTES).await });
             let rows = rows.await?;
             let is_end = rows.len() < limit;
             left -= rows.len();
@@ -224,13 +223,9 @@ fn shares(mut parts: Vec<Part>, window: usize) -> Vec<(Part, usize)> {
 impl Groups {
     fn add(&mut self, shard: ShardId, topic: &Topic, row: DeathRow) {
         self.looked_at += 1;
-        let reason = match reason::normalised(&row.last_error) {
-            none if none.is_empty() => row.cause,
-            reason => reason,
-        };
         self.join(DeadGroup {
             fingerprint: String::new(),
-            reason,
+            reason: reason::of_death(&row.cause, &row.last_error),
             count: 1,
             topics: vec![topic.clone()],
             topics_cut: false,

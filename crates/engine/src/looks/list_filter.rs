@@ -1,11 +1,11 @@
 //! The filter of a list of items. Without one it is enough to read keys.
 
 use forebay_store::{DeadRow, ReadyRow};
-use forebay_types::{Key, Refusal, Seq, State, Timestamp, TopicId, filter::Filter};
+use forebay_types::{ItemId, Key, Refusal, Seq, State, Timestamp, TopicId, filter::Filter};
 
 use super::read;
 use crate::{
-    api::{ItemsCall, LeaseSeen, held, list_fields},
+    api::{Facts, ItemsCall, LeaseSeen, list_fields},
     messages::look::ShardLook,
 };
 
@@ -63,7 +63,7 @@ impl ListFilter {
         let highest = Seq(i64::MAX as u64);
         let rows =
             read(shard, |it| async move { it.walk_items(topic, state, after, highest, limit).await }).await?;
-        Some(Slice::of(&rows, |row| row.item.key, |row| self.passes(&row.item, None)))
+        Some(Slice::of(&rows, |row| row.item.key, |row| self.passes(shard, &row.item, None)))
     }
 
     /// Dead letters of a topic before a death, the latest first. `None`: they could not be read.
@@ -80,12 +80,16 @@ impl ListFilter {
         }
         let rows = read(shard, |it| async move { it.dead_rows(topic, before, limit).await }).await?;
         let death = |row: &DeadRow| (row.died_at, row.item.key.seq);
-        Some(Slice::of(&rows, death, |row| self.passes(&row.item, Some(&row.last_error))))
+        Some(Slice::of(&rows, death, |row| {
+            self.passes(shard, &row.item, Some((&row.cause, &row.last_error)))
+        }))
     }
 
-    fn passes(&self, row: &ReadyRow, reason: Option<&str>) -> bool {
+    fn passes(&self, shard: &ShardLook, row: &ReadyRow, death: Option<(&str, &str)>) -> bool {
         let Some(filter) = &self.filter else { return true };
-        filter.holds(|field| held(field, self.now, &row.attributes, row.key.priority, reason))
+        let id = ItemId { shard: shard.id, seq: row.key.seq };
+        let facts = Facts { id, priority: row.key.priority, attributes: &row.attributes, death };
+        filter.holds(|field| facts.held(field, self.now))
     }
 
     /// Whether a leased item passes.

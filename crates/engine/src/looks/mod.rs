@@ -8,7 +8,6 @@ mod items;
 mod list_filter;
 mod positions;
 mod priorities;
-mod reason;
 mod standing;
 mod topics;
 

@@ -249,25 +249,13 @@ impl Tables {
         let position = |item: &ItemRow, letter: &DeadLetter| (item.topic, letter.died_at, item.key.seq);
         let mut dead: Vec<_> = dead.filter(|(item, letter)| position(item, letter) > after).collect();
         dead.sort_by_key(|(item, letter)| position(item, letter));
-        let row = |(item, letter): &(ItemRow, DeadLetter)| {
-            let mut row = ready_row(item, false);
-            row.key.rank = letter.died_at.as_micros();
-            let last_error = letter.last_error.clone();
-            DeadRow { topic: item.topic, died_at: letter.died_at, item: row, last_error, packed: Vec::new() }
-        };
-        dead.into_iter().take(limit).map(row).collect()
+        dead.into_iter().take(limit).map(|(item, letter)| dead_row(item, letter)).collect()
     }
 
     /// Dead letters of a topic before a death, the latest first.
     pub fn dead_rows(&self, topic: TopicId, before: (Timestamp, Seq), limit: usize) -> Vec<DeadRow> {
         let of_topic = self.dead.values().filter(|(item, _)| item.topic == topic);
-        let row = |(item, letter): &(ItemRow, DeadLetter)| {
-            let mut row = ready_row(item, false);
-            row.key.rank = letter.died_at.as_micros();
-            let last_error = letter.last_error.clone();
-            DeadRow { topic, died_at: letter.died_at, item: row, last_error, packed: Vec::new() }
-        };
-        let mut dead: Vec<DeadRow> = of_topic.map(row).collect();
+        let mut dead: Vec<DeadRow> = of_topic.map(|(item, letter)| dead_row(item, letter)).collect();
         dead.retain(|row| (row.died_at, row.item.key.seq) < before);
         dead.sort_unstable_by_key(|row| std::cmp::Reverse((row.died_at, row.item.key.seq)));
         dead.truncate(limit);
@@ -371,6 +359,20 @@ fn count_of(state: State, by: i64) -> TopicCounts {
     match state {
         State::Ready => TopicCounts { ready: by, ..TopicCounts::default() },
         State::Scheduled => TopicCounts { scheduled: by, ..TopicCounts::default() },
+    }
+}
+
+/// A dead letter as an operation reads it.
+fn dead_row(item: &ItemRow, letter: &DeadLetter) -> DeadRow {
+    let mut row = ready_row(item, false);
+    row.key.rank = letter.died_at.as_micros();
+    DeadRow {
+        topic: item.topic,
+        died_at: letter.died_at,
+        item: row,
+        cause: letter.reason.clone(),
+        last_error: letter.last_error.clone(),
+        packed: Vec::new(),
     }
 }
 

@@ -134,7 +134,7 @@ struct Step<'a> {
 impl Step<'_> {
     /// Takes items of the page, so many at most. Returns how many.
     fn take(&mut self, builder: &mut BatchBuilder<'_>, page: &OperationPage, rows: usize) -> usize {
-        let now = builder.moment.now;
+        let (now, shard) = (builder.moment.now, builder.shard.id);
         let mut changed = 0;
         for (at, item) in page.items.iter().enumerate() {
             if changed == rows || self.progress.changed >= self.limit {
@@ -146,7 +146,7 @@ impl Step<'_> {
                 continue;
             }
             self.progress.scanned += 1;
-            if !filter.holds(|field| item.held(field, now)) {
+            if !filter.holds(|field| item.held(field, shard, now)) {
                 continue;
             }
             self.progress.matched += 1;

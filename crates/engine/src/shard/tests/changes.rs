@@ -28,7 +28,7 @@ pub(super) fn found(key: Key, place: Place) -> FoundItem {
 }
 
 pub(super) fn dead() -> Place {
-    Place::Dead { died_at: time(5), last_error: String::new(), packed: Vec::new() }
+    Place::Dead { died_at: time(5), cause: String::new(), last_error: String::new(), packed: Vec::new() }
 }
 
 /// The next read finds these items.

@@ -77,7 +77,12 @@ pub(super) fn ready(keys: &[Key]) -> Vec<OperationItem> {
 
 /// What it reads of these dead letters.
 pub(super) fn dead(seqs: &[Seq]) -> Vec<OperationItem> {
-    let place = || Place::Dead { died_at: time(5), last_error: "why".to_owned(), packed: vec![7] };
+    let place = || Place::Dead {
+        died_at: time(5),
+        cause: String::new(),
+        last_error: "why".to_owned(),
+        packed: vec![7],
+    };
     let item = |seq: &Seq| OperationItem {
         topic: T,
         key: Key { priority: 0, rank: 0, seq: *seq },

@@ -4,10 +4,11 @@ use forebay_store::{
     DeadRow, OperationCursor, OperationId, OperationOrder, StoredItem, StoredState, WalkedRow,
 };
 use forebay_types::{
-    Body, Headers, ItemAttributes, Key, Namespace, Seq, Timestamp, TopicId, TopicName, filter::Held,
+    Body, Headers, ItemAttributes, ItemId, Key, Namespace, Seq, ShardId, Timestamp, TopicId, TopicName,
+    filter::Held,
 };
 
-use crate::api::held;
+use crate::api::Facts;
 
 /// What a caller asks the shard's part of an operation for.
 #[derive(Debug, Clone)]
@@ -102,8 +103,8 @@ impl From<StoredItem> for FoundItem {
             StoredState::Ready => Place::Ready,
             StoredState::Scheduled => Place::Scheduled,
             StoredState::Dead(death) => {
-                let (died_at, last_error) = (death.died_at, death.last_error);
-                Place::Dead { died_at, last_error, packed: Vec::new() }
+                let (died_at, cause, last_error) = (death.died_at, death.reason, death.last_error);
+                Place::Dead { died_at, cause, last_error, packed: Vec::new() }
             }
         };
         let headers = body.headers;
@@ -132,6 +133,8 @@ pub(crate) enum Place {
     Dead {
         /// When it died.
         died_at: Timestamp,
+        /// How it died.
+        cause: String,
         /// The text of the last nack.
         last_error: String,
         /// What is stored of its attributes.
@@ -157,8 +160,8 @@ impl OperationItem {
 
     /// A dead letter.
     pub fn of_dead(row: DeadRow) -> Self {
-        let DeadRow { topic, died_at, item, last_error, packed } = row;
-        let place = Place::Dead { died_at, last_error, packed };
+        let DeadRow { topic, died_at, item, cause, last_error, packed } = row;
+        let place = Place::Dead { died_at, cause, last_error, packed };
         Self {
             topic,
             key: item.key,
@@ -180,13 +183,14 @@ impl OperationItem {
         }
     }
 
-    /// What it has in a field of a filter.
-    pub fn held(&self, field: &str, now: Timestamp) -> Held<'_> {
-        let reason = match &self.place {
-            Place::Leased { consumer, .. } if field == "consumer" => return Held::Text(consumer),
-            Place::Dead { last_error, .. } => Some(last_error.as_str()),
+    /// What it has in a field of a filter. `shard`: where it is.
+    pub fn held(&self, field: &str, shard: ShardId, now: Timestamp) -> Held<'_> {
+        let death = match &self.place {
+            Place::Leased { consumer, .. } if field == "consumer" => return Held::Text(consumer.into()),
+            Place::Dead { cause, last_error, .. } => Some((cause.as_str(), last_error.as_str())),
             _ => None,
         };
-        held(field, now, &self.attributes, self.key.priority, reason)
+        let id = ItemId { shard, seq: self.key.seq };
+        Facts { id, priority: self.key.priority, attributes: &self.attributes, death }.held(field, now)
     }
 }

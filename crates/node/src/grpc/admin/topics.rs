@@ -285,8 +285,8 @@ fn rank(topic: &v1::Topic, figure: Figure) -> (i64, i32) {
 impl Query {
     fn passes(&self, topic: &v1::Topic) -> bool {
         self.filter.holds(|field| match field {
-            "topic" => Held::Text(&topic.topic),
-            "namespace" => Held::Text(&topic.namespace),
+            "topic" => Held::Text((&topic.topic).into()),
+            "namespace" => Held::Text((&topic.namespace).into()),
             "state" => Held::Words(states(topic)),
             "ready" => number(topic.ready_count),
             "leased" => number(topic.leased_count),

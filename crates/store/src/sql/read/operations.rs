@@ -92,7 +92,7 @@ async fn of_topic(
         }
         let sql = format!(
             "SELECT d.seq, d.died_at, d.priority, d.deliveries, d.failures, d.attributes, \
-             LENGTH(d.metadata), d.last_error FROM {table} WHERE d.topic = ? AND {range} \
+             LENGTH(d.metadata), d.reason, d.last_error FROM {table} WHERE d.topic = ? AND {range} \
              ORDER BY {order} LIMIT ?"
         );
         let mut values = vec![topic.into()];
@@ -115,6 +115,6 @@ fn decode(topic: TopicId, row: &Row) -> Result<DeadRow, StoreError> {
         bytes: packed.bytes.saturating_add(row.u32(6)?),
         body: None,
     };
-    let last_error = String::from_utf8_lossy(&row.bytes(7)?).into_owned();
-    Ok(DeadRow { topic, died_at, item, last_error, packed: stored.to_vec() })
+    let (cause, last_error) = (row.text(7)?, String::from_utf8_lossy(&row.bytes(8)?).into_owned());
+    Ok(DeadRow { topic, died_at, item, cause, last_error, packed: stored.to_vec() })
 }

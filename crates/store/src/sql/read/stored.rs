@@ -108,7 +108,8 @@ pub(super) async fn dead_rows(
     before: (Timestamp, Seq),
     limit: usize,
 ) -> Result<Vec<DeadRow>, StoreError> {
-    let columns = ", d.priority, d.deliveries, d.failures, d.attributes, LENGTH(d.metadata), d.last_error";
+    let columns = ", d.priority, d.deliveries, d.failures, d.attributes, LENGTH(d.metadata), d.reason, \
+                   d.last_error";
     let rows = from_the_latest(connection, topic, before, limit, (columns, &[])).await?;
     let dead = |row: &Row| {
         let packed = PackedAttributes::unpack(&row.bytes(5)?)?;
@@ -119,8 +120,8 @@ pub(super) async fn dead_rows(
             bytes: packed.bytes.saturating_add(row.u32(6)?),
             body: None,
         };
-        let last_error = String::from_utf8_lossy(&row.bytes(7)?).into_owned();
-        Ok(DeadRow { topic, died_at, item, last_error, packed: Vec::new() })
+        let (cause, last_error) = (row.text(7)?, String::from_utf8_lossy(&row.bytes(8)?).into_owned());
+        Ok(DeadRow { topic, died_at, item, cause, last_error, packed: Vec::new() })
     };
     rows.iter().map(dead).collect()
 }

@@ -2,7 +2,9 @@
 
 mod of_item;
 
-use forebay_proto::v1::{Operation, OperationKind, StartOperationRequest, StartOperationResponse};
+use forebay_proto::v1::{
+    GroupDeadLettersRequest, Operation, OperationKind, StartOperationRequest, StartOperationResponse,
+};
 use maud::{Markup, html};
 
 use super::{
@@ -15,6 +17,7 @@ use super::{
         show::Shown,
         trouble::Trouble,
     },
+    dead_letters::filter::{group_of, of_item},
     topics::incomplete,
 };
 use crate::random::random;
@@ -40,7 +43,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let body = html! {
         h1 { (title) }
         p { "Topic " (links::topic(asked.namespace(), &operation.topic)) }
-        @if !operation.filter.is_empty() { p { "Filter " code { bdi { (operation.filter) } } } }
+        (chosen(asked, &operation).await)
         (incomplete(&answer.incomplete_shards))
         @if matched == 0 && answer.exact {
             div.empty { p { "Nothing matches now, so there is nothing to do." } }
@@ -62,13 +65,46 @@ async fn counted(asked: &Asked, kind: OperationKind) -> Result<StartOperationRes
         namespace: asked.namespace().to_owned(),
         kind: kind.into(),
         topic: asked.fields.get("name").to_owned(),
-        filter: asked.fields.get("filter").to_owned(),
+        filter: filter(asked),
         leased: !asked.fields.get("leased").is_empty(),
         to_topic: asked.fields.get("to").to_owned(),
         dry_run: true,
         ..StartOperationRequest::default()
     };
     Ok(asked.admin()?.start_operation(asked.request(request)).await?.into_inner())
+}
+
+/// Which items: one, or those that pass a filter.
+fn filter(asked: &Asked) -> String {
+    match asked.fields.get("id") {
+        "" => asked.fields.get("filter").to_owned(),
+        id => of_item(id),
+    }
+}
+
+/// How the items were chosen. Of a group it is said what its reasons have in common, since a hash of that
+/// says nothing to people.
+async fn chosen(asked: &Asked, operation: &Operation) -> Markup {
+    let reason = match group_of(&operation.filter) {
+        Some(group) => reason_of(asked, &operation.topic, group).await,
+        None => None,
+    };
+    html! {
+        @if !operation.filter.is_empty() { p { "Filter " code { bdi { (operation.filter) } } } }
+        @if let Some(reason) = reason { p { "Reason " bdi { (reason) } } }
+    }
+}
+
+/// What the reasons of a group have in common. `None`: it is not among the groups that are found now.
+async fn reason_of(asked: &Asked, topic: &str, group: &str) -> Option<String> {
+    let request = GroupDeadLettersRequest {
+        namespace: asked.namespace().to_owned(),
+        topic: topic.to_owned(),
+        window: 0,
+    };
+    let answer = asked.admin().ok()?.group_dead_letters(asked.request(request)).await.ok()?;
+    let found = answer.into_inner().groups.into_iter().find(|found| found.fingerprint == group);
+    found.map(|found| found.reason)
 }
 
 fn samples(asked: &Asked, ids: &[String]) -> Markup {
@@ -85,7 +121,9 @@ fn samples(asked: &Asked, ids: &[String]) -> Markup {
 /// Where whoever does not want it goes.
 fn back(asked: &Asked, kind: OperationKind) -> String {
     let (namespace, topic) = (asked.namespace(), asked.fields.get("name"));
+    let id = asked.fields.get("id");
     match kind {
+        _ if !id.is_empty() => link("item", &[("ns", namespace), ("id", id)]),
         OperationKind::Redrive | OperationKind::DeleteDead => {
             link("dead-letters", &[("ns", namespace), ("topic", topic)])
         }

@@ -40,8 +40,9 @@ pub fn section(asked: &Asked, answer: &GroupDeadLettersResponse, live: &mut Live
             }
         }
         p.dim {
-            "A group is redriven or deleted by a filter for its reason. Other reasons with the same parts \
-             pass it too. What passes is counted, and a sample shown, before anything is done."
+            "A group is redriven or deleted in one topic at a time, with all of its dead letters there, also \
+             those that were not looked at for this list. They are counted, and a sample is shown, before \
+             anything is done."
         }
     }
 }
@@ -72,7 +73,7 @@ fn row(asked: &Asked, group: &DeadLetterGroup, live: &mut Live) -> Markup {
                 @if filter::is_cause(&group.reason) { " " span.dim { "(no reason was given)" } }
             }
             td.l {
-                @for topic in &group.topics { (topic_actions(asked, topic, &group.reason)) }
+                @for topic in &group.topics { (topic_actions(asked, topic, &group.fingerprint)) }
                 @if group.topics_cut { p.dim { "and more topics" } }
             }
             td.l { (time(group.first_died_at, asked.now())) }
@@ -87,17 +88,15 @@ fn row(asked: &Asked, group: &DeadLetterGroup, live: &mut Live) -> Markup {
 }
 
 /// What can be done with a group in one of its topics.
-fn topic_actions(asked: &Asked, topic: &str, reason: &str) -> Markup {
-    let namespace = asked.namespace();
+fn topic_actions(asked: &Asked, topic: &str, fingerprint: &str) -> Markup {
+    let (namespace, filter) = (asked.namespace(), filter::of_group(fingerprint));
+    let look = [("ns", namespace), ("topic", topic), ("reason", filter.as_str())];
     html! {
         p {
             (links::topic(namespace, topic)) " "
-            @if let Some(filter) = filter::of_group(reason) {
-                @let look = [("ns", namespace), ("topic", topic), ("reason", filter.as_str())];
-                a href=(link("dead-letters", &look) + "#rows") { "look" } " "
-                (question(asked, "redrive", topic, &filter, "Redrive")) " "
-                (question(asked, "delete-dead", topic, &filter, "Delete"))
-            }
+            a href=(link("dead-letters", &look) + "#rows") { "look" } " "
+            (question(asked, "redrive", topic, &filter, "Redrive")) " "
+            (question(asked, "delete-dead", topic, &filter, "Delete"))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Dead letters of a namespace or of a topic: grouped by why they died, and one by one.
 
-mod filter;
+pub mod filter;
 mod groups;
 mod question;
 mod rows;

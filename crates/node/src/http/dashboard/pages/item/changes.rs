@@ -10,11 +10,14 @@ use super::super::super::{act, asked::Asked, links::link};
 pub fn section(asked: &Asked, item: &Item) -> Markup {
     let namespace = asked.namespace();
     let cancel = [("action", "cancel"), ("ns", namespace), ("id", item.item_id.as_str())];
+    let redrive =
+        [("action", "redrive"), ("ns", namespace), ("name", item.topic.as_str()), ("id", &item.item_id)];
     let dead = [("ns", namespace), ("topic", item.topic.as_str())];
     html! {
         div.actions {
             @if waits(item.state()) { (update(asked, item)) }
             @if item.state() == ItemState::Dead {
+                (act::question(asked, namespace, &link("confirm", &redrive), "", "Redrive the item"))
                 a.button href=(link("dead-letters", &dead)) { "Dead letters of its topic" }
             }
             (act::question(asked, namespace, &link("confirm", &cancel), "danger", "Cancel the item"))

@@ -5,6 +5,8 @@ use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 
+/// Bytes of a reason that are looked at.
+pub(crate) const REASON_BYTES: usize = 256;
 /// Stands for a number.
 const NUMBER: &str = "<n>";
 /// Stands for a number in hexadecimal digits.
@@ -18,8 +20,17 @@ const HEX_LENGTH_MIN: usize = 8;
 /// How many digits the parts of a UUID have.
 const UUID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
 
+/// What the group of a dead letter is called: what its reason has in common with others, or how it died if it
+/// has none. Only the beginning of a reason counts, as groups read no more of it.
+pub(crate) fn of_death(cause: &str, reason: &str) -> String {
+    match normalised(&reason[..reason.floor_char_boundary(REASON_BYTES)]) {
+        none if none.is_empty() => cause.to_owned(),
+        normal => normal,
+    }
+}
+
 /// The text without what differs: digits, hexadecimal numbers, UUIDs, quoted texts, kinds of blanks.
-pub(super) fn normalised(text: &str) -> String {
+fn normalised(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -46,7 +57,7 @@ pub(super) fn normalised(text: &str) -> String {
 }
 
 /// Names a normalised text.
-pub(super) fn fingerprint(normal: &str) -> String {
+pub(crate) fn fingerprint(normal: &str) -> String {
     let mut hasher = SipHasher13::new();
     hasher.write(normal.as_bytes());
     format!("{:016x}", hasher.finish())
@@ -124,6 +135,17 @@ mod tests {
         ] {
             assert_eq!(normalised(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_group_is_called_by_its_reason_or_by_how_it_died() {
+        assert_eq!(of_death("nacked", "user 7"), "user <n>");
+        assert_eq!(of_death("lease ended", "  "), "lease ended");
+        // What lies behind the beginning of a reason makes no other group, nor does a cut inside a character.
+        let long = "ä".repeat(REASON_BYTES);
+        assert_eq!(of_death("nacked", &long), of_death("nacked", &long[..REASON_BYTES]));
+        let odd = format!("x{long}");
+        assert_eq!(of_death("nacked", &odd), odd[..REASON_BYTES - 1]);
     }
 
     /// Filters and people keep it: it must stay as it is.
