@@ -30,7 +30,7 @@ mod shards;
 mod slow;
 mod stuck;
 mod tls;
-mod tokens;
+pub mod tokens;
 mod transactions;
 mod unreached;
 mod upgrade;

@@ -54,7 +54,7 @@ async fn who(node: &Node, token: &str) -> Result<String, String> {
 }
 
 /// Waits until a node says this of a token.
-async fn says(node: &Node, token: &str, expected: Result<&str, &str>) {
+pub async fn says(node: &Node, token: &str, expected: Result<&str, &str>) {
     let begun = Instant::now();
     loop {
         let said = who(node, token).await;
@@ -102,7 +102,7 @@ async fn run(arguments: &[&str], shown: &str) -> (Option<i32>, String, String) {
 }
 
 /// A cluster whose nodes accept tokens of the catalog, and its first token.
-async fn guarded(cluster: &Nodes) -> String {
+pub async fn guarded(cluster: &Nodes) -> String {
     cluster.configure("\n[access]\ncatalog_tokens = true\n");
     let create = ["token", "create", "--name", "first", "--bootstrap", "--config", &cluster.config(0)];
     let (code, token, said) = run(&create, "").await;

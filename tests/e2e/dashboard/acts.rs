@@ -1,5 +1,7 @@
 //! What is done from pages, and that pages ask before they lose something.
 
+use forebay_proto::v1::{GetOperationRequest, ListOperationsRequest, Operation, OperationState, Side};
+
 use super::{
     NAMESPACE, Stage,
     chromium::{Chromium, Looks},
@@ -90,4 +92,66 @@ async fn leases_are_ended_and_no_failure_counts() {
     browser.until_shown("· done ·").await;
     stage.open(&browser, &format!("item?ns={NAMESPACE}&id={}", stage.items[1])).await;
     browser.until_shown("ready").await;
+}
+
+#[tokio::test]
+async fn a_pause_with_a_note_is_undone_from_its_notice() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks { scriptless: true, ..Looks::default() }).await;
+    stage.open(&browser, &format!("topic?ns={NAMESPACE}&name=mail")).await;
+    browser.click("Pause with an end and a note").await;
+    browser.choose("details[open] select[name=side]", "both").await;
+    browser.fill("details[open] input[name=for]", "2h").await;
+    browser.fill("details[open] input[name=note]", "the mail server is down").await;
+    browser.click("Pause").await;
+    browser.until_shown("Enqueue and deliveries are paused.").await;
+    assert!(browser.text(".why").await.contains("the mail server is down"));
+    let pauses = stage.topic("mail").await.pauses;
+    let found: Vec<_> = pauses.iter().map(|it| (it.side(), it.note.as_str(), it.until.is_some())).collect();
+    let expected = |side| (side, "the mail server is down", true);
+    assert_eq!(found, [expected(Side::Enqueue), expected(Side::Dequeue)]);
+    browser.picture("notice-undo").await;
+    browser.click("Undo").await;
+    browser.until_shown("The pause is over.").await;
+    assert_eq!(stage.topic("mail").await.pauses, []);
+}
+
+/// The operation that there is.
+async fn operation(stage: &Stage) -> Operation {
+    let request = ListOperationsRequest { namespace: NAMESPACE.to_owned(), ..Default::default() };
+    let listed = stage.admin().list_operations(request).await.unwrap().into_inner().operations;
+    let [one] = &listed[..] else { panic!("{listed:?}") };
+    let (namespace, operation_id) = (NAMESPACE.to_owned(), one.id.clone());
+    let request = GetOperationRequest { namespace, operation_id, ..Default::default() };
+    stage.admin().get_operation(request).await.unwrap().into_inner().operation.unwrap()
+}
+
+#[tokio::test]
+async fn an_operation_gets_another_rate_and_is_stopped() {
+    let stage = Stage::start().await;
+    for _ in 0..200 {
+        stage.enqueue("many", "x", None).await;
+    }
+    let browser = Chromium::start(Looks::default()).await;
+    stage.open(&browser, &format!("confirm?action=purge&ns={NAMESPACE}&name=many")).await;
+    browser.fill("input[name=typed]", "many").await;
+    browser.fill("input[name=rate]", "1").await;
+    browser.click("Delete 200 items").await;
+    browser.until_shown("The operation has begun.").await;
+    browser.fill("input[name=rate]", "2").await;
+    browser.click("Change the rate").await;
+    browser.until_shown("The operation has another rate.").await;
+    assert_eq!(operation(&stage).await.rate_per_second, 2);
+    browser.until_shown("2 items a second at most").await;
+    browser.picture("operation-running").await;
+    browser.click("Stop the operation").await;
+    browser.until_shown("The operation is being stopped. What it has done stays.").await;
+    // The open page follows it to its end.
+    browser.until_shown("· stopped ·").await;
+    assert_eq!(operation(&stage).await.state(), OperationState::Cancelled);
+    assert!(stage.topic("many").await.ready_count > 0, "it was not over");
+    // What has ended has no levers.
+    browser.client.refresh().await.unwrap();
+    browser.until_shown("· stopped ·").await;
+    assert!(!browser.has("form[action=set-rate]").await && !browser.has("form[action=stop-operation]").await);
 }

@@ -127,8 +127,18 @@ impl Chromium {
 
     /// Clicks at a button, or a link, with this text, and waits for the page that follows.
     pub async fn click(&self, text: &str) {
+        self.click_in("", text).await;
+    }
+
+    /// The same in the row of a table that has a text.
+    pub async fn click_in_row(&self, row: &str, text: &str) {
+        self.click_in(&format!("//tr[contains(., {})]", serde_json::to_string(row).unwrap()), text).await;
+    }
+
+    async fn click_in(&self, place: &str, text: &str) {
         let quoted = serde_json::to_string(text).unwrap();
-        let path = format!("//*[self::a or self::button or self::summary][normalize-space(.)={quoted}]");
+        let is_lever = "[self::a or self::button or self::summary]";
+        let path = format!("{place}//*{is_lever}[normalize-space(.)={quoted}]");
         let found = self.client.find(Locator::XPath(&path)).await;
         let element = match found {
             Ok(element) => element,
@@ -142,6 +152,12 @@ impl Chromium {
         let field = self.client.find(Locator::Css(selector)).await.unwrap();
         field.clear().await.unwrap();
         field.send_keys(text).await.unwrap();
+    }
+
+    /// Chooses from a list.
+    pub async fn choose(&self, selector: &str, value: &str) {
+        let field = self.client.find(Locator::Css(selector)).await.unwrap();
+        field.select_by_value(value).await.unwrap();
     }
 
     /// Runs a script in the page.

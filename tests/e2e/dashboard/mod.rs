@@ -4,6 +4,7 @@ mod acts;
 mod alarms;
 mod chromium;
 mod dead_letters;
+mod levers;
 mod looks;
 mod pages;
 mod rights;
