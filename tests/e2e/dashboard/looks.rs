@@ -107,3 +107,35 @@ async fn a_keyboard_reaches_everything() {
     body.send_keys("/").await.unwrap();
     assert_eq!(browser.run("return document.activeElement.name").await, "q");
 }
+
+#[tokio::test]
+async fn a_theme_is_chosen_and_kept() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks::default()).await;
+    let background = || browser.run("return getComputedStyle(document.body).backgroundColor");
+    let (light, dark) = ("rgb(255, 255, 255)", "rgb(20, 23, 28)");
+    stage.open(&browser, "topics").await;
+    assert_eq!(background().await, light, "the system's");
+    browser.choose("select[name=theme]", "dark").await;
+    assert_eq!(background().await, dark, "at once");
+    for (name, page) in stage.pages() {
+        stage.open(&browser, &page).await;
+        assert_eq!(background().await, dark, "{name}");
+        assert_eq!(browser.run("return document.querySelector('select[name=theme]').value").await, "dark");
+        let faint = browser.run(FAINT).await;
+        assert_eq!(faint, Value::Array(Vec::new()), "{name}");
+    }
+    browser.picture("theme-dark").await;
+    browser.choose("select[name=theme]", "system").await;
+    assert_eq!(background().await, light);
+    browser.client.refresh().await.unwrap();
+    assert_eq!(background().await, light);
+    // The other way round: light where the system is dark.
+    let browser = Chromium::start(Looks { dark: true, ..Looks::default() }).await;
+    let background = || browser.run("return getComputedStyle(document.body).backgroundColor");
+    stage.open(&browser, "topics").await;
+    assert_eq!(background().await, dark);
+    browser.choose("select[name=theme]", "light").await;
+    stage.open(&browser, "nodes").await;
+    assert_eq!(background().await, light);
+}

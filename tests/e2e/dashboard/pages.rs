@@ -78,3 +78,33 @@ async fn an_open_page_follows_what_happens() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
+
+#[tokio::test]
+async fn topics_are_put_in_order_by_the_heads_of_their_columns() {
+    let stage = Stage::start().await;
+    for (topic, items) in [("alpha", 1), ("beta", 3)] {
+        for _ in 0..items {
+            stage.enqueue(topic, "x", None).await;
+        }
+    }
+    // Links need no script.
+    let browser = Chromium::start(Looks { scriptless: true, ..Looks::default() }).await;
+    stage.open(&browser, &format!("topics?ns={NAMESPACE}&q=a")).await;
+    let expected = [
+        ("ready", "descending", "beta"),
+        ("dead", "descending", "mail"),
+        ("topic", "ascending", "alpha beta mail"),
+        ("oldest", "descending", "mail"),
+    ];
+    for (head, direction, order) in expected {
+        browser.click(head).await;
+        assert_eq!(browser.text("th[aria-sort]").await, head);
+        assert!(browser.has(&format!("th[aria-sort={direction}]")).await, "{head}");
+        let first = browser.text("tbody").await;
+        let names: Vec<&str> = first.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert!(names.join(" ").starts_with(order), "{head}: {names:?}");
+        let address = browser.client.current_url().await.unwrap();
+        assert!(address.query().unwrap().starts_with(&format!("ns={NAMESPACE}&q=a&")), "the filter stays");
+    }
+    browser.picture("topics-sorted").await;
+}

@@ -1,7 +1,33 @@
 // Makes open pages follow what happens. Without it every page reads, and every form works.
 "use strict";
 
-(() => {
+// Another theme than that of the system, before anything is painted. A browser may keep nothing: then it is
+// for this page alone.
+const THEMES = ["system", "light", "dark"];
+const theme = {
+  get chosen() {
+    try {
+      return localStorage.getItem("theme");
+    } catch {
+      return null;
+    }
+  },
+  keep(name) {
+    try {
+      localStorage.setItem("theme", name);
+    } catch {
+      // It is not kept.
+    }
+    this.show(name);
+  },
+  show(name) {
+    if (THEMES.indexOf(name) > 0) document.documentElement.dataset.theme = name;
+    else delete document.documentElement.dataset.theme;
+  },
+};
+theme.show(theme.chosen);
+
+addEventListener("DOMContentLoaded", () => {
   const OLD_AFTER_MS = 5000;
   const body = document.body;
   const fresh = document.getElementById("fresh");
@@ -114,5 +140,14 @@
     if (event.key === "h") hold.click();
   });
 
+  const header = document.querySelector("header");
+  const themes = document.createElement("select");
+  themes.name = "theme";
+  themes.setAttribute("aria-label", "Theme");
+  for (const name of THEMES) themes.add(new Option(name === "system" ? "system theme" : name, name));
+  themes.value = THEMES.includes(theme.chosen) ? theme.chosen : THEMES[0];
+  themes.addEventListener("change", () => theme.keep(themes.value));
+  if (header) header.append(themes);
+
   open();
-})();
+});

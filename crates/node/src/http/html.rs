@@ -6,7 +6,8 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::assets::{ICON, STYLE};
 
-/// A whole page. `scripts`: addresses of scripts. `body`: its element, with all that is in it.
+/// A whole page. `scripts`: addresses of scripts, which run before anything is painted, so that a page does
+/// not first appear in another theme. `body`: its element, with all that is in it.
 pub fn page(status: StatusCode, title: &str, scripts: &[String], body: Markup) -> Response {
     let page = html! {
         (DOCTYPE)
@@ -17,7 +18,7 @@ pub fn page(status: StatusCode, title: &str, scripts: &[String], body: Markup) -
                 title { (title) " · Forebay" }
                 link rel="stylesheet" href=(STYLE.link());
                 link rel="icon" href=(ICON.link());
-                @for script in scripts { script src=(script) defer {} }
+                @for script in scripts { script src=(script) {} }
             }
             (body)
         }

@@ -113,7 +113,7 @@ fn topics(asked: &Asked, query: &str, found: &ListTopicsResponse, live: &mut Liv
         h2 { "Topics" }
         (incomplete(&found.incomplete_shards))
         @if !found.topics.is_empty() {
-            (table(asked, &found.topics, live))
+            (table(asked, &found.topics, None, live))
             @if has_more { p { a href=(all) { "All topics with this in their names" } } }
         } @else if has_more {
             // A page ends after a while, even where nothing was found.

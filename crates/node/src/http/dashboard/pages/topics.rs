@@ -31,6 +31,16 @@ const ORDERS: [(&str, &str); 6] = [
     ("", "by name"),
 ];
 
+/// The heads of columns by which topics can be put in order: text, order, and what it means.
+const HEADS: [(&str, &str, &str); 6] = [
+    ("topic", "", ""),
+    ("oldest", "-oldest", "How long the next item has been ready"),
+    ("ready", "-ready", "Items that could be leased now"),
+    ("leased", "-leased", "Items that are leased"),
+    ("scheduled", "-scheduled", "Items that are not due yet"),
+    ("dead", "-dead", "Dead letters"),
+];
+
 /// Makes the page.
 pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let (query, sort) = (asked.fields.get("q"), order(asked));
@@ -43,7 +53,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         @if answer.topics.is_empty() {
             (nothing(asked, query, answer.incomplete_shards.is_empty()))
         } @else {
-            (table(asked, &answer.topics, &mut live))
+            (table(asked, &answer.topics, Some((query, sort)), &mut live))
             @if !answer.next_page_token.is_empty() {
                 p {
                     a rel="next" href=(next(asked, query, &answer.next_page_token)) { "Next page" }
@@ -171,8 +181,9 @@ fn nothing(asked: &Asked, query: &str, all_asked: bool) -> Markup {
     }
 }
 
-/// A table of topics. `ns` is shown where they are of several namespaces.
-pub fn table(asked: &Asked, topics: &[Topic], live: &mut Live) -> Markup {
+/// A table of topics. `ns` is shown where they are of several namespaces. `listed`: the filter and the order
+/// of the page, where its heads lead to the other orders.
+pub fn table(asked: &Asked, topics: &[Topic], listed: Option<(&str, &str)>, live: &mut Live) -> Markup {
     let all = asked.namespace() == ALL_NAMESPACES;
     html! {
         div.scroll {
@@ -180,12 +191,7 @@ pub fn table(asked: &Asked, topics: &[Topic], live: &mut Live) -> Markup {
                 thead {
                     tr {
                         @if all { th.l scope="col" { "namespace" } }
-                        th.l scope="col" { "topic" }
-                        th scope="col" title="How long the next item has been ready" { "oldest" }
-                        th scope="col" title="Items that could be leased now" { "ready" }
-                        th scope="col" title="Items that are leased" { "leased" }
-                        th scope="col" title="Items that are not due yet" { "scheduled" }
-                        th scope="col" title="Dead letters" { "dead" }
+                        @for (text, order, title) in HEADS { (head(asked, text, order, title, listed)) }
                         th scope="col" title="Items enqueued a second" { "in/s" }
                         th scope="col" title="Deliveries acked a second" { "out/s" }
                         th scope="col" title="Deliveries nacked, or whose lease ran out" { "failed" }
@@ -196,6 +202,23 @@ pub fn table(asked: &Asked, topics: &[Topic], live: &mut Live) -> Markup {
                     @for topic in topics { (row(asked, topic, all, live)) }
                 }
             }
+        }
+    }
+}
+
+/// The head of a column. It leads to the list in its order: names from the first, figures from the largest.
+fn head(asked: &Asked, text: &str, order: &str, title: &str, listed: Option<(&str, &str)>) -> Markup {
+    let is_name = order.is_empty();
+    let (class, title) = (is_name.then_some("l"), (!title.is_empty()).then_some(title));
+    let Some((query, sort)) = listed else {
+        return html! { th class=[class] scope="col" title=[title] { (text) } };
+    };
+    let value = if is_name { "name" } else { order };
+    let fields = [("ns", asked.fields.get("ns")), ("q", query), ("sort", value)];
+    let sorted = (sort == order).then_some(if is_name { "ascending" } else { "descending" });
+    html! {
+        th class=[class] scope="col" title=[title] aria-sort=[sorted] {
+            a href=(link("topics", &fields)) { (text) }
         }
     }
 }

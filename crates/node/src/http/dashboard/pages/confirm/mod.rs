@@ -111,7 +111,7 @@ fn samples(asked: &Asked, ids: &[String]) -> Markup {
     html! {
         @if !ids.is_empty() {
             p {
-                "Some of them:"
+                (if ids.len() == 1 { "The item:" } else { "Some of them:" })
                 @for id in ids.iter().take(SAMPLES) { " " (links::item(asked.namespace(), id)) }
             }
         }
