@@ -142,6 +142,7 @@ pub const FORMS: &[(&str, Needs)] = &[
     ("/cancel-item", Needs::InNamespace(Scope::Operate)),
     ("/update-item", Needs::InNamespace(Scope::Operate)),
     ("/release-leases", Needs::InNamespace(Scope::Operate)),
+    ("/put-topic", Needs::InNamespace(Scope::Admin)),
     ("/move-shard", Needs::Everywhere(Scope::Admin)),
     ("/drain-shard", Needs::Everywhere(Scope::Admin)),
     ("/drain-node", Needs::Everywhere(Scope::Admin)),

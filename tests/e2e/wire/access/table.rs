@@ -137,6 +137,7 @@ pub const SENT: &[(&str, Needs)] = &[
     ("/cancel-item", Needs::Own("operate")),
     ("/update-item", Needs::Own("operate")),
     ("/release-leases", Needs::Own("operate")),
+    ("/put-topic", Needs::Own("admin")),
     ("/move-shard", Needs::All("admin")),
     ("/drain-shard", Needs::All("admin")),
     ("/drain-node", Needs::All("admin")),

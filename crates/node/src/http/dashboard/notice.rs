@@ -23,6 +23,7 @@ const DONE_TEXTS: &[(&str, &str)] = &[
     ("moved", "The shard moves."),
     ("drained", "It is being drained."),
     ("revoked", "The token was revoked."),
+    ("settings", "The settings were changed."),
     ("begun", "The operation has begun."),
     ("unpinned", "The shard is no longer pinned. It goes where evenness wants it."),
     ("shard-active", "The shard takes new items again."),

@@ -8,6 +8,7 @@ mod enqueue;
 mod move_shard;
 mod operate;
 mod pause;
+mod put_topic;
 mod release_leases;
 mod resume;
 mod revoke_token;
@@ -33,6 +34,7 @@ pub fn form_handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
         "/move-shard" => post(move_shard::act),
         "/operate" => post(operate::act),
         "/pause" => post(pause::act),
+        "/put-topic" => post(put_topic::act),
         "/release-leases" => post(release_leases::act),
         "/resume" => post(resume::act),
         "/revoke-token" => post(revoke_token::act),

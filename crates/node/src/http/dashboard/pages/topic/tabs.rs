@@ -37,7 +37,7 @@ pub async fn show(asked: &Asked, place: &Place<'_>, found: &GetTopicResponse) ->
         "dead" => items::list(asked, place, found, ItemState::Dead).await?,
         "priorities" => priorities(asked, found),
         "consumers" => others::consumers(asked, place).await?,
-        "settings" => settings::settings(place, found),
+        "settings" => settings::settings(asked, place, found),
         HISTORY if asked.may(Scope::Admin, place.namespace) => others::history(asked, place).await?,
         _ => items::list(asked, place, found, ItemState::Ready).await?,
     };
