@@ -10,6 +10,7 @@ mod check;
 mod cli;
 mod client_load;
 mod cluster;
+mod collector;
 mod drain;
 mod grafana;
 mod history;

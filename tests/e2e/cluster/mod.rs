@@ -31,6 +31,7 @@ mod slow;
 mod stuck;
 mod tls;
 pub mod tokens;
+mod traces;
 mod transactions;
 mod unreached;
 mod upgrade;

@@ -35,6 +35,7 @@ mod settings_document;
 mod share;
 mod stop;
 mod topics;
+mod traces;
 mod unread;
 mod update_item;
 

@@ -1,0 +1,134 @@
+//! A collector of spans, as nodes see it.
+
+use std::{sync::Arc, time::Duration};
+
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::{
+        ExportTraceServiceRequest, ExportTraceServiceResponse,
+        trace_service_server::{TraceService, TraceServiceServer},
+    },
+    common::v1::{KeyValue, any_value::Value},
+    trace::v1::{ResourceSpans, Span},
+};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
+use tonic::{Request, Response, Status, transport::Server};
+
+/// Spans arrive within this time, on a machine that does much else.
+const SPANS_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The trace of a caller.
+pub const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+/// Its span.
+pub const CALLER: &str = "00f067aa0ba902b7";
+
+/// The `traceparent` of a caller whose span is recorded.
+pub fn parent() -> String {
+    format!("00-{TRACE}-{CALLER}-01")
+}
+
+/// A running collector.
+pub struct Collector {
+    /// Where it listens, as nodes are told.
+    pub endpoint: String,
+    /// What it was sent.
+    spans: Arc<watch::Sender<Vec<ResourceSpans>>>,
+    /// Serves it.
+    task: JoinHandle<()>,
+}
+
+/// Keeps what arrives.
+struct Sink(Arc<watch::Sender<Vec<ResourceSpans>>>);
+
+#[tonic::async_trait]
+impl TraceService for Sink {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        self.0.send_modify(|all| all.extend(request.into_inner().resource_spans));
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+impl Collector {
+    /// At a port that is free.
+    pub async fn start() -> Self {
+        Self::at("127.0.0.1:0").await
+    }
+
+    /// At this address.
+    pub async fn at(address: &str) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let spans = Arc::new(watch::Sender::new(Vec::new()));
+        let router = Server::builder().add_service(TraceServiceServer::new(Sink(spans.clone())));
+        let serving = router.serve_with_incoming(tonic::transport::server::TcpIncoming::from(listener));
+        let task = tokio::spawn(async { serving.await.unwrap() });
+        Self { endpoint, spans, task }
+    }
+
+    /// The section of a configuration that names it.
+    pub fn section(&self, ratio: f64) -> String {
+        format!("\n[traces]\nendpoint = \"{}\"\nratio = {ratio}\n", self.endpoint)
+    }
+
+    /// All spans, as soon as there are so many.
+    pub async fn spans(&self, count: usize) -> Vec<Seen> {
+        let mut spans = self.spans.subscribe();
+        let enough = spans.wait_for(|all| seen(all).len() >= count);
+        let arrived = timeout(SPANS_TIMEOUT, enough).await.map(drop);
+        let all = seen(&self.spans.borrow());
+        assert!(arrived.is_ok(), "of {count} spans there are {all:#?}");
+        all
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A span, and who sent it.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// The sender's attributes.
+    pub sender: Vec<(String, String)>,
+    /// Itself.
+    pub span: Span,
+}
+
+impl Seen {
+    /// Its attributes, by their names.
+    pub fn attributes(&self) -> Vec<(String, String)> {
+        texts(&self.span.attributes)
+    }
+
+    /// Its trace, its own id, and that of the span above it.
+    pub fn ids(&self) -> [String; 3] {
+        [&self.span.trace_id, &self.span.span_id, &self.span.parent_span_id].map(|id| hex(id))
+    }
+}
+
+fn seen(all: &[ResourceSpans]) -> Vec<Seen> {
+    let of = |sent: &ResourceSpans| {
+        let sender = texts(&sent.resource.as_ref().unwrap().attributes);
+        let spans = sent.scope_spans.iter().flat_map(|scope| scope.spans.clone());
+        spans.map(|span| Seen { sender: sender.clone(), span }).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(of).collect()
+}
+
+fn texts(attributes: &[KeyValue]) -> Vec<(String, String)> {
+    let text = |attribute: &KeyValue| match attribute.value.as_ref().and_then(|value| value.value.clone()) {
+        Some(Value::StringValue(text)) => (attribute.key.clone(), text),
+        other => (attribute.key.clone(), format!("{other:?}")),
+    };
+    let mut texts: Vec<_> = attributes.iter().map(text).collect();
+    texts.sort_unstable();
+    texts
+}
+
+fn hex(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,178 @@
+//! Spans of calls: what is in them, and what calls notice of a collector that is not well.
+
+use std::{fs, time::Duration};
+
+use forebay_proto::v1::{EnqueueItem, EnqueueRequest};
+use forebay_testkit::servers::free_port;
+use opentelemetry_proto::tonic::trace::v1::{span::SpanKind, status::StatusCode};
+use serde_json::json;
+use tokio::{net::TcpListener, time::Instant};
+use tonic::{Code, Request};
+
+use super::{NAMESPACE, Wire, http1, item, json::one};
+use crate::collector::{CALLER, Collector, TRACE, parent};
+
+/// A call that is part of a trace.
+fn traced<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("traceparent", parent().parse().unwrap());
+    request
+}
+
+fn stored(items: Vec<EnqueueItem>) -> EnqueueRequest {
+    EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() }
+}
+
+fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    list.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+impl Wire {
+    /// How often the log says something.
+    fn logged(&self, text: &str) -> usize {
+        fs::read_to_string(self.folder.path().join("log")).unwrap().matches(text).count()
+    }
+}
+
+#[tokio::test]
+async fn each_call_of_a_trace_has_a_span_with_nothing_of_what_callers_send() {
+    let collector = Collector::start().await;
+    let wire = Wire::with(&collector.section(0.0)).await;
+
+    let mut request = traced(stored(vec![EnqueueItem {
+        topic: "private-topic".into(),
+        payload: "private-payload".into(),
+        metadata: "private-metadata".into(),
+        headers: [("private-name".to_owned(), "private-value".to_owned())].into(),
+        ..Default::default()
+    }]));
+    request.metadata_mut().insert("x-private", "private-call".parse().unwrap());
+    request.metadata_mut().insert("tracestate", "vendor=1".parse().unwrap());
+    wire.client().enqueue(request).await.unwrap();
+    wire.http(http1::Request::call("Enqueue", &one("p")).with("traceparent", &parent())).await.message();
+    // This caller has no trace, and the ratio begins none.
+    wire.stored(vec![item("t")]).await;
+    let nameless = EnqueueRequest { namespace: "private namespace".into(), ..stored(vec![item("t")]) };
+    let refused = wire.client().enqueue(traced(nameless)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    let unknown = http1::Request::call("private-method", &json!({})).with("traceparent", &parent());
+    wire.http(unknown).await.failure(501, "unimplemented");
+
+    let spans = collector.spans(4).await;
+    assert_eq!(spans.len(), 4, "{spans:#?}");
+    let said = format!("{spans:?}");
+    assert!(!said.contains("private") && !said.contains(NAMESPACE), "{said}");
+    let enqueue = "forebay.v1.QueueService/Enqueue";
+    let (ok, unset) = ("rpc.response.status_code", StatusCode::Unset);
+    let expected = [
+        (enqueue, pairs(&[("rpc.method", enqueue), (ok, "OK"), ("rpc.system.name", "grpc")]), unset),
+        (enqueue, pairs(&[("rpc.method", enqueue), ("rpc.system.name", "connectrpc")]), unset),
+        (
+            enqueue,
+            pairs(&[
+                ("error.type", "INVALID_FIELD"),
+                ("rpc.method", enqueue),
+                (ok, "INVALID_ARGUMENT"),
+                ("rpc.system.name", "grpc"),
+            ]),
+            unset,
+        ),
+        (
+            "connectrpc",
+            pairs(&[
+                ("error.type", "UNIMPLEMENTED"),
+                ("rpc.method", "_OTHER"),
+                (ok, "unimplemented"),
+                ("rpc.system.name", "connectrpc"),
+            ]),
+            StatusCode::Error,
+        ),
+    ];
+    for (seen, (name, attributes, status)) in spans.iter().zip(expected) {
+        let [trace, own, above] = seen.ids();
+        assert_eq!((trace.as_str(), above.as_str()), (TRACE, CALLER));
+        assert!(own != CALLER && seen.span.end_time_unix_nano >= seen.span.start_time_unix_nano);
+        assert_eq!((seen.span.name.as_str(), seen.span.kind()), (name, SpanKind::Server));
+        assert_eq!(seen.attributes(), attributes);
+        let given = seen.span.status.clone().unwrap_or_default();
+        assert_eq!((given.code(), given.message.as_str()), (status, ""));
+        assert!(seen.sender.contains(&("service.name".to_owned(), "forebay".to_owned())), "{seen:?}");
+    }
+    assert_eq!(spans[0].span.trace_state, "vendor=1");
+}
+
+#[tokio::test]
+async fn a_call_without_a_trace_begins_one_by_the_ratio() {
+    let collector = Collector::start().await;
+    let wire = Wire::with(&collector.section(1.0)).await;
+    wire.stored(vec![item("t")]).await;
+    wire.json("Enqueue", one("p")).await.message();
+    let mut request = Request::new(stored(vec![item("t")]));
+    request.metadata_mut().insert("traceparent", parent().replace("-01", "-00").parse().unwrap());
+    wire.client().enqueue(request).await.unwrap();
+    wire.stored(vec![item("t")]).await;
+    // The caller of the third is part of a trace that is not recorded.
+    let spans = collector.spans(3).await;
+    assert_eq!(spans.len(), 3, "{spans:#?}");
+    for seen in &spans {
+        let [trace, _, above] = seen.ids();
+        assert!(trace != TRACE && above.is_empty(), "{seen:?}");
+    }
+    assert!(spans.windows(2).all(|two| two[0].ids()[0] != two[1].ids()[0]));
+}
+
+#[tokio::test]
+async fn a_collector_that_is_gone_costs_spans_and_no_call() {
+    let address = format!("127.0.0.1:{}", free_port().unwrap());
+    let wire = Wire::with(&format!("\n[traces]\nendpoint = \"http://{address}\"\n")).await;
+    let failed = "forebay_spans_dropped_total{cause=\"failed\"}";
+    assert!(wire.page("/metrics").await.contains(&format!("{failed} 0")), "it is there from the start");
+    let enqueue = async || wire.client().enqueue(traced(stored(vec![item("t")]))).await.unwrap();
+    // One after the other, so that more than one request to the collector fails.
+    for failures in 1..=3 {
+        enqueue().await;
+        wire.wait_for_metric(failed, |dropped| dropped == f64::from(failures)).await;
+    }
+    let (down, up) = ("the collector does not take spans", "the collector takes spans again; 3 spans");
+    assert_eq!((wire.logged(down), wire.logged(up)), (1, 0));
+
+    let collector = Collector::at(&address).await;
+    enqueue().await;
+    assert_eq!(collector.spans(1).await.len(), 1);
+    enqueue().await;
+    collector.spans(2).await;
+    assert_eq!((wire.logged(down), wire.logged(up)), (1, 1));
+    assert_eq!(wire.metric(failed).await, 3.0);
+}
+
+#[tokio::test]
+async fn a_node_that_stops_sends_what_is_left() {
+    let collector = Collector::start().await;
+    let wire = Wire::with(&collector.section(0.0)).await;
+    for _ in 0..20 {
+        wire.client().enqueue(traced(stored(vec![item("t")]))).await.unwrap();
+    }
+    let Wire { node, folder, .. } = wire;
+    let (status, _) = node.terminate().await;
+    assert!(status.success(), "{status}");
+    assert_eq!(collector.spans(20).await.len(), 20);
+    drop(folder);
+}
+
+#[tokio::test]
+async fn a_collector_that_hangs_holds_up_neither_calls_nor_the_stop() {
+    // Its connections are accepted by the system, and nobody reads from them.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let wire = Wire::with(&format!("\n[traces]\nendpoint = \"{endpoint}\"\nratio = 1\n")).await;
+    let began = Instant::now();
+    for _ in 0..100 {
+        wire.stored(vec![item("t")]).await;
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    wire.wait_for_metric("forebay_spans_dropped_total{cause=\"failed\"}", |dropped| dropped >= 1.0).await;
+    let Wire { node, folder, .. } = wire;
+    let (status, took) = node.terminate().await;
+    assert!(status.success() && took < Duration::from_secs(10), "{status} {took:?}");
+    drop(folder);
+}
