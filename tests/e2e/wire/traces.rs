@@ -1,6 +1,6 @@
 //! Spans of calls: what is in them, and what calls notice of a collector that is not well.
 
-use std::{fs, time::Duration};
+use std::{collections::HashMap, fs, time::Duration};
 
 use forebay_proto::v1::{EnqueueItem, EnqueueRequest};
 use forebay_testkit::servers::free_port;
@@ -23,8 +23,12 @@ fn stored(items: Vec<EnqueueItem>) -> EnqueueRequest {
     EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() }
 }
 
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
 fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
-    list.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    list.iter().copied().map(owned).collect()
 }
 
 impl Wire {
@@ -99,6 +103,31 @@ async fn each_call_of_a_trace_has_a_span_with_nothing_of_what_callers_send() {
         assert!(seen.sender.contains(&("service.name".to_owned(), "forebay".to_owned())), "{seen:?}");
     }
     assert_eq!(spans[0].span.trace_state, "vendor=1");
+}
+
+#[tokio::test]
+async fn an_item_carries_the_trace_of_its_call_to_its_consumer() {
+    let wire = Wire::start().await;
+    let own = parent().replace(TRACE, "0af7651916cd43dd8448eb211c80319c");
+    let with = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+    let full: HashMap<String, String> = (0..16).map(|n| (format!("h{n}"), String::new())).collect();
+    let mut request = traced(stored(vec![
+        item("none"),
+        EnqueueItem { headers: with("traceparent", &own), ..item("own") },
+        EnqueueItem { headers: with("traceparent", "malformed"), ..item("malformed") },
+        EnqueueItem { headers: full.clone(), ..item("full") },
+    ]));
+    request.metadata_mut().insert("tracestate", "vendor=1".parse().unwrap());
+    let results = wire.client().enqueue(request).await.unwrap().into_inner().results;
+    assert!(results.iter().all(|result| result.error.is_none()), "{results:?}");
+    wire.http(http1::Request::call("Enqueue", &one("p")).with("traceparent", &parent())).await.message();
+
+    let both = HashMap::from([("traceparent", parent().as_str()), ("tracestate", "vendor=1")].map(owned));
+    assert_eq!(wire.take_one("none").await.headers, both);
+    assert_eq!(wire.take_one("own").await.headers, with("traceparent", &own));
+    assert_eq!(wire.take_one("malformed").await.headers, both);
+    assert_eq!(wire.take_one("full").await.headers, full);
+    assert_eq!(wire.take_one("t").await.headers, with("traceparent", &parent()));
 }
 
 #[tokio::test]

@@ -15,11 +15,13 @@ use super::{
     queue::Queue,
     status::{self, Refused},
 };
+use crate::traces::{Origin, name_origin};
 
-/// Serves the call.
+/// Serves the call. `origin`: the trace of items that name none.
 pub async fn enqueue(
     queue: &Queue,
     call: &Call,
+    origin: Option<Origin>,
     request: EnqueueRequest,
 ) -> Result<EnqueueResponse, Refusal> {
     let limits = &queue.rules.limits;
@@ -34,7 +36,10 @@ pub async fn enqueue(
     }
 
     let now = queue.clock.wall();
-    let checked = request.items.into_iter().enumerate().map(|(index, item)| check(limits, now, index, item));
+    let checked = request.items.into_iter().enumerate().map(|(index, mut item)| {
+        name_origin(&mut item.headers, origin.as_ref(), limits);
+        check(limits, now, index, item)
+    });
     let (items, results) = checked.collect::<Members<_>>().split();
     let answers = match items.is_empty() {
         true => Vec::new(),

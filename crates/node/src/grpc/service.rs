@@ -7,12 +7,14 @@ use tonic::{Request, Response, Status};
 use super::{
     ack, active_topics, admission::Call, dequeue, enqueue, extend_lease, from, nack, queue::Queue, status,
 };
+use crate::traces::Origin;
 
 #[tonic::async_trait]
 impl QueueService for Queue {
     async fn enqueue(&self, request: Request<v1::EnqueueRequest>) -> Answer<v1::EnqueueResponse> {
         let call = Call::of(&request)?;
-        answer(enqueue::enqueue(self, &call, request.into_inner()).await)
+        let origin = Origin::of_call(request.metadata());
+        answer(enqueue::enqueue(self, &call, origin, request.into_inner()).await)
     }
 
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {

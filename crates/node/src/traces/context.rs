@@ -5,9 +5,9 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 use tonic::metadata::MetadataMap;
 
 /// Names the caller's span.
-const PARENT: &str = "traceparent";
+pub const PARENT: &str = "traceparent";
 /// What the caller's tools want to know again.
-const STATE: &str = "tracestate";
+pub const STATE: &str = "tracestate";
 /// The longest state that is passed on. A longer one is left away, as the recommendation allows.
 const STATE_BYTES_MAX: usize = 512;
 
@@ -22,14 +22,13 @@ pub fn of_headers(headers: &HeaderMap) -> Option<SpanContext> {
     let (Some(parent), None) = (parents.next(), parents.next()) else { return None };
     let parent = parse(parent.to_str().ok()?)?;
     let states: Option<Vec<&str>> = headers.get_all(STATE).iter().map(|state| state.to_str().ok()).collect();
-    let state = states.map(|states| states.join(",")).filter(|state| state.len() <= STATE_BYTES_MAX);
-    let state = state.and_then(|state| state.parse::<TraceState>().ok()).unwrap_or_default();
+    let state = states.and_then(|states| parse_state(&states.join(","))).unwrap_or_default();
     let (trace, span, flags) = (parent.trace_id(), parent.span_id(), parent.trace_flags());
     Some(SpanContext::new(trace, span, flags, true, state))
 }
 
 /// Reads a `traceparent`.
-fn parse(text: &str) -> Option<SpanContext> {
+pub fn parse(text: &str) -> Option<SpanContext> {
     let mut parts = text.splitn(5, '-');
     let mut hex = |length: usize| {
         let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -46,8 +45,13 @@ fn parse(text: &str) -> Option<SpanContext> {
     context.is_valid().then_some(context)
 }
 
+/// Reads a `tracestate`.
+pub fn parse_state(text: &str) -> Option<TraceState> {
+    text.parse().ok().filter(|_| text.len() <= STATE_BYTES_MAX)
+}
+
 /// A `traceparent` that names a span.
-fn write(context: &SpanContext) -> String {
+pub fn write(context: &SpanContext) -> String {
     format!("00-{}-{}-{:02x}", context.trace_id(), context.span_id(), context.trace_flags())
 }
 

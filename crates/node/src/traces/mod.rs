@@ -5,6 +5,8 @@
 //! sends what is there to the collector (`export.rs`). A call never waits for either: where the queue is
 //! full, or the collector does not answer, spans are dropped and counted. `dial.rs` opens the connection.
 //!
+//! An item stays with the trace in which it was created (`item.rs`), whether this node has spans or not.
+//!
 //! A span holds names and numbers of this program. Nothing that a caller has sent is in it but the ids of its
 //! trace: no payload, no header, no name of a topic or tenant.
 
@@ -13,6 +15,7 @@ mod codes;
 mod context;
 mod dial;
 mod export;
+mod item;
 mod queue;
 mod settings;
 mod tracer;
@@ -21,5 +24,6 @@ pub use call_span::{CallSpan, Outcome, System};
 pub use context::carry;
 pub use dial::TracesError;
 pub use export::Exporting;
+pub use item::{Origin, name_origin};
 pub use settings::TraceSettings;
 pub use tracer::{Seen, Traces, forwarded};
