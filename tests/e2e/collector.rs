@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::{
-        ExportTraceServiceRequest, ExportTraceServiceResponse,
+        ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
         trace_service_server::{TraceService, TraceServiceServer},
     },
     common::v1::{KeyValue, any_value::Value},
@@ -36,8 +36,8 @@ pub struct Collector {
     task: JoinHandle<()>,
 }
 
-/// Keeps what arrives.
-struct Sink(Arc<watch::Sender<Vec<ResourceSpans>>>);
+/// Keeps what arrives, or refuses all of it.
+struct Sink(Option<Arc<watch::Sender<Vec<ResourceSpans>>>>);
 
 #[tonic::async_trait]
 impl TraceService for Sink {
@@ -45,8 +45,17 @@ impl TraceService for Sink {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        self.0.send_modify(|all| all.extend(request.into_inner().resource_spans));
-        Ok(Response::new(ExportTraceServiceResponse::default()))
+        let sent = request.into_inner().resource_spans;
+        let mut response = ExportTraceServiceResponse::default();
+        match &self.0 {
+            Some(kept) => kept.send_modify(|all| all.extend(sent)),
+            None => {
+                let rejected_spans = i64::try_from(seen(&sent).len()).unwrap();
+                let error_message = "none of them".to_owned();
+                response.partial_success = Some(ExportTracePartialSuccess { rejected_spans, error_message });
+            }
+        }
+        Ok(Response::new(response))
     }
 }
 
@@ -58,10 +67,19 @@ impl Collector {
 
     /// At this address.
     pub async fn at(address: &str) -> Self {
+        let spans = Arc::new(watch::Sender::new(Vec::new()));
+        Self::serve(address, Sink(Some(spans.clone())), spans).await
+    }
+
+    /// One that answers, and takes no span.
+    pub async fn refusing() -> Self {
+        Self::serve("127.0.0.1:0", Sink(None), Arc::default()).await
+    }
+
+    async fn serve(address: &str, sink: Sink, spans: Arc<watch::Sender<Vec<ResourceSpans>>>) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let spans = Arc::new(watch::Sender::new(Vec::new()));
-        let router = Server::builder().add_service(TraceServiceServer::new(Sink(spans.clone())));
+        let router = Server::builder().add_service(TraceServiceServer::new(sink));
         let serving = router.serve_with_incoming(tonic::transport::server::TcpIncoming::from(listener));
         let task = tokio::spawn(async { serving.await.unwrap() });
         Self { endpoint, spans, task }
@@ -122,6 +140,7 @@ fn seen(all: &[ResourceSpans]) -> Vec<Seen> {
 fn texts(attributes: &[KeyValue]) -> Vec<(String, String)> {
     let text = |attribute: &KeyValue| match attribute.value.as_ref().and_then(|value| value.value.clone()) {
         Some(Value::StringValue(text)) => (attribute.key.clone(), text),
+        Some(Value::IntValue(number)) => (attribute.key.clone(), number.to_string()),
         other => (attribute.key.clone(), format!("{other:?}")),
     };
     let mut texts: Vec<_> = attributes.iter().map(text).collect();

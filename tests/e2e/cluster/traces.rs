@@ -34,7 +34,11 @@ async fn a_call_that_is_passed_on_is_one_trace() {
     for (seen, node) in [(at_front, "node0"), (at_owner, "node1")] {
         let sender = ("service.instance.id".to_owned(), node.to_owned());
         assert!(seen.sender.contains(&sender), "{seen:?}");
-        let outcome = ("rpc.response.status_code".to_owned(), "OK".to_owned());
-        assert!(seen.attributes().contains(&outcome), "{seen:?}");
+        let shard = elsewhere.to_string();
+        for (name, value) in
+            [("rpc.response.status_code", "OK"), ("messaging.destination.partition.id", shard.as_str())]
+        {
+            assert!(seen.attributes().contains(&(name.to_owned(), value.to_owned())), "{seen:?}");
+        }
     }
 }

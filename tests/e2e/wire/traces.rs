@@ -38,39 +38,23 @@ impl Wire {
     }
 }
 
-#[tokio::test]
-async fn each_call_of_a_trace_has_a_span_with_nothing_of_what_callers_send() {
-    let collector = Collector::start().await;
-    let wire = Wire::with(&collector.section(0.0)).await;
+/// The name, the attributes and the status of a span.
+type Expected = (&'static str, Vec<(String, String)>, StatusCode);
 
-    let mut request = traced(stored(vec![EnqueueItem {
-        topic: "private-topic".into(),
-        payload: "private-payload".into(),
-        metadata: "private-metadata".into(),
-        headers: [("private-name".to_owned(), "private-value".to_owned())].into(),
-        ..Default::default()
-    }]));
-    request.metadata_mut().insert("x-private", "private-call".parse().unwrap());
-    request.metadata_mut().insert("tracestate", "vendor=1".parse().unwrap());
-    wire.client().enqueue(request).await.unwrap();
-    wire.http(http1::Request::call("Enqueue", &one("p")).with("traceparent", &parent())).await.message();
-    // This caller has no trace, and the ratio begins none.
-    wire.stored(vec![item("t")]).await;
-    let nameless = EnqueueRequest { namespace: "private namespace".into(), ..stored(vec![item("t")]) };
-    let refused = wire.client().enqueue(traced(nameless)).await.unwrap_err();
-    assert_eq!(refused.code(), Code::InvalidArgument);
-    let unknown = http1::Request::call("private-method", &json!({})).with("traceparent", &parent());
-    wire.http(unknown).await.failure(501, "unimplemented");
-
-    let spans = collector.spans(4).await;
-    assert_eq!(spans.len(), 4, "{spans:#?}");
-    let said = format!("{spans:?}");
-    assert!(!said.contains("private") && !said.contains(NAMESPACE), "{said}");
+/// Those of the test below.
+fn expected() -> [Expected; 4] {
     let enqueue = "forebay.v1.QueueService/Enqueue";
     let (ok, unset) = ("rpc.response.status_code", StatusCode::Unset);
-    let expected = [
-        (enqueue, pairs(&[("rpc.method", enqueue), (ok, "OK"), ("rpc.system.name", "grpc")]), unset),
-        (enqueue, pairs(&[("rpc.method", enqueue), ("rpc.system.name", "connectrpc")]), unset),
+    let items = [
+        ("messaging.batch.message_count", "1"),
+        ("messaging.destination.partition.id", "2"),
+        ("messaging.system", "forebay"),
+        ("rpc.method", enqueue),
+    ];
+    let of_items = |rest: &[(&str, &str)]| pairs(&[&items, rest].concat());
+    [
+        (enqueue, of_items(&[(ok, "OK"), ("rpc.system.name", "grpc")]), unset),
+        (enqueue, of_items(&[("rpc.system.name", "connectrpc")]), unset),
         (
             enqueue,
             pairs(&[
@@ -91,8 +75,42 @@ async fn each_call_of_a_trace_has_a_span_with_nothing_of_what_callers_send() {
             ]),
             StatusCode::Error,
         ),
-    ];
-    for (seen, (name, attributes, status)) in spans.iter().zip(expected) {
+    ]
+}
+
+#[tokio::test]
+async fn each_call_of_a_trace_has_a_span_with_nothing_of_what_callers_send() {
+    let collector = Collector::start().await;
+    let wire = Wire::with(&collector.section(0.0)).await;
+
+    let mut request = traced(stored(vec![EnqueueItem {
+        topic: "private-topic".into(),
+        payload: "private-payload".into(),
+        metadata: "private-metadata".into(),
+        headers: [("private-name".to_owned(), "private-value".to_owned())].into(),
+        shard: Some(2),
+        ..Default::default()
+    }]));
+    request.metadata_mut().insert("x-private", "private-call".parse().unwrap());
+    request.metadata_mut().insert("tracestate", "vendor=1".parse().unwrap());
+    wire.client().enqueue(request).await.unwrap();
+    let items = json!([{"topic": "private-topic", "payload": "cHJpdmF0ZQ==", "shard": 2}]);
+    let message = json!({"namespace": NAMESPACE, "items": items});
+    let call = http1::Request::call("Enqueue", &message).with("traceparent", &parent());
+    wire.http(call).await.message();
+    // This caller has no trace, and the ratio begins none.
+    wire.stored(vec![item("t")]).await;
+    let nameless = EnqueueRequest { namespace: "private namespace".into(), ..stored(vec![item("t")]) };
+    let refused = wire.client().enqueue(traced(nameless)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    let unknown = http1::Request::call("private-method", &json!({})).with("traceparent", &parent());
+    wire.http(unknown).await.failure(501, "unimplemented");
+
+    let spans = collector.spans(4).await;
+    assert_eq!(spans.len(), 4, "{spans:#?}");
+    let said = format!("{spans:?}");
+    assert!(!said.contains("private") && !said.contains(NAMESPACE), "{said}");
+    for (seen, (name, attributes, status)) in spans.iter().zip(expected()) {
         let [trace, own, above] = seen.ids();
         assert_eq!((trace.as_str(), above.as_str()), (TRACE, CALLER));
         assert!(own != CALLER && seen.span.end_time_unix_nano >= seen.span.start_time_unix_nano);
@@ -172,6 +190,15 @@ async fn a_collector_that_is_gone_costs_spans_and_no_call() {
     collector.spans(2).await;
     assert_eq!((wire.logged(down), wire.logged(up)), (1, 1));
     assert_eq!(wire.metric(failed).await, 3.0);
+}
+
+#[tokio::test]
+async fn spans_that_the_collector_refuses_are_counted() {
+    let collector = Collector::refusing().await;
+    let wire = Wire::with(&collector.section(0.0)).await;
+    wire.client().enqueue(traced(stored(vec![item("t")]))).await.unwrap();
+    wire.wait_for_metric("forebay_spans_dropped_total{cause=\"refused\"}", |dropped| dropped == 1.0).await;
+    assert_eq!(wire.metric("forebay_spans_dropped_total{cause=\"failed\"}").await, 0.0);
 }
 
 #[tokio::test]

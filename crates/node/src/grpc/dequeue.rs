@@ -15,6 +15,7 @@ use super::{
     fields::{self, Path},
     queue::Queue,
 };
+use crate::traces::note_items;
 
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
 const WAIT_MARGIN: Duration = Duration::from_millis(200);
@@ -41,6 +42,7 @@ pub async fn dequeue(
         call.reserve_answer(items.iter().map(|item| item.body.bytes() + item.topic.len() + overhead).sum())
     };
     let items = queue.engine.dequeue_if(DequeueCall { wait, from, ..asked }, fits).await?;
+    note_items(items.iter().map(|item| item.id.shard));
     Ok(DequeueResponse { items: items.into_iter().map(|item| to_wire(&namespace, item)).collect() })
 }
 

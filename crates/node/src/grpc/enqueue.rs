@@ -15,7 +15,7 @@ use super::{
     queue::Queue,
     status::{self, Refused},
 };
-use crate::traces::{Origin, name_origin};
+use crate::traces::{Origin, name_origin, note_items};
 
 /// Serves the call. `origin`: the trace of items that name none.
 pub async fn enqueue(
@@ -50,6 +50,7 @@ pub async fn enqueue(
                 .await?
         }
     };
+    note_items(answers.iter().flatten().map(|stored| stored.id.shard));
     // A request id that another call used refuses this call as a whole. The engine reports it on each item.
     if let Some(Err(refusal)) = answers.first()
         && refusal.field.as_deref() == Some("request_id")

@@ -6,6 +6,7 @@ use forebay_types::Refusal;
 use tonic::Status;
 
 use super::wire::{self, Malformed};
+use crate::traces::note_items;
 
 /// Stores items in a shard of this node.
 pub async fn enqueue(
@@ -14,7 +15,9 @@ pub async fn enqueue(
 ) -> Result<peer::EnqueueResponse, Status> {
     let call = wire::enqueue_call(request).map_err(refused)?;
     let count = call.items.len();
-    Ok(wire::enqueue_response(members(engine.enqueue(call).await, count)))
+    let answers = members(engine.enqueue(call).await, count);
+    note_items(answers.iter().flatten().map(|stored| stored.id.shard));
+    Ok(wire::enqueue_response(answers))
 }
 
 /// Ends deliveries.

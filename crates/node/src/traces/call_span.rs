@@ -9,7 +9,7 @@ use opentelemetry_sdk::trace::Span;
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 
-use super::{codes, context::CURRENT};
+use super::{codes, current};
 
 /// The protocol of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,8 @@ impl CallSpan {
         call: impl Future<Output = T>,
         outcome: impl FnOnce(&T) -> Outcome,
     ) -> T {
-        let answer = CURRENT.scope(self.span.span_context().clone(), call).await;
+        let (answer, notes) = current::serve(self.span.span_context().clone(), call).await;
+        self.span.set_attributes(notes);
         self.end(outcome(&answer));
         answer
     }

@@ -2,7 +2,6 @@
 
 use http::HeaderMap;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
-use tonic::metadata::MetadataMap;
 
 /// Names the caller's span.
 pub const PARENT: &str = "traceparent";
@@ -10,11 +9,6 @@ pub const PARENT: &str = "traceparent";
 pub const STATE: &str = "tracestate";
 /// The longest state that is passed on. A longer one is left away, as the recommendation allows.
 const STATE_BYTES_MAX: usize = 512;
-
-tokio::task_local! {
-    /// The span of the call that this task serves. Not set: it has none that is recorded.
-    pub static CURRENT: SpanContext;
-}
 
 /// The caller's span, as the headers of a call name it. `None`: they name none, or not in one valid header.
 pub fn of_headers(headers: &HeaderMap) -> Option<SpanContext> {
@@ -53,21 +47,6 @@ pub fn parse_state(text: &str) -> Option<TraceState> {
 /// A `traceparent` that names a span.
 pub fn write(context: &SpanContext) -> String {
     format!("00-{}-{}-{:02x}", context.trace_id(), context.span_id(), context.trace_flags())
-}
-
-/// Has a call to another node carry the trace of the call that this task serves, if that is recorded.
-pub fn carry(metadata: &mut MetadataMap) {
-    // There is none without traces, and in tasks that serve no call.
-    let _ = CURRENT.try_with(|current| {
-        // Both are text of printable ASCII.
-        if let Ok(parent) = write(current).parse() {
-            metadata.insert(PARENT, parent);
-        }
-        let state = current.trace_state().header();
-        if let (false, Ok(state)) = (state.is_empty(), state.parse()) {
-            metadata.insert(STATE, state);
-        }
-    });
 }
 
 #[cfg(test)]
@@ -122,15 +101,5 @@ mod tests {
         for state in ["no state", &format!("a={}", "x".repeat(511))] {
             assert_eq!(of(&[(PARENT, GOOD), (STATE, state)]).unwrap().trace_state().header(), "");
         }
-    }
-
-    #[tokio::test]
-    async fn a_call_to_another_node_carries_the_trace_of_its_own() {
-        let mut metadata = MetadataMap::new();
-        carry(&mut metadata);
-        assert!(metadata.is_empty());
-        let current = of(&[(PARENT, GOOD), (STATE, "a=1")]).unwrap();
-        CURRENT.scope(current.clone(), async { carry(&mut metadata) }).await;
-        assert_eq!(of_headers(&metadata.into_headers()), Some(current));
     }
 }

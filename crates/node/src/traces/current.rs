@@ -1,0 +1,97 @@
+//! The span of the call that a task serves, for what serves it: other nodes are told of it, and it is told of
+//! the items of the call. In a task without one nothing of this does anything.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use forebay_types::ShardId;
+use opentelemetry::{KeyValue, trace::SpanContext};
+use tonic::metadata::MetadataMap;
+
+use super::context::{PARENT, STATE, write};
+
+tokio::task_local! {
+    /// Not set: the call has no span that is recorded.
+    static CURRENT: Arc<Current>;
+}
+
+/// What is known of a span while its call is served.
+pub struct Current {
+    /// Names it.
+    context: SpanContext,
+    /// Goes into it at its end.
+    notes: Mutex<Vec<KeyValue>>,
+}
+
+/// Serves a call that has a span. Returns its answer, and what was noted for the span.
+pub async fn serve<T>(context: SpanContext, call: impl Future<Output = T>) -> (T, Vec<KeyValue>) {
+    let current = Arc::new(Current { context, notes: Mutex::default() });
+    let answer = CURRENT.scope(current.clone(), call).await;
+    let notes = std::mem::take(&mut *current.notes.lock().unwrap_or_else(PoisonError::into_inner));
+    (answer, notes)
+}
+
+/// Has a call to another node carry the trace of the call that this task serves.
+pub fn carry(metadata: &mut MetadataMap) {
+    let _ = CURRENT.try_with(|current| {
+        // Both are text of printable ASCII.
+        if let Ok(parent) = write(&current.context).parse() {
+            metadata.insert(PARENT, parent);
+        }
+        let state = current.context.trace_state().header();
+        if let (false, Ok(state)) = (state.is_empty(), state.parse()) {
+            metadata.insert(STATE, state);
+        }
+    });
+}
+
+/// Notes how many items the call has stored or delivered, and in which shard they are, if it is one.
+pub fn note_items(mut shards: impl Iterator<Item = ShardId>) {
+    let _ = CURRENT.try_with(|current| {
+        let Some(first) = shards.next() else { return };
+        let (count, alone) = shards.fold((1, true), |(count, alone), it| (count + 1, alone && it == first));
+        let mut notes = current.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.push(KeyValue::new("messaging.system", "forebay"));
+        notes.push(KeyValue::new("messaging.batch.message_count", count));
+        if alone {
+            notes.push(KeyValue::new("messaging.destination.partition.id", first.to_string()));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::{SpanId, TraceFlags, TraceId};
+
+    use super::*;
+    use crate::traces::context::of_headers;
+
+    fn context() -> SpanContext {
+        let state = "a=1".parse().unwrap();
+        SpanContext::new(TraceId::from(1), SpanId::from(2), TraceFlags::SAMPLED, true, state)
+    }
+
+    #[tokio::test]
+    async fn a_call_to_another_node_carries_the_trace_of_its_own() {
+        let mut metadata = MetadataMap::new();
+        carry(&mut metadata);
+        assert!(metadata.is_empty());
+        serve(context(), async { carry(&mut metadata) }).await;
+        assert_eq!(of_headers(&metadata.into_headers()), Some(context()));
+    }
+
+    #[tokio::test]
+    async fn a_span_is_told_of_the_items_of_its_call() {
+        let noted = async |shards: &[u32]| {
+            let items = async { note_items(shards.iter().copied().map(ShardId)) };
+            let notes = serve(context(), items).await.1;
+            notes.iter().map(|note| format!("{}={}", note.key, note.value)).collect::<Vec<_>>()
+        };
+        let count = |count: u32| format!("messaging.batch.message_count={count}");
+        let shard = "messaging.destination.partition.id=7";
+        assert_eq!(noted(&[]).await, Vec::<String>::new());
+        assert_eq!(noted(&[7, 7]).await, ["messaging.system=forebay", &count(2), shard]);
+        assert_eq!(noted(&[7, 8, 7]).await, ["messaging.system=forebay", &count(3)]);
+        // Nobody has a span, and nothing is counted.
+        note_items(std::iter::from_fn(|| panic!("it is looked at")));
+    }
+}
