@@ -1,6 +1,6 @@
 //! `forebay check-config`
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use forebay_testkit::servers::{self, Kind, free_port};
 use tempfile::TempDir;
@@ -98,11 +98,14 @@ async fn it_shows_the_version_of_a_server() {
 }
 
 #[tokio::test]
-async fn the_program_runs_by_cargo_run() {
+async fn what_cargo_run_hands_on_is_no_unknown_variable() {
+    // Cargo sets for the program what its build script names.
+    let script = include_str!("../../../crates/forebay/build.rs");
+    let names: Vec<&str> =
+        script.split("rustc-env=").skip(1).map(|rest| rest.split('=').next().unwrap()).collect();
+    assert!(!names.is_empty());
     let configured = Configured::new("[[shard]]\nid = 1\nurl = \"sqlite://1.db\"\n");
-    // Cargo has variables of its own for what it runs.
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["run", "--quiet", "--package", "forebay", "--bin", "forebay", "--"]);
-    command.args(["check-config", "--config", &configured.config]);
+    let mut command = forebay(&["check-config", "--config", &configured.config]);
+    command.envs(names.into_iter().map(|name| (name, "1")));
     run_with(command, Vec::new()).await.done();
 }
