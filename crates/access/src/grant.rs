@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use forebay_types::is_name_byte;
+
 use crate::scope::{Scope, Scopes};
 
 /// A longer name is none.
@@ -66,13 +68,12 @@ impl Namespaces {
             Some(prefix) => (prefix, true),
             None => (text, false),
         };
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte);
         match (name, prefix) {
             ("", true) => Ok(Self::All),
             ("", false) => Err("the namespace is missing"),
             ("-", false) => Err("the namespace - stands for all; write *"),
             (name, _) if name.len() > NAME_BYTES_MAX => Err("the namespace is longer than 255 bytes"),
-            (name, _) if !name.bytes().all(allowed) => {
+            (name, _) if !name.bytes().all(is_name_byte) => {
                 Err("a namespace has letters, digits and ._:/- only, and a * only at its end")
             }
             (name, true) => Ok(Self::Prefix(name.to_owned())),

@@ -24,7 +24,7 @@ pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes};
 pub use key::{Horizon, Key};
 pub use lifecycle::{Ending, State, after_failure, after_rejection, after_release};
 pub use limits::Limits;
-pub use name::{Namespace, NodeName, NodeNameError, Topic, TopicName};
+pub use name::{Namespace, NodeName, NodeNameError, Topic, TopicName, is_name_byte};
 pub use policy::{NOTE_BYTES_MAX, PAUSED_BY_BYTES_MAX, Pause, Policy, PolicyChanges, PolicyRow, Side};
 pub use receipt::{Receipt, ReceiptError};
 pub use schedule::Schedule;

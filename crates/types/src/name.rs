@@ -9,6 +9,11 @@ pub type Namespace = Arc<str>;
 /// A topic's name inside its namespace.
 pub type Topic = Arc<str>;
 
+/// Whether names of tenants and topics may have it: letters, digits, `.`, `_`, `:`, `/` and `-`.
+pub fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte)
+}
+
 /// A topic, named in full.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicName {

@@ -20,7 +20,7 @@ mod kills;
 mod lost_shard;
 mod moves;
 pub mod nodes;
-mod operate;
+pub mod operate;
 mod operations;
 mod pauses;
 mod peers;

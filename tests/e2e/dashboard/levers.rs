@@ -1,6 +1,6 @@
 //! The levers of those who run a cluster: shards, nodes and tokens are changed from pages.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use forebay_proto::v1::{
     ListNodesRequest, ListShardsRequest, Node as ListedNode, Shard, ShardState,
@@ -13,6 +13,7 @@ use super::chromium::{Chromium, Looks};
 use crate::{
     cluster::{
         nodes::{Nodes, owned_by},
+        operate::owns,
         tokens::{guarded, says},
     },
     node::Node,
@@ -31,15 +32,6 @@ async fn listed(node: &Node, name: &str) -> ListedNode {
     let mut admin = AdminServiceClient::new(node.channel());
     let nodes = admin.list_nodes(ListNodesRequest::default()).await.unwrap().into_inner().nodes;
     nodes.into_iter().find(|node| node.name == name).unwrap()
-}
-
-/// Waits until a node owns exactly these shards.
-async fn owns(node: &Node, shards: &[u64]) {
-    let (begun, wanted) = (Instant::now(), shards.iter().copied().collect::<BTreeSet<_>>());
-    while owned_by(node).await != wanted {
-        assert!(begun.elapsed() < WITHIN, "{:?} instead of {wanted:?}", owned_by(node).await);
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

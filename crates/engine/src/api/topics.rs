@@ -133,7 +133,8 @@ pub struct TopicFigures {
     pub counted: Option<Counted>,
     /// How much happens in it.
     pub rates: Rates,
-    /// Whether a side of it is paused, or of its namespace: enqueue and dequeue.
+    /// Whether a side of it is paused, or of its namespace: enqueue and dequeue. Only known of topics that
+    /// have metrics of their own.
     pub paused: [bool; 2],
     /// Whether it has metrics of its own.
     pub reported: Reported,

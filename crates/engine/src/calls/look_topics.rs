@@ -88,7 +88,9 @@ fn topic(
     let TopicTotals { ready, leased, scheduled, dead } = sum;
     let oldest_ready_at = oldest.map(Timestamp::from_micros);
     let reported = core.traffic.reported(&name);
-    let paused = Side::BOTH.map(|side| core.policies.pause(&name.namespace, &name.topic, side).is_some());
+    // Metrics alone show it. This is done for each of a million topics.
+    let is_paused = |side| core.policies.pause(&name.namespace, &name.topic, side).is_some();
+    let paused = Side::BOTH.map(|side| reported.topic && is_paused(side));
     let figures = TopicFigures {
         name,
         ready,

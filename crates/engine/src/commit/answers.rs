@@ -1,11 +1,12 @@
 //! What a resolved batch means to callers and to the topic directory. By then all of it is in memory.
 
 use forebay_store::{OperationKind, OperationRow};
-use forebay_types::{ItemId, Namespace, Reason, Refusal};
+use forebay_types::{ItemId, Namespace, Reason, Refusal, Timestamp};
 
 use crate::{
     api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER},
     calls::{dedupe, enqueue},
+    clock::Moment,
     core::{Core, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
     dispatch::delivery,
     index::ShardIndex,
@@ -61,7 +62,10 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     if let Some((kind, items)) = committed.operated {
         operated(kind, items, &mut counts);
     }
-    let at = core.time.monotonic();
+    let Moment { now, at } = core.time.moment();
+    for (namespace, leased_at) in committed.done.iter().filter_map(acked) {
+        core.traffic.handled(namespace, now.since(leased_at));
+    }
     core.consumers.ended(committed.done.iter().filter_map(ended), at);
     for planned in committed.done {
         done(core, index, planned, &mut counts);
@@ -107,13 +111,7 @@ fn operated(kind: OperationKind, items: OperationItems, counts: &mut Counts) {
 fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Counts) {
     match planned {
         Planned::Enqueue { part, results } => enqueued(core, index, &part, results),
-        Planned::Settle(settle) => {
-            if matches!(settle.request.kind, SettleKind::Ack) {
-                let lasted = core.time.now().since(settle.lease.leased_at);
-                core.traffic.handled(&settle.request.namespace, lasted);
-            }
-            settled(&mut core.calls, &settle, counts);
-        }
+        Planned::Settle(settle) => settled(&mut core.calls, &settle, counts),
         Planned::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
             delivery::leased(core, index, part, leased);
         }
@@ -154,6 +152,13 @@ fn enqueued(
         let answer = result.map(|stored| Enqueued { id: id(stored), duplicate: false });
         core.calls.enqueue_done(part.call, item.index, answer);
     }
+}
+
+/// Whose delivery was acked, and when it began.
+fn acked(planned: &Planned) -> Option<(&Namespace, Timestamp)> {
+    let Planned::Settle(settle) = planned else { return None };
+    let is_ack = matches!(settle.request.kind, SettleKind::Ack);
+    is_ack.then_some((&settle.request.namespace, settle.lease.leased_at))
 }
 
 /// Whose delivery ended, and how, if its consumer, or nobody, ended it.

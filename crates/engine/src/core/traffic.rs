@@ -2,7 +2,10 @@
 //! many have series of their own: the first ones, which keep them. Series that come and go are worse than
 //! none.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::Duration,
+};
 
 use forebay_types::{Namespace, TopicName};
 use metrics::{Counter, Histogram, Label, counter, histogram};
@@ -71,9 +74,11 @@ impl Traffic {
 
     /// Something happened in a topic.
     pub fn count(&mut self, name: &TopicName, flow: Flow) {
-        let Reported { topic, .. } = self.reported(name);
-        add(&self.of(&name.namespace).counters, flow);
-        if let Some(counters) = self.topics.get(name).filter(|_| topic) {
+        match self.namespace(&name.namespace) {
+            Some(of_namespace) => add(&of_namespace.counters, flow),
+            None => add(&self.others.counters, flow),
+        }
+        if let Some(counters) = self.topic(name) {
             add(counters, flow);
         }
     }
@@ -95,19 +100,30 @@ impl Traffic {
 
     /// Whether a namespace and a topic have series of their own. They get them now if there is room.
     pub fn reported(&mut self, name: &TopicName) -> Reported {
-        let namespace = self.namespaces.contains_key(&name.namespace);
-        if !namespace && self.namespaces.len() < Reported::NAMESPACES_MAX {
-            self.namespaces.insert(name.namespace.clone(), OfNamespace::new(&name.namespace));
+        let namespace = self.namespace(&name.namespace).is_some();
+        Reported { namespace, topic: self.topic(name).is_some() }
+    }
+
+    /// What a namespace has. `None`: there is no room for it.
+    fn namespace(&mut self, name: &Namespace) -> Option<&OfNamespace> {
+        let has_room = self.namespaces.len() < Reported::NAMESPACES_MAX;
+        match self.namespaces.entry(name.clone()) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(vacant) => has_room.then(|| &*vacant.insert(OfNamespace::new(name))),
         }
-        let topic = self.topics.contains_key(name);
-        if !topic && self.topics.len() < self.topics_wanted.most && self.topics_wanted.has(name) {
-            let label = |label, name: &str| Label::new(label, name.to_owned());
-            let labels = [label("namespace", &name.namespace), label("topic", &name.topic)];
-            self.topics.insert(name.clone(), counters(&OF_TOPIC, &labels));
-        }
-        Reported {
-            namespace: namespace || self.namespaces.contains_key(&name.namespace),
-            topic: topic || self.topics.contains_key(name),
+    }
+
+    /// The counters of a topic. `None`: there is no room for it, or it is not wanted.
+    fn topic(&mut self, name: &TopicName) -> Option<&[Counter; 5]> {
+        let Self { topics_wanted, topics, .. } = self;
+        let has_room = topics.len() < topics_wanted.most;
+        match topics.entry(name.clone()) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(vacant) => (has_room && topics_wanted.has(name)).then(|| {
+                let label = |label, name: &str| Label::new(label, name.to_owned());
+                let labels = [label("namespace", &name.namespace), label("topic", &name.topic)];
+                &*vacant.insert(counters(&OF_TOPIC, &labels))
+            }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Environment variables that override the file: `FOREBAY_GRPC` for `node.grpc`,
 //! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `TLS`, `ACCESS`, `TRACES`,
-//! `ENGINE` and `MEMORY`;
+//! `ENGINE`, `MEMORY` and `METRICS`;
 //! `FOREBAY_HTTP_HOSTS`, `FOREBAY_HTTP_CORS_ORIGINS` and `FOREBAY_HTTP_TRUSTED_PROXIES` for those of
 //! `[http]`.
 

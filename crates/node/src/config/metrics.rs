@@ -1,6 +1,7 @@
 //! `[metrics]`: which topics have metrics of their own.
 
 use forebay_engine::ReportedTopics;
+use forebay_types::is_name_byte;
 
 use super::file::MetricsKeys;
 
@@ -25,15 +26,10 @@ pub fn metrics(keys: MetricsKeys, errors: &mut Vec<String>) -> ReportedTopics {
 }
 
 fn is_pattern(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte);
+    let is_whole = |text: &str| text.split_once('/').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty());
     match text.strip_suffix('*') {
-        Some(prefix) => prefix.bytes().all(allowed),
-        None => {
-            text.bytes().all(allowed)
-                && text
-                    .split_once('/')
-                    .is_some_and(|(namespace, topic)| !namespace.is_empty() && !topic.is_empty())
-        }
+        Some(prefix) => prefix.bytes().all(is_name_byte),
+        None => text.bytes().all(is_name_byte) && is_whole(text),
     }
 }
 

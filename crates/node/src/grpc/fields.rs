@@ -2,7 +2,9 @@
 
 use std::{fmt, time::Duration};
 
-use forebay_types::{Limits, Namespace, Reason, Receipt, ReceiptError, Refusal, Timestamp, Topic};
+use forebay_types::{
+    Limits, Namespace, Reason, Receipt, ReceiptError, Refusal, Timestamp, Topic, is_name_byte,
+};
 
 /// The path of a field in its request. It is formatted only for a refusal.
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +73,7 @@ fn name<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<()
         return Err(Refusal::field(path, "must not be empty"));
     }
     bytes(path, text.len(), limits.name_bytes)?;
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte);
-    if text.bytes().all(allowed) {
+    if text.bytes().all(is_name_byte) {
         Ok(())
     } else {
         Err(Refusal::field(path, "must contain only A-Z a-z 0-9 . _ : / -"))

@@ -11,6 +11,7 @@ use std::{
 };
 
 use clap::{Args, Command};
+use forebay_types::is_name_byte;
 use tokio::time::timeout;
 
 use crate::failure::Failure;
@@ -49,7 +50,7 @@ impl Complete {
 
 /// Whether a shell takes it as one word, whoever has chosen it.
 fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte))
+    !name.is_empty() && name.bytes().all(is_name_byte)
 }
 
 #[cfg(test)]
