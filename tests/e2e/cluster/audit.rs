@@ -9,6 +9,7 @@ use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt as _;
 
 use super::nodes::{Nodes, metric};
+use crate::collector::Collector;
 
 const NAMESPACE: &str = "e2e";
 
@@ -63,4 +64,20 @@ async fn without_the_catalog_nothing_is_changed_or_shown() {
     assert!(paused.as_ref().is_ok_and(|pauses| *pauses == 1), "{paused:?}");
     let skipped = admin.get_topic(topic("while")).await.map(|it| it.into_inner().topic.unwrap().pauses);
     assert!(skipped.is_err() || skipped.unwrap().is_empty(), "it is not paused");
+}
+
+/// The caller has none: the node has begun it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_names_the_trace_that_the_node_began() {
+    let collector = Collector::start().await;
+    let cluster = Nodes::new(Kind::MariaDb, 1, 1).await;
+    cluster.configure(&collector.section(1.0));
+    let node = cluster.start_all().await.remove(0);
+    let mut admin = AdminServiceClient::new(node.channel());
+    admin.pause_topic(pause("t")).await.unwrap();
+    let request = ListAuditRecordsRequest { namespace: NAMESPACE.into(), ..Default::default() };
+    let record = admin.list_audit_records(request).await.unwrap().into_inner().records.remove(0);
+    let spans = collector.spans(2).await;
+    let pausing = spans.iter().find(|it| it.span.name.ends_with("/PauseTopic")).expect("has a span");
+    assert_eq!((record.trace_id.len(), &record.trace_id), (32, &pausing.ids()[0]));
 }

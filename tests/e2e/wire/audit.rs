@@ -13,9 +13,11 @@ use forebay_proto::{
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, Value};
 use prost_types::method_options::IdempotencyLevel;
+use serde_json::json;
 use tonic::{Code, Request, Status, transport::Channel};
 
-use super::{NAMESPACE, Refused, Wire, item, raw};
+use super::{NAMESPACE, Refused, Wire, http1, item, raw};
+use crate::collector::{TRACE, parent};
 
 fn admin(wire: &Wire) -> AdminServiceClient<Channel> {
     AdminServiceClient::new(wire.node.channel())
@@ -192,6 +194,31 @@ async fn records_are_filtered_and_come_in_pages() {
     Refused::call(list(&wire, request).await).invalid("outcome");
     let request = ListAuditRecordsRequest { principal: "p".repeat(256), ..of(NAMESPACE) };
     Refused::call(list(&wire, request).await).too_large("principal");
+}
+
+/// Over gRPC and over HTTP, and whether that trace is recorded or not. The log has it, too.
+#[tokio::test]
+async fn a_record_names_the_trace_of_its_call() {
+    let wire = Wire::dev().await;
+    pause(&wire, NAMESPACE, "none", "").await;
+    let mut request = Request::new(PauseTopicRequest {
+        namespace: NAMESPACE.into(),
+        topic: "grpc".into(),
+        sides: vec![Side::Enqueue.into()],
+        ..Default::default()
+    });
+    request.metadata_mut().insert("traceparent", parent().replace("-01", "-00").parse().unwrap());
+    admin(&wire).pause_topic(request).await.unwrap();
+    let message = json!({"namespace": NAMESPACE, "topic": "http", "sides": ["SIDE_ENQUEUE"]});
+    let call =
+        http1::Request::post("/forebay.v1.AdminService/PauseTopic", "application/json", message.to_string());
+    wire.http(call.with("traceparent", &parent())).await.message();
+    let found = records(&wire, of(NAMESPACE)).await;
+    let told: Vec<_> = found.iter().map(|it| (it.target.as_str(), it.trace_id.as_str())).collect();
+    assert_eq!(told, [("http", TRACE), ("grpc", TRACE), ("none", "")]);
+    let log = fs::read_to_string(wire.folder.path().join("log")).unwrap();
+    let line = log.lines().find(|line| line.contains("PauseTopic wire/grpc: done")).unwrap_or_default();
+    assert!(line.contains(TRACE), "{line}");
 }
 
 /// There the log has them.

@@ -53,6 +53,8 @@ pub struct AuditRecord {
     pub operation_id: String,
     /// The node that took it.
     pub node: String,
+    /// The trace of which it is part, 32 hexadecimal digits. Empty: none.
+    pub trace_id: String,
 }
 
 /// Which records of the client's namespace are asked for. The namespace `-` stands for all.
@@ -137,6 +139,7 @@ fn record(it: v1::AuditRecord) -> AuditRecord {
         failure: it.failure,
         operation_id: it.operation_id,
         node: it.node,
+        trace_id: it.trace_id,
     }
 }
 

@@ -35,6 +35,7 @@ pub fn audit_record(it: &AuditRecord) -> v1::AuditRecord {
         failure: it.failure.clone(),
         operation_id: it.operation_id.clone(),
         node: it.node.clone(),
+        trace_id: it.trace_id.clone(),
     }
 }
 

@@ -223,6 +223,7 @@ pub async fn bootstrap(
             failure: String::new(),
             operation_id: String::new(),
             node: String::new(),
+            trace_id: String::new(),
         };
         catalog.add_audit(&record).await.map_err(failed)?;
     }

@@ -11,7 +11,7 @@ use forebay_access::{Identity, Kind as Known, Scope};
 use forebay_engine::RETRY_AFTER;
 use forebay_store::{AuditEnd, AuditId, AuditOutcome, AuditRecord, Catalog, PrincipalKind, StoreError};
 use forebay_types::{Clock, Reason, Refusal};
-use http::Response;
+use http::{Response, request::Parts};
 use prost_reflect::{DescriptorError, DynamicMessage};
 use tonic::Status;
 use tonic_types::StatusExt as _;
@@ -22,7 +22,7 @@ use super::{
     request::describe,
     text::clean,
 };
-use crate::random::random_bytes;
+use crate::{random::random_bytes, traces::trace_id_of};
 
 /// How long the catalog may take to write a record.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes before the message of a request: a flag and the length.
 const PREFIX_BYTES: usize = 5;
 /// What a record takes beside its texts.
-const RECORD_BYTES: usize = 160;
+const RECORD_BYTES: usize = 192;
 
 /// What a handler knows of its call only at its end. It is among the extensions of the response.
 #[derive(Debug, Clone, Default)]
@@ -86,12 +86,12 @@ impl Auditor {
     /// `request`: as gRPC frames it. If it can't be written, the call is refused.
     pub async fn begin(
         self: &Arc<Self>,
-        path: &str,
+        head: &Parts,
         request: &[u8],
         caller: &Identity,
         peer: SocketAddr,
     ) -> Result<Option<AuditedCall>, Refusal> {
-        let Some(method) = self.methods.find(path) else { return Ok(None) };
+        let Some(method) = self.methods.find(head.uri.path()) else { return Ok(None) };
         // It is refused by whoever decodes it, if it is not refused here: its first message alone is served.
         let message =
             message(request).and_then(|bytes| DynamicMessage::decode(method.input.clone(), bytes).ok());
@@ -114,6 +114,7 @@ impl Auditor {
             reason: described.reason,
             summary: described.summary,
             outcome,
+            trace_id: trace_id_of(&head.headers).unwrap_or_default(),
             ..self.record(&method.name, caller, &peer)?
         };
         let mut call = self.write(record, caller).await?;
@@ -156,6 +157,7 @@ impl Auditor {
             failure: String::new(),
             operation_id: String::new(),
             node: self.node.clone(),
+            trace_id: String::new(),
         })
     }
 
@@ -281,7 +283,9 @@ fn record_bytes(record: &AuditRecord) -> usize {
 
 /// One line a call.
 fn log(record: &AuditRecord) {
-    let AuditRecord { principal, token_id, peer, method, namespace, target, reason, summary, .. } = record;
+    let AuditRecord {
+        principal, token_id, peer, method, namespace, target, reason, summary, trace_id, ..
+    } = record;
     let outcome = match record.outcome {
         AuditOutcome::Intended => "its end is not known",
         AuditOutcome::Done => "done",
@@ -295,6 +299,7 @@ fn log(record: &AuditRecord) {
         %reason,
         %summary,
         operation = %record.operation_id,
+        %trace_id,
         "{who} {method} {namespace}/{target}: {outcome}"
     );
 }

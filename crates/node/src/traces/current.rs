@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forebay_types::ShardId;
+use http::HeaderMap;
 use opentelemetry::{KeyValue, trace::SpanContext};
 use tonic::metadata::MetadataMap;
 
-use super::context::{PARENT, STATE, write};
+use super::context::{PARENT, STATE, of_headers, write};
 
 tokio::task_local! {
     /// Not set: the call has no span that is recorded.
@@ -44,6 +45,14 @@ pub fn carry(metadata: &mut MetadataMap) {
     });
 }
 
+/// The trace of which the call is that this task serves: the one of its span, which may have begun it. Of a
+/// call without one, the trace that its headers name.
+pub fn trace_id_of(headers: &HeaderMap) -> Option<String> {
+    let own = CURRENT.try_with(|current| current.context.trace_id()).ok();
+    let trace = own.or_else(|| of_headers(headers).map(|caller| caller.trace_id()));
+    trace.map(|trace| trace.to_string())
+}
+
 /// Notes how many items the call has stored or delivered, and in which shard they are, if it is one.
 pub fn note_items(mut shards: impl Iterator<Item = ShardId>) {
     let _ = CURRENT.try_with(|current| {
@@ -63,7 +72,6 @@ mod tests {
     use opentelemetry::trace::{SpanId, TraceFlags, TraceId};
 
     use super::*;
-    use crate::traces::context::of_headers;
 
     fn context() -> SpanContext {
         let state = "a=1".parse().unwrap();
@@ -77,6 +85,18 @@ mod tests {
         assert!(metadata.is_empty());
         serve(context(), async { carry(&mut metadata) }).await;
         assert_eq!(of_headers(&metadata.into_headers()), Some(context()));
+    }
+
+    #[tokio::test]
+    async fn the_trace_of_a_call_is_that_of_its_span_or_else_of_its_headers() {
+        const NAMED: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let mut headers = HeaderMap::new();
+        assert_eq!(trace_id_of(&headers), None);
+        let own = context().trace_id().to_string();
+        assert_eq!(serve(context(), async { trace_id_of(&headers) }).await.0, Some(own));
+        // It is not recorded, and named all the same.
+        headers.insert(PARENT, format!("00-{NAMED}-00f067aa0ba902b7-00").parse().unwrap());
+        assert_eq!(trace_id_of(&headers).as_deref(), Some(NAMED));
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ mod settings;
 mod tracer;
 
 pub use call_span::{CallSpan, Outcome, System};
-pub use current::{carry, note_items};
+pub use current::{carry, note_items, trace_id_of};
 pub use dial::TracesError;
 pub use export::Exporting;
 pub use item::{Origin, name_origin};

@@ -1794,6 +1794,10 @@ pub struct AuditRecord {
     /// The name of the node that took it.
     #[prost(string, tag = "15")]
     pub node: ::prost::alloc::string::String,
+    /// The trace of which the call is part, 32 hexadecimal digits: that of its traceparent, or the one that the
+    /// node began. Empty: none.
+    #[prost(string, tag = "16")]
+    pub trace_id: ::prost::alloc::string::String,
 }
 /// Asks for a page of audit records.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -15,7 +15,7 @@ use crate::{
 
 /// The columns, in the order of [`values`].
 const COLUMNS: &str = "id, principal, principal_kind, token_id, peer, method, namespace, target, reason, \
-                       summary, outcome, failure, operation_id, node";
+                       summary, outcome, failure, operation_id, node, trace_id";
 
 fn values(record: &AuditRecord) -> Vec<Value> {
     vec![
@@ -33,6 +33,7 @@ fn values(record: &AuditRecord) -> Vec<Value> {
         record.failure.as_str().into(),
         record.operation_id.as_str().into(),
         record.node.as_str().into(),
+        record.trace_id.as_str().into(),
     ]
 }
 
@@ -81,6 +82,7 @@ fn record(row: &Row) -> Result<AuditRecord, StoreError> {
         failure: row.text(11)?,
         operation_id: row.text(12)?,
         node: row.text(13)?,
+        trace_id: row.text(14)?,
     })
 }
 
@@ -92,7 +94,7 @@ impl Call for AddAudit<'_> {
     type Answer = ();
 
     async fn run(&self, session: &mut dyn CatalogSession) -> Result<(), Failure> {
-        let marks = ["?"; 14].join(", ");
+        let marks = ["?"; 15].join(", ");
         let sql = format!("/* forebay audit */ REPLACE INTO audit ({COLUMNS}) VALUES ({marks})");
         Ok(session.execute_alone(Statement::new(sql, values(self.0))).await.map(drop)?)
     }

@@ -92,6 +92,8 @@ pub struct AuditRecord {
     pub operation_id: String,
     /// The node that took it, up to 100 bytes.
     pub node: String,
+    /// The trace of which it is part, 32 hexadecimal digits. Empty: none.
+    pub trace_id: String,
 }
 
 /// How a call ended.

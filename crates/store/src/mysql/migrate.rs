@@ -78,6 +78,11 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/catalog/mysql/0005_sessions.sql"),
     },
+    Migration {
+        version: 6,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/mysql/0006_trace.sql"),
+    },
 ]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that

@@ -106,6 +106,7 @@ impl Row for AuditRecord {
         Column::wide("REQUEST", |it, _| Cell::from(&it.request_summary)),
         Column::wide("OPERATION", |it, _| Cell::from(&it.operation_id)),
         Column::wide("NODE", |it, _| Cell::from(&it.node)),
+        Column::wide("TRACE", |it, _| Cell::from(&it.trace_id)),
     ];
 
     fn name(&self) -> String {

@@ -217,5 +217,6 @@ fn message(record: AuditRecord) -> v1::AuditRecord {
         failure: record.failure,
         operation_id: record.operation_id,
         node: record.node,
+        trace_id: record.trace_id,
     }
 }

@@ -249,7 +249,7 @@ where
     match checked {
         Ok(bytes) => {
             let audited = match rights.identity() {
-                Some(caller) => audit.begin(head.uri.path(), &bytes, caller, client).await,
+                Some(caller) => audit.begin(&head, &bytes, caller, client).await,
                 // A handler that decides by itself serves nothing that is written down.
                 None => Ok(None),
             };

@@ -25,6 +25,7 @@ fn record(second: i64, namespace: &str) -> AuditRecord {
         failure: String::new(),
         operation_id: String::new(),
         node: "node1".to_owned(),
+        trace_id: String::new(),
     }
 }
 
@@ -62,6 +63,7 @@ pub async fn a_record_is_read_as_it_was_written(subject: CatalogSubject) {
         failure: long(64),
         operation_id: long(32),
         node: long(100),
+        trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned(),
         ..record(1, "")
     };
     let anyone = AuditRecord { kind: PrincipalKind::Anyone, ..record(2, "a") };

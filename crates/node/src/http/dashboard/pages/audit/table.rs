@@ -33,6 +33,7 @@ pub fn make(asked: &Asked, records: &[AuditRecord], live: &mut Live) -> Markup {
                         th.l scope="col" title="The operation that it began" { "operation" }
                         th.l scope="col" title="The node that took it" { "node" }
                         th.l scope="col" title="The other fields of the request" { "request" }
+                        th.l scope="col" title="The trace of which the call is part" { "trace" }
                     }
                 }
                 tbody { @for record in records { (row(asked, record, live)) } }
@@ -59,6 +60,7 @@ fn row(asked: &Asked, record: &AuditRecord, live: &mut Live) -> Markup {
             td.l { (operation(asked, record)) }
             td.l { bdi { (record.node) } }
             td.l.wrap { bdi { (record.request_summary) } }
+            td.l { @if !record.trace_id.is_empty() { span.id { (record.trace_id) } } }
         }
     }
 }
