@@ -27,28 +27,37 @@ pub fn has_nextest() -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Builds the binary `forebay` as the tests would, and says where it is.
+/// Builds the binary `forebay`, and says where it is.
 pub fn build_forebay() -> anyhow::Result<PathBuf> {
-    build_forebay_by(&mut cargo())
+    build_forebay_by(cargo().args(FOREBAY))
 }
+
+/// Builds all tests and the binary `forebay`, and says where that is. It is built together with the tests: for
+/// itself, with fewer features of what it depends on, most of that would be built twice. So bugs can be planted
+/// in it, as in what the tests of the engine are linked with; nothing in it does that.
+pub fn build_tests_and_forebay() -> anyhow::Result<PathBuf> {
+    build_forebay_by(cargo().args(["build", "--workspace", "--bins", "--tests"]))
+}
+
+/// What builds the binary alone.
+const FOREBAY: [&str; 5] = ["build", "--package", "forebay", "--bin", "forebay"];
 
 /// The same of another checkout, in a target folder of its own: to cargo, a package is the same wherever its
 /// workspace lies, and it would take the one for the other.
 pub fn build_forebay_of(checkout: &Path, target: &Path) -> anyhow::Result<PathBuf> {
-    build_forebay_by(cargo().current_dir(checkout).env("CARGO_TARGET_DIR", target))
+    build_forebay_by(cargo().args(FOREBAY).current_dir(checkout).env("CARGO_TARGET_DIR", target))
 }
 
 fn build_forebay_by(command: &mut Command) -> anyhow::Result<PathBuf> {
-    let output = command
-        .args(["build", "--package", "forebay", "--bin", "forebay"])
-        .args(["--message-format", "json-render-diagnostics"])
-        .stderr(Stdio::inherit())
-        .output()?;
+    let output =
+        command.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "forebay does not build");
     let messages = String::from_utf8(output.stdout)?;
     let mut executables = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        Some(PathBuf::from(message.get("executable")?.as_str()?))
+        let executable = message.get("executable")?.as_str()?;
+        let is_forebay = message["target"]["name"] == "forebay" && message["profile"]["test"] == false;
+        is_forebay.then(|| PathBuf::from(executable))
     });
     executables.next_back().context("cargo names no executable")
 }

@@ -63,10 +63,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     e2e::run(&build_forebay()?, &[], &rounds, Network::Shared)
 }
 
-/// Runs a test of the simulation, as this variable says.
-fn simulate(test: &str, variable: &str, value: u64) -> anyhow::Result<bool> {
+/// Runs the tests of a simulation, which are this module's, as this variable says.
+fn simulate(module: &str, variable: &str, value: u64) -> anyhow::Result<bool> {
     let mut simulation = cargo();
-    simulation.args(["test", "--profile", "soak", "--package", "forebay-testkit", "--test", test]);
-    simulation.args(["--", "--nocapture"]).env(variable, value.to_string());
+    simulation.args(["test", "--profile", "soak", "--package", "forebay-testkit", "--test", "all"]);
+    simulation.args(["--", "--nocapture", &format!("{module}::")]).env(variable, value.to_string());
     Ok(simulation.status()?.success())
 }

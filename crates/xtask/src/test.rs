@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 
 use crate::{
-    cargo::{build_forebay, cargo, has_nextest, run_and_listen, workspace},
+    cargo::{build_forebay, build_tests_and_forebay, cargo, has_nextest, run_and_listen, workspace},
     count::{Count, of_cargo_test, of_nextest},
     servers, tidy,
 };
@@ -26,14 +26,15 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let tidy = tidy::run(&workspace())?;
     let servers = servers::start()?;
-    if arguments.package.is_empty() {
+    let all = arguments.package.is_empty();
+    if all {
         // The tests of metrics need it. Fetched here, a failure is one line.
         println!("prometheus: {}", forebay_servers::prometheus()?.display());
         println!("browser: {}", forebay_servers::browser()?.chromium.display());
         // So do those of clocks.
         forebay_servers::WallClock::new()?;
     }
-    let binary = build_forebay()?;
+    let binary = if all { build_tests_and_forebay()? } else { build_forebay()? };
     let mut environment = servers.environment.clone();
     environment.push(("FOREBAY_BIN", binary.to_str().context("the path is not UTF-8")?.to_owned()));
 

@@ -8,9 +8,6 @@ mod connection;
 mod rules;
 mod trap;
 
-#[cfg(test)]
-mod tests;
-
 use std::{sync::Arc, time::Duration};
 
 use tokio::{

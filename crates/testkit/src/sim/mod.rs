@@ -35,3 +35,4 @@ pub use payload::{payload, tag_of};
 pub use plan::{Kind, Plan};
 pub use run::{Report, run};
 pub use seeds::{Seeds, repeat_seeds, run_seeds};
+pub use tasks::{ProcessTasks, Still};

@@ -27,20 +27,3 @@ pub fn tag_of(bytes: &[u8]) -> Option<u64> {
     let tag = u64::from_be_bytes(rest.get(..8)?.try_into().ok()?);
     (payload(tag, poison) == bytes).then_some(tag)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_payload_tells_its_number_and_every_change() {
-        for tag in [0, 1, 77, u64::from(u32::MAX)] {
-            let bytes = payload(tag, false);
-            assert_eq!(tag_of(&bytes), Some(tag));
-            let mut changed = bytes.to_vec();
-            *changed.last_mut().unwrap() ^= 1;
-            assert_eq!(tag_of(&changed), None, "{tag}");
-        }
-        assert_eq!(tag_of(&payload(5, true)), Some(5));
-    }
-}

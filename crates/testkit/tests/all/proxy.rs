@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use forebay_testkit::proxy::{Proxy, Spring, Toward, Ways};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     time::{Instant, timeout},
 };
-
-use super::{Proxy, Spring, Toward, Ways, parts};
 
 /// What comes, comes within this time.
 const COMES: Duration = Duration::from_secs(5);
@@ -255,9 +254,17 @@ async fn the_marker_alone_is_held() {
     }
 }
 
-#[test]
-fn a_url_leads_through_a_proxy() {
-    let url = "mysql://root:a@db1:3306/forebay_1?x=y";
-    assert_eq!(parts(url), ("mysql://root:a@", "db1:3306", "/forebay_1?x=y"));
-    assert_eq!(parts("mysql://127.0.0.1:1"), ("mysql://", "127.0.0.1:1", ""));
+#[tokio::test]
+async fn a_url_leads_through_a_proxy() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = listener.local_addr().unwrap();
+    let proxy = Proxy::of_url(&format!("mysql://root:a@{target}/forebay_1?x=y")).await;
+    let _client = TcpStream::connect(proxy.address()).await.unwrap();
+    timeout(COMES, listener.accept()).await.unwrap().unwrap();
+    let address = proxy.address();
+    assert_eq!(
+        proxy.through("mysql://root:a@db1:3306/forebay_1?x=y"),
+        format!("mysql://root:a@{address}/forebay_1?x=y")
+    );
+    assert_eq!(proxy.through("mysql://127.0.0.1:1"), format!("mysql://{address}"));
 }

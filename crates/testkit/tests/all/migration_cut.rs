@@ -45,7 +45,7 @@ async fn a_cut_migration_goes_on(kind: Kind) {
     let mut holder = MySqlConnection::connect(&url).await.unwrap();
     let mut other = MySqlConnection::connect(&url).await.unwrap();
     // As an earlier migration left it, which was cut too.
-    let schema = include_str!("../../../migrations/mysql/0001_first.sql");
+    let schema = include_str!("../../../../migrations/mysql/0001_first.sql");
     let create = schema.split(";\n").find(|statement| statement.contains(&format!("EXISTS {HELD} ")));
     holder.execute(sqlx::raw_sql(AssertSqlSafe(create.unwrap().to_owned()))).await.unwrap();
     let hold = AssertSqlSafe(format!("LOCK TABLES {HELD} WRITE"));

@@ -1,0 +1,31 @@
+//! The tests of the stores, of the engine and of clusters. They are one program, since each is linked with
+//! all of it.
+
+mod catalog_locks;
+mod changing_shards;
+mod contract;
+mod earlier_program;
+mod fairness;
+mod first_come;
+mod idle_cost;
+mod migration_cut;
+mod odd_shards;
+mod outage;
+mod pauses;
+mod pauses_at_random;
+mod payload;
+mod per_server;
+mod planted;
+mod planted_cluster;
+mod prepared_statements;
+mod proxy;
+mod read_ahead;
+mod servers;
+mod shard_log;
+mod sick_shards;
+mod simulation;
+mod simulation_cluster;
+mod tasks;
+mod tls;
+mod turns;
+mod undelivered;
