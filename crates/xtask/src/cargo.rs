@@ -32,9 +32,9 @@ pub fn build_forebay() -> anyhow::Result<PathBuf> {
     build_forebay_by(cargo().args(FOREBAY))
 }
 
-/// Builds all tests and the binary `forebay`, and says where that is. It is built together with the tests: for
-/// itself, with fewer features of what it depends on, most of that would be built twice. So bugs can be planted
-/// in it, as in what the tests of the engine are linked with; nothing in it does that.
+/// Builds all tests and the binary `forebay`, and says where that is. It is built together with the tests:
+/// for itself, with fewer features of what it depends on, most of that would be built twice. So bugs can be
+/// planted in it, as in what the tests of the engine are linked with; nothing in it does that.
 pub fn build_tests_and_forebay() -> anyhow::Result<PathBuf> {
     build_forebay_by(cargo().args(["build", "--workspace", "--bins", "--tests"]))
 }
