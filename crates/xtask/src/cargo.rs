@@ -9,6 +9,9 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
+/// What builds the binary alone.
+const FOREBAY: [&str; 5] = ["build", "--package", "forebay", "--bin", "forebay"];
+
 /// A cargo command in the workspace's folder.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -39,11 +42,8 @@ pub fn build_tests_and_forebay() -> anyhow::Result<PathBuf> {
     build_forebay_by(cargo().args(["build", "--workspace", "--bins", "--tests"]))
 }
 
-/// What builds the binary alone.
-const FOREBAY: [&str; 5] = ["build", "--package", "forebay", "--bin", "forebay"];
-
-/// The same of another checkout, in a target folder of its own: to cargo, a package is the same wherever its
-/// workspace lies, and it would take the one for the other.
+/// Builds the binary of another checkout, in a target folder of its own: to cargo, a package is the same
+/// wherever its workspace lies, and it would take the one for the other.
 pub fn build_forebay_of(checkout: &Path, target: &Path) -> anyhow::Result<PathBuf> {
     build_forebay_by(cargo().args(FOREBAY).current_dir(checkout).env("CARGO_TARGET_DIR", target))
 }
