@@ -27,5 +27,5 @@ pub use rotate::rotate;
 pub use scope::{Scope, Scopes};
 pub use secret_hash::SecretHash;
 pub use table::{Failed, Record, Table};
-pub use token::{RANDOM_BYTES, SECRET_BYTES, Token, TokenId};
+pub use token::{ID_BYTES, RANDOM_BYTES, SECRET_BYTES, Token, TokenId};
 pub use tokens_file::{TokensFileError, append, parse, revoke};

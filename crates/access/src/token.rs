@@ -18,8 +18,10 @@ const ID_DIGITS: usize = 12;
 const SECRET_DIGITS: usize = 43;
 /// Digits of the checksum: 32 bits.
 const CHECKSUM_DIGITS: usize = 6;
+/// Random bytes that an id is made of.
+pub const ID_BYTES: usize = 16;
 /// Random bytes that a token is made of: those of its id, then those of its secret.
-pub const RANDOM_BYTES: usize = 16 + SECRET_BYTES;
+pub const RANDOM_BYTES: usize = ID_BYTES + SECRET_BYTES;
 /// Random bytes that a secret is made of.
 pub const SECRET_BYTES: usize = 32;
 

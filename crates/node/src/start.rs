@@ -26,6 +26,7 @@ use crate::{
     policies::{AloneError, PolicyBook, begin_alone},
     random::{NoRandomNumbers, random},
     readiness,
+    repeats::Repeats,
     serve_http::{HttpError, serve_http},
     shard_reports,
     shards::{Checks, NumberedShard, Opener, UnfitShard},
@@ -117,10 +118,11 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let alone = cluster::alone(&address, &clients_address, http_address);
     let (policies, following) = policies(&config, &engine, own, clock.clone()).await?.unzip();
     let books = (policies, following.flatten(), book);
-    let (admin, audit, history, mut tasks) = admin(&config, &queue, alone, own, status.clone(), books)?;
+    let (admin, (audit, repeats), history, mut tasks) =
+        admin(&config, &queue, alone, own, status.clone(), books)?;
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let (traces, exporting) = traces(&config)?.unzip();
-    let layers = (access.clone(), audit.clone(), traces.clone());
+    let layers = (access.clone(), audit.clone(), repeats, traces.clone());
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, layers).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
@@ -293,7 +295,7 @@ fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<
 }
 
 /// The calls for operators, what writes them down, and tasks that see to both.
-type Operators = (Admin, Arc<Auditor>, History, Vec<JoinHandle<()>>);
+type Operators = (Admin, (Arc<Auditor>, Arc<Repeats>), History, Vec<JoinHandle<()>>);
 
 /// The calls for operators, what writes them down, and what sees to operations and old records. `alone`: the
 /// node, if there is no cluster.
@@ -318,7 +320,8 @@ fn admin(
     tasks.extend(catalog.clone().map(|catalog| tokio::spawn(audit::sweep(catalog, clock.clone()))));
     let name = member.map_or(alone.name.clone(), |member| member.node.name.to_string());
     // Without a catalog there is the log alone.
-    let audit = Auditor::new(catalog, &name, clock.clone())?;
+    let audit = Auditor::new(catalog.clone(), &name, clock.clone())?;
+    let repeats = Repeats::new(catalog, clock.clone(), rules.limits.key_bytes);
     let tokens = page_tokens(config, clock.clone());
     let settings = Arc::new(config.settings.clone());
     let records = TenantBudget::new(RECORD_BYTES_MAX);
@@ -336,7 +339,7 @@ fn admin(
         tokens,
         clock,
     };
-    Ok((admin, audit, history, tasks))
+    Ok((admin, (audit, repeats), history, tasks))
 }
 
 /// What changes policies, and for a node without a cluster what follows them. `None`: there is no catalog.

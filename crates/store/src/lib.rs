@@ -25,10 +25,10 @@ mod tally;
 pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewAttributes, Requeue, UpdatedRow};
 pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
-    CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewSession,
-    NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
-    SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, TokenAdded,
-    TokenBounds, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
+    CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewRequest,
+    NewSession, NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
+    RequestFound, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting,
+    TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};

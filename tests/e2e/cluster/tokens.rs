@@ -72,8 +72,8 @@ fn new(namespace: &str, name: &str, grants: &[(&str, &[&str])]) -> CreateTokenRe
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
     };
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    let (grants, lifetime, reason) = (grants.iter().map(grant).collect(), None, "a test".to_owned());
-    CreateTokenRequest { namespace, name, grants, lifetime, reason }
+    let grants = grants.iter().map(grant).collect();
+    CreateTokenRequest { namespace, name, grants, reason: "a test".to_owned(), ..Default::default() }
 }
 
 /// Makes a token. Returns its id and its text.
@@ -89,7 +89,8 @@ async fn listed(node: &Node, token: &str, namespace: &str) -> Result<Vec<String>
 }
 
 fn revoke(namespace: &str, id: &str) -> RevokeTokenRequest {
-    RevokeTokenRequest { namespace: namespace.to_owned(), token_id: id.to_owned(), reason: String::new() }
+    let (namespace, token_id) = (namespace.to_owned(), id.to_owned());
+    RevokeTokenRequest { namespace, token_id, ..Default::default() }
 }
 
 /// Runs `forebay` and returns its exit status and what it printed.
@@ -209,6 +210,38 @@ async fn a_tenant_gives_what_it_has_and_sees_its_own() {
     }
     let log = fs::read_to_string(cluster.log(0)).unwrap();
     assert!(log.contains("CreateToken own/") && !log.contains(&given[20..60]), "{log}");
+}
+
+/// Its secret is told once, so that nobody gets a second token by mistake.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_calls_with_one_id_one_makes_a_token() {
+    let cluster = Nodes::new(Kind::MariaDb, 2, 2).await;
+    let first = guarded(&cluster).await;
+    let (here, there) = (start(&cluster, 0).await, cluster.start(1).await);
+    says(&there, &first, Ok("first")).await;
+    let with_id = |name: &str, id: &str| CreateTokenRequest {
+        request_id: id.to_owned(),
+        ..new(OWN, name, &[(OWN, &["observe"])])
+    };
+    let (id, _) = make(&here, &first, with_id("one", "1")).await.unwrap();
+    assert_eq!(reason(make(&there, &first, with_id("one", "1")).await), "REQUEST_ID_REUSED");
+    assert_eq!(reason(make(&there, &first, with_id("other", "1")).await), "REQUEST_ID_REUSED");
+    let rotate = RotateTokenRequest {
+        namespace: OWN.into(),
+        token_id: id,
+        request_id: "2".into(),
+        ..Default::default()
+    };
+    admin(&there, &first).rotate_token(rotate.clone()).await.unwrap();
+    assert_eq!(reason(admin(&here, &first).rotate_token(rotate).await), "REQUEST_ID_REUSED");
+
+    let (one, other) =
+        tokio::join!(make(&here, &first, with_id("two", "3")), make(&there, &first, with_id("two", "3")));
+    let (made, refused) = if one.is_ok() { (one, other) } else { (other, one) };
+    assert_eq!((made.is_ok(), reason(refused)), (true, "REQUEST_ID_REUSED".to_owned()));
+    let mut own = listed(&here, &first, OWN).await.unwrap();
+    own.sort_unstable();
+    assert_eq!(own, ["one", "two"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

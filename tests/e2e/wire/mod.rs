@@ -28,6 +28,7 @@ mod operators;
 mod origins;
 mod pauses;
 mod raw;
+mod repeats;
 mod scaler;
 mod services;
 mod settings;

@@ -280,13 +280,17 @@ async fn an_operation_is_begun_once_slowed_down_and_cancelled() {
     // The next one of the topic waits.
     let waiting = start(&wire, request(OperationKind::Purge, "mail")).await.unwrap().operation.unwrap();
     let (namespace, operation_id) = (NAMESPACE.to_owned(), first.id.clone());
-    let rate = SetOperationRateRequest { namespace, operation_id, rate_per_second: 2 };
+    let rate = SetOperationRateRequest { namespace, operation_id, rate_per_second: 2, ..Default::default() };
     let slow = admin(&wire).set_operation_rate(rate).await.unwrap().into_inner().operation.unwrap();
     assert_eq!(slow.rate_per_second, 2);
     let pending = get(&wire, &waiting.id, None).await.unwrap();
     assert!(pending.figures.unwrap().scanned == 0 && pending.shards.iter().any(|shard| !shard.ended));
 
-    let cancel = |id: &str| CancelOperationRequest { namespace: NAMESPACE.into(), operation_id: id.into() };
+    let cancel = |id: &str| CancelOperationRequest {
+        namespace: NAMESPACE.into(),
+        operation_id: id.into(),
+        ..Default::default()
+    };
     admin(&wire).cancel_operation(cancel(&first.id)).await.unwrap();
     let done = ended(&wire, first.clone()).await;
     let changed = done.figures.unwrap().changed;

@@ -1,4 +1,5 @@
-//! AddShard, DrainShard, RemoveShard, MoveShard, DrainNode. To repeat them does no harm, so they are retried.
+//! AddShard, DrainShard, RemoveShard, MoveShard, DrainNode. Each call has an id and is made once, so it is
+//! retried.
 
 use forebay_proto::v1;
 
@@ -14,7 +15,7 @@ impl Client {
     pub async fn add_shard(&self, url: &str, note: ChangeNote) -> Result<Option<Shard>, Error> {
         let request = v1::AddShardRequest {
             url: url.to_owned(),
-            request_id: String::new(),
+            request_id: self.rng.request_id(),
             reason: note.reason,
             dry_run: note.dry_run,
         };
@@ -30,7 +31,7 @@ impl Client {
         let request = v1::DrainShardRequest {
             shard_id: id,
             undo,
-            request_id: String::new(),
+            request_id: self.rng.request_id(),
             reason: note.reason,
             dry_run: note.dry_run,
         };
@@ -47,7 +48,7 @@ impl Client {
         let request = v1::RemoveShardRequest {
             shard_id: id,
             lost,
-            request_id: String::new(),
+            request_id: self.rng.request_id(),
             reason: note.reason,
             dry_run: note.dry_run,
         };
@@ -68,7 +69,7 @@ impl Client {
         let request = v1::MoveShardRequest {
             shard_id: id,
             node: to.unwrap_or_default().to_owned(),
-            request_id: String::new(),
+            request_id: self.rng.request_id(),
             reason: note.reason,
             dry_run: note.dry_run,
         };
@@ -84,7 +85,7 @@ impl Client {
         let request = v1::DrainNodeRequest {
             node: name.to_owned(),
             undo,
-            request_id: String::new(),
+            request_id: self.rng.request_id(),
             reason: note.reason,
             dry_run: note.dry_run,
         };

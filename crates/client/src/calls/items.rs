@@ -154,12 +154,12 @@ pub struct CancelQuery {
 
 impl Client {
     /// Removes items, wherever they are. One result per item: the state in which it was. The receipts of
-    /// leased ones are over then. What an earlier attempt has removed is not found any more.
+    /// leased ones are over then.
     pub async fn cancel_items(&self, query: CancelQuery) -> Result<Vec<Result<ItemState, Error>>, Error> {
         let CancelQuery { item_ids, reason, dry_run } = query;
         let members = item_ids.len();
-        let namespace = self.config.namespace.clone();
-        let request = v1::CancelItemsRequest { namespace, item_ids, reason, dry_run };
+        let (namespace, request_id) = (self.config.namespace.clone(), self.rng.request_id());
+        let request = v1::CancelItemsRequest { namespace, item_ids, reason, dry_run, request_id };
         let answer = self
             .ask(|mut admin| {
                 let request = request.clone();

@@ -294,7 +294,8 @@ impl Client {
     /// Ends an operation. What it has done stays done.
     pub async fn cancel_operation(&self, id: &str) -> Result<Operation, Error> {
         let (namespace, operation_id) = (self.config.namespace.clone(), id.to_owned());
-        let request = v1::CancelOperationRequest { namespace, operation_id };
+        let request =
+            v1::CancelOperationRequest { namespace, operation_id, request_id: self.rng.request_id() };
         let answer = self
             .ask(|mut admin| {
                 let request = request.clone();
@@ -307,7 +308,9 @@ impl Client {
     /// Changes the rate of an operation: at most so many items a second.
     pub async fn set_operation_rate(&self, id: &str, rate: u32) -> Result<Operation, Error> {
         let (namespace, operation_id) = (self.config.namespace.clone(), id.to_owned());
-        let request = v1::SetOperationRateRequest { namespace, operation_id, rate_per_second: rate };
+        let request_id = self.rng.request_id();
+        let request =
+            v1::SetOperationRateRequest { namespace, operation_id, rate_per_second: rate, request_id };
         let answer = self
             .ask(|mut admin| {
                 let request = request.clone();

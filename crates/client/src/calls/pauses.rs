@@ -53,6 +53,7 @@ impl Client {
             until: until.map(time_to_proto),
             note: note.to_owned(),
             dry_run,
+            request_id: self.rng.request_id(),
         };
         let answer = self
             .ask(|mut admin| {
@@ -76,6 +77,7 @@ impl Client {
             sides: numbers(sides),
             reason: note.reason,
             dry_run: note.dry_run,
+            request_id: self.rng.request_id(),
         };
         let answer = self
             .ask(|mut admin| {

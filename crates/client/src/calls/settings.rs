@@ -27,6 +27,7 @@ impl Client {
             version,
             reason: note.reason,
             dry_run: note.dry_run,
+            request_id: self.rng.request_id(),
         };
         let answer = self
             .ask(|mut admin| {

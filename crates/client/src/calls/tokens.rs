@@ -78,7 +78,8 @@ pub struct TokenPage {
 }
 
 impl Client {
-    /// Makes a token. A call whose answer is lost is made again, and makes another one: the list shows both.
+    /// Makes a token. If the answer of a call is lost the error is `REQUEST_ID_REUSED`, and names the token:
+    /// its secret is told once, so rotate it, or revoke it and make another one.
     pub async fn create_token(&self, new: NewToken) -> Result<TokenWithSecret, Error> {
         let grant = |Grant { namespaces, scopes }| v1::Grant { namespaces, scopes };
         let request = v1::CreateTokenRequest {
@@ -87,6 +88,7 @@ impl Client {
             grants: new.grants.into_iter().map(grant).collect(),
             lifetime: new.lifetime.map(to_proto),
             reason: new.reason,
+            request_id: self.rng.request_id(),
         };
         let answer = self
             .ask(|mut admin| {
@@ -128,6 +130,7 @@ impl Client {
             token_id: id.to_owned(),
             overlap: Some(to_proto(overlap)),
             reason: reason.to_owned(),
+            request_id: self.rng.request_id(),
         };
         // Asked again, it would be rotated again, and the first new secret would be lost.
         let answer = self.ask_once(|mut admin| async move { admin.rotate_token(request).await }).await?;
@@ -137,7 +140,8 @@ impl Client {
     /// Lets a token be of no use any more: at every node within two seconds.
     pub async fn revoke_token(&self, namespace: &str, id: &str, reason: &str) -> Result<TokenInfo, Error> {
         let (namespace, token_id) = (namespace.to_owned(), id.to_owned());
-        let request = v1::RevokeTokenRequest { namespace, token_id, reason: reason.to_owned() };
+        let (reason, request_id) = (reason.to_owned(), self.rng.request_id());
+        let request = v1::RevokeTokenRequest { namespace, token_id, reason, request_id };
         let answer = self
             .ask(|mut admin| {
                 let request = request.clone();

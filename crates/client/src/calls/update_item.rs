@@ -27,7 +27,7 @@ pub struct ItemUpdate {
 
 impl Client {
     /// Changes an item that is ready or scheduled, and says which of them it is then. One that is leased or
-    /// dead is refused. To repeat it does no harm; spans count anew.
+    /// dead is refused.
     pub async fn update_item(&self, item_id: &str, update: ItemUpdate) -> Result<ItemState, Error> {
         let ItemUpdate { priority, schedule, metadata, ttl, reason, dry_run } = update;
         let request = v1::UpdateItemRequest {
@@ -43,6 +43,7 @@ impl Client {
             ttl: ttl.map(durations::to_proto),
             reason,
             dry_run,
+            request_id: self.rng.request_id(),
         };
         let answer = self
             .ask(|mut admin| {

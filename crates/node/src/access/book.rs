@@ -11,7 +11,7 @@ use forebay_types::{Clock, Namespace, Reason, Refusal, Timestamp};
 use tokio::sync::{Notify, watch};
 
 use super::catalog::KEPT_FOR;
-use crate::policies::Turns;
+use crate::{policies::Turns, repeats::reused};
 
 /// How long the catalog may take to answer.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,8 +50,8 @@ impl TokenBook {
         Ok(found.filter(|row| row.id == id.as_str()))
     }
 
-    /// Adds a token.
-    pub async fn add(&self, caller: &Namespace, row: TokenRow) -> Result<(), Refusal> {
+    /// Adds a token. `is_named`: its id is that of a call, which may have been made before.
+    pub async fn add(&self, caller: &Namespace, row: TokenRow, is_named: bool) -> Result<(), Refusal> {
         let _turn = self.turns.take(caller)?;
         let forget_before = self.now().minus(KEPT_FOR);
         let new = NewToken { row, if_no_admin_at: None, forget_before, bounds: TokenBounds::DEFAULT };
@@ -62,6 +62,13 @@ impl TokenBook {
         };
         match within(self.catalog.add_token(&new)).await? {
             TokenAdded::Yes(version) => self.wait_until_used(version).await,
+            TokenAdded::IdTaken if is_named => {
+                let id = &new.row.id;
+                return Err(reused(&format!(
+                    "was used for the call that has made token {id}, whose secret is told once: rotate it to \
+                     get another one, or revoke it"
+                )));
+            }
             TokenAdded::IdTaken | TokenAdded::HasAdmin => return Err(unavailable("try again")),
             TokenAdded::NamespaceFull => {
                 return full("the namespace has", TokenBounds::DEFAULT.per_namespace);

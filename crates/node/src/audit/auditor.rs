@@ -22,14 +22,16 @@ use super::{
     request::describe,
     text::clean,
 };
-use crate::{random::random_bytes, traces::trace_id_of};
+use crate::{grpc::frame::first_message, random::random_bytes, traces::trace_id_of};
 
 /// How long the catalog may take to write a record.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call that is done waits until its end is written.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes before the message of a request: a flag and the length.
-const PREFIX_BYTES: usize = 5;
+/// The field by which a caller names a call, to repeat it.
+const REQUEST_ID: &str = "request_id";
+/// What a record says of a call that was made before, and was answered again.
+pub const REPEATED: &str = "REPEATED";
 /// What a record takes beside its texts.
 const RECORD_BYTES: usize = 192;
 
@@ -40,6 +42,8 @@ pub struct AuditNote {
     pub target: String,
     /// The operation that it began. Empty: none.
     pub operation_id: String,
+    /// It was made before, and is answered again.
+    pub repeated: bool,
 }
 
 /// Writes calls down.
@@ -64,6 +68,8 @@ pub struct AuditedCall {
     record: Option<AuditRecord>,
     /// Counts it.
     place: Option<Place>,
+    /// By which the caller names it. Empty: by nothing.
+    request_id: String,
 }
 
 impl Auditor {
@@ -94,7 +100,7 @@ impl Auditor {
         let Some(method) = self.methods.find(head.uri.path()) else { return Ok(None) };
         // It is refused by whoever decodes it, if it is not refused here: its first message alone is served.
         let message =
-            message(request).and_then(|bytes| DynamicMessage::decode(method.input.clone(), bytes).ok());
+            first_message(request).and_then(|bytes| DynamicMessage::decode(method.input.clone(), bytes).ok());
         let message = message.ok_or_else(|| {
             Refusal::new(Reason::InvalidField, "cannot decode the request: it is no message of this call")
         })?;
@@ -118,6 +124,8 @@ impl Auditor {
             ..self.record(&method.name, caller, &peer)?
         };
         let mut call = self.write(record, caller).await?;
+        let request_id = message.get_field_by_name(REQUEST_ID);
+        call.request_id = request_id.and_then(|id| id.as_str().map(str::to_owned)).unwrap_or_default();
         if shows {
             call.record.take().iter().for_each(log);
         }
@@ -166,7 +174,8 @@ impl Auditor {
         let now = self.clock.monotonic();
         let place = self.budget.take(caller, &record.namespace, record_bytes(&record), now)?;
         let place = self.add(&record, place).await?;
-        Ok(AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place) })
+        let request_id = String::new();
+        Ok(AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place), request_id })
     }
 
     /// Adds a record. The write goes on if the caller goes away, and keeps its place until then.
@@ -190,6 +199,21 @@ impl Auditor {
 }
 
 impl AuditedCall {
+    /// The call, as in `PauseTopic`.
+    pub fn method(&self) -> &str {
+        self.record.as_ref().map_or("", |record| &record.method)
+    }
+
+    /// By which the caller names it. Empty: by nothing.
+    pub fn request_id(&self) -> &str {
+        &self.request_id
+    }
+
+    /// Charges what else is kept of the call to those who pay for its record.
+    pub fn charge(&self, bytes: usize) {
+        self.place.iter().for_each(|place| place.charge(bytes, self.auditor.clock.monotonic()));
+    }
+
     /// Writes down how the call ended. If that can't be written, what is kept says that nothing is known of
     /// its end; the log has it. Waits so long at most.
     pub fn end<B>(
@@ -234,7 +258,8 @@ impl AuditedCall {
 /// How a call ended. The log has it from now on.
 fn ended(mut record: AuditRecord, failure: Option<String>, note: &AuditNote) -> (AuditId, AuditEnd) {
     record.outcome = if failure.is_some() { AuditOutcome::Failed } else { AuditOutcome::Done };
-    record.failure = failure.unwrap_or_default();
+    let repeated = note.repeated.then(|| REPEATED.to_owned());
+    record.failure = failure.or(repeated).unwrap_or_default();
     record.operation_id = clean(&note.operation_id, 32);
     let target = clean(&note.target, 255);
     if !target.is_empty() {
@@ -267,14 +292,6 @@ fn failure<B>(response: &Response<B>) -> Option<String> {
     Some(clean(&reason.unwrap_or_else(|| format!("{:?}", status.code())), 64))
 }
 
-/// The first message of a request, which alone is served. `None`: it is compressed, or cut.
-fn message(request: &[u8]) -> Option<&[u8]> {
-    let (prefix, rest) = request.split_at_checked(PREFIX_BYTES)?;
-    let [0, length @ ..] = prefix else { return None };
-    let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;
-    rest.get(..length)
-}
-
 fn record_bytes(record: &AuditRecord) -> usize {
     let AuditRecord { principal, namespace, target, reason, summary, method, peer, node, .. } = record;
     let texts = [principal, namespace, target, reason, summary, method, peer, node];
@@ -288,6 +305,7 @@ fn log(record: &AuditRecord) {
     } = record;
     let outcome = match record.outcome {
         AuditOutcome::Intended => "its end is not known",
+        AuditOutcome::Done if record.failure == REPEATED => "was done before",
         AuditOutcome::Done => "done",
         AuditOutcome::Failed => record.failure.as_str(),
     };

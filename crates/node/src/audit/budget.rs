@@ -19,6 +19,8 @@ const ACCOUNTS_MAX: usize = 4_096;
 const CALLS_MAX: usize = 64;
 /// Those of one account.
 const CALLS_OF_ACCOUNT_MAX: usize = 8;
+/// The account that all tenants pay from together.
+const ALL_TENANTS: &str = "tenants";
 
 /// How large an account is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +29,16 @@ struct Size {
     bytes: u64,
     /// Bytes that come back in a second.
     per_second: u64,
+    /// Calls that may be written down at once.
+    calls: usize,
 }
 
 /// Of a tenant: some 2,500 calls at once, then one in three seconds, which are 4 GiB in 400 days.
-const TENANT: Size = Size { bytes: 1 << 20, per_second: 128 };
+const TENANT: Size = Size { bytes: 1 << 20, per_second: 128, calls: CALLS_OF_ACCOUNT_MAX };
 /// Of those who run the cluster, and of everybody where there is no access control.
-const OPERATOR: Size = Size { bytes: 16 << 20, per_second: 2 << 10 };
+const OPERATOR: Size = Size { bytes: 16 << 20, per_second: 2 << 10, calls: CALLS_OF_ACCOUNT_MAX };
+/// Of all tenants together: 68 GiB in 400 days, whatever number of them there is.
+const TENANTS: Size = Size { bytes: 64 << 20, per_second: 2 << 10, calls: CALLS_MAX };
 
 /// What an account has.
 struct Account {
@@ -104,7 +110,7 @@ impl Budget {
             }
             let left = account.map_or(size.bytes, |account| account.left(now));
             let calls = account.map_or(0, |account| account.calls);
-            if left < bytes as u64 || calls >= CALLS_OF_ACCOUNT_MAX {
+            if left < bytes as u64 || calls >= size.calls {
                 return Err(refused("the caller, or the namespace, has had much written to the audit log"));
             }
         }
@@ -122,6 +128,18 @@ impl Budget {
     fn lock(&self) -> MutexGuard<'_, Accounts> {
         // A panic while the lock is held leaves valid values.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Takes bytes that are written anyway, as far as they are there.
+    pub fn charge(&self, bytes: usize, now: Monotonic) {
+        let accounts = &mut *self.budget.lock();
+        for name in &self.names {
+            if let Some(account) = accounts.by_name.get_mut(name) {
+                account.left = (account.left(now).saturating_sub(bytes as u64), now);
+            }
+        }
     }
 }
 
@@ -151,10 +169,11 @@ fn paying(caller: &Identity, namespace: &str) -> Vec<(String, Size)> {
     }
     // What is about no namespace, as a login, is no tenant's: with an account of all of them one could keep
     // others out.
+    let all = || (ALL_TENANTS.to_owned(), TENANTS);
     if namespace.is_empty() {
-        return vec![(holder(), TENANT)];
+        return vec![(holder(), TENANT), all()];
     }
-    vec![(holder(), TENANT), (tenant(), TENANT)]
+    vec![(holder(), TENANT), (tenant(), TENANT), all()]
 }
 
 fn refused(why: &str) -> Refusal {
@@ -223,6 +242,31 @@ mod tests {
         assert!(take("another").is_err());
         places.remove(0);
         assert!(take("0").is_ok());
+    }
+
+    #[test]
+    fn all_tenants_together_have_bytes_and_operators_have_their_own() {
+        let budget = Budget::default();
+        let take = |id: &str, now| budget.take(&holder(id, "a:operate"), id, 64 << 10, at(now)).map(drop);
+        for tenant in 0..64 {
+            for _ in 0..16 {
+                take(&tenant.to_string(), 0).unwrap();
+            }
+        }
+        assert!(take("another", 0).is_err());
+        assert!(budget.take(&holder("ops", "*:operate"), "another", 64 << 10, at(0)).is_ok());
+        assert!(take("another", 31).is_err());
+        assert!(take("another", 32).is_ok(), "2 KiB come back in a second");
+    }
+
+    #[test]
+    fn what_is_kept_beside_a_record_is_charged_too() {
+        let budget = Budget::default();
+        let one = holder("1", "a:operate");
+        budget.take(&one, "a", KIB, at(0)).unwrap().charge(1_022 * KIB, at(0));
+        budget.take(&one, "a", KIB, at(0)).unwrap().charge(100 * KIB, at(0));
+        assert!(budget.take(&one, "a", 1, at(0)).is_err());
+        assert!(budget.take(&one, "a", KIB, at(8)).is_ok(), "nobody owes anything");
     }
 
     #[test]

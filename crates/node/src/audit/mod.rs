@@ -12,6 +12,6 @@ mod request;
 mod sweep;
 mod text;
 
-pub use auditor::{AuditNote, AuditedCall, Auditor, principal_name};
+pub use auditor::{AuditNote, AuditedCall, Auditor, REPEATED, principal_name};
 pub use sweep::follow as sweep;
 pub use text::clean;

@@ -186,6 +186,7 @@ mod tests {
             until: Some(ProtoTimestamp { seconds: 0, nanos: 0 }),
             note: "a\nmove".to_owned(),
             dry_run: false,
+            ..Default::default()
         };
         let Described { namespace, target, reason, summary } = described("PauseTopicRequest", &request);
         assert_eq!((namespace.as_str(), target.as_str(), reason.as_str()), ("a", "mail", "a\u{fffd}move"));
@@ -194,7 +195,14 @@ mod tests {
         let grants = vec![v1::Grant { namespaces: "a".to_owned(), scopes: vec!["produce".to_owned()] }];
         let lifetime = Some(Duration { seconds: 90, nanos: 500_000_000 });
         let (name, reason) = ("mailer".to_owned(), String::new());
-        let request = v1::CreateTokenRequest { namespace: "a".to_owned(), name, grants, lifetime, reason };
+        let request = v1::CreateTokenRequest {
+            namespace: "a".to_owned(),
+            name,
+            grants,
+            lifetime,
+            reason,
+            ..Default::default()
+        };
         let told = described("CreateTokenRequest", &request);
         assert_eq!(told.target, "mailer");
         assert_eq!(told.summary, "grants=[{namespaces=\"a\" scopes=[\"produce\"]}] lifetime=90.500s");

@@ -9,6 +9,7 @@ mod dequeue;
 mod enqueue;
 mod extend_lease;
 mod fields;
+pub(crate) mod frame;
 mod from;
 
 mod members;

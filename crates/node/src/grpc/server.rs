@@ -23,6 +23,7 @@ use super::{
 use crate::{
     access::Access,
     audit::Auditor,
+    repeats::Repeats,
     tls::{ConfigSource, Listener},
     traces::Traces,
 };
@@ -70,6 +71,10 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
+/// What is around every call: who may make it, what writes it down, what knows whether it was made before, and
+/// what begins its span.
+type Layers = (Arc<Access>, Arc<Auditor>, Arc<Repeats>, Option<Traces>);
+
 /// Serves the queue, what is known of the cluster, what KEDA asks, health and reflection on one port, with
 /// TLS or without. Health checks answer not serving at first.
 pub async fn serve(
@@ -78,7 +83,7 @@ pub async fn serve(
     queue: Queue,
     admin: Admin,
     limits: LoadLimits,
-    (access, audit, traces): (Arc<Access>, Arc<Auditor>, Option<Traces>),
+    (access, audit, repeats, traces): Layers,
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::new(&limits));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
@@ -108,7 +113,7 @@ pub async fn serve(
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
         .prepare();
-    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, traces };
+    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, traces };
     let calls = admission.layer(routes.clone());
     let router = Server::builder()
         .max_concurrent_streams(1_024)

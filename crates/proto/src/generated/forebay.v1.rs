@@ -118,7 +118,8 @@ pub struct AddShardRequest {
     /// with the command line.
     #[prost(string, tag = "1")]
     pub url: ::prost::alloc::string::String,
-    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -144,7 +145,8 @@ pub struct DrainShardRequest {
     /// Ends its drain: it takes new items again.
     #[prost(bool, tag = "2")]
     pub undo: bool,
-    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -171,7 +173,8 @@ pub struct RemoveShardRequest {
     /// it remembered are forgotten, so that a repeated enqueue may store an item twice.
     #[prost(bool, tag = "2")]
     pub lost: bool,
-    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -198,7 +201,8 @@ pub struct MoveShardRequest {
     /// goes where evenness wants it.
     #[prost(string, tag = "2")]
     pub node: ::prost::alloc::string::String,
-    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -224,7 +228,8 @@ pub struct DrainNodeRequest {
     /// Ends its drain: it may own shards again.
     #[prost(bool, tag = "2")]
     pub undo: bool,
-    /// Names the call, for those who read the audit log. To repeat the call does no harm, with an id or without.
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. At most 1 KiB.
@@ -474,6 +479,10 @@ pub struct ApplySettingsRequest {
     /// Checks and answers the differences, but changes nothing.
     #[prost(bool, tag = "6")]
     pub dry_run: bool,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "7")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// What was changed, or would be.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -545,6 +554,10 @@ pub struct PauseTopicRequest {
     /// Checks and answers, but changes nothing.
     #[prost(bool, tag = "6")]
     pub dry_run: bool,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "7")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// The pauses from now on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -571,6 +584,10 @@ pub struct ResumeTopicRequest {
     /// Checks and answers, but changes nothing.
     #[prost(bool, tag = "5")]
     pub dry_run: bool,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "6")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// The pauses from now on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -596,6 +613,10 @@ pub struct PutTopicRequest {
     /// (VERSION_MISMATCH). Pauses have no part in it.
     #[prost(uint64, tag = "4")]
     pub version: u64,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
     /// Why, for the log of the node. At most 1 KiB.
     #[prost(string, tag = "6")]
     pub reason: ::prost::alloc::string::String,
@@ -759,6 +780,10 @@ pub struct PutNamespaceRequest {
     /// The version of the settings that these are to replace, as in PutTopicRequest.
     #[prost(uint64, tag = "3")]
     pub version: u64,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
     /// Why, for the log of the node. At most 1 KiB.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
@@ -1229,6 +1254,10 @@ pub struct CancelItemsRequest {
     /// Looks and answers, but changes nothing.
     #[prost(bool, tag = "4")]
     pub dry_run: bool,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// What became of each item.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1281,6 +1310,10 @@ pub struct UpdateItemRequest {
     /// Looks and answers, but changes nothing.
     #[prost(bool, tag = "9")]
     pub dry_run: bool,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "10")]
+    pub request_id: ::prost::alloc::string::String,
     /// When it is delivered. A time that has passed makes a scheduled item ready, and moves a ready one nowhere.
     /// It must be before the item expires.
     #[prost(oneof = "update_item_request::Schedule", tags = "4, 5")]
@@ -1717,6 +1750,10 @@ pub struct CancelOperationRequest {
     /// Its id.
     #[prost(string, tag = "2")]
     pub operation_id: ::prost::alloc::string::String,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// The operation, which ends.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1737,6 +1774,10 @@ pub struct SetOperationRateRequest {
     /// At most so many items a second, over all shards: 1 to 1,000,000.
     #[prost(uint32, tag = "3")]
     pub rate_per_second: u32,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// The operation with its new rate.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1785,7 +1826,8 @@ pub struct AuditRecord {
     /// What became of it.
     #[prost(enumeration = "AuditOutcome", tag = "12")]
     pub outcome: i32,
-    /// The reason of the error, as TOPIC_NOT_FOUND. Empty: it did not fail.
+    /// The reason of the error, as TOPIC_NOT_FOUND. REPEATED where it is done: the call was made before under its
+    /// request_id, and was only answered again. Empty: it did not fail.
     #[prost(string, tag = "13")]
     pub failure: ::prost::alloc::string::String,
     /// The operation that it began. Empty: none.
@@ -1895,6 +1937,10 @@ pub struct CreateTokenRequest {
     /// Why. At most 1 KiB.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
+    /// Names the call. Repeated within a day it changes nothing, and is refused (REQUEST_ID_REUSED), since the
+    /// secret is told once.
+    #[prost(string, tag = "6")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// A token.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1944,6 +1990,10 @@ pub struct RotateTokenRequest {
     /// Why. At most 1 KiB.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
+    /// Names the call. Repeated within a day it changes nothing, and is refused (REQUEST_ID_REUSED), since the
+    /// secret is told once.
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// A token with another secret.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1967,6 +2017,10 @@ pub struct RevokeTokenRequest {
     /// Why. At most 1 KiB.
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
+    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
+    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// A token that is revoked.
 #[derive(Clone, PartialEq, ::prost::Message)]

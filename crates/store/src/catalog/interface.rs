@@ -10,6 +10,7 @@ use forebay_types::{
 use super::{
     audit_rows::{AuditEnd, AuditId, AuditQuery, AuditRecord},
     error::CatalogError,
+    request_rows::{NewRequest, RequestFound},
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
         PolicyWish, PolicyWritten, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
@@ -115,6 +116,16 @@ pub trait Catalog: Send + Sync + 'static {
 
     /// Deletes records of calls before a time: the oldest, and so many at most. Returns how many there were.
     async fn sweep_audit(&self, before: Timestamp, most: u32) -> Result<u64, StoreError>;
+
+    /// Notes that a call begins under a request id, and says what is known of earlier ones.
+    async fn begin_request(&self, request: &NewRequest) -> Result<RequestFound, StoreError>;
+
+    /// Keeps the answer of such a call, if none is kept; without one, forgets that the call began.
+    async fn end_request(&self, id: &[u8; 32], answer: Option<&[u8]>) -> Result<(), StoreError>;
+
+    /// Deletes calls that began before a time: the oldest, and so many at most, with those of the same moment.
+    /// Returns how many there were.
+    async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError>;
 
     /// Reads all tokens, if they have another version than the known one.
     async fn tokens(&self, known: u64) -> Result<Tokens, StoreError>;

@@ -15,6 +15,8 @@ mod identity;
 mod interface;
 mod read;
 mod read_policy;
+mod request_rows;
+mod requests;
 mod rows;
 mod session;
 mod session_rows;
@@ -28,6 +30,7 @@ pub use audit_rows::{AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, P
 pub(crate) use connection::{Connections, Connector};
 pub use error::CatalogError;
 pub use interface::Catalog;
+pub use request_rows::{NewRequest, RequestFound};
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
     Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,

@@ -79,6 +79,11 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/catalog/sqlite/0006_trace.sql"),
     },
+    Migration {
+        version: 7,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/sqlite/0007_requests.sql"),
+    },
 ]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that

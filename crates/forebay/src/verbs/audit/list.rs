@@ -14,6 +14,9 @@ use crate::{
     verbs::{connection::Connection, pages},
 };
 
+/// What a record says of a call that was made before under its request id.
+const REPEATED: &str = "REPEATED";
+
 /// What became of a call.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Outcome {
@@ -100,6 +103,7 @@ impl Row for AuditRecord {
         Column::new("TARGET", |it, _| Cell::from(&it.target)),
         Column::new("OUTCOME", |it, _| match it.outcome {
             Some(AuditOutcome::Failed) => Cell::toned(it.failure.clone(), Tone::Warn),
+            Some(AuditOutcome::Done) if it.failure == REPEATED => "done before".into(),
             outcome => output::audit_outcome(outcome).into(),
         }),
         Column::new("REASON", |it, _| Cell::from(&it.reason)),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use forebay_access::{Grant, Identity, Namespaces, Scope, Scopes, Token, TokenId};
+use forebay_access::{Grant, ID_BYTES, Identity, Namespaces, RANDOM_BYTES, Scope, Scopes, Token, TokenId};
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::v1;
 use forebay_store::TokenRow;
@@ -21,6 +21,7 @@ use crate::{
     audit::principal_name,
     grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
     random::random_bytes,
+    repeats::id_of,
 };
 
 /// The longest name.
@@ -67,7 +68,12 @@ pub async fn create(
     let grants = grants(&request.grants, &within)?;
     may_give(caller, &grants)?;
     let book = book(admin)?;
-    let random = random_bytes().map_err(|error| no_random(&error.to_string()))?;
+    let mut random: [u8; RANDOM_BYTES] = random_bytes().map_err(|error| no_random(&error.to_string()))?;
+    // Made twice under one request id, it would be the same token, so that the second is refused.
+    let is_named = !request.request_id.is_empty();
+    if is_named {
+        random[..ID_BYTES].copy_from_slice(&id_of(caller, &request.request_id)[..ID_BYTES]);
+    }
     let token = Token::of_random(&random);
     let (now, made_by) = (book.now(), principal_name(caller));
     let row = TokenRow {
@@ -85,7 +91,7 @@ pub async fn create(
         last_used: None,
         is_admin: grants.iter().any(|it| it.namespaces == Namespaces::All && it.scopes.has(Scope::Admin)),
     };
-    book.add(&named, row.clone()).await?;
+    book.add(&named, row.clone(), is_named).await?;
     Ok(v1::CreateTokenResponse { token: Some(message(&row)), secret: token.reveal() })
 }
 

@@ -22,7 +22,7 @@ use super::{
     call::Call,
     connection::Caller,
     load::{AdmissionLoad, ConnectionLoad, overloaded},
-    message_members,
+    message_members, once,
     rights::Rights,
     side_call::{Lasting, SideCall},
 };
@@ -30,6 +30,7 @@ use crate::{
     access::Access,
     audit::Auditor,
     grpc::status,
+    repeats::Repeats,
     traces::{Outcome, Seen, System, Traces},
 };
 
@@ -58,6 +59,8 @@ pub struct AdmissionLayer {
     pub access: Arc<Access>,
     /// Writes calls down.
     pub audit: Arc<Auditor>,
+    /// Knows which calls were made before.
+    pub repeats: Arc<Repeats>,
     /// Begins their spans.
     pub traces: Option<Traces>,
 }
@@ -66,8 +69,8 @@ impl<S> Layer<S> for AdmissionLayer {
     type Service = Admission<S>;
 
     fn layer(&self, inner: S) -> Admission<S> {
-        let Self { load, bounds, access, audit, traces } = self.clone();
-        Admission { inner, load, bounds, access, audit, traces }
+        let Self { load, bounds, access, audit, repeats, traces } = self.clone();
+        Admission { inner, load, bounds, access, audit, repeats, traces }
     }
 }
 
@@ -84,6 +87,8 @@ pub struct Admission<S> {
     access: Arc<Access>,
     /// Writes calls down.
     audit: Arc<Auditor>,
+    /// Knows which calls were made before.
+    repeats: Arc<Repeats>,
     /// Begins their spans.
     traces: Option<Traces>,
 }
@@ -188,14 +193,15 @@ where
         // The service has been asked whether it is ready, so that its clone stays behind.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let (bounds, audit, client) = (self.bounds, self.audit.clone(), caller.client);
+        let (bounds, client) = (self.bounds, caller.client);
+        let (audit, repeats) = (self.audit.clone(), self.repeats.clone());
         request.extensions_mut().insert(caller.principal);
         rights.tell(request.extensions_mut());
         Box::pin(async move {
             let deadline = call.deadline();
             // A change that has begun comes to its end, also if it ends the caller's own rights.
             let may_end = rights.may_end() && !audit.changes(request.uri().path());
-            let served = serve(inner, request, call, bounds, &rights, (&audit, client));
+            let served = serve(inner, request, call, bounds, &rights, (&audit, &repeats, client));
             let response = match until(deadline, may_end.then_some(&rights), served).await {
                 Ok(response) => add_details(response?),
                 Err(refusal) => status::of_call(&refusal).into_http(),
@@ -233,7 +239,7 @@ async fn serve<S>(
     call: Call,
     bounds: RequestBounds,
     rights: &Rights,
-    (audit, client): (&Arc<Auditor>, SocketAddr),
+    (audit, repeats, client): (&Arc<Auditor>, &Repeats, SocketAddr),
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
@@ -249,7 +255,9 @@ where
     match checked {
         Ok(bytes) => {
             let audited = match rights.identity() {
-                Some(caller) => audit.begin(&head, &bytes, caller, client).await,
+                Some(caller) => {
+                    audit.begin(&head, &bytes, caller, client).await.map(|it| it.zip(Some(caller)))
+                }
                 // A handler that decides by itself serves nothing that is written down.
                 None => Ok(None),
             };
@@ -258,10 +266,10 @@ where
                 Err(refusal) => return Ok(status::of_call(&refusal).into_http()),
             };
             head.extensions.insert(call.clone());
-            let response = inner.call(Request::from_parts(head, Body::new(Full::new(bytes)))).await?;
-            if let Some(audited) = audited {
-                audited.end(&response, call.left() / 2).await;
-            }
+            let request = Request::from_parts(head, Body::new(Full::new(bytes.clone())));
+            let Some((audited, caller)) = audited else { return inner.call(request).await };
+            let response = once::make(repeats, &audited, (&bytes, caller), || inner.call(request)).await?;
+            audited.end(&response, call.left() / 2).await;
             Ok(response)
         }
         Err(refusal) => Ok(status::of_call(&refusal).into_http()),
@@ -347,8 +355,9 @@ mod tests {
         let access = Access::open();
         let clock = Arc::new(forebay_types::SystemClock::default());
         let audit = Auditor::new(None, "node1", clock).unwrap();
-        let mut service =
-            AdmissionLayer { load: load.clone(), bounds, access, audit, traces: None }.layer(inner);
+        let repeats = Repeats::new(None, Arc::new(forebay_types::SystemClock::default()), 200);
+        let layer = AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, traces: None };
+        let mut service = layer.layer(inner);
         let principal = Principal::Certificate { name: "spiffe://prod/worker".into() };
         for path in ["/forebay.v1.QueueService/Ack", "/grpc.reflection.v1.ServerReflection/X"] {
             let connection = Arc::new(ConnectionLoad::open(&load).unwrap());

@@ -7,6 +7,7 @@ mod layer;
 mod load;
 mod message_members;
 mod namespace_bytes;
+mod once;
 mod request_bytes;
 mod rights;
 mod side_call;

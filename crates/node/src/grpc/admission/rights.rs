@@ -11,11 +11,8 @@ use tonic::Status;
 use super::connection::Caller;
 use crate::{
     access::{Access, Authenticated},
-    grpc::status,
+    grpc::{frame::first_message, status},
 };
-
-/// Bytes before the message: a flag and the length.
-const PREFIX_BYTES: usize = 5;
 
 /// Bytes of a request whose handler decides: those of a few names.
 pub const BY_HANDLER_BYTES: usize = 64 << 10;
@@ -116,10 +113,7 @@ impl Rights {
 
 /// The namespace that a request of gRPC names: that of its first message, which alone is served.
 fn namespace(request: &[u8]) -> Option<String> {
-    let (prefix, rest) = request.split_at_checked(PREFIX_BYTES)?;
-    let [0, length @ ..] = prefix else { return None };
-    let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;
-    OfNamespace::decode(rest.get(..length)?).ok().map(|message| message.namespace)
+    OfNamespace::decode(first_message(request)?).ok().map(|message| message.namespace)
 }
 
 #[cfg(test)]

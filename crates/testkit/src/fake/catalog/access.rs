@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use forebay_store::{
     AuditEnd, AuditId, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode,
-    CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewSession, NewToken, NodeReport,
-    PolicyRemoval, PolicyWish, PolicyWritten, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish,
-    Sighting, StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
+    CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewRequest, NewSession, NewToken, NodeReport,
+    PolicyRemoval, PolicyWish, PolicyWritten, RequestFound, SessionRow, SettingsDocument, SettingsSnapshot,
+    SettingsWish, Sighting, StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens, Versions,
+    check_shard_url,
 };
 use forebay_types::{
     ClusterId, Incarnation, Namespace, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
@@ -24,7 +25,7 @@ use super::{
 use crate::fake::{Life, Process};
 
 /// The program's own version of the schema.
-const KNOWN: u32 = 6;
+const KNOWN: u32 = 7;
 /// A call to a catalog that hangs fails after so long, as a connection does.
 const HANGS_FOR: Duration = Duration::from_secs(10);
 
@@ -269,6 +270,20 @@ impl Catalog for FakeCatalog {
 
     async fn sweep_audit(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
         self.records("audit", move |it| it.sweep_audit(before, most)).await
+    }
+
+    async fn begin_request(&self, request: &NewRequest) -> Result<RequestFound, StoreError> {
+        let request = *request;
+        self.records("request", move |it| it.begin_request(request)).await
+    }
+
+    async fn end_request(&self, id: &[u8; 32], answer: Option<&[u8]>) -> Result<(), StoreError> {
+        let (id, answer) = (*id, answer.map(<[u8]>::to_vec));
+        self.records("request", move |it| it.end_request(&id, answer)).await
+    }
+
+    async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
+        self.records("request", move |it| it.sweep_requests(before, most)).await
     }
 
     async fn tokens(&self, known: u64) -> Result<Tokens, StoreError> {

@@ -3,8 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use forebay_store::{
-    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewSession, NewToken, SessionRow, TokenAdded,
-    TokenChange, TokenChanged, TokenRow, Tokens,
+    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewRequest, NewSession, NewToken, RequestFound,
+    SessionRow, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens,
 };
 use forebay_types::Timestamp;
 
@@ -13,6 +13,8 @@ use forebay_types::Timestamp;
 pub(super) struct Records {
     /// Calls.
     pub audit: BTreeMap<AuditId, AuditRecord>,
+    /// Calls that were made under a request id.
+    pub requests: BTreeMap<[u8; 32], Request>,
     /// Tokens, by id.
     pub tokens: BTreeMap<String, TokenRow>,
     /// Changes of them so far. The version is one higher.
@@ -21,7 +23,51 @@ pub(super) struct Records {
     pub sessions: BTreeMap<[u8; 32], SessionRow>,
 }
 
+/// A call that was made under a request id.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    /// What was asked.
+    digest: [u8; 32],
+    /// When it began.
+    begun_at: Timestamp,
+    /// What was answered, if that is known.
+    answer: Option<Vec<u8>>,
+}
+
 impl Records {
+    /// See [`Catalog::begin_request`](forebay_store::Catalog::begin_request).
+    pub fn begin_request(&mut self, request: NewRequest) -> RequestFound {
+        let NewRequest { id, digest, begun_at, forget_before } = request;
+        match self.requests.get(&id).filter(|known| known.begun_at >= forget_before) {
+            Some(known) if known.digest != digest => RequestFound::Differs,
+            Some(known) => known.answer.clone().map_or(RequestFound::Unanswered, RequestFound::Answered),
+            None => {
+                self.requests.insert(id, Request { digest, begun_at, answer: None });
+                RequestFound::First
+            }
+        }
+    }
+
+    /// See [`Catalog::end_request`](forebay_store::Catalog::end_request).
+    pub fn end_request(&mut self, id: &[u8; 32], answer: Option<Vec<u8>>) {
+        let Some(known) = self.requests.get_mut(id).filter(|known| known.answer.is_none()) else { return };
+        match answer {
+            Some(answer) => known.answer = Some(answer),
+            None => drop(self.requests.remove(id)),
+        }
+    }
+
+    /// See [`Catalog::sweep_requests`](forebay_store::Catalog::sweep_requests).
+    pub fn sweep_requests(&mut self, before: Timestamp, most: u32) -> u64 {
+        let begun = self.requests.values().map(|known| known.begun_at);
+        let mut old: Vec<Timestamp> = begun.filter(|at| *at < before).collect();
+        old.sort_unstable();
+        old.truncate(most as usize);
+        let known = self.requests.len();
+        self.requests.retain(|_, it| old.last().is_none_or(|last| it.begun_at > *last));
+        (known - self.requests.len()) as u64
+    }
+
     /// See [`Catalog::end_audit`](forebay_store::Catalog::end_audit).
     pub fn end_audit(&mut self, id: AuditId, end: AuditEnd) -> bool {
         let known = self.audit.get_mut(&id).filter(|record| record.outcome == AuditOutcome::Intended);

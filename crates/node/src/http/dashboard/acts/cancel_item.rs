@@ -21,6 +21,7 @@ async fn cancel(asked: &Asked) -> Result<String, Trouble> {
         item_ids: vec![asked.fields.get("id").to_owned()],
         reason: asked.fields.get("reason").to_owned(),
         dry_run: false,
+        request_id: String::new(),
     };
     let answer = asked.admin()?.cancel_items(asked.request(request)).await?.into_inner();
     if let Some(error) = answer.results.into_iter().find_map(|result| result.error) {

@@ -31,6 +31,7 @@ async fn create(asked: &Asked) -> Result<(Token, String), Trouble> {
         grants: grants.iter().map(message).collect(),
         lifetime: span("ends", asked.fields.get("ends"))?,
         reason: asked.fields.get("reason").to_owned(),
+        request_id: String::new(),
     };
     let answer = asked.admin()?.create_token(asked.request(request)).await?.into_inner();
     Ok((answer.token.unwrap_or_default(), answer.secret))

@@ -43,6 +43,7 @@ fn request(fields: &Fields) -> Result<PutTopicRequest, Trouble> {
         version: number(fields, "version")?.ok_or_else(|| Trouble::field("version", "must be given"))?,
         reason: fields.get("reason").to_owned(),
         dry_run: false,
+        request_id: String::new(),
     })
 }
 

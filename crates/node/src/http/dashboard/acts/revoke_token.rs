@@ -22,6 +22,7 @@ async fn revoke(asked: &Asked) -> Result<String, Trouble> {
         namespace: namespace.to_owned(),
         token_id: token_id(asked.fields.get("id"))?,
         reason: asked.fields.get("reason").to_owned(),
+        request_id: String::new(),
     };
     asked.admin()?.revoke_token(asked.request(request)).await?;
     Ok(told("access", &[("ns", asked.fields.get("ns"))], "revoked"))

@@ -23,6 +23,7 @@ async fn rotate(asked: &Asked) -> Result<(Token, String), Trouble> {
         token_id: token_id(asked.fields.get("id"))?,
         overlap: span("overlap", asked.fields.get("overlap"))?,
         reason: asked.fields.get("reason").to_owned(),
+        request_id: String::new(),
     };
     let answer = asked.admin()?.rotate_token(asked.request(request)).await?.into_inner();
     Ok((answer.token.unwrap_or_default(), answer.secret))

@@ -12,7 +12,11 @@ pub async fn act(asked: Asked) -> Response {
 
 async fn stop(asked: &Asked) -> Result<String, Trouble> {
     let (namespace, id) = (asked.fields.get("ns"), asked.fields.get("id"));
-    let request = CancelOperationRequest { namespace: namespace.to_owned(), operation_id: id.to_owned() };
+    let request = CancelOperationRequest {
+        namespace: namespace.to_owned(),
+        operation_id: id.to_owned(),
+        request_id: String::new(),
+    };
     asked.admin()?.cancel_operation(asked.request(request)).await?;
     Ok(told("operation", &[("ns", namespace), ("id", id)], "stopping"))
 }

@@ -1,0 +1,36 @@
+//! Has a call made, unless it was made before under its request id.
+
+use forebay_access::Identity;
+use http::Response;
+use tonic::body::Body;
+
+use crate::{
+    audit::{AuditNote, AuditedCall},
+    grpc::status,
+    repeats::{Begun, Repeats},
+};
+
+/// Has a call made, or answers it as the first time. `request`: as gRPC frames it.
+pub async fn make<E, F>(
+    repeats: &Repeats,
+    audited: &AuditedCall,
+    (request, caller): (&[u8], &Identity),
+    serve: impl FnOnce() -> F,
+) -> Result<Response<Body>, E>
+where
+    F: Future<Output = Result<Response<Body>, E>>,
+{
+    match repeats.begin(audited.method(), audited.request_id(), request, caller).await {
+        Ok(Begun::Unnamed) => serve().await,
+        Ok(Begun::First(named)) => {
+            let (response, kept) = named.end(serve().await?).await;
+            audited.charge(kept);
+            Ok(response)
+        }
+        Ok(Begun::Answered(mut response)) => {
+            response.extensions_mut().insert(AuditNote { repeated: true, ..AuditNote::default() });
+            Ok(response)
+        }
+        Err(refusal) => Ok(status::of_call(&refusal).into_http()),
+    }
+}

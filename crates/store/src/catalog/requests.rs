@@ -1,0 +1,99 @@
+//! Calls with a request id: begun, ended, and deleted when they are old.
+
+use async_trait::async_trait;
+use forebay_types::Timestamp;
+
+use super::{
+    call::{Call, Change, End, Failure},
+    request_rows::{NewRequest, RequestFound},
+    session::CatalogSession,
+};
+use crate::{
+    error::StoreError,
+    sql::{Session, Statement},
+};
+
+/// Notes that a call begins, unless it has begun before.
+pub(super) struct BeginRequest<'a>(pub(super) &'a NewRequest);
+
+#[async_trait]
+impl Change for BeginRequest<'_> {
+    type Answer = RequestFound;
+    // The second time it is unanswered, which is as if its node had died: it is made again.
+    const REPEATABLE: bool = true;
+
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<RequestFound>, StoreError> {
+        let NewRequest { id, digest, begun_at, forget_before } = self.0;
+        // All changes lock the cluster's row first, so that of two calls with one id one is the first.
+        let lock = "UPDATE cluster SET last_shard = last_shard WHERE id = 1";
+        session.execute(Statement::new(lock, vec![])).await?;
+        let known = "SELECT digest, answer FROM request WHERE id = ? AND begun_at >= ?";
+        let known = Statement::new(known, vec![id.as_slice().into(), (*forget_before).into()]);
+        if let Some(row) = session.fetch(known).await?.first() {
+            return Ok(End::RollBack(match row.optional_bytes(1)? {
+                _ if row.hash::<32>(0)? != *digest => RequestFound::Differs,
+                None => RequestFound::Unanswered,
+                Some(answer) => RequestFound::Answered(answer.to_vec()),
+            }));
+        }
+        let sql = "/* forebay request */ REPLACE INTO request (id, digest, begun_at) VALUES (?, ?, ?)";
+        let values = vec![id.as_slice().into(), digest.as_slice().into(), (*begun_at).into()];
+        session.execute(Statement::new(sql, values)).await?;
+        Ok(End::Commit(RequestFound::First))
+    }
+}
+
+/// Keeps the answer of a call, or forgets the call. Of several answers the first stays.
+pub(super) struct EndRequest<'a> {
+    /// The call.
+    pub(super) id: &'a [u8; 32],
+    /// Its answer. `None`: the call had no effect.
+    pub(super) answer: Option<&'a [u8]>,
+}
+
+#[async_trait]
+impl Call for EndRequest<'_> {
+    type Answer = ();
+
+    async fn run(&self, session: &mut dyn CatalogSession) -> Result<(), Failure> {
+        let id = self.id.as_slice().into();
+        let statement = match self.answer {
+            Some(answer) => Statement::new(
+                "/* forebay request */ UPDATE request SET answer = ? WHERE id = ? AND answer IS NULL",
+                vec![answer.into(), id],
+            ),
+            None => Statement::new(
+                "/* forebay request */ DELETE FROM request WHERE id = ? AND answer IS NULL",
+                vec![id],
+            ),
+        };
+        Ok(session.execute_alone(statement).await.map(drop)?)
+    }
+}
+
+/// Deletes old calls, so many at most, and those that began at the same moment as the last of them.
+pub(super) struct SweepRequests {
+    /// Those that began before this time.
+    pub(super) before: Timestamp,
+    /// So many at most.
+    pub(super) most: u32,
+}
+
+#[async_trait]
+impl Change for SweepRequests {
+    type Answer = u64;
+    const REPEATABLE: bool = true;
+
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<u64>, StoreError> {
+        let last = Statement::new(
+            "SELECT begun_at FROM request WHERE begun_at < ? ORDER BY begun_at LIMIT 1 OFFSET ?",
+            vec![self.before.into(), self.most.saturating_sub(1).into()],
+        );
+        let (until, compare) = match session.fetch(last).await?.first() {
+            Some(row) => (row.time(0)?, "<="),
+            None => (self.before, "<"),
+        };
+        let sql = format!("/* forebay request */ DELETE FROM request WHERE begun_at {compare} ?");
+        Ok(End::Commit(session.execute(Statement::new(sql, vec![until.into()])).await?))
+    }
+}
