@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How often a change is tried again because somebody else was faster.
-const TRIES_MAX: u32 = 10;
+pub(super) const TRIES_MAX: u32 = 10;
 
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]

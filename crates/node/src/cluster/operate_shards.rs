@@ -10,7 +10,7 @@ use forebay_types::{Clock, ShardId, SystemClock, Timestamp};
 
 use super::{
     catalog::shard_config,
-    operate::{OperateError, open},
+    operate::{OperateError, TRIES_MAX, open},
 };
 use crate::{
     config::{Config, ShardConfig, ShardUrl},
@@ -158,7 +158,7 @@ pub async fn add_shard(
     let reach = |id| open(&shard_config(&url_of(id)));
     let server = reach(ShardId(0))?.server();
     if servers == Servers::Known {
-        let listed = listed(&*catalog).await?;
+        let (listed, _) = listed(&*catalog).await?;
         let known = listed.iter().map(shard_config).chain(config.shards.iter().cloned());
         if !known.flat_map(|shard| open(&shard)).any(|shard| shard.server() == server) {
             return Err(ShardsError::NewServer(server));
@@ -180,7 +180,7 @@ pub async fn add_shard(
             let (id, is_listed) = list(&*catalog, url, None).await?;
             let Err(error) = reach(id)?.migrate(cluster).await else { return Ok((Some(id), true)) };
             if !is_listed {
-                catalog.remove_shard(id).await?;
+                take_off(&*catalog, id).await?;
             }
             Err(ShardsError::Migrate(error))
         }
@@ -199,6 +199,17 @@ async fn list(
     }
 }
 
+/// Takes a shard off the list again.
+async fn take_off(catalog: &dyn Catalog, id: ShardId) -> Result<(), ShardsError> {
+    for _ in 0..TRIES_MAX {
+        let (_, version) = listed(catalog).await?;
+        if !is_stale(catalog.remove_shard(id, version).await)? {
+            return Ok(());
+        }
+    }
+    Err(OperateError::Busy.into())
+}
+
 /// Lets a shard take no new items, or undoes that. `dry_run`: only checks.
 pub async fn drain_shard(
     config: &Config,
@@ -207,44 +218,58 @@ pub async fn drain_shard(
     dry_run: bool,
 ) -> Result<(), ShardsError> {
     let catalog = open(config)?;
-    let shards = listed(&*catalog).await?;
-    let row = shards.iter().find(|row| row.id.0 == shard).ok_or(ShardsError::NoShard(shard))?;
-    let others = |row: &&CatalogShard| row.id.0 != shard && row.state == CatalogShardState::Active;
-    if draining && shards.iter().filter(others).count() == 0 {
-        return Err(ShardsError::Last(shard));
-    }
     let state = if draining { CatalogShardState::Draining } else { CatalogShardState::Active };
-    if !dry_run {
-        catalog.set_shard_state(row.id, state).await?;
+    for _ in 0..TRIES_MAX {
+        let (shards, version) = listed(&*catalog).await?;
+        let row = shards.iter().find(|row| row.id.0 == shard).ok_or(ShardsError::NoShard(shard))?;
+        let others = |row: &&CatalogShard| row.id.0 != shard && row.state == CatalogShardState::Active;
+        if draining && shards.iter().filter(others).count() == 0 {
+            return Err(ShardsError::Last(shard));
+        }
+        if dry_run || !is_stale(catalog.set_shard_state(row.id, state, version).await)? {
+            return Ok(());
+        }
     }
-    Ok(())
+    Err(OperateError::Busy.into())
 }
 
 /// Removes a shard. `lost`: its server is gone for good, and nobody looks at it. `dry_run`: only checks.
 pub async fn remove_shard(config: &Config, shard: u32, lost: bool, dry_run: bool) -> Result<(), ShardsError> {
     let catalog = open(config)?;
-    let shards = listed(&*catalog).await?;
-    let row = shards.iter().find(|row| row.id.0 == shard).ok_or(ShardsError::NoShard(shard))?;
-    if !lost {
-        if row.state == CatalogShardState::Active {
-            return Err(ShardsError::NotDrained(shard));
+    for _ in 0..TRIES_MAX {
+        let (shards, version) = listed(&*catalog).await?;
+        let row = shards.iter().find(|row| row.id.0 == shard).ok_or(ShardsError::NoShard(shard))?;
+        if !lost {
+            if row.state == CatalogShardState::Active {
+                return Err(ShardsError::NotDrained(shard));
+            }
+            let (remains, topology) =
+                look(config, &shard_config(row)).await.map_err(|error| ShardsError::Unseen(shard, error))?;
+            let held_up = held_up(config, row.id, remains, &topology);
+            if !held_up.is_none() {
+                return Err(ShardsError::HeldUp(shard, held_up));
+            }
         }
-        let (remains, topology) =
-            look(config, &shard_config(row)).await.map_err(|error| ShardsError::Unseen(shard, error))?;
-        let held_up = held_up(config, row.id, remains, &topology);
-        if !held_up.is_none() {
-            return Err(ShardsError::HeldUp(shard, held_up));
+        // Whoever has taken it back meanwhile may have had items stored in it.
+        if dry_run || !is_stale(catalog.remove_shard(row.id, version).await)? {
+            return Ok(());
         }
     }
-    if !dry_run {
-        catalog.remove_shard(row.id).await?;
-    }
-    Ok(())
+    Err(OperateError::Busy.into())
 }
 
-async fn listed(catalog: &dyn Catalog) -> Result<Vec<CatalogShard>, ShardsError> {
+/// Whether a change came too late: the shards are not as they were read.
+fn is_stale(changed: Result<(), CatalogError>) -> Result<bool, CatalogError> {
+    match changed {
+        Err(CatalogError::Stale) => Ok(true),
+        changed => changed.map(|()| false),
+    }
+}
+
+/// The shards, and their version.
+async fn listed(catalog: &dyn Catalog) -> Result<(Vec<CatalogShard>, u64), ShardsError> {
     let changes = catalog.read(Versions::default()).await.map_err(OperateError::from)?;
-    Ok(changes.shards.unwrap_or_default())
+    Ok((changes.shards.unwrap_or_default(), changes.versions.shards))
 }
 
 /// What is in a shard, and which sets of shards it has recorded.

@@ -107,7 +107,7 @@ fn refusal(error: &ShardsError) -> Refusal {
             | OperateError::Access(_)
             | OperateError::TooManyTokens,
         )
-        | ShardsError::Catalog(CatalogError::Store(_)) => Reason::CatalogUnavailable,
+        | ShardsError::Catalog(CatalogError::Store(_) | CatalogError::Stale) => Reason::CatalogUnavailable,
         ShardsError::Operate(OperateError::NoNode(..)) => Reason::NodeNotFound,
         ShardsError::Operate(OperateError::NoShard(_))
         | ShardsError::NoShard(_)

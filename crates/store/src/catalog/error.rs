@@ -22,6 +22,9 @@ pub enum CatalogError {
     /// Another shard has this URL.
     #[error("shard {0} has this URL already")]
     UrlTaken(ShardId),
+    /// The shards have changed since they were read: read them again.
+    #[error("the catalog's shards are changed by others at the moment: try again")]
+    Stale,
     /// There is no such shard.
     #[error("the catalog has no shard {0}")]
     NoShard(ShardId),

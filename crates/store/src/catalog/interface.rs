@@ -74,11 +74,18 @@ pub trait Catalog: Send + Sync + 'static {
     /// Adds an active shard. Without a number it gets one that no shard has had.
     async fn add_shard(&self, url: &str, id: Option<ShardId>) -> Result<ShardId, CatalogError>;
 
-    /// Changes what operators want of a shard.
-    async fn set_shard_state(&self, id: ShardId, state: CatalogShardState) -> Result<(), CatalogError>;
+    /// Changes what operators want of a shard, if the shards still have the version from which they decided:
+    /// else it is [`CatalogError::Stale`].
+    async fn set_shard_state(
+        &self,
+        id: ShardId,
+        state: CatalogShardState,
+        from_version: u64,
+    ) -> Result<(), CatalogError>;
 
-    /// Removes a shard, and its home. Whether it may go is for the caller to know.
-    async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError>;
+    /// Removes a shard, and its home, if the shards still have the version from which that was decided: else it
+    /// is [`CatalogError::Stale`]. Whether it may go is for the caller to know.
+    async fn remove_shard(&self, id: ShardId, from_version: u64) -> Result<(), CatalogError>;
 
     /// Reads a policy. Without one it has version 0, or that of its removal.
     async fn policy(&self, name: &TopicName) -> Result<PolicyRow, StoreError>;

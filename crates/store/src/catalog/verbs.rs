@@ -97,12 +97,17 @@ impl<C: Connector> Catalog for C {
         change(self, AddShard { url, id }).await?
     }
 
-    async fn set_shard_state(&self, id: ShardId, state: CatalogShardState) -> Result<(), CatalogError> {
-        change(self, SetShardState { id, state }).await?
+    async fn set_shard_state(
+        &self,
+        id: ShardId,
+        state: CatalogShardState,
+        from_version: u64,
+    ) -> Result<(), CatalogError> {
+        change(self, SetShardState { id, state, from_version }).await?
     }
 
-    async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError> {
-        change(self, RemoveShard(id)).await?
+    async fn remove_shard(&self, id: ShardId, from_version: u64) -> Result<(), CatalogError> {
+        change(self, RemoveShard { id, from_version }).await?
     }
 
     async fn policy(&self, name: &TopicName) -> Result<PolicyRow, StoreError> {

@@ -21,6 +21,12 @@ fn next_version() -> Statement {
     Statement::new("UPDATE cluster SET shards_version = shards_version + 1 WHERE id = 1", vec![])
 }
 
+/// The same, if the shards still have a version. Returns whether they have.
+async fn advance(session: &mut dyn Session, from_version: u64) -> Result<bool, StoreError> {
+    let sql = "UPDATE cluster SET shards_version = shards_version + 1 WHERE id = 1 AND shards_version = ?";
+    Ok(session.execute(Statement::new(sql, vec![from_version.into()])).await? == 1)
+}
+
 /// Adds an active shard. Its URL has been checked.
 pub(in super::super) struct AddShard<'a> {
     /// Where it is.
@@ -81,6 +87,8 @@ pub(in super::super) struct SetShardState {
     pub(in super::super) id: ShardId,
     /// What they want.
     pub(in super::super) state: CatalogShardState,
+    /// The version of the shards from which they decided.
+    pub(in super::super) from_version: u64,
 }
 
 #[async_trait]
@@ -88,7 +96,9 @@ impl Change for SetShardState {
     type Answer = Result<(), CatalogError>;
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<Self::Answer>, StoreError> {
-        session.execute(next_version()).await?;
+        if !advance(session, self.from_version).await? {
+            return Ok(End::RollBack(Err(CatalogError::Stale)));
+        }
         let sql = "UPDATE shard SET state = ? WHERE id = ?";
         let values = vec![columns::of_state(self.state), self.id.0.into()];
         Ok(if_one(session.execute(Statement::new(sql, values)).await?, self.id))
@@ -96,20 +106,27 @@ impl Change for SetShardState {
 }
 
 /// Removes a shard.
-pub(in super::super) struct RemoveShard(pub(in super::super) ShardId);
+pub(in super::super) struct RemoveShard {
+    /// The shard.
+    pub(in super::super) id: ShardId,
+    /// The version of the shards from which that was decided.
+    pub(in super::super) from_version: u64,
+}
 
 #[async_trait]
 impl Change for RemoveShard {
     type Answer = Result<(), CatalogError>;
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<Self::Answer>, StoreError> {
-        session.execute(next_version()).await?;
-        if session.execute(assignment::remove(&[self.0])).await? > 0 {
+        if !advance(session, self.from_version).await? {
+            return Ok(End::RollBack(Err(CatalogError::Stale)));
+        }
+        if session.execute(assignment::remove(&[self.id])).await? > 0 {
             let sql = "UPDATE cluster SET assignment_version = assignment_version + 1 WHERE id = 1";
             session.execute(Statement::new(sql, vec![])).await?;
         }
         let sql = "DELETE FROM shard WHERE id = ?";
-        Ok(if_one(session.execute(Statement::new(sql, vec![self.0.0.into()])).await?, self.0))
+        Ok(if_one(session.execute(Statement::new(sql, vec![self.id.0.into()])).await?, self.id))
     }
 }
 

@@ -87,6 +87,11 @@ async fn all(catalog: &dyn Catalog) -> CatalogChanges {
     catalog.read(Versions::default()).await.expect("reads")
 }
 
+/// The version of its shards.
+async fn shards_version(catalog: &dyn Catalog) -> u64 {
+    all(catalog).await.versions.shards
+}
+
 /// Creates a module of tests for a kind of catalog, one for each case. The second argument is an expression
 /// that returns a future of a [`CatalogSubject`](crate::contract::catalog::CatalogSubject). Each test
 /// evaluates it.
@@ -108,6 +113,7 @@ macro_rules! catalog_contract {
                     beats_of_many_nodes_are_all_counted;
                 shards: shards_get_numbers_that_are_never_reused, a_shard_is_added_once,
                     a_password_is_not_stored, a_shard_changes_its_state, a_shard_goes_with_its_home,
+                    a_shard_is_changed_from_the_shards_as_they_are,
                     shards_added_at_once_have_different_numbers;
                 assignment: homes_are_read_as_they_were_written, a_change_from_an_old_version_is_refused,
                     of_two_changes_from_one_version_one_wins, many_homes_change_at_once;

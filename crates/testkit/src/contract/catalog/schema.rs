@@ -42,7 +42,7 @@ pub async fn a_catalog_without_schema_names_the_command(subject: CatalogSubject)
         assert_eq!(error.class, ErrorClass::Schema, "{error}");
         assert!(error.message.contains("run `forebay migrate --catalog`"), "{error}");
     }
-    let error = catalog.remove_shard(forebay_types::ShardId(1)).await.expect_err("there is no schema");
+    let error = catalog.remove_shard(forebay_types::ShardId(1), 1).await.expect_err("there is no schema");
     assert!(error.to_string().contains("run `forebay migrate --catalog`"), "{error}");
     catalog.migrate(CLUSTER).await.expect("migrates");
     all(&*catalog).await;

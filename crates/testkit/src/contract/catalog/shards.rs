@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use forebay_store::{Catalog, CatalogError, CatalogShard, CatalogShardState};
 use forebay_types::ShardId;
 
-use super::{CatalogSubject, all, home};
+use super::{CatalogSubject, all, home, shards_version};
 
 fn url(number: u32) -> String {
     format!("mysql://forebay@db{number}:3306/forebay")
@@ -13,6 +13,10 @@ fn url(number: u32) -> String {
 
 async fn add(catalog: &dyn Catalog, number: u32, id: Option<u32>) -> u32 {
     catalog.add_shard(&url(number), id.map(ShardId)).await.expect("is added").0
+}
+
+async fn remove(catalog: &dyn Catalog, id: u32) -> Result<(), CatalogError> {
+    catalog.remove_shard(ShardId(id), shards_version(catalog).await).await
 }
 
 async fn shards(catalog: &dyn Catalog) -> Vec<CatalogShard> {
@@ -24,7 +28,7 @@ pub async fn shards_get_numbers_that_are_never_reused(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     assert_eq!(add(&*catalog, 1, None).await, 1);
     assert_eq!(add(&*catalog, 2, None).await, 2);
-    catalog.remove_shard(ShardId(2)).await.expect("is removed");
+    remove(&*catalog, 2).await.expect("is removed");
     assert_eq!(add(&*catalog, 3, None).await, 3);
     assert_eq!(add(&*catalog, 4, Some(9)).await, 9);
     assert_eq!(add(&*catalog, 5, None).await, 10);
@@ -68,14 +72,15 @@ pub async fn a_shard_changes_its_state(subject: CatalogSubject) {
     add(&*catalog, 1, None).await;
     for state in [CatalogShardState::Draining, CatalogShardState::Offline, CatalogShardState::Active] {
         let before = all(&*catalog).await.versions;
-        catalog.set_shard_state(ShardId(1), state).await.expect("changes");
+        catalog.set_shard_state(ShardId(1), state, before.shards).await.expect("changes");
         let after = all(&*catalog).await;
         assert_eq!(after.shards.expect("reads")[0].state, state);
         assert!(after.versions.shards > before.shards);
         assert_eq!((after.versions.nodes, after.versions.assignment), (before.nodes, before.assignment));
     }
     let before = all(&*catalog).await;
-    let missing = catalog.set_shard_state(ShardId(2), CatalogShardState::Offline).await;
+    let missing =
+        catalog.set_shard_state(ShardId(2), CatalogShardState::Offline, before.versions.shards).await;
     assert!(matches!(missing, Err(CatalogError::NoShard(ShardId(2)))), "{missing:?}");
     assert_eq!(all(&*catalog).await, before);
 }
@@ -89,14 +94,31 @@ pub async fn a_shard_goes_with_its_home(subject: CatalogSubject) {
     let homes = BTreeMap::from([(ShardId(1), Some(home("a"))), (ShardId(2), Some(home("b")))]);
     assert!(catalog.assign(1, &homes).await.expect("assigns"));
     let before = all(&*catalog).await.versions;
-    catalog.remove_shard(ShardId(1)).await.expect("is removed");
+    remove(&*catalog, 1).await.expect("is removed");
     let after = all(&*catalog).await;
     assert_eq!(after.shards.expect("reads").iter().map(|shard| shard.id.0).collect::<Vec<_>>(), [2]);
     assert_eq!(after.assignment.expect("reads").homes, BTreeMap::from([(ShardId(2), home("b"))]));
     assert!(after.versions.shards > before.shards && after.versions.assignment > before.assignment);
-    let again = catalog.remove_shard(ShardId(1)).await;
+    let again = remove(&*catalog, 1).await;
     assert!(matches!(again, Err(CatalogError::NoShard(ShardId(1)))), "{again:?}");
     assert_eq!(all(&*catalog).await.versions, after.versions);
+}
+
+/// Two operators must not drain the last two shards at once, nor one remove what another has taken back.
+pub async fn a_shard_is_changed_from_the_shards_as_they_are(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    for number in [1, 2] {
+        add(&*catalog, number, None).await;
+    }
+    let from = shards_version(&*catalog).await;
+    let drain = async |id| catalog.set_shard_state(ShardId(id), CatalogShardState::Draining, from).await;
+    drain(1).await.expect("changes");
+    let before = all(&*catalog).await;
+    for stale in [drain(2).await, catalog.remove_shard(ShardId(1), from).await] {
+        assert!(matches!(stale, Err(CatalogError::Stale)), "{stale:?}");
+    }
+    assert_eq!(all(&*catalog).await, before);
+    remove(&*catalog, 1).await.expect("is removed");
 }
 
 /// Several operators at once.

@@ -8,7 +8,7 @@ use std::sync::{
 use forebay_store::{Catalog, Versions};
 use forebay_types::ShardId;
 
-use super::{CatalogSubject, all, home, node};
+use super::{CatalogSubject, all, home, node, shards_version};
 
 const URL: &str = "mysql://forebay@db1:3306/forebay";
 
@@ -64,7 +64,8 @@ pub async fn a_read_sees_one_moment(subject: CatalogSubject) {
         let version = all(&*catalog).await.versions.assignment;
         let homes = [(ShardId(1), Some(home(&format!("from-{version}"))))].into();
         assert!(catalog.assign(version, &homes).await.expect("assigns"));
-        catalog.remove_shard(ShardId(1)).await.expect("is removed");
+        let version = shards_version(&*catalog).await;
+        catalog.remove_shard(ShardId(1), version).await.expect("is removed");
     }
     done.store(true, Ordering::Relaxed);
     assert!(reading.await.expect("no panic") > 1);

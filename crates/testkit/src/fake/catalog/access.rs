@@ -202,12 +202,17 @@ impl Catalog for FakeCatalog {
         self.change("new shard", move |tables| tables.add_shard(&url, id)).await?
     }
 
-    async fn set_shard_state(&self, id: ShardId, state: CatalogShardState) -> Result<(), CatalogError> {
-        self.change("state of a shard", move |tables| tables.set_shard_state(id, state)).await?
+    async fn set_shard_state(
+        &self,
+        id: ShardId,
+        state: CatalogShardState,
+        from_version: u64,
+    ) -> Result<(), CatalogError> {
+        self.change("state of a shard", move |it| it.set_shard_state(id, state, from_version)).await?
     }
 
-    async fn remove_shard(&self, id: ShardId) -> Result<(), CatalogError> {
-        self.change("removal", move |tables| tables.remove_shard(id)).await?
+    async fn remove_shard(&self, id: ShardId, from_version: u64) -> Result<(), CatalogError> {
+        self.change("removal", move |it| it.remove_shard(id, from_version)).await?
     }
 
     async fn policy(&self, name: &TopicName) -> Result<PolicyRow, StoreError> {

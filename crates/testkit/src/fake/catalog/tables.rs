@@ -289,15 +289,26 @@ impl CatalogTables {
         Ok(id)
     }
 
+    fn check_version(&self, version: u64) -> Result<(), CatalogError> {
+        if self.versions.shards == version { Ok(()) } else { Err(CatalogError::Stale) }
+    }
+
     /// See [`Catalog::set_shard_state`](forebay_store::Catalog::set_shard_state).
-    pub fn set_shard_state(&mut self, id: ShardId, state: CatalogShardState) -> Result<(), CatalogError> {
+    pub fn set_shard_state(
+        &mut self,
+        id: ShardId,
+        state: CatalogShardState,
+        from_version: u64,
+    ) -> Result<(), CatalogError> {
+        self.check_version(from_version)?;
         self.shards.get_mut(&id).ok_or(CatalogError::NoShard(id))?.state = state;
         self.versions.shards += 1;
         Ok(())
     }
 
     /// See [`Catalog::remove_shard`](forebay_store::Catalog::remove_shard).
-    pub fn remove_shard(&mut self, id: ShardId) -> Result<(), CatalogError> {
+    pub fn remove_shard(&mut self, id: ShardId, from_version: u64) -> Result<(), CatalogError> {
+        self.check_version(from_version)?;
         self.shards.remove(&id).ok_or(CatalogError::NoShard(id))?;
         self.versions.shards += 1;
         if self.homes.remove(&id).is_some() {

@@ -82,7 +82,8 @@ pub async fn drain(world: &Arc<World>, dice: &mut Dice) {
 
 /// Adds a shard, drains one or takes it back, or removes one that is empty.
 pub async fn change_shards(world: &Arc<World>, dice: &mut Dice) {
-    let Some(listed) = world.cluster().catalog.lock().view().and_then(|view| view.shards) else { return };
+    let Some(view) = world.cluster().catalog.lock().view() else { return };
+    let (version, Some(listed)) = (view.versions.shards, view.shards) else { return };
     let missing = world.dbs.iter().filter(|db| listed.iter().all(|row| row.id != db.id));
     let missing: Vec<ShardId> = missing.map(|db| db.id).collect();
     let open = listed.iter().filter(|row| row.state == CatalogShardState::Active).count();
@@ -101,25 +102,26 @@ pub async fn change_shards(world: &Arc<World>, dice: &mut Dice) {
         CatalogShardState::Active => return,
         _ if chaos::holds_nothing(world, row.id) => {
             world.journal.note(format_args!("an operator removes shard {}", row.id));
-            let removed = catalog.remove_shard(row.id).await;
+            let removed = catalog.remove_shard(row.id, version).await;
             world.cluster().coverage().shards_changed += u64::from(removed.is_ok());
             return;
         }
         _ => CatalogShardState::Active,
     };
     world.journal.note(format_args!("an operator wants shard {} to be {state}", row.id));
-    let changed = catalog.set_shard_state(row.id, state).await;
+    let changed = catalog.set_shard_state(row.id, state, version).await;
     world.cluster().coverage().shards_changed += u64::from(changed.is_ok());
 }
 
 /// All shards are listed, and take new items.
 pub async fn list_all(world: &World) {
     let catalog = catalog(world);
-    let listed = world.cluster().catalog.lock().view().and_then(|view| view.shards).unwrap_or_default();
     for db in &world.dbs {
+        let Some(view) = world.cluster().catalog.lock().view() else { return };
+        let (version, listed) = (view.versions.shards, view.shards.unwrap_or_default());
         let done = match listed.iter().find(|row| row.id == db.id) {
             Some(row) if row.state == CatalogShardState::Active => Ok(()),
-            Some(_) => catalog.set_shard_state(db.id, CatalogShardState::Active).await,
+            Some(_) => catalog.set_shard_state(db.id, CatalogShardState::Active, version).await,
             None => catalog.add_shard(&url(db), Some(db.id)).await.map(drop),
         };
         done.expect("a healthy catalog");
