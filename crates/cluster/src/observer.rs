@@ -97,6 +97,7 @@ mod tests {
         let name = |name: &str| name.parse::<NodeName>().unwrap();
         let node = |node: &str, beats| CatalogNode {
             draining: node == "b",
+            started_at: None,
             report: NodeReport { servers: vec!["db1".to_owned()], unreachable: vec![] },
             ..testing::node(node, 1, beats)
         };

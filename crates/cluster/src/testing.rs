@@ -14,6 +14,7 @@ pub(crate) fn node(name: &str, process: u8, beats: u64) -> CatalogNode {
         release: String::new(),
         format: 1,
         draining: false,
+        started_at: None,
         beats,
         report: NodeReport::default(),
     }

@@ -82,6 +82,7 @@ mod tests {
             release: String::new(),
             format: 1,
             draining: false,
+            started_at: None,
             beats: 1,
             report: NodeReport::default(),
         };

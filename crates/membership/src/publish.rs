@@ -5,6 +5,7 @@ use std::sync::Arc;
 use forebay_cluster::JOINER_WAITS;
 use forebay_engine::ShardSight;
 use forebay_store::CatalogNode;
+use forebay_types::Timestamp;
 
 use crate::{
     duties,
@@ -33,6 +34,7 @@ impl Member {
                 .is_none_or(|at| now.since(at) < JOINER_WAITS),
             reached: !unreached.contains(&node.name),
             draining: node.draining,
+            started_micros: node.started_at.map(Timestamp::as_micros),
             shards: owners.values().filter(|owner| **owner == node.name).count(),
         };
         let shards = view.shards.iter().map(|shard| {

@@ -38,6 +38,9 @@ pub struct NodeState {
     pub draining: bool,
     /// How many shards it owns, as far as is known.
     pub shards: usize,
+    /// When its process was started, by its clock, in microseconds since the Unix epoch. `None`: it is not
+    /// known.
+    pub started_micros: Option<i64>,
 }
 
 /// How a node is, in one word.

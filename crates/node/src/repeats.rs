@@ -1,8 +1,8 @@
 //! Calls for operators that name themselves (`request_id`) are made once: who repeats one is answered as the
 //! first time.
 //!
-//! The admission layer does it, between the audit record and the handler, so that no handler can forget it. The
-//! calls that answer with operations as they are by then know their ids themselves.
+//! The admission layer does it, between the audit record and the handler, so that no handler can forget it.
+//! The calls that answer with operations as they are by then know their ids themselves.
 
 use std::{sync::Arc, time::Duration};
 
@@ -106,8 +106,8 @@ impl Repeats {
                 Ok(Begun::First(NamedCall { catalog, id: new.id, is_secret }))
             }
             RequestFound::Answered(_) if is_secret => Err(reused(
-                "was used for this call, whose answer has a secret that is told once: rotate the token to get \
-                 another one",
+                "was used for this call, whose answer has a secret that is told once: rotate the token to \
+                 get another one",
             )),
             RequestFound::Answered(answer) => Ok(Begun::Answered(answer_of(&answer))),
             RequestFound::Differs => Err(reused("was used for another call, or with other fields")),
@@ -116,7 +116,8 @@ impl Repeats {
 }
 
 impl NamedCall {
-    /// Keeps the answer of the call, or forgets the call if it had no effect. Returns how many bytes are kept.
+    /// Keeps the answer of the call, or forgets the call if it had no effect. Returns how many bytes are
+    /// kept.
     pub async fn end(self, response: Response<Body>) -> (Response<Body>, usize) {
         let (response, answer) = read_answer(response).await;
         let kept = match answer {

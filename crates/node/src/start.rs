@@ -118,11 +118,10 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let alone = cluster::alone(&address, &clients_address, http_address);
     let (policies, following) = policies(&config, &engine, own, clock.clone()).await?.unzip();
     let books = (policies, following.flatten(), book);
-    let (admin, (audit, repeats), history, mut tasks) =
-        admin(&config, &queue, alone, own, status.clone(), books)?;
+    let (admin, log, history, mut tasks) = admin(&config, &queue, alone, own, status.clone(), books)?;
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let (traces, exporting) = traces(&config)?.unzip();
-    let layers = (access.clone(), audit.clone(), repeats, traces.clone());
+    let layers = (access.clone(), log.clone(), traces.clone());
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, layers).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
@@ -144,7 +143,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         metrics: Measured { recorder, history, settings: config.settings.clone() },
         streams: Default::default(),
     });
-    let http = serve_http(&config, http_listener, (info.clone(), audit), grpc.calls().clone(), own)?;
+    let http = serve_http(&config, http_listener, (info.clone(), log.0), grpc.calls().clone(), own)?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
 
     // 7. The cluster, last: from now on others count on this node.
@@ -294,8 +293,11 @@ fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<
     Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
 }
 
+/// What writes calls for operators down, and what knows which were made before.
+type Log = (Arc<Auditor>, Arc<Repeats>);
+
 /// The calls for operators, what writes them down, and tasks that see to both.
-type Operators = (Admin, (Arc<Auditor>, Arc<Repeats>), History, Vec<JoinHandle<()>>);
+type Operators = (Admin, Log, History, Vec<JoinHandle<()>>);
 
 /// The calls for operators, what writes them down, and what sees to operations and old records. `alone`: the
 /// node, if there is no cluster.

@@ -28,7 +28,8 @@ pub use catalog::{
     CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewRequest,
     NewSession, NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
     RequestFound, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting,
-    TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
+    TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, Versions,
+    check_shard_url,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};

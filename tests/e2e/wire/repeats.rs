@@ -67,7 +67,8 @@ async fn a_repeated_call_is_answered_as_the_first_time_and_changes_nothing() {
     assert_eq!((first.pauses.len(), first), (1, again));
     assert!(!is_paused(&wire).await);
     let request = json!({
-        "namespace": NAMESPACE, "topic": "mail", "sides": ["SIDE_DEQUEUE"], "note": "moving", "requestId": "one",
+        "namespace": NAMESPACE, "topic": "mail", "sides": ["SIDE_DEQUEUE"], "note": "moving",
+        "requestId": "one",
     });
     let json = serde_json::to_vec(&request).unwrap();
     let call = http1::Request::post("/forebay.v1.AdminService/PauseTopic", "application/json", json);
@@ -111,7 +112,7 @@ async fn a_refused_call_is_made_when_it_is_repeated() {
         ..Default::default()
     };
     let stale = admin(&wire).put_topic(put(9, 5)).await;
-    Refused::call(stale).is(Code::Aborted, "VERSION_MISMATCH", None);
+    Refused::call(stale).is(Code::Aborted, "VERSION_MISMATCH", Some("version"));
     let first = admin(&wire).put_topic(put(0, 5)).await.unwrap().into_inner();
     let other = PutTopicRequest { request_id: String::new(), ..put(first.version, 6) };
     admin(&wire).put_topic(other).await.unwrap();

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use forebay_access::{Token, TokenId};
 use forebay_engine::RETRY_AFTER;
 use forebay_store::{
-    Catalog, NewToken, StoreError, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow,
+    Catalog, NewToken, StoreError, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow,
 };
 use forebay_types::{Clock, Namespace, Reason, Refusal, Timestamp};
 use tokio::sync::{Notify, watch};
@@ -51,10 +51,17 @@ impl TokenBook {
     }
 
     /// Adds a token. `is_named`: its id is that of a call, which may have been made before.
-    pub async fn add(&self, caller: &Namespace, row: TokenRow, is_named: bool) -> Result<(), Refusal> {
+    pub async fn add(
+        &self,
+        caller: &Namespace,
+        (row, maker): (TokenRow, TokenMaker),
+        is_named: bool,
+    ) -> Result<(), Refusal> {
         let _turn = self.turns.take(caller)?;
         let forget_before = self.now().minus(KEPT_FOR);
-        let new = NewToken { row, if_no_admin_at: None, forget_before, bounds: TokenBounds::DEFAULT };
+        let new = NewToken { row, maker, if_no_admin_at: None, forget_before, bounds: TokenBounds::DEFAULT };
+        let TokenBounds { in_all, for_operators, .. } = new.bounds;
+        let in_all = in_all - if new.maker == TokenMaker::Operator { 0 } else { for_operators };
         let full = |whose: &str, most: u64| {
             let message =
                 format!("{whose} {most} tokens, which is the limit; those that ended go after 30 days");
@@ -73,7 +80,11 @@ impl TokenBook {
             TokenAdded::NamespaceFull => {
                 return full("the namespace has", TokenBounds::DEFAULT.per_namespace);
             }
-            TokenAdded::Full => return full("the cluster has", TokenBounds::DEFAULT.in_all),
+            TokenAdded::RootFull => {
+                let whose = "the caller, whoever gave it its rights, and those to whom they gave some have";
+                return full(whose, TokenBounds::DEFAULT.per_root);
+            }
+            TokenAdded::Full => return full("the cluster has", in_all),
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use forebay_access::{Credential, Grant, Namespaces, Record, Scopes, SecretHash, Token, TokenId};
 use forebay_store::{
     AuditId, AuditOutcome, AuditRecord, Catalog, ErrorClass, NewToken, PrincipalKind, TokenAdded,
-    TokenBounds, TokenRow,
+    TokenBounds, TokenMaker, TokenRow,
 };
 use forebay_types::{Clock, Timestamp};
 use tokio::sync::{Notify, watch};
@@ -200,6 +200,7 @@ pub async fn bootstrap(
     };
     let new = NewToken {
         row,
+        maker: TokenMaker::Operator,
         if_no_admin_at: first.then_some(now),
         forget_before: now.minus(KEPT_FOR),
         bounds: TokenBounds::DEFAULT,

@@ -1,4 +1,5 @@
-//! Deletes old records, and old answers to calls with a request id. Every node does it; that two do it at once is harmless.
+//! Deletes old records, and old answers to calls with a request id. Every node does it; that two do it at
+//! once is harmless.
 
 use std::{sync::Arc, time::Duration};
 

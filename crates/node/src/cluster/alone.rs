@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use forebay_membership::NodeState;
+use forebay_types::{Clock as _, SystemClock};
 
 use crate::listen::{host_name, reachable};
 
@@ -19,5 +20,6 @@ pub fn alone(peer_address: &str, clients_address: &str, http: SocketAddr) -> Nod
         reached: true,
         draining: false,
         shards: 0,
+        started_micros: Some(SystemClock::default().wall().as_micros()),
     }
 }

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use forebay_engine::Engine;
 use forebay_membership::{Begun, ClusterState, ClusterTask, Followed, JoinError, Membership};
 use forebay_store::{Catalog, CatalogNode, NodeReport};
-use forebay_types::{Clock, Incarnation};
+use forebay_types::{Clock, Incarnation, SystemClock};
 use tokio::sync::{Notify, watch};
 
 use super::Operator;
@@ -97,6 +97,7 @@ impl Joining {
             release: env!("CARGO_PKG_VERSION").to_owned(),
             format: STORED_FORMAT,
             draining: false,
+            started_at: Some(SystemClock::default().wall()),
             beats: 0,
             report: NodeReport::default(),
         };

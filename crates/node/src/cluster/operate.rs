@@ -101,7 +101,9 @@ pub async fn bootstrap(config: &Config, token: &str, name: &str) -> Result<(), O
     match access::bootstrap(&*catalog, &clock, token, name, false).await? {
         TokenAdded::Yes(_) => Ok(()),
         TokenAdded::IdTaken | TokenAdded::HasAdmin => Err(OperateError::Busy),
-        TokenAdded::NamespaceFull | TokenAdded::Full => Err(OperateError::TooManyTokens),
+        TokenAdded::NamespaceFull | TokenAdded::RootFull | TokenAdded::Full => {
+            Err(OperateError::TooManyTokens)
+        }
     }
 }
 

@@ -71,9 +71,9 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// What is around every call: who may make it, what writes it down, what knows whether it was made before, and
-/// what begins its span.
-type Layers = (Arc<Access>, Arc<Auditor>, Arc<Repeats>, Option<Traces>);
+/// What is around every call: who may make it, what writes it down, what knows whether it was made before,
+/// and what begins its span.
+type Layers = (Arc<Access>, (Arc<Auditor>, Arc<Repeats>), Option<Traces>);
 
 /// Serves the queue, what is known of the cluster, what KEDA asks, health and reflection on one port, with
 /// TLS or without. Health checks answer not serving at first.
@@ -83,7 +83,7 @@ pub async fn serve(
     queue: Queue,
     admin: Admin,
     limits: LoadLimits,
-    (access, audit, repeats, traces): Layers,
+    (access, (audit, repeats), traces): Layers,
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::new(&limits));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;

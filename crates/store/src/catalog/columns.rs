@@ -24,6 +24,10 @@ pub(super) const OF_PROCESS: [&str; 8] = [
     "unreachable",
 ];
 
+/// When the process was started, behind the columns of [`OF_PROCESS`]. What a process before has written is
+/// not of this one.
+pub(super) const STARTED_AT: &str = "CASE WHEN started_as = incarnation THEN started_at END";
+
 /// The values of [`OF_PROCESS`].
 pub(super) fn of_process(node: &CatalogNode) -> Result<Vec<Value>, StoreError> {
     let [servers, unreachable] = of_report(&node.report)?;
@@ -44,11 +48,12 @@ pub(super) fn of_report(report: &NodeReport) -> Result<[Value; 2], StoreError> {
     Ok([pack(&report.servers)?, pack(&report.unreachable)?])
 }
 
-/// A node, from `name`, `draining`, `beats` and [`OF_PROCESS`].
+/// A node, from `name`, `draining`, `beats`, [`OF_PROCESS`] and [`STARTED_AT`].
 pub(super) fn node(row: &Row) -> Result<CatalogNode, StoreError> {
     let name = node_name(row, 0)?;
     Ok(CatalogNode {
         draining: row.int(1)? != 0,
+        started_at: row.optional_time(11)?,
         beats: row.u64(2)?,
         incarnation: Incarnation(row.hash(3)?),
         peer_address: row.text(4)?,

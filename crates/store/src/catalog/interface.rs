@@ -83,8 +83,8 @@ pub trait Catalog: Send + Sync + 'static {
         from_version: u64,
     ) -> Result<(), CatalogError>;
 
-    /// Removes a shard, and its home, if the shards still have the version from which that was decided: else it
-    /// is [`CatalogError::Stale`]. Whether it may go is for the caller to know.
+    /// Removes a shard, and its home, if the shards still have the version from which that was decided: else
+    /// it is [`CatalogError::Stale`]. Whether it may go is for the caller to know.
     async fn remove_shard(&self, id: ShardId, from_version: u64) -> Result<(), CatalogError>;
 
     /// Reads a policy. Without one it has version 0, or that of its removal.
@@ -130,8 +130,8 @@ pub trait Catalog: Send + Sync + 'static {
     /// Keeps the answer of such a call, if none is kept; without one, forgets that the call began.
     async fn end_request(&self, id: &[u8; 32], answer: Option<&[u8]>) -> Result<(), StoreError>;
 
-    /// Deletes calls that began before a time: the oldest, and so many at most, with those of the same moment.
-    /// Returns how many there were.
+    /// Deletes calls that began before a time: the oldest, and so many at most, with those of the same
+    /// moment. Returns how many there were.
     async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError>;
 
     /// Reads all tokens, if they have another version than the known one.

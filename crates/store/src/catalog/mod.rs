@@ -39,4 +39,6 @@ pub use rows::{
 pub(crate) use session::CatalogSession;
 pub use session_rows::{NewSession, SessionBounds, SessionRow};
 pub use shard_url::check as check_shard_url;
-pub use token_rows::{NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow, Tokens};
+pub use token_rows::{
+    NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
+};

@@ -30,8 +30,11 @@ impl Call for ReadChanges {
 /// The versions, the nodes, and the rows of what has another version. The comparison is made in the database,
 /// so that one round trip does.
 fn queries(known: Versions) -> Vec<Statement> {
-    let nodes =
-        format!("SELECT name, draining, beats, {} FROM node ORDER BY name", columns::OF_PROCESS.join(", "));
+    let nodes = format!(
+        "SELECT name, draining, beats, {}, {} FROM node ORDER BY name",
+        columns::OF_PROCESS.join(", "),
+        columns::STARTED_AT
+    );
     vec![
         Statement::new(
             "SELECT cluster, shards_version, nodes_version, assignment_version, policies_version, \

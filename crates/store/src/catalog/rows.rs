@@ -80,6 +80,8 @@ pub struct CatalogNode {
     pub format: u32,
     /// It should own no shard. An operator's wish, which outlasts the process.
     pub draining: bool,
+    /// When the process was started, by its clock. `None`: its program is of a release that does not say it.
+    pub started_at: Option<Timestamp>,
     /// A counter that the node increments while it lives.
     pub beats: u64,
     /// What it said with its last beat.

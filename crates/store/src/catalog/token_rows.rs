@@ -38,13 +38,30 @@ pub struct TokenRow {
 pub struct TokenBounds {
     /// With one `namespace`.
     pub per_namespace: u64,
+    /// That descend from one token, or from another holder of rights.
+    pub per_root: u64,
     /// In all.
     pub in_all: u64,
+    /// Of them, those that operators alone may add.
+    pub for_operators: u64,
 }
 
 impl TokenBounds {
     /// What a catalog holds. A row has 5 KiB at most, so that all of them have 50 MiB.
-    pub const DEFAULT: Self = Self { per_namespace: 1_000, in_all: 10_000 };
+    pub const DEFAULT: Self =
+        Self { per_namespace: 1_000, per_root: 2_000, in_all: 10_000, for_operators: 1_000 };
+}
+
+/// Who makes a token. A token that an operator makes is a root. Those that its holder makes descend from it,
+/// and so do those that their holders make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenMaker {
+    /// Somebody with `admin` in all namespaces.
+    Operator,
+    /// The holder of the token with this id.
+    Token(String),
+    /// Another holder of rights, by its name. Up to 255 bytes.
+    Other(String),
 }
 
 /// A token that is to be added.
@@ -52,6 +69,8 @@ impl TokenBounds {
 pub struct NewToken {
     /// The token.
     pub row: TokenRow,
+    /// Who makes it.
+    pub maker: TokenMaker,
     /// Only while no other token with all rights is of use at this time.
     pub if_no_admin_at: Option<Timestamp>,
     /// Tokens that ended or were revoked before are deleted.
@@ -71,7 +90,9 @@ pub enum TokenAdded {
     HasAdmin,
     /// The namespace has as many tokens as it may have.
     NamespaceFull,
-    /// The catalog has as many tokens as it may have.
+    /// As many tokens descend from the root of the maker as may.
+    RootFull,
+    /// The catalog has as many tokens as it may have, or as this maker may fill.
     Full,
 }
 

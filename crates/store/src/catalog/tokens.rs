@@ -6,7 +6,7 @@ use forebay_types::Timestamp;
 use super::{
     call::{Call, Change, End, Failure},
     session::CatalogSession,
-    token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
+    token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens},
 };
 use crate::{
     error::StoreError,
@@ -140,8 +140,21 @@ async fn has_admin(session: &mut dyn Session, but: &str, now: Timestamp) -> Resu
 pub(super) struct AddToken<'a>(pub(super) &'a NewToken);
 
 impl AddToken<'_> {
-    async fn refusal(&self, session: &mut dyn Session) -> Result<Option<TokenAdded>, StoreError> {
-        let NewToken { row, if_no_admin_at, bounds, .. } = self.0;
+    /// From which token the new one descends.
+    async fn root(&self, session: &mut dyn Session) -> Result<String, StoreError> {
+        let id = match &self.0.maker {
+            TokenMaker::Operator => return Ok(self.0.row.id.clone()),
+            TokenMaker::Other(name) => return Ok(name.clone()),
+            TokenMaker::Token(id) => id,
+        };
+        let root = Statement::new("SELECT root FROM token WHERE id = ?", vec![id.as_str().into()]);
+        let root = session.fetch(root).await?.first().map(|row| row.text(0)).transpose()?;
+        // Of a file, or made by a program that writes no roots: it is one itself.
+        Ok(root.filter(|root| !root.is_empty()).unwrap_or_else(|| id.clone()))
+    }
+
+    async fn refusal(&self, session: &mut dyn Session, root: &str) -> Result<Option<TokenAdded>, StoreError> {
+        let NewToken { row, maker, if_no_admin_at, bounds, .. } = self.0;
         if found(session, &row.id).await?.is_some() {
             return Ok(Some(TokenAdded::IdTaken));
         }
@@ -150,12 +163,16 @@ impl AddToken<'_> {
         {
             return Ok(Some(TokenAdded::HasAdmin));
         }
+        let is_operator = *maker == TokenMaker::Operator;
+        let in_all = bounds.in_all - if is_operator { 0 } else { bounds.for_operators };
         let count = "SELECT COUNT(*) FROM token";
-        let of_namespace =
-            Statement::new(format!("{count} WHERE namespace = ?"), vec![row.namespace.as_str().into()]);
+        let of = |column: &str, value: &str| {
+            Statement::new(format!("{count} WHERE {column} = ?"), vec![value.into()])
+        };
         for (statement, most, full) in [
-            (of_namespace, bounds.per_namespace, TokenAdded::NamespaceFull),
-            (Statement::new(count, vec![]), bounds.in_all, TokenAdded::Full),
+            (of("namespace", &row.namespace), bounds.per_namespace, TokenAdded::NamespaceFull),
+            (of("root", root), bounds.per_root, TokenAdded::RootFull),
+            (Statement::new(count, vec![]), in_all, TokenAdded::Full),
         ] {
             if int_of(&session.fetch(statement).await?)?.unwrap_or(0).cast_unsigned() >= most {
                 return Ok(Some(full));
@@ -171,15 +188,19 @@ impl Change for AddToken<'_> {
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<TokenAdded>, StoreError> {
         let version = next_version(session).await?;
+        let root = self.root(session).await?;
         let before = self.0.forget_before;
         // A revoked one without an end stays: where a file of tokens has it too, its row alone keeps it out.
         let forget = "DELETE FROM token WHERE (revoked_at < ? AND ends_at IS NOT NULL) OR ends_at < ?";
         session.execute(Statement::new(forget, vec![before.into(), before.into()])).await?;
-        if let Some(refusal) = self.refusal(session).await? {
+        if let Some(refusal) = self.refusal(session, &root).await? {
             return Ok(End::RollBack(refusal));
         }
-        let sql = format!("INSERT INTO token ({}) VALUES ({})", COLUMNS.join(", "), ["?"; 13].join(", "));
-        session.execute(Statement::new(sql, values(&self.0.row))).await?;
+        let sql =
+            format!("INSERT INTO token ({}, root) VALUES ({})", COLUMNS.join(", "), ["?"; 14].join(", "));
+        let mut values = values(&self.0.row);
+        values.push(root.as_str().into());
+        session.execute(Statement::new(sql, values)).await?;
         Ok(End::Commit(TokenAdded::Yes(version)))
     }
 }

@@ -88,6 +88,16 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/catalog/mysql/0007_requests.sql"),
     },
+    Migration {
+        version: 8,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/mysql/0008_token_roots.sql"),
+    },
+    Migration {
+        version: 9,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/mysql/0009_starts.sql"),
+    },
 ]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that

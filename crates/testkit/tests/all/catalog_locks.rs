@@ -25,6 +25,7 @@ fn node() -> CatalogNode {
         release: "0.2.0".to_owned(),
         format: 1,
         draining: false,
+        started_at: None,
         beats: 1,
         report: NodeReport::default(),
     }

@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
-use forebay_store::{AuditId, AuditQuery, AuditRecord, Catalog, MySqlCatalog, MySqlOptions, SqliteCatalog};
+use forebay_store::{
+    AuditId, AuditQuery, AuditRecord, Catalog, CatalogNode, MySqlCatalog, MySqlOptions, NewToken, NodeReport,
+    SqliteCatalog, TokenAdded, TokenBounds, TokenMaker, TokenRow, Versions,
+};
 use forebay_testkit::servers;
-use forebay_types::ClusterId;
+use forebay_types::{ClusterId, Incarnation, Timestamp};
 use sqlx::{
     ConnectOptions as _, Connection as _, Executor as _, MySqlConnection, sqlite::SqliteConnectOptions,
 };
@@ -14,6 +17,13 @@ const RECORD: &str = "REPLACE INTO audit (id, principal, principal_kind, token_i
                       target, reason, summary, outcome, failure, operation_id, node) \
                       VALUES (x'00000000000000010000000000000001', x'6f7073', 1, x'', x'', x'50', x'61', \
                       x'', x'', x'', 1, x'', x'', x'6e31')";
+/// As the release before the columns of starts replaces the process of a node.
+const PROCESS: &str =
+    "UPDATE node SET incarnation = x'02020202020202020202020202020202' WHERE name = x'6e31'";
+/// As the release before the column `root` makes a token with the id `earlier00000`.
+const TOKEN: &str = "INSERT INTO token (id, namespace, name, secret, grants, made_by, made_at, is_admin) \
+                     VALUES (x'6561726c6965723030303030', x'61', x'61', \
+                     x'0101010101010101010101010101010101010101010101010101010101010101', x'', x'61', 1, 0)";
 
 async fn only_record(catalog: &dyn Catalog) -> AuditRecord {
     let (from, before) = (AuditId([0; 16]), AuditId([0xff; 16]));
@@ -23,37 +33,95 @@ async fn only_record(catalog: &dyn Catalog) -> AuditRecord {
     records.remove(0)
 }
 
-async fn check(catalog: &dyn Catalog) {
+fn node() -> CatalogNode {
+    CatalogNode {
+        name: "n1".parse().unwrap(),
+        incarnation: Incarnation([1; 16]),
+        peer_address: String::new(),
+        clients_address: String::new(),
+        http_address: String::new(),
+        release: "1".to_owned(),
+        format: 1,
+        draining: false,
+        started_at: Some(Timestamp::from_micros(7)),
+        beats: 1,
+        report: NodeReport::default(),
+    }
+}
+
+async fn started_at(catalog: &dyn Catalog) -> Option<Timestamp> {
+    catalog.read(Versions::default()).await.unwrap().nodes[0].started_at
+}
+
+/// Adds a token that the holder of the earlier one makes, where one may descend from it.
+async fn descendant(catalog: &dyn Catalog, id: &str) -> TokenAdded {
+    let row = TokenRow {
+        id: id.to_owned(),
+        namespace: id.to_owned(),
+        name: String::new(),
+        secret: [1; 32],
+        older_secret: None,
+        grants: String::new(),
+        made_by: String::new(),
+        made_at: Timestamp::from_micros(1),
+        ends: None,
+        overlap_ends: None,
+        revoked: None,
+        last_used: None,
+        is_admin: false,
+    };
+    let maker = TokenMaker::Token("earlier00000".to_owned());
+    let bounds = TokenBounds { per_root: 1, ..TokenBounds::DEFAULT };
+    let forget_before = Timestamp::from_micros(0);
+    catalog.add_token(&NewToken { row, maker, if_no_admin_at: None, forget_before, bounds }).await.unwrap()
+}
+
+/// `execute`: a statement of the earlier program.
+async fn check(catalog: &dyn Catalog, mut execute: impl AsyncFnMut(&'static str)) {
+    Catalog::migrate(catalog, ClusterId([7; 16])).await.unwrap();
+    execute(RECORD).await;
     let record = only_record(catalog).await;
     assert_eq!((record.trace_id.as_str(), record.node.as_str()), ("", "n1"));
+
+    catalog.join(&node(), None).await.unwrap();
+    assert_eq!(started_at(catalog).await, Some(Timestamp::from_micros(7)));
+    execute(PROCESS).await;
+    assert_eq!(started_at(catalog).await, None, "it is another process");
+
+    execute(TOKEN).await;
+    assert!(matches!(descendant(catalog, "one000000000").await, TokenAdded::Yes(_)));
+    assert_eq!(descendant(catalog, "two000000000").await, TokenAdded::RootFull, "it is a root itself");
 }
 
 async fn of_server(server: &servers::Server) {
     let url = server.fresh_url().await;
     let catalog = MySqlCatalog::new(&url, &MySqlOptions::default()).unwrap();
-    Catalog::migrate(&catalog, ClusterId([7; 16])).await.unwrap();
-    MySqlConnection::connect(&url).await.unwrap().execute(RECORD).await.unwrap();
-    check(&catalog).await;
+    let mut connection = MySqlConnection::connect(&url).await.unwrap();
+    check(&catalog, async |statement| {
+        connection.execute(statement).await.unwrap();
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn a_record_of_mariadb_has_no_trace() {
+async fn the_release_before_goes_on_with_mariadb() {
     of_server(servers::mariadb().await).await;
 }
 
 #[tokio::test]
-async fn a_record_of_mysql_has_no_trace() {
+async fn the_release_before_goes_on_with_mysql() {
     of_server(servers::mysql().await).await;
 }
 
 #[tokio::test]
-async fn a_record_of_sqlite_has_no_trace() {
+async fn the_release_before_goes_on_with_sqlite() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("earlier-{}", std::process::id()));
     let path = folder.join("catalog.db");
     let catalog = SqliteCatalog::new(&path);
-    Catalog::migrate(&catalog, ClusterId([7; 16])).await.unwrap();
-    let mut connection = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
-    connection.execute(RECORD).await.unwrap();
-    check(&catalog).await;
+    let execute = async |statement: &'static str| {
+        let mut connection = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+        connection.execute(statement).await.unwrap();
+    };
+    check(&catalog, execute).await;
     std::fs::remove_dir_all(folder).unwrap();
 }

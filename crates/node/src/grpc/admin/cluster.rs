@@ -91,7 +91,7 @@ pub(super) fn node(node: &Member, is_self: bool) -> v1::Node {
         state: state.into(),
         shards: u32::try_from(node.shards).unwrap_or(u32::MAX),
         draining: node.draining,
-        started_at: None,
+        started_at: node.started_micros.map(Timestamp::from_micros).map(to_timestamp),
         self_: is_self,
     }
 }

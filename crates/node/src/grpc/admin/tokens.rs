@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
-use forebay_access::{Grant, ID_BYTES, Identity, Namespaces, RANDOM_BYTES, Scope, Scopes, Token, TokenId};
+use forebay_access::{
+    Grant, ID_BYTES, Identity, Kind, Namespaces, RANDOM_BYTES, Scope, Scopes, Token, TokenId,
+};
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::v1;
-use forebay_store::TokenRow;
+use forebay_store::{TokenMaker, TokenRow};
 use forebay_types::{Namespace, Reason, Refusal};
 use prost::Message as _;
 
@@ -91,8 +93,19 @@ pub async fn create(
         last_used: None,
         is_admin: grants.iter().any(|it| it.namespaces == Namespaces::All && it.scopes.has(Scope::Admin)),
     };
-    book.add(&named, row.clone(), is_named).await?;
+    book.add(&named, (row.clone(), maker(caller)), is_named).await?;
     Ok(v1::CreateTokenResponse { token: Some(message(&row)), secret: token.reveal() })
+}
+
+/// Among whose tokens a new one counts.
+fn maker(caller: &Identity) -> TokenMaker {
+    match caller.kind {
+        _ if caller.may_everywhere(Scope::Admin) => TokenMaker::Operator,
+        Kind::Token => TokenMaker::Token(caller.id.clone()),
+        Kind::Certificate | Kind::Anyone => {
+            TokenMaker::Other(caller.id[..caller.id.floor_char_boundary(255)].to_owned())
+        }
+    }
 }
 
 /// Serves ListTokens.

@@ -48,6 +48,13 @@ impl Join<'_> {
         Ok(Statement::new(sql, values))
     }
 
+    /// Says when the process was started.
+    fn start(&self) -> Statement {
+        let at = self.node.started_at.map_or(Value::Null, Value::from);
+        let values = vec![at, self.node.incarnation.0.as_slice().into(), name_value(&self.node.name)];
+        Statement::new("UPDATE node SET started_at = ?, started_as = ? WHERE name = ?", values)
+    }
+
     /// Replaces a process. If its counter has moved since, no row matches.
     fn replace(&self, seen: Sighting) -> Result<Statement, StoreError> {
         let columns = columns::OF_PROCESS.map(|column| format!("{column} = ?")).join(", ");
@@ -70,6 +77,7 @@ impl Change for Join<'_> {
         session.execute(next_version()).await?;
         let Some(found) = self.found(session).await? else {
             session.execute(self.insert()?).await?;
+            session.execute(self.start()).await?;
             return Ok(End::Commit(Joined::Yes));
         };
         let is_ours = found.incarnation == self.node.incarnation;
@@ -77,6 +85,7 @@ impl Change for Join<'_> {
             return Ok(End::RollBack(Joined::NameTaken(found)));
         }
         if session.execute(self.replace(found)?).await? == 1 {
+            session.execute(self.start()).await?;
             return Ok(End::Commit(Joined::Yes));
         }
         // It has sent a beat since it was read.

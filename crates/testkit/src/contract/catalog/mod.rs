@@ -19,7 +19,7 @@ pub mod tokens;
 use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
 
 use forebay_store::{Catalog, CatalogChanges, CatalogNode, Home, NodeReport, Shard, Versions};
-use forebay_types::{ClusterId, Incarnation, NodeName};
+use forebay_types::{ClusterId, Incarnation, NodeName, Timestamp};
 
 use super::Later;
 
@@ -77,6 +77,7 @@ fn node(node: &str, process: u8) -> CatalogNode {
         release: "0.2.0".to_owned(),
         format: 3,
         draining: false,
+        started_at: Some(Timestamp::from_micros(process.into())),
         beats: 1,
         report: NodeReport { servers: vec!["db1:3306".to_owned()], unreachable: vec![] },
     }
@@ -133,7 +134,8 @@ macro_rules! catalog_contract {
                     of_requests_with_one_id_one_is_the_first, old_requests_are_deleted;
                 tokens: a_token_is_read_as_it_was_written, a_token_is_rotated_from_its_newest_secret,
                     a_token_is_revoked, a_revoked_token_without_an_end_stays, the_last_admin_stays,
-                    the_first_admin_is_made_once, tokens_have_bounds, the_hour_of_the_last_use_is_noted;
+                    the_first_admin_is_made_once, tokens_have_bounds,
+                    tokens_of_one_root_have_bounds, the_hour_of_the_last_use_is_noted;
                 sessions: a_session_is_read_as_it_was_written, sessions_that_are_over_are_removed,
                     the_oldest_session_makes_room;
                 connections: a_lost_connection_is_replaced, an_abandoned_change_is_rolled_back;

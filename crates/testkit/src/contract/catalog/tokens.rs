@@ -1,12 +1,14 @@
 //! Tokens: added, rotated and revoked, bounded, and read when they have changed.
 
-use forebay_store::{Catalog, NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenRow};
+use forebay_store::{
+    Catalog, NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow,
+};
 use forebay_types::Timestamp;
 
 use super::{CatalogSubject, all};
 
 /// Few, to reach them.
-const BOUNDS: TokenBounds = TokenBounds { per_namespace: 3, in_all: 5 };
+const BOUNDS: TokenBounds = TokenBounds { per_namespace: 3, per_root: 9, in_all: 5, for_operators: 0 };
 /// The time of the tests.
 const NOW: Timestamp = Timestamp::from_micros(1_000);
 
@@ -34,7 +36,8 @@ fn admin(id: u32) -> TokenRow {
 
 fn new(row: &TokenRow) -> NewToken {
     let forget_before = Timestamp::from_micros(500);
-    NewToken { row: row.clone(), if_no_admin_at: None, forget_before, bounds: BOUNDS }
+    let maker = TokenMaker::Operator;
+    NewToken { row: row.clone(), maker, if_no_admin_at: None, forget_before, bounds: BOUNDS }
 }
 
 async fn add(catalog: &dyn Catalog, row: &TokenRow) -> TokenAdded {
@@ -183,6 +186,32 @@ pub async fn tokens_have_bounds(subject: CatalogSubject) {
     assert_eq!(page.iter().map(|row| &row.id).collect::<Vec<_>>(), [&ids[1], &ids[2]]);
     let behind = catalog.token_page(&format!("{}\0", ids[3]), 9).await.expect("reads");
     assert_eq!(behind.iter().map(|row| &row.id).collect::<Vec<_>>(), [&ids[4]]);
+}
+
+/// Whoever makes a token for a friend has one less. Operators always have room.
+pub async fn tokens_of_one_root_have_bounds(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let bounds = TokenBounds { per_namespace: 9, per_root: 3, in_all: 8, for_operators: 2 };
+    let add = async |id, maker: TokenMaker| {
+        let token = NewToken { maker, bounds, ..new(&row(id, &format!("n{id}"))) };
+        catalog.add_token(&token).await.expect("answers")
+    };
+    let by = |id: u32| TokenMaker::Token(format!("{id:012}"));
+    let other = || TokenMaker::Other("a certificate".to_owned());
+    let makers = [TokenMaker::Operator, by(1), by(2), TokenMaker::Operator, other(), by(9)];
+    for (id, maker) in (1..).zip(makers) {
+        assert!(matches!(add(id, maker).await, TokenAdded::Yes(_)), "{id}");
+    }
+    for maker in [by(1), by(2), by(3)] {
+        assert_eq!(add(10, maker).await, TokenAdded::RootFull, "three descend from the first");
+    }
+    for maker in [by(4), other(), by(9)] {
+        assert_eq!(add(10, maker).await, TokenAdded::Full, "the rest is for operators");
+    }
+    for id in [11, 12] {
+        assert!(matches!(add(id, TokenMaker::Operator).await, TokenAdded::Yes(_)));
+    }
+    assert_eq!(add(13, TokenMaker::Operator).await, TokenAdded::Full);
 }
 
 /// The latest hour counts, whoever notes it. Nodes read nothing anew because of it.

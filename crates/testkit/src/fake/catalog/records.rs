@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use forebay_store::{
     AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewRequest, NewSession, NewToken, RequestFound,
-    SessionRow, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens,
+    SessionRow, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
 };
 use forebay_types::Timestamp;
 
@@ -17,6 +17,8 @@ pub(super) struct Records {
     pub requests: BTreeMap<[u8; 32], Request>,
     /// Tokens, by id.
     pub tokens: BTreeMap<String, TokenRow>,
+    /// From which token each one descends.
+    pub token_roots: BTreeMap<String, String>,
     /// Changes of them so far. The version is one higher.
     pub token_changes: u64,
     /// Sessions of browsers, by id.
@@ -112,24 +114,30 @@ impl Records {
 
     /// See [`Catalog::add_token`](forebay_store::Catalog::add_token).
     pub fn add_token(&mut self, token: NewToken) -> TokenAdded {
-        let NewToken { row, if_no_admin_at, forget_before, bounds } = token;
+        let NewToken { row, maker, if_no_admin_at, forget_before, bounds } = token;
+        let root = match &maker {
+            TokenMaker::Operator => row.id.clone(),
+            TokenMaker::Other(name) => name.clone(),
+            TokenMaker::Token(id) => self.token_roots.get(id).unwrap_or(id).clone(),
+        };
         let is_old = |time: Option<Timestamp>| time.is_some_and(|time| time < forget_before);
         let mut tokens = self.tokens.clone();
         let is_forgotten = |row: &TokenRow| is_old(row.ends) || is_old(row.revoked) && row.ends.is_some();
         tokens.retain(|_, row| !is_forgotten(row));
         let of_namespace = tokens.values().filter(|known| known.namespace == row.namespace).count() as u64;
-        if tokens.contains_key(&row.id) {
-            return TokenAdded::IdTaken;
+        let of_root = tokens.keys().filter(|id| self.token_roots.get(*id) == Some(&root)).count() as u64;
+        let kept = if maker == TokenMaker::Operator { 0 } else { bounds.for_operators };
+        match () {
+            () if tokens.contains_key(&row.id) => return TokenAdded::IdTaken,
+            () if if_no_admin_at.is_some_and(|now| self.has_admin(&row.id, now)) => {
+                return TokenAdded::HasAdmin;
+            }
+            () if of_namespace >= bounds.per_namespace => return TokenAdded::NamespaceFull,
+            () if of_root >= bounds.per_root => return TokenAdded::RootFull,
+            () if tokens.len() as u64 >= bounds.in_all - kept => return TokenAdded::Full,
+            () => {}
         }
-        if if_no_admin_at.is_some_and(|now| self.has_admin(&row.id, now)) {
-            return TokenAdded::HasAdmin;
-        }
-        if of_namespace >= bounds.per_namespace {
-            return TokenAdded::NamespaceFull;
-        }
-        if tokens.len() as u64 >= bounds.in_all {
-            return TokenAdded::Full;
-        }
+        self.token_roots.insert(row.id.clone(), root);
         tokens.insert(row.id.clone(), row);
         (self.tokens, self.token_changes) = (tokens, self.token_changes + 1);
         TokenAdded::Yes(self.token_changes + 1)

@@ -173,6 +173,7 @@ fn row(name: NodeName, number: usize, seed: u64, address: String) -> CatalogNode
         release: String::new(),
         format: 1,
         draining: false,
+        started_at: None,
         beats: 0,
         report: NodeReport::default(),
     }

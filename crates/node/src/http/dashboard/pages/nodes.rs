@@ -18,10 +18,7 @@ use super::super::{
     texts::{bytes, count, span, time},
     trouble::Trouble,
 };
-use crate::{
-    grpc::{ALL_NAMESPACES, to_timestamp},
-    http::info::NodeStatus,
-};
+use crate::{grpc::ALL_NAMESPACES, http::info::NodeStatus};
 
 /// Nodes of a page.
 const PAGE_SIZE: u32 = 100;
@@ -87,7 +84,6 @@ fn table(asked: &Asked, nodes: &[Node], status: &NodeStatus, live: &mut Live) ->
 fn row(asked: &Asked, node: &Node, (status, changes): (&NodeStatus, bool), live: &mut Live) -> Markup {
     let id = live.row(&["node", &node.name]);
     let (class, words) = state(node, member(status.cluster.as_deref(), &node.name));
-    let own = Some(to_timestamp(asked.info.started)).filter(|_| node.self_);
     html! {
         tr data-row=(id) {
             td.l { bdi { (node.name) } @if node.self_ { " " span.chip { "this one" } } }
@@ -96,7 +92,7 @@ fn row(asked: &Asked, node: &Node, (status, changes): (&NodeStatus, bool), live:
             @for address in [&node.clients_address, &node.peer_address, &node.http_address, &node.release] {
                 td.l { @if address.is_empty() { "–" } @else { bdi { (address) } } }
             }
-            td.l { (time(node.started_at.or(own), asked.now())) }
+            td.l { (time(node.started_at, asked.now())) }
             @if changes { td.l { (drain(asked, node)) } }
         }
     }
@@ -244,6 +240,7 @@ mod tests {
             reached,
             draining: false,
             shards: 0,
+            started_micros: None,
         };
         let (answers, silent) = (member(true), member(false));
         assert_eq!(state(&node(NodeState::Live, false), Some(&answers)), ("good", "live"));
