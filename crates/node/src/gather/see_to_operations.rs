@@ -17,6 +17,10 @@ use super::{Gather, OperationView};
 
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// An operation that stands still for so long is named in metrics.
+const NAMED_AFTER: Duration = Duration::from_mins(1);
+/// So many are named at most.
+const NAMED_MAX: usize = 100;
 /// The states, as metrics name them.
 const STATES: [(OperationState, &str); 6] = [
     (OperationState::Pending, "pending"),
@@ -34,6 +38,9 @@ struct Seen {
     done: HashMap<OperationId, OperationState>,
     /// The others: state, version, and since when that has been the same.
     open: HashMap<OperationId, (OperationState, u64, Instant)>,
+    /// Those that stood still for so long that they have a series of their own, which stays as long as the
+    /// process.
+    named: HashSet<OperationId>,
 }
 
 impl Gather {
@@ -107,17 +114,35 @@ impl Seen {
     }
 
     /// Sets the gauges.
-    fn report(&self) {
+    fn report(&mut self) {
         let open = self.open.values().map(|(state, ..)| *state);
         let states: Vec<OperationState> = self.done.values().copied().chain(open).collect();
         for (state, name) in STATES {
             let count = states.iter().filter(|other| **other == state).count();
             metrics::gauge!("forebay_operations", "state" => name).set(count as f64);
         }
+        self.report_idle();
+    }
+
+    /// Says how long operations stand still: those that do so for long by name, the others together.
+    fn report_idle(&mut self) {
         // One that waits for its turn may stand still for long.
         let is_running = |state| matches!(state, OperationState::Running | OperationState::Cancelling);
-        let running = self.open.values().filter(|(state, ..)| is_running(*state));
-        let idle = running.map(|(.., since)| since.elapsed()).max().unwrap_or_default();
-        metrics::gauge!("forebay_operation_idle_seconds").set(idle.as_secs_f64());
+        let running = self.open.iter().filter(|(_, (state, ..))| is_running(*state));
+        let idle: HashMap<OperationId, Duration> =
+            running.map(|(id, (.., since))| (*id, since.elapsed())).collect();
+        let long = idle.iter().filter(|(_, idle)| **idle >= NAMED_AFTER).map(|(id, _)| *id);
+        for id in long.collect::<Vec<_>>() {
+            if self.named.len() < NAMED_MAX {
+                self.named.insert(id);
+            }
+        }
+        for id in &self.named {
+            let seconds = idle.get(id).map_or(f64::NAN, Duration::as_secs_f64);
+            metrics::gauge!("forebay_operation_idle_seconds", "operation" => id.to_string()).set(seconds);
+        }
+        let others = idle.iter().filter(|(id, _)| !self.named.contains(*id));
+        let longest = others.map(|(_, idle)| *idle).max().unwrap_or_default();
+        metrics::gauge!("forebay_operation_idle_seconds", "operation" => "").set(longest.as_secs_f64());
     }
 }

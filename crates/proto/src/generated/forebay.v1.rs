@@ -1195,8 +1195,8 @@ pub struct ListItemsRequest {
     /// The next_page_token of the page before, of the same topic, state and filter. Empty: the first page.
     #[prost(string, tag = "7")]
     pub page_token: ::prost::alloc::string::String,
-    /// Only items that pass it. Fields: age, priority, attempt, of dead letters reason, of leases consumer.
-    /// Empty: all.
+    /// Only items that pass it. Fields: age, priority, attempt, redrives (but of leases), of dead letters reason,
+    /// group and item, of leases consumer. Empty: all.
     #[prost(string, tag = "8")]
     pub filter: ::prost::alloc::string::String,
 }
@@ -1632,7 +1632,7 @@ pub struct StartOperationRequest {
     #[prost(string, tag = "3")]
     pub topic: ::prost::alloc::string::String,
     /// Which items: terms joined by AND. Fields are `age`, `priority`, `attempt`, `redrives` (but of
-    /// leases), `reason` of dead letters, and `consumer` of leases, as in `age > 1h AND reason = "timeout*"`. Empty: all. OPERATION_KIND_CANCEL has
+    /// leases), `reason`, `group` and `item` of dead letters, and `consumer` of leases, as in `age > 1h AND reason = "timeout*"`. Empty: all. OPERATION_KIND_CANCEL has
     /// `reason` too: only dead letters pass it.
     #[prost(string, tag = "4")]
     pub filter: ::prost::alloc::string::String,

@@ -1,7 +1,7 @@
 //! Metrics of items, namespaces and topics.
 
 use super::labels::{FAR, ITEM_STATES, NAMES, NAMESPACES, OPERATION_OUTCOMES, OPERATIONS, SIDES};
-use crate::http::metrics::metric::{Kind, Metric, metric};
+use crate::http::metrics::metric::{Kind, Metric, Values, metric};
 
 /// In the order of the documentation.
 pub const ITEMS: &[Metric] = &[
@@ -73,7 +73,12 @@ pub const ITEMS: &[Metric] = &[
         "Items that operations came across, by the kind of the operation and what became of them",
     ),
     metric(Kind::Gauge, "forebay_operations", &[("state", FAR)], "Operations with their home shard here"),
-    metric(Kind::Gauge, "forebay_operation_idle_seconds", &[], "Longest standstill of operations under way"),
+    metric(
+        Kind::Gauge,
+        "forebay_operation_idle_seconds",
+        &[("operation", Values::Fixed(&[""]))],
+        "Standstill of an operation, from one minute on; with an empty label the longest of others",
+    ),
     metric(Kind::Counter, "forebay_expired_total", &[], "Items removed because their ttl was over"),
     metric(Kind::Counter, "forebay_topics_refused_total", &[], "Items refused with TOO_MANY_TOPICS"),
     metric(
