@@ -96,7 +96,7 @@ pub use calls::{
     history::{History, HistoryLine, HistoryQuery, HistorySeries},
     items::{CancelQuery, Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
     nack::{Nack, NackAction},
-    namespaces::{NamespaceFigures, NamespaceList, NamespaceReport},
+    namespaces::{DeletedNamespace, NamespaceFigures, NamespaceList, NamespaceReport},
     operation_update::OperationUpdate,
     operations::{
         Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,

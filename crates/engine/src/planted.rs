@@ -110,6 +110,8 @@ pub enum Bug {
     CountedTwice,
     /// Topics are folded before their tallies are read.
     FoldedUnread,
+    /// A topic that is forgotten takes along what it counted.
+    ForgottenNotCounted,
     /// A leased item is purged, and its lease stays.
     PurgedLeaseLives,
     /// A leased item is removed by an operation that removes items wherever they are, and its lease stays.

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use forebay_types::{Body, Failure, Headers, ItemAttributes, Key, Seq, State, Timestamp, TopicId};
+use forebay_types::{Body, Failure, Headers, ItemAttributes, Key, Namespace, Seq, State, Timestamp, TopicId};
 
 use crate::{
     operation::{OperationId, OperationProgress, OperationRow, Redrive},
     rows::{Checkpoint, HighWaterMarks, LeaseChange, LeaseEntry, ShardTopology, TopicCounts, TopicRow},
-    tally::{Tally, TopicTally},
+    tally::{NamespaceTally, Tally, TopicTally},
 };
 
 /// What one transaction changes. It is applied whole or not at all. Its last statement moves the fence from
@@ -65,6 +65,10 @@ pub struct Batch {
     /// Topics without items that lose so many dead letters. Nobody counts those in memory, and no
     /// `count_delta` row names the topics: their own rows are changed, and deleted with the last dead letter.
     pub dormant_losses: Vec<(TopicId, i64)>,
+    /// What topics counted that are forgotten with this batch or before. Replaces the namespaces' rows.
+    pub namespace_tallies: Vec<NamespaceTally>,
+    /// Namespaces whose forgotten topics count no more.
+    pub namespace_tally_deletes: Vec<Namespace>,
     /// Changes of counts, stored as one row of `count_delta`.
     pub count_deltas: Vec<(TopicId, TopicCounts)>,
     /// What becomes of items and deliveries, stored in the same row, with the time in `marks`.

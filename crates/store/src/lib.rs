@@ -51,4 +51,4 @@ pub use shard::{
     Claim, Heartbeat, ItemLocation, Outcome, Probed, Reader, Renewal, Shard, ShardConnections, Writer,
 };
 pub use sqlite::{SqliteCatalog, SqliteShard};
-pub use tally::{Tally, TopicTally};
+pub use tally::{NamespaceTally, Tally, TopicTally};

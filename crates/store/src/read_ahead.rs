@@ -7,8 +7,8 @@ use crate::{rows::TopicRow, tally::TopicTally};
 ///
 /// Each write of a topic's row notes its batch in `counted_at`, or for a new topic the batch before. So what
 /// was counted before the batch as of which the read began, and still is when the shard is loaded, is what
-/// was read. A dormant topic's row may lose dead letters without such a note: none of those is here. A number
-/// is given to one topic only.
+/// was read. A dormant topic's row may lose dead letters without such a note: none with dead letters alone is
+/// here. A number is given to one topic only.
 ///
 /// [`Reader::load`]: crate::Reader::load
 #[derive(Debug, Default)]

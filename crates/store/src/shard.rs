@@ -17,7 +17,7 @@ use crate::{
         DeadRow, DedupeHit, DueRow, Fence, Observation, ReadyRow, Settings, ShardIdentity, ShardSnapshot,
         Sweep, TopicRow, WalkedRow,
     },
-    tally::TopicTally,
+    tally::{NamespaceTally, TopicTally},
 };
 
 /// One shard, as any process can reach it. It is cheap to create and connects when first used.
@@ -177,9 +177,12 @@ pub trait Reader: Send + Sync + 'static {
     async fn load(&self, ahead: ReadAhead) -> Result<ShardSnapshot, StoreError>;
 
     /// Reads the tallies in the rows of the first `limit` topics behind a number, by number. Topics without
-    /// one are passed over, and those whose rows look dormant: what is loaded of them has it. One that can't
-    /// be read has counted nothing.
+    /// one are passed over: dormant ones have none. One that can't be read has counted nothing.
     async fn tallies(&self, after: TopicId, limit: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError>;
+
+    /// Reads what forgotten topics counted, of the first `limit` namespaces behind a name, in order. One that
+    /// can't be read has counted nothing.
+    async fn namespace_tallies(&self, after: &str, limit: usize) -> Result<Vec<NamespaceTally>, StoreError>;
 
     /// Reads the first `limit` ready items of a topic after `after`, in delivery order. Fewer are found only
     /// where the topic ends.

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use forebay_types::Timestamp;
+use forebay_types::{Namespace, Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
 /// What has become of a topic's items and deliveries, or how a batch changes that. A delivery that is open is
@@ -55,4 +55,18 @@ impl AddAssign for TopicTally {
         self.since = self.since.min(other.since);
         self.tally += other.tally;
     }
+}
+
+/// What topics of a namespace have counted that are forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamespaceTally {
+    /// The tenant.
+    pub namespace: Namespace,
+    /// What they counted. `None`: nothing, since the namespace was deleted.
+    pub tally: Option<TopicTally>,
+    /// The highest number of a topic when the namespace was last deleted: what these topics counted is not
+    /// added. 0: it never was.
+    pub deleted_through: TopicId,
+    /// The batch that wrote it.
+    pub changed_in: u64,
 }

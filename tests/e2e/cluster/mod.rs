@@ -13,6 +13,7 @@ mod conflicts;
 mod consumers;
 mod dev;
 mod faults;
+mod forgotten;
 mod forward;
 mod items;
 mod joins;

@@ -11,6 +11,7 @@ mod disk_full;
 mod enqueue;
 mod explain;
 mod extend_lease;
+mod forgotten;
 mod garbage;
 mod hostile;
 pub mod http1;

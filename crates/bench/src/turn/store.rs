@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation, LeaseEntry,
-    LeaseRow, MigrateError, Observation, Outcome, Probed, ReadAhead, Reader, ReadyRow, Renewal, Settings,
-    Shard, ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts, TopicRow,
-    TopicTally, Writer,
+    LeaseRow, MigrateError, NamespaceTally, Observation, Outcome, Probed, ReadAhead, Reader, ReadyRow,
+    Renewal, Settings, Shard, ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts,
+    TopicRow, TopicTally, Writer,
 };
 use forebay_types::{
     Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp,
@@ -209,6 +209,10 @@ impl Reader for NullConnection {
         _after: TopicId,
         _limit: usize,
     ) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn namespace_tallies(&self, _: &str, _: usize) -> Result<Vec<NamespaceTally>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -56,6 +56,8 @@ pub struct NamespaceList {
     pub next: Option<String>,
     /// Shards that could not be asked.
     pub incomplete_shards: Vec<u32>,
+    /// Shards of which the counts lack what they had counted before they changed their owner.
+    pub uncounted_shards: Vec<u32>,
     /// How many topics were looked at.
     pub scanned: u64,
 }
@@ -69,6 +71,19 @@ pub struct NamespaceReport {
     pub effective: TopicSettings,
     /// Shards that could not be asked.
     pub incomplete_shards: Vec<u32>,
+    /// Shards of which the counts lack what they had counted before they changed their owner.
+    pub uncounted_shards: Vec<u32>,
+}
+
+/// What became of a namespace that was to be removed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeletedNamespace {
+    /// As it last was.
+    pub figures: NamespaceFigures,
+    /// The operations that remove its items.
+    pub operation_ids: Vec<String>,
+    /// Shards that still have its counts. To repeat the call tells them.
+    pub uncounted_shards: Vec<u32>,
 }
 
 impl Client {
@@ -85,6 +100,7 @@ impl Client {
             namespaces: answer.namespaces.into_iter().map(figures).collect(),
             next: Some(answer.next_page_token).filter(|token| !token.is_empty()),
             incomplete_shards: answer.incomplete_shards,
+            uncounted_shards: answer.uncounted_shards,
             scanned: answer.scanned,
         })
     }
@@ -102,6 +118,7 @@ impl Client {
             figures: figures(answer.namespace.unwrap_or_default()),
             effective: answer.effective_settings.map(of_namespace).unwrap_or_default(),
             incomplete_shards: answer.incomplete_shards,
+            uncounted_shards: answer.uncounted_shards,
         })
     }
 
@@ -134,14 +151,9 @@ impl Client {
         })
     }
 
-    /// Removes the settings and the pauses of the client's namespace and of all of its topics, if none of
-    /// them has items, or with `force` also these. Returns it as it last was, and the operations that remove
-    /// its items.
-    pub async fn delete_namespace(
-        &self,
-        force: bool,
-        note: ChangeNote,
-    ) -> Result<(NamespaceFigures, Vec<String>), Error> {
+    /// Removes the settings and the pauses of the client's namespace and of all of its topics, and its
+    /// counts, if none of them has items, or with `force` also these.
+    pub async fn delete_namespace(&self, force: bool, note: ChangeNote) -> Result<DeletedNamespace, Error> {
         let request = v1::DeleteNamespaceRequest {
             namespace: self.config.namespace.clone(),
             force,
@@ -156,7 +168,11 @@ impl Client {
                 async move { admin.delete_namespace(request).await }
             })
             .await?;
-        Ok((figures(answer.namespace.unwrap_or_default()), answer.operation_ids))
+        Ok(DeletedNamespace {
+            figures: figures(answer.namespace.unwrap_or_default()),
+            operation_ids: answer.operation_ids,
+            uncounted_shards: answer.uncounted_shards,
+        })
     }
 }
 

@@ -22,6 +22,8 @@ pub struct TopicsCall {
     pub limit: usize,
     /// Also find out when their next items are due.
     pub due: bool,
+    /// Also tell what topics counted that are forgotten: as a topic of each namespace without a name.
+    pub forgotten: bool,
 }
 
 /// Which topics are looked at.
@@ -67,6 +69,8 @@ pub struct TopicsPage {
     pub through: Option<TopicName>,
     /// The shards that were looked at.
     pub shards: Vec<ShardId>,
+    /// Those of them that told all that they have counted. Empty, if that was not asked for.
+    pub counted: Vec<ShardId>,
     /// How many topics were looked at.
     pub scanned: usize,
 }

@@ -33,6 +33,8 @@ pub(crate) fn shards(core: &Core, reply: Reply<Vec<ShardLook>>) {
             reader: holding.reads.reader.clone(),
             turn: holding.reads.look_turn.clone(),
             has_dormant: holding.shard.has_dormant_topics(),
+            has_forgotten: holding.shard.has_forgotten(),
+            has_tallies: holding.shard.has_tallies(),
         })
     };
     let _ = reply.send(Ok(core.slots.entries().filter_map(look).collect()));

@@ -8,6 +8,7 @@ pub(crate) mod dequeue;
 pub(crate) mod enqueue;
 pub(crate) mod extend_lease;
 pub(crate) mod find_keys;
+pub(crate) mod forgotten;
 pub(crate) mod look_leases;
 pub(crate) mod look_operations;
 pub(crate) mod look_standing;

@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use forebay_store::{
-    DedupeHit, DueRow, ErrorClass, ItemLocation, ReadAhead, Reader, ReadyRow, ShardSnapshot, StoreError,
-    Sweep, TopicTally,
+    DedupeHit, DueRow, ErrorClass, ItemLocation, NamespaceTally, ReadAhead, Reader, ReadyRow, ShardSnapshot,
+    StoreError, Sweep, TopicTally,
 };
 use forebay_types::{Body, Clock, Key, Monotonic, Seq, ShardId, SystemClock, Timestamp, Topic, TopicId};
 use rand::{SeedableRng, rngs::StdRng};
@@ -53,6 +53,10 @@ impl Reader for Unreadable {
     }
 
     async fn tallies(&self, _: TopicId, _: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
+        unreadable()
+    }
+
+    async fn namespace_tallies(&self, _: &str, _: usize) -> Result<Vec<NamespaceTally>, StoreError> {
         unreadable()
     }
 

@@ -18,8 +18,9 @@ use self::inbox::Inbox;
 use crate::invariant::broken;
 use crate::{
     calls::{
-        ack, active_topics, change_items, dedupe, dequeue, enqueue, extend_lease, find_keys, look_leases,
-        look_operations, look_standing, look_topics, nack, order_operation, policies, status, stop,
+        ack, active_topics, change_items, dedupe, dequeue, enqueue, extend_lease, find_keys, forgotten,
+        look_leases, look_operations, look_standing, look_topics, nack, order_operation, policies, status,
+        stop,
     },
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
@@ -119,6 +120,8 @@ fn handle(core: &mut Core, event: Event) {
         Event::ActiveTopics { call, reply } => active_topics::serve(core, call, reply),
         Event::LookShards { reply, .. } => look_topics::shards(core, reply),
         Event::LookTopics { slice, reply } => look_topics::topics(core, slice, reply),
+        Event::LookForgotten { question, reply } => forgotten::look(core, &question, reply),
+        Event::ForgetCounts { namespace, reply } => forgotten::forget(core, &namespace, reply),
         Event::LookStanding { name, reply } => look_standing::serve(core, &name, reply),
         Event::LookOut { question, reply } => look_topics::out(core, &question, reply),
         Event::LookLeases { question, reply } => look_leases::serve(core, &question, reply),

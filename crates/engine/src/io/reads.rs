@@ -13,8 +13,8 @@ use crate::{
         shard::{ScanResult, ShardEvent},
     },
     shard::work::{
-        FoundItem, KeyHash, OperationItem, OperationRead, Place, PrefetchRequest, ScanRequest,
-        TalliesRequest, Walk,
+        FoundItem, KeyHash, OperationItem, OperationRead, Place, PrefetchRequest, ScanRequest, TalliesAfter,
+        TalliesRequest, TallyRows, Walk,
     },
 };
 
@@ -112,7 +112,14 @@ impl Reads {
     pub fn tallies(&self, read: u64, request: TalliesRequest) {
         let TalliesRequest { after, limit } = request;
         self.start(
-            move |reader| async move { reader.tallies(after, limit).await },
+            move |reader| async move {
+                Ok(match after {
+                    TalliesAfter::Topic(topic) => TallyRows::Topics(reader.tallies(topic, limit).await?),
+                    TalliesAfter::Namespace(name) => {
+                        TallyRows::Namespaces(reader.namespace_tallies(&name, limit).await?)
+                    }
+                })
+            },
             move |rows| ShardEvent::TalliesRead { read, rows },
         );
     }

@@ -4,6 +4,7 @@
 mod consumers;
 mod count_items;
 mod dead_groups;
+mod forgotten;
 mod items;
 mod list_filter;
 mod positions;

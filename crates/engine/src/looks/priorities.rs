@@ -40,7 +40,7 @@ impl Engine {
     pub async fn topic(&self, name: TopicName) -> Result<TopicDetails, Refusal> {
         let scope = TopicScope { namespace: Some(name.namespace.clone()), prefix: name.topic.to_string() };
         let shards = self.look_shards(&scope).await?;
-        let call = TopicsCall { scope: scope.clone(), after: None, limit: 1, due: true };
+        let call = TopicsCall { scope: scope.clone(), after: None, limit: 1, due: true, forgotten: false };
         let page = self.list_topics(call).await?;
         let topic = page.topics.into_iter().find(|topic| topic.name == name);
         let seen = self.look_topics(&scope, Bound::Included(name.clone()), 1).await?;

@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{caller, read};
 use crate::{
-    api::{MemorySlice, Rates, Reported, TopicFigures, TopicScope, TopicsCall, TopicsPage},
+    api::{Counted, MemorySlice, Rates, Reported, TopicFigures, TopicScope, TopicsCall, TopicsPage},
     engine::Engine,
     messages::{
         event::Event,
@@ -36,7 +36,7 @@ type Part = (ShardId, TopicId);
 
 /// What is known of a page.
 #[derive(Default)]
-struct Page {
+pub(super) struct Page {
     /// Its topics.
     topics: BTreeMap<TopicName, TopicFigures>,
     /// Where topics in memory are, and how many scheduled items they have there.
@@ -86,7 +86,7 @@ impl Engine {
 
     /// Lists topics of this node's shards.
     pub async fn list_topics(&self, call: TopicsCall) -> Result<TopicsPage, Refusal> {
-        let TopicsCall { scope, after, limit, due } = call;
+        let TopicsCall { scope, after, limit, due, forgotten } = call;
         let shards = self.look_shards(&scope).await?;
         let (mut page, mut missed) = self.in_memory(&scope, scope.begin(after.as_ref()), limit).await?;
         let range = NameRange {
@@ -94,13 +94,19 @@ impl Engine {
             through: page.through.clone().or_else(|| scope.end()),
         };
         missed.extend(page.add_dormant(&shards, &scope, range, limit).await);
+        if forgotten {
+            let from = scope.begin(after.as_ref());
+            missed.extend(self.add_forgotten(&mut page, &shards, &scope, from, limit).await?);
+        }
         page.cut(limit);
         if due {
             page.add_due(&shards).await;
         }
-        let looked_at = shards.iter().map(|shard| shard.id).filter(|id| !missed.contains(id));
+        let looked_at = || shards.iter().filter(|shard| !missed.contains(&shard.id));
+        let counted = looked_at().filter(|shard| forgotten && shard.has_tallies);
         Ok(TopicsPage {
-            shards: looked_at.collect(),
+            counted: counted.map(|shard| shard.id).collect(),
+            shards: looked_at().map(|shard| shard.id).collect(),
             topics: page.topics.into_values().collect(),
             through: page.through,
             scanned: page.scanned,
@@ -163,8 +169,7 @@ impl Page {
             };
             self.scanned += rows.len();
             if let Some(last) = rows.last().filter(|_| rows.len() >= limit) {
-                let through = self.through.take().map_or(last.name.clone(), |it| it.min(last.name.clone()));
-                self.through = Some(through);
+                self.cut_at(last.name.clone());
             }
             // One that only looks dormant is in memory, too.
             let dormant = rows.into_iter().filter(|row| !self.parts.contains_key(&(shard, row.id)));
@@ -174,6 +179,25 @@ impl Page {
             }
         }
         missed
+    }
+
+    /// All up to this one are known. `None`: all are.
+    pub fn through(&self) -> Option<TopicName> {
+        self.through.clone()
+    }
+
+    /// What lies behind a name is not known of all shards.
+    pub fn cut_at(&mut self, last: TopicName) {
+        self.through = Some(self.through.take().map_or(last.clone(), |through| through.min(last)));
+    }
+
+    /// What was counted of a topic.
+    pub fn count(&mut self, name: TopicName, counted: Counted) {
+        let figures = self.topics.entry(name).or_insert_with_key(|name| empty(name.clone()));
+        match &mut figures.counted {
+            Some(sum) => *sum += counted,
+            None => figures.counted = Some(counted),
+        }
     }
 
     /// Keeps what is known for certain, and no more than so many.

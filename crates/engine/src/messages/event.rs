@@ -8,15 +8,18 @@ use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use super::{
     delivery_guard::{DeliveryGuard, ReturnAction},
-    look::{KnownConsumers, LeaseQuestion, LeasesSeen, OutQuestion, ShardLook, TopicsSeen, TopicsSlice},
+    look::{
+        ForgottenQuestion, KnownConsumers, LeaseQuestion, LeasesSeen, OutQuestion, ShardLook, TopicsSeen,
+        TopicsSlice,
+    },
     shard::ShardEvent,
     tenant_budget::Charge,
 };
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, ConsumersCall, DequeueCall, Duty, EnqueueCall,
-        Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered,
-        OwnerAnswer, OwnerQuestion, Settled, ShardSight, Standing, Status, Wanted,
+        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, ConsumersCall, Counted, DequeueCall, Duty,
+        EnqueueCall, Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen,
+        Ordered, OwnerAnswer, OwnerQuestion, Settled, ShardSight, Standing, Status, Wanted,
     },
     index::ShardIndex,
 };
@@ -123,6 +126,20 @@ pub(crate) enum Event {
         slice: TopicsSlice,
         /// Receives the answer.
         reply: Reply<TopicsSeen>,
+    },
+    /// Look at what topics counted that are forgotten.
+    LookForgotten {
+        /// Of which ones.
+        question: ForgottenQuestion,
+        /// Receives the answer. `None` in it: the shard was lost meanwhile.
+        reply: Reply<Option<Vec<(Namespace, Counted)>>>,
+    },
+    /// The namespace's topics that are forgotten count no more.
+    ForgetCounts {
+        /// The namespace.
+        namespace: Namespace,
+        /// Receives the shards that will do so with their next batch.
+        reply: Reply<Vec<ShardId>>,
     },
     /// Tell how a topic stands in the shards.
     LookStanding {
@@ -254,6 +271,8 @@ impl Event {
             Self::ActiveTopics { call, .. } => (&call.namespace, call.limit),
             Self::LookShards { caller, .. } => (caller, 1),
             Self::LookTopics { slice, .. } => (&slice.caller, slice.most),
+            Self::LookForgotten { question, .. } => (&question.caller, question.most),
+            Self::ForgetCounts { namespace, .. } => (namespace, 1),
             Self::LookStanding { name, .. } => (&name.namespace, STANDING_COST),
             Self::LookOut { question, .. } => (&question.caller, question.seqs.len()),
             Self::LookLeases { question, .. } => (&question.caller, question.members()),

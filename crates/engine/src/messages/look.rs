@@ -26,6 +26,26 @@ pub(crate) struct ShardLook {
     pub turn: Arc<LookTurn>,
     /// It has dead letters of dormant topics, of which memory knows nothing else.
     pub has_dormant: bool,
+    /// Some topics counted that are forgotten.
+    pub has_forgotten: bool,
+    /// What was counted before the take-over is in memory.
+    pub has_tallies: bool,
+}
+
+/// What topics of a shard counted that are forgotten is asked for.
+pub(crate) struct ForgottenQuestion {
+    /// Who asks.
+    pub caller: Namespace,
+    /// The shard.
+    pub shard: ShardIndex,
+    /// The term in which it was looked at.
+    pub term: u64,
+    /// Where the topics begin. Each namespace is at its place before its topics.
+    pub from: Bound<TopicName>,
+    /// Up to this one. `None`: to the end.
+    pub through: Option<TopicName>,
+    /// At most so many namespaces.
+    pub most: usize,
 }
 
 /// A slice of the topics is asked for.

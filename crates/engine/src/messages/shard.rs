@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_store::{
     Batch, DedupeHit, DueRow, Fence, ItemLocation, Reader, ReadyRow, ShardTopology, StoreError, Sweep,
-    TopicTally,
 };
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
@@ -12,7 +11,7 @@ use crate::{
     api::Tasks,
     shard::{
         image::ShardImage,
-        work::{FoundItem, OperationItem},
+        work::{FoundItem, OperationItem, TallyRows},
     },
 };
 
@@ -163,7 +162,7 @@ pub(crate) enum ShardEvent {
         /// Names the read.
         read: u64,
         /// What it found.
-        rows: Result<Vec<(TopicId, TopicTally)>, StoreError>,
+        rows: Result<TallyRows, StoreError>,
     },
     /// Items that are to be changed were read.
     ChangesRead {

@@ -15,9 +15,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How much room on the disk something needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// Rows are deleted: acks, expired items, empty topics.
+    /// Rows are deleted: acks, expired items.
     Nothing,
-    /// Rows are changed, or small ones added: leases, nacks, extensions, items that are due, operations.
+    /// Rows are changed, or small ones added: leases, nacks, extensions, items that are due, operations,
+    /// what topics counted that are forgotten.
     Rows,
     /// Whole items are stored: new ones, dead letters, and those that are inserted again or redriven.
     Items,
@@ -30,6 +31,7 @@ impl Need {
     pub fn of(batch: &Batch) -> Self {
         let changes = batch.requeues.len() + batch.dead_letter_keeps.len() + batch.updates.len();
         let rows = batch.leases.len() + batch.promotes.len() + batch.operations.len() + changes;
+        let rows = rows + batch.namespace_tallies.len();
         let items = batch.inserts.len() + batch.dead_letters.len() + batch.redrives.len();
         match () {
             () if items + batch.dedupes.len() > 0 => Self::Items,

@@ -8,9 +8,10 @@ use forebay_types::TopicId;
 use super::topics::TopicTable;
 
 impl TopicTable {
-    /// Writes the counts of topics into their rows for the last time.
+    /// Writes the counts of topics into their rows for the last time. What became of their items is their
+    /// namespaces' from now on.
     pub fn fold_last(&self, batch: &mut Batch, dormant: &[TopicId]) {
-        let fold = |id: &TopicId| self.get(*id).map(|topic| (*id, topic.counts, topic.tally));
+        let fold = |id: &TopicId| self.get(*id).map(|topic| (*id, topic.counts, None));
         batch.folds.extend(dormant.iter().filter_map(fold));
     }
 

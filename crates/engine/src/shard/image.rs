@@ -92,9 +92,7 @@ impl ImageBuilder {
         };
         image.topics.deltas_from = deltas_from;
         image.topics.dormant_dead = dormant_dead;
-        if !topics.is_empty() {
-            image.topics.tally_load.begin();
-        }
+        image.topics.tally_load.begin(!topics.is_empty());
         let (topics, unfolded) = (topics.into_iter(), unfolded.into_iter().collect());
         let tallies = tallies.into_iter().peekable();
         let expected = expected.ids.into_iter().peekable();

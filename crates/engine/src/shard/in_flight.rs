@@ -12,6 +12,7 @@ use crate::api::{ItemState, OperationItems};
 
 use super::{
     disk_room::Need,
+    forgotten_rows::ForgottenChange,
     ready::item::ReadyItem,
     work::{
         ChangeRequest, OperationPage, OrderRequest, ReservedItem, SettleKind, SettleRequest, ShardEnqueue,
@@ -41,6 +42,8 @@ pub(crate) struct InFlight {
     pub new_topics: Vec<TopicRow>,
     /// Topics that memory forgets, whether their rows are dropped or stay for their dead letters.
     pub dropped: Vec<TopicId>,
+    /// What it changes of what forgotten topics counted.
+    pub forgotten: ForgottenChange,
     /// How many dead letters of dormant topics it deletes.
     pub dormant_losses: i64,
     /// How many dead letters it deletes.
@@ -106,7 +109,7 @@ impl InFlight {
     /// It does something beside what waits: see `batch/builder.rs::may_do_upkeep`.
     pub fn does_upkeep(&self) -> bool {
         let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
-        let rows = self.folds.len() + self.dropped.len();
+        let rows = self.folds.len() + self.dropped.len() + self.forgotten.rows();
         rows > 0 || self.deltas_from.is_some() || self.topology.is_some() || self.planned.iter().any(moves)
     }
 

@@ -9,8 +9,11 @@ use std::time::Duration;
 use forebay_store::TopicTally;
 use forebay_types::{Monotonic, TopicId};
 
-use super::{OwnedShard, topics::TopicTable, work::TalliesRequest};
-use crate::invariant::broken;
+use super::{
+    OwnedShard,
+    topics::TopicTable,
+    work::{TalliesAfter, TalliesRequest, TallyRows},
+};
 
 impl OwnedShard {
     /// Begins to read the next tallies, if some are missing. `read` names the read.
@@ -19,7 +22,7 @@ impl OwnedShard {
         let load = &mut self.topics.tally_load;
         load.next_wake().filter(|wake| *wake <= at)?;
         load.read = Some((read, limit));
-        load.after.map(|after| TalliesRequest { after, limit })
+        load.after.clone().map(|after| TalliesRequest { after, limit })
     }
 
     /// What was counted before the take-over is in memory.
@@ -28,7 +31,7 @@ impl OwnedShard {
     }
 
     /// A read of tallies ended; `None` if it failed.
-    pub fn tallies_read(&mut self, read: u64, rows: Option<Vec<(TopicId, TopicTally)>>, at: Monotonic) {
+    pub fn tallies_read(&mut self, read: u64, rows: Option<TallyRows>, at: Monotonic) {
         let failed_before = !self.topics.tally_load.pause.is_zero();
         self.topics.tallies_read(read, rows, at);
         match (failed_before, !self.topics.tally_load.pause.is_zero()) {
@@ -43,18 +46,33 @@ impl OwnedShard {
 }
 
 impl TopicTable {
-    fn tallies_read(&mut self, read: u64, rows: Option<Vec<(TopicId, TopicTally)>>, at: Monotonic) {
+    fn tallies_read(&mut self, read: u64, rows: Option<TallyRows>, at: Monotonic) {
         let load = &mut self.tally_load;
         let Some((_, limit)) = load.read.take_if(|(own, _)| *own == read) else { return };
         let Some(rows) = rows else {
             return load.failed(at);
         };
         load.pause = Duration::ZERO;
-        load.after = rows.last().map(|(id, _)| *id).filter(|_| rows.len() >= limit);
+        match rows {
+            TallyRows::Topics(rows) => {
+                let last = rows.last().map(|(id, _)| *id).filter(|_| rows.len() >= limit);
+                load.after =
+                    Some(last.map_or_else(|| TalliesAfter::Namespace("".into()), TalliesAfter::Topic));
+                self.add_tallies(rows);
+            }
+            TallyRows::Namespaces(rows) => {
+                let last = rows.last().filter(|_| rows.len() >= limit);
+                load.after = last.map(|row| TalliesAfter::Namespace(row.namespace.clone()));
+                self.forgotten.load(rows);
+            }
+        }
+    }
+
+    fn add_tallies(&mut self, rows: Vec<(TopicId, TopicTally)>) {
         for (id, stored) in rows {
-            match self.get_mut(id) {
-                Some(topic) => topic.add_stored(stored),
-                None => broken("no topic goes before all tallies are read"),
+            // A topic that a program of before made dormant may have one.
+            if let Some(topic) = self.get_mut(id) {
+                topic.add_stored(stored);
             }
         }
     }
@@ -62,7 +80,7 @@ impl TopicTable {
 
 #[cfg(test)]
 mod tests {
-    use forebay_store::{ShardSnapshot, Tally, TopicCounts, TopicRow};
+    use forebay_store::{NamespaceTally, ShardSnapshot, Tally, TopicCounts, TopicRow};
     use forebay_types::TopicName;
 
     use super::*;
@@ -90,7 +108,7 @@ mod tests {
         image.finish().topics
     }
 
-    fn read(topics: &mut TopicTable, rows: Option<Vec<(TopicId, TopicTally)>>) {
+    fn read(topics: &mut TopicTable, rows: Option<TallyRows>) {
         topics.tally_load.read = Some((1, 3));
         topics.tallies_read(1, rows, at(5));
     }
@@ -100,8 +118,20 @@ mod tests {
         let mut topics = topics();
         let tally = |topics: &TopicTable, id| topics.get(TopicId(id)).unwrap().tally();
         assert_eq!((tally(&topics, 1), tally(&topics, 2).unwrap().tally.enqueued), (None, 3));
-        read(&mut topics, Some(vec![(TopicId(1), stored(40)), (TopicId(2), stored(40))]));
+        let rows = vec![(TopicId(1), stored(40)), (TopicId(2), stored(40))];
+        read(&mut topics, Some(TallyRows::Topics(rows)));
         assert_eq!((tally(&topics, 1), tally(&topics, 2)), (Some(stored(40)), Some(stored(43))));
+        // What forgotten topics counted comes last.
+        assert_eq!(topics.tally_load.after, Some(TalliesAfter::Namespace("".into())));
+        let row = |name: &str| NamespaceTally {
+            namespace: name.into(),
+            tally: Some(stored(7)),
+            deleted_through: TopicId(0),
+            changed_in: 1,
+        };
+        read(&mut topics, Some(TallyRows::Namespaces(["a", "b", "ns"].map(row).into())));
+        assert_eq!(topics.tally_load.after, Some(TalliesAfter::Namespace("ns".into())));
+        read(&mut topics, Some(TallyRows::Namespaces(Vec::new())));
         assert!(topics.tally_load.is_done() && topics.tally_load.next_wake().is_none());
     }
 
@@ -114,7 +144,7 @@ mod tests {
         read(&mut topics, None);
         assert_eq!(topics.tally_load.next_wake(), Some(at(205)));
         topics.tally_load.read = Some((2, 3));
-        topics.tallies_read(9, Some(Vec::new()), at(6));
+        topics.tallies_read(9, Some(TallyRows::Topics(Vec::new())), at(6));
         assert!(!topics.tally_load.is_done() && topics.tally_load.read == Some((2, 3)));
     }
 }

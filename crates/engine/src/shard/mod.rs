@@ -18,6 +18,8 @@ mod disk_room;
 mod dormant_topics;
 mod evict;
 pub(crate) mod fair_queue;
+mod forgotten;
+mod forgotten_rows;
 mod generations;
 pub(crate) mod image;
 pub(crate) mod in_flight;

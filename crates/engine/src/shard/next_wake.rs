@@ -85,8 +85,11 @@ impl OwnedShard {
         [timeout, self.topic_drop_due()].into_iter().flatten().min()
     }
 
-    /// When a topic has been empty for so long that it is dropped.
+    /// When a topic has been empty for so long that it is dropped, or a namespace is to count anew.
     fn topic_drop_due(&self) -> Option<Monotonic> {
+        if self.topics.forgotten.wants_batch() {
+            return Some(self.upkeep_after);
+        }
         let since = self.topics.next_unused().map(|(since, _)| since);
         since.map(|since| since.plus(self.settings.idle_topic).max(self.upkeep_after))
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use forebay_types::{Monotonic, TopicId};
 
+use super::work::TalliesAfter;
+
 /// The first pause after a read that failed. It doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest pause.
@@ -12,8 +14,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How far the tallies are read.
 #[derive(Debug, Default)]
 pub(super) struct TallyLoad {
-    /// Those behind this topic are still to be read. `None`: all are there.
-    pub after: Option<TopicId>,
+    /// Those behind this one are still to be read. `None`: all are there.
+    pub after: Option<TalliesAfter>,
     /// Names the read under way, and how many it asks for.
     pub read: Option<(u64, usize)>,
     /// Nothing is read before.
@@ -23,9 +25,10 @@ pub(super) struct TallyLoad {
 }
 
 impl TallyLoad {
-    /// All are to be read.
-    pub fn begin(&mut self) {
-        self.after = Some(TopicId(0));
+    /// All are to be read. Without topics those of namespaces alone.
+    pub fn begin(&mut self, has_topics: bool) {
+        let namespaces = || TalliesAfter::Namespace("".into());
+        self.after = Some(if has_topics { TalliesAfter::Topic(TopicId(0)) } else { namespaces() });
     }
 
     /// All are there.
@@ -35,7 +38,7 @@ impl TallyLoad {
 
     /// When the next read begins.
     pub fn next_wake(&self) -> Option<Monotonic> {
-        self.after.and(self.read.is_none().then_some(self.not_before))
+        self.after.as_ref().and(self.read.is_none().then_some(self.not_before))
     }
 
     /// A read failed.

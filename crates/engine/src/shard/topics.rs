@@ -9,7 +9,9 @@ use forebay_store::{ReadyRow, TopicCounts, TopicRow};
 use forebay_types::{Key, Monotonic, Namespace, Seq, TopicId, TopicName};
 
 pub(crate) use super::topic_state::TopicState;
-use super::{ready::window::Window, tally_load::TallyLoad, walk_position::WalkPosition};
+use super::{
+    forgotten_rows::Forgotten, ready::window::Window, tally_load::TallyLoad, walk_position::WalkPosition,
+};
 use crate::striped::Striped;
 
 /// A topic of the shard, by number and name.
@@ -29,7 +31,7 @@ pub(super) struct TopicTable {
     /// Their numbers. Names come from users, so the hash is one that nobody can foresee.
     by_name: Striped<TopicName, TopicId, RandomState>,
     /// How many topics each namespace has. The keys are what the topics' names share.
-    namespaces: HashMap<Namespace, usize>,
+    pub(super) namespaces: HashMap<Namespace, usize>,
     /// The counts of all topics together.
     sums: TopicCounts,
     /// Bytes of all windows.
@@ -48,6 +50,8 @@ pub(super) struct TopicTable {
     pub(super) deltas_from: u64,
     /// What was counted before the take-over is read bit by bit.
     pub(super) tally_load: TallyLoad,
+    /// What topics counted that are forgotten.
+    pub(super) forgotten: Forgotten,
     /// Topics without items, and since when they are. They are dropped once that is long ago.
     pub(super) idle: BTreeSet<(Monotonic, TopicId)>,
     /// Dead letters of dormant topics.

@@ -14,7 +14,7 @@ pub(crate) use self::{
     change::ChangeRequest,
     operation::{FoundItem, OperationItem, OperationPage, OperationRead, OrderRequest, Place, Walk},
     settle::{DeliveryEnd, SettleKind, SettleRequest},
-    tallies::TalliesRequest,
+    tallies::{TalliesAfter, TalliesRequest, TallyRows},
 };
 use super::ready::item::ReadyItem;
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use forebay_engine::*;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation,
-    MigrateError, Observation, Outcome, Probed, ReadAhead, Reader, ReadyRow, Renewal,
+    MigrateError, NamespaceTally, Observation, Outcome, Probed, ReadAhead, Reader, ReadyRow, Renewal,
     Settings as ServerSettings, Shard, ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep,
     TopicCounts, TopicRow, TopicTally, Writer,
 };
@@ -138,6 +138,10 @@ impl Reader for Connection {
     }
 
     async fn tallies(&self, _: TopicId, _: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn namespace_tallies(&self, _: &str, _: usize) -> Result<Vec<NamespaceTally>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -101,9 +101,19 @@ impl Look {
 
 /// Says which shards could not be asked.
 pub fn note_incomplete(look: &Look, shards: &[u32]) {
+    note_shards(look, "these shards could not be asked, so what they have is missing", shards);
+}
+
+/// Says that the counts of a namespace are too low.
+pub fn note_uncounted(look: &Look, shards: &[u32]) {
+    let what = "these shards have a new owner, so what they had counted before is missing in the counts";
+    note_shards(look, what, shards);
+}
+
+/// Says what holds of some shards, if there are any.
+pub fn note_shards(look: &Look, what: &str, shards: &[u32]) {
     if !shards.is_empty() {
         let shards: Vec<String> = shards.iter().map(ToString::to_string).collect();
-        let shards = shards.join(", ");
-        look.note(&format!("these shards could not be asked, so what they have is missing: {shards}"));
+        look.note(&format!("{what}: {}", shards.join(", ")));
     }
 }

@@ -14,8 +14,8 @@ mod text;
 mod time;
 
 pub use access::{audit_outcome, audit_record, token};
-pub use flags::note_incomplete;
 pub use flags::{Format, Look, Output, PayloadForm};
+pub use flags::{note_incomplete, note_shards, note_uncounted};
 pub use list::{Column, List, Row, print_json};
 pub use messages::{
     active_topic, blocker, caller, cancelled, consumer, dead_group, delivery, enqueued, extended, history,

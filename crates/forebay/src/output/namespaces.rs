@@ -34,5 +34,6 @@ pub fn namespace_report(report: &NamespaceReport) -> v1::GetNamespaceResponse {
         namespace: Some(namespace(&report.figures)),
         effective_settings: Some(namespace_settings(&report.effective)),
         incomplete_shards: report.incomplete_shards.clone(),
+        uncounted_shards: report.uncounted_shards.clone(),
     }
 }

@@ -1,15 +1,21 @@
 //! Topics of all nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use forebay_engine::TopicsCall;
 use forebay_proto::{peer, v1};
-use forebay_types::{Refusal, TopicName};
+use forebay_types::{Namespace, Refusal, TopicName};
 
 use super::Gather;
 use crate::{
     grpc::earlier,
-    peers::wire::topics::{add_counts, add_rates, topic_details, topics_response},
+    peers::{
+        PeerLinks,
+        wire::topics::{add_counts, add_rates, topic_details, topics_response},
+    },
 };
 
 /// A part of the topics, in order.
@@ -21,6 +27,8 @@ pub struct TopicScan {
     pub through: Option<TopicName>,
     /// The shards that were looked at.
     pub shards: BTreeSet<u32>,
+    /// Those of them that told all that they have counted. Empty, if that was not asked for.
+    pub counted: BTreeSet<u32>,
     /// How many topics were looked at.
     pub scanned: u64,
 }
@@ -36,6 +44,16 @@ impl Gather {
         scan.add(topics_response(own?));
         others.into_iter().for_each(|page| scan.add(page));
         Ok(scan.end())
+    }
+
+    /// The namespace counts anew in all shards that can be told. Returns the others.
+    pub async fn forget_counts(&self, namespace: &Namespace) -> Result<Vec<u32>, Refusal> {
+        let ask = |links: Arc<PeerLinks>, address: String| async move {
+            links.forget_counts(&address, namespace).await
+        };
+        let (own, others) = tokio::join!(self.engine.forget_counts(namespace.clone()), self.ask_others(ask));
+        let told = own?.into_iter().map(|id| id.0).chain(others.into_iter().flatten());
+        Ok(self.incomplete(&told.collect()).await)
     }
 
     /// A topic, as all nodes see it.
@@ -87,6 +105,7 @@ impl Merge {
         let through = page.through.map(|name| TopicName::new(name.namespace, name.topic));
         scan.through = scan.through.take().into_iter().chain(through).min();
         scan.shards.extend(page.shards);
+        scan.counted.extend(page.counted_shards);
         scan.scanned += page.scanned;
         for topic in page.topics {
             let key = (topic.namespace.clone(), topic.topic.clone());

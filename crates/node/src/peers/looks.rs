@@ -34,6 +34,13 @@ impl PeerLinks {
         self.look(address, &caller, async |mut client| client.list_topics(limited(request)).await).await
     }
 
+    /// Has another node's shards count a namespace anew. Returns those that do. `None`: no answer came.
+    pub async fn forget_counts(&self, address: &str, namespace: &Namespace) -> Option<Vec<u32>> {
+        let request = peer::ForgetCountsRequest { namespace: namespace.to_string() };
+        let ask = async |mut client: Client| client.forget_counts(limited(request)).await;
+        self.look(address, namespace, ask).await.map(|answer| answer.shards)
+    }
+
     /// Describes a topic as another node sees it. `None`: no answer came.
     pub async fn get_topic(&self, address: &str, name: &TopicName) -> Option<peer::GetTopicResponse> {
         let request = peer::GetTopicRequest { name: Some(topics::topic_name(name)) };
@@ -129,6 +136,15 @@ pub async fn list_topics(
     request.limit = request.limit.clamp(1, TOPICS_MAX);
     let page = engine.list_topics(topics::topics_call(request)).await.map_err(refused)?;
     Ok(topics::topics_response(page))
+}
+
+/// Has this node's shards count a namespace anew, for another node.
+pub async fn forget_counts(
+    engine: &Engine,
+    request: peer::ForgetCountsRequest,
+) -> Result<peer::ForgetCountsResponse, Status> {
+    let shards = engine.forget_counts(request.namespace.into()).await.map_err(refused)?;
+    Ok(peer::ForgetCountsResponse { shards: shards.into_iter().map(|id| id.0).collect() })
 }
 
 /// Describes a topic to another node.

@@ -7,10 +7,10 @@ use forebay_proto::peer::{
     AckRequest, CatalogChangedRequest, CatalogChangedResponse, ChangeItemsRequest, ChangeItemsResponse,
     CountBeforeRequest, CountBeforeResponse, CountItemsRequest, CountItemsResponse, EnqueueRequest,
     EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse,
-    GetHistoryRequest, GetHistoryResponse, GetItemRequest, GetItemResponse, GetStandingRequest,
-    GetStandingResponse, GetTopicRequest, GetTopicResponse, GroupDeadLettersRequest,
-    GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse, ListConsumersRequest,
-    ListConsumersResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest,
+    ForgetCountsRequest, ForgetCountsResponse, GetHistoryRequest, GetHistoryResponse, GetItemRequest,
+    GetItemResponse, GetStandingRequest, GetStandingResponse, GetTopicRequest, GetTopicResponse,
+    GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse,
+    ListConsumersRequest, ListConsumersResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest,
     ListOperationsResponse, ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest,
     OrderOperationResponse, OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
@@ -153,6 +153,13 @@ impl PeerService for PeerCalls {
         request: Request<GetHistoryRequest>,
     ) -> Result<Response<GetHistoryResponse>, Status> {
         looks::get_history(&self.engine, &self.history, &request.into_inner()).await.map(Response::new)
+    }
+
+    async fn forget_counts(
+        &self,
+        request: Request<ForgetCountsRequest>,
+    ) -> Result<Response<ForgetCountsResponse>, Status> {
+        looks::forget_counts(&self.engine, request.into_inner()).await.map(Response::new)
     }
 
     async fn get_topic(

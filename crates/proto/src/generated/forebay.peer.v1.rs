@@ -430,6 +430,9 @@ pub struct ListTopicsRequest {
     /// Also say when their next items are due.
     #[prost(bool, tag = "5")]
     pub due: bool,
+    /// Also tell what topics counted that are forgotten: as a topic of each namespace without a name.
+    #[prost(bool, tag = "6")]
+    pub forgotten: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListTopicsResponse {
@@ -445,6 +448,21 @@ pub struct ListTopicsResponse {
     /// How many topics were looked at.
     #[prost(uint64, tag = "4")]
     pub scanned: u64,
+    /// Those of the shards that told all that they have counted, if that was asked for.
+    #[prost(uint32, repeated, tag = "5")]
+    pub counted_shards: ::prost::alloc::vec::Vec<u32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetCountsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetCountsResponse {
+    /// The shards that count the namespace anew, with their next batch.
+    #[prost(uint32, repeated, tag = "1")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetTopicRequest {
@@ -1186,6 +1204,31 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListTopics"));
             self.inner.unary(req, path, codec).await
         }
+        /// Counts a namespace anew: what its topics counted so far is forgotten with them.
+        pub async fn forget_counts(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ForgetCountsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForgetCountsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ForgetCounts",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ForgetCounts"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Describes a topic.
         pub async fn get_topic(
             &mut self,
@@ -1573,6 +1616,14 @@ pub mod peer_service_server {
             request: tonic::Request<super::ListTopicsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListTopicsResponse>,
+            tonic::Status,
+        >;
+        /// Counts a namespace anew: what its topics counted so far is forgotten with them.
+        async fn forget_counts(
+            &self,
+            request: tonic::Request<super::ForgetCountsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForgetCountsResponse>,
             tonic::Status,
         >;
         /// Describes a topic.
@@ -2175,6 +2226,51 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListTopicsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ForgetCounts" => {
+                    #[allow(non_camel_case_types)]
+                    struct ForgetCountsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ForgetCountsRequest>
+                    for ForgetCountsSvc<T> {
+                        type Response = super::ForgetCountsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ForgetCountsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::forget_counts(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ForgetCountsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -715,7 +715,8 @@ pub struct Namespace {
     /// How much happens in its topics.
     #[prost(message, optional, tag = "13")]
     pub rates: ::core::option::Option<Rates>,
-    /// The counts of its topics that are there. Those of a topic that is forgotten are no longer in it.
+    /// The counts of its topics, those included that are forgotten. They fall where the namespace is deleted, or
+    /// has had no topic for long and gives way to others; `since` tells.
     #[prost(message, optional, tag = "15")]
     pub counts: ::core::option::Option<Counts>,
 }
@@ -746,6 +747,9 @@ pub struct ListNamespacesResponse {
     /// How many topics were looked at for this page.
     #[prost(uint64, tag = "4")]
     pub scanned: u64,
+    /// Shards that have just changed their owner: `counts` lack what they had counted before.
+    #[prost(uint32, repeated, tag = "5")]
+    pub uncounted_shards: ::prost::alloc::vec::Vec<u32>,
 }
 /// Asks for a namespace.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -767,6 +771,9 @@ pub struct GetNamespaceResponse {
     /// Shards that could not be asked. What they have is missing in the figures.
     #[prost(uint32, repeated, tag = "3")]
     pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
+    /// Shards that have just changed their owner: `counts` lack what they had counted before.
+    #[prost(uint32, repeated, tag = "4")]
+    pub uncounted_shards: ::prost::alloc::vec::Vec<u32>,
 }
 /// Asks to set what counts for the items of a namespace.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -835,6 +842,9 @@ pub struct DeleteNamespaceResponse {
     /// The operations that remove its items, one a topic.
     #[prost(string, repeated, tag = "2")]
     pub operation_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Shards that could not be told, and still have its counts. To repeat the call tells them.
+    #[prost(uint32, repeated, tag = "3")]
+    pub uncounted_shards: ::prost::alloc::vec::Vec<u32>,
 }
 /// Asks for a page of topics.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3033,7 +3043,7 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "DeleteTopic"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lists namespaces that have topics, settings or pauses.
+        /// Lists namespaces that have topics, counts, settings or pauses.
         pub async fn list_namespaces(
             &mut self,
             request: impl tonic::IntoRequest<super::ListNamespacesRequest>,
@@ -3109,7 +3119,7 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "PutNamespace"));
             self.inner.unary(req, path, codec).await
         }
-        /// Removes the settings and the pauses of a namespace without items, and those of its topics.
+        /// Removes the settings and the pauses of a namespace without items, those of its topics, and its counts.
         pub async fn delete_namespace(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteNamespaceRequest>,
@@ -3772,7 +3782,7 @@ pub mod admin_service_server {
             tonic::Response<super::DeleteTopicResponse>,
             tonic::Status,
         >;
-        /// Lists namespaces that have topics, settings or pauses.
+        /// Lists namespaces that have topics, counts, settings or pauses.
         async fn list_namespaces(
             &self,
             request: tonic::Request<super::ListNamespacesRequest>,
@@ -3797,7 +3807,7 @@ pub mod admin_service_server {
             tonic::Response<super::PutNamespaceResponse>,
             tonic::Status,
         >;
-        /// Removes the settings and the pauses of a namespace without items, and those of its topics.
+        /// Removes the settings and the pauses of a namespace without items, those of its topics, and its counts.
         async fn delete_namespace(
             &self,
             request: tonic::Request<super::DeleteNamespaceRequest>,

@@ -44,6 +44,11 @@ pub(super) const SHARD: Schema = Schema::shard(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/mysql/0005_tallies.sql"),
     },
+    Migration {
+        version: 6,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/mysql/0006_namespace_tally.sql"),
+    },
 ]);
 
 /// How long to wait for another migration of the same schema, in seconds.

@@ -45,6 +45,11 @@ pub(super) const SHARD: Schema = Schema::shard(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/sqlite/0005_tallies.sql"),
     },
+    Migration {
+        version: 6,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/sqlite/0006_namespace_tally.sql"),
+    },
 ]);
 
 /// A catalog.

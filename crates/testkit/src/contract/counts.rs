@@ -1,6 +1,6 @@
 //! Topics and their counts.
 
-use forebay_store::{HighWaterMarks, Tally, TopicCounts, TopicRow, TopicTally};
+use forebay_store::{HighWaterMarks, NamespaceTally, Tally, TopicCounts, TopicRow, TopicTally};
 use forebay_types::{Seq, Timestamp, TopicId, TopicName};
 
 use super::{
@@ -185,4 +185,62 @@ pub async fn many_topics_are_folded(subject: Subject) {
     let mut read = bench.owner.load().await.topics;
     read.sort_by_key(|topic| topic.id);
     assert_eq!(read, topics);
+}
+
+/// What forgotten topics counted is kept by namespace, and read in pages.
+pub async fn namespaces_keep_what_topics_counted(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let row = |namespace: &str, enqueued| {
+        let tally = Tally { enqueued, consumed: -1, ..Tally::default() };
+        NamespaceTally {
+            namespace: namespace.into(),
+            tally: Some(TopicTally { since: Timestamp::from_micros(7), tally }),
+            deleted_through: TopicId(0),
+            changed_in: 3,
+        }
+    };
+    let names = ["a", "a-b", "b", "B"];
+    bench.owner.commit(|batch| batch.namespace_tallies.extend(names.map(|name| row(name, 1)))).await;
+    // A row is replaced, without a tally too, and others go. One that is not there is no error.
+    let anew = NamespaceTally { tally: None, deleted_through: TopicId(u32::MAX), ..row("a-b", 0) };
+    bench
+        .owner
+        .commit(|batch| {
+            batch.namespace_tallies.extend([row("B", i64::MAX), anew.clone()]);
+            batch.namespace_tally_deletes.extend(["a".into(), "none".into()]);
+        })
+        .await;
+    let bench = bench.succeed().await;
+    let reader = &bench.owner.reader;
+    let rows = [row("B", i64::MAX), anew, row("b", 1)];
+    assert_eq!(reader.namespace_tallies("", 9).await.expect("reads"), rows);
+    assert_eq!(reader.namespace_tallies("B", 1).await.expect("reads"), rows[1..2]);
+    assert_eq!(reader.namespace_tallies("b", 9).await.expect("reads"), []);
+}
+
+/// A row with dead letters alone is a dormant topic's, unless it has a tally: then memory has the topic.
+pub async fn a_topic_with_a_tally_is_not_dormant(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let tally =
+        TopicTally { since: Timestamp::from_micros(7), tally: Tally { failed: 1, ..Tally::default() } };
+    bench
+        .owner
+        .commit(|batch| {
+            batch.new_topics.extend([topic(1), topic(2)]);
+            batch.count_deltas.extend([(TopicId(1), counts(0, 0, 1)), (TopicId(2), counts(0, 0, 2))]);
+            batch.tallies.push((TopicId(1), tally.tally));
+        })
+        .await;
+    bench
+        .owner
+        .commit(|batch| {
+            let folds = [(TopicId(1), counts(0, 0, 1), Some(tally)), (TopicId(2), counts(0, 0, 2), None)];
+            batch.folds.extend(folds);
+            batch.drop_deltas = Some(0..batch.number);
+        })
+        .await;
+    let bench = bench.succeed().await;
+    let loaded = bench.owner.load().await;
+    assert_eq!((loaded.topics, loaded.dormant_dead), (vec![with(1, counts(0, 0, 1))], 2));
+    assert_eq!(bench.owner.reader.tallies(TopicId(0), 9).await.expect("reads"), [(TopicId(1), tally)]);
 }

@@ -104,7 +104,8 @@ macro_rules! store_contract {
                 looks: dormant_topics_are_found_by_name, the_first_due_items_of_topics_are_found,
                     keys_are_read_in_order, items_are_looked_at, dead_letters_are_read_from_the_latest;
                 counts: deltas_add_up, tallies_add_up_and_are_folded, a_fold_replaces_the_deltas,
-                    a_dropped_topic_is_gone, many_topics_are_folded;
+                    a_dropped_topic_is_gone, many_topics_are_folded,
+                    namespaces_keep_what_topics_counted, a_topic_with_a_tally_is_not_dormant;
                 read_ahead: a_topic_dropped_after_the_read_is_gone,
                     a_topic_dormant_after_the_read_is_not_loaded;
                 dedupe: generations_come_and_go, a_key_is_found_again, a_key_is_replaced,

@@ -317,6 +317,8 @@ impl Tables {
             done.topics.extend(batch.count_deltas.iter().map(|(topic, _)| *topic));
         }
         self.count_tallies(batch, done);
+        self.forget_topics(batch, done);
+        self.check_totals(batch, done);
         for (topic, counts, _) in &batch.folds {
             done.topics.insert(*topic);
             match self.topics.get_mut(topic) {

@@ -14,6 +14,7 @@ mod faults;
 mod heartbeat;
 mod journal;
 mod leases;
+mod namespace_tallies;
 mod operations;
 mod owners;
 mod process;

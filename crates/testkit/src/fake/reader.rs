@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use forebay_store::{
     DeadLetter, DeadRow, DeathRow, DedupeHit, DueRow, ErrorClass, ItemLocation, ItemRow, NameRange,
-    ReadAhead, Reader, ReadyRow, ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow, TopicTally,
-    WalkedRow,
+    NamespaceTally, ReadAhead, Reader, ReadyRow, ShardSnapshot, StoreError, StoredItem, Sweep, TopicRow,
+    TopicTally, WalkedRow,
 };
 use forebay_types::{Body, Key, Seq, State, Timestamp, TopicId, TopicName};
 
@@ -77,6 +77,10 @@ impl Reader for FakeReader {
 
     async fn tallies(&self, after: TopicId, limit: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
         self.see("read of tallies", |tables| tables.tallies(after, limit)).await
+    }
+
+    async fn namespace_tallies(&self, after: &str, limit: usize) -> Result<Vec<NamespaceTally>, StoreError> {
+        self.see("read of forgotten counts", |tables| tables.namespace_tallies_behind(after, limit)).await
     }
 
     async fn ready(

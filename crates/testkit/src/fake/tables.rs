@@ -7,11 +7,11 @@ use std::{
 
 use forebay_store::{
     Checkpoint, DeadLetter, DeadRow, Death, DueItem, DueRow, Fence, HighWaterMarks, ItemRow, LeaseRow,
-    NameRange, OperationId, OperationRow, ReadyRow, ShardSnapshot, ShardTopology, StoredItem, StoredState,
-    Sweep, Tally, TopicCounts, TopicRow, WalkedRow,
+    NameRange, NamespaceTally, OperationId, OperationRow, ReadyRow, ShardSnapshot, ShardTopology, StoredItem,
+    StoredState, Sweep, Tally, TopicCounts, TopicRow, WalkedRow,
 };
 use forebay_types::{
-    Body, Failure, Incarnation, ItemAttributes, Key, Seq, State, Timestamp, TopicId, TopicName,
+    Body, Failure, Incarnation, ItemAttributes, Key, Namespace, Seq, State, Timestamp, TopicId, TopicName,
 };
 
 pub use super::topic_entry::TopicEntry;
@@ -40,6 +40,10 @@ pub struct Tables {
     pub deltas: BTreeMap<u64, Vec<(TopicId, TopicCounts)>>,
     /// What batches counted of items and deliveries, and when. They go with the changes of counts.
     pub tallies: BTreeMap<u64, (Timestamp, Vec<(TopicId, Tally)>)>,
+    /// What forgotten topics counted, by namespace.
+    pub namespace_tallies: BTreeMap<Namespace, NamespaceTally>,
+    /// What all batches have counted of each namespace, to compare with.
+    pub totals: BTreeMap<Namespace, Tally>,
     /// Items by number.
     pub items: BTreeMap<Seq, ItemRow>,
     /// Ready items in delivery order.
@@ -89,6 +93,8 @@ impl Tables {
             topics: BTreeMap::new(),
             deltas: BTreeMap::new(),
             tallies: BTreeMap::new(),
+            namespace_tallies: BTreeMap::new(),
+            totals: BTreeMap::new(),
             items: BTreeMap::new(),
             order: BTreeSet::new(),
             schedule: BTreeSet::new(),

@@ -27,17 +27,16 @@ pub(super) struct Deeds {
 }
 
 impl Tables {
-    /// The tallies in the rows of topics that do not look dormant.
+    /// The tallies in the rows of topics.
     pub fn tallies(&self, after: TopicId, limit: usize) -> Vec<(TopicId, TopicTally)> {
         let behind = self.topics.range((Bound::Excluded(after), Bound::Unbounded));
-        let awake = behind.filter(|(_, entry)| !entry.looks_dormant());
-        awake.filter_map(|(id, entry)| Some((*id, entry.tally?))).take(limit).collect()
+        behind.filter_map(|(id, entry)| Some((*id, entry.tally?))).take(limit).collect()
     }
 
     /// What has become of a topic's items, as far as its row does not tell it to [`Tables::tallies`].
     pub fn loaded_tally(&self, topic: TopicId) -> Option<TopicTally> {
-        let entry = self.topics.get(&topic).filter(|entry| !self.is_dormant(topic, entry))?;
-        let mut sum = entry.tally.filter(|_| entry.looks_dormant());
+        let entry = self.topics.get(&topic)?;
+        let mut sum: Option<TopicTally> = None;
         for (_, (at, tallies)) in self.tallies.range(entry.folded + 1..) {
             for (_, delta) in tallies.iter().filter(|(counted, _)| *counted == topic) {
                 sum.get_or_insert(TopicTally { since: *at, tally: Tally::default() }).tally += *delta;
@@ -117,11 +116,12 @@ impl Tables {
         }
         for (topic, _, tally) in &batch.folds {
             let Some(entry) = self.topics.get_mut(topic) else { continue };
-            if entry.counted != *tally && self.strict {
+            // A topic that becomes dormant leaves what it counted to its namespace.
+            if tally.is_some() && entry.counted != *tally && self.strict {
                 let what = format!("{} counted {:?}, folded as {tally:?}", entry.name, entry.counted);
                 done.violation("CONSERVATION", what);
             }
-            entry.tally = *tally;
+            (entry.tally, entry.counted) = (*tally, *tally);
         }
     }
 }

@@ -24,6 +24,6 @@ impl TopicEntry {
     /// Its row tells of dead letters and nothing else.
     pub fn looks_dormant(&self) -> bool {
         let TopicCounts { ready, scheduled, dead } = self.counts;
-        (ready, scheduled) == (0, 0) && dead > 0
+        (ready, scheduled) == (0, 0) && dead > 0 && self.tally.is_none()
     }
 }

@@ -108,6 +108,7 @@ engine! {
     an_undone_batch_that_is_counted: UndoneCounted in Rollbacks breaks "CONSERVATION";
     a_batch_that_is_counted_twice: CountedTwice in Crashes | TakeOvers breaks "CONSERVATION";
     a_fold_of_a_tally_that_is_not_read: FoldedUnread in Crashes | TakeOvers breaks "CONSERVATION";
+    a_forgotten_topic_whose_counts_are_lost: ForgottenNotCounted in Quiet breaks "CONSERVATION";
     a_wrong_time_on_a_page: OldestReadyAtWrong in Quiet breaks "COUNTS";
     a_prefix_ignored: PrefixIgnored in Quiet breaks "AS-ASKED";
     waits_that_are_too_long: WaitsLong in Quiet breaks "AS-ASKED";

@@ -74,6 +74,7 @@ impl OwnedShard {
         let new_rows = std::mem::take(&mut batch.new_topics);
         let new_topics = new_rows.into_iter().map(|row| self.topics.add_new(row, at)).collect();
         let dropped = batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
+        self.topics.forgotten.apply(std::mem::take(&mut batch.forgotten));
         self.topics.lost_dormant(batch.dormant_losses);
         let mut flows = self.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.

@@ -12,6 +12,7 @@ use crate::{
     shard::{
         OwnedShard,
         disk_room::Need,
+        forgotten_rows::ForgottenChange,
         in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedOperation, PlannedPage},
         leases::LeasePosition,
         work::{ChangeRequest, SettleRequest, SweepPage},
@@ -64,6 +65,8 @@ pub(super) struct BatchBuilder<'a> {
     pub not_changed: Vec<(ChangeRequest, Changed)>,
     /// Topics that memory forgets.
     pub dropped: Vec<TopicId>,
+    /// What is changed with them of what forgotten topics counted.
+    pub forgotten: ForgottenChange,
     /// How counts change.
     deltas: BTreeMap<TopicId, TopicCounts>,
     /// What becomes of items and deliveries.
@@ -166,6 +169,7 @@ impl<'a> BatchBuilder<'a> {
             nothing_consumed: Vec::new(),
             not_changed: Vec::new(),
             dropped: Vec::new(),
+            forgotten: ForgottenChange::default(),
             deltas: BTreeMap::new(),
             tallies: BTreeMap::new(),
             closing: BTreeMap::new(),
@@ -295,6 +299,7 @@ impl<'a> BatchBuilder<'a> {
             marks: self.marks,
             new_topics: self.batch.new_topics.clone(),
             dropped: self.dropped,
+            forgotten: self.forgotten,
             dead_letter_deletes: self.batch.dead_letter_deletes.len() as u64,
             dormant_losses: self.batch.dormant_losses.iter().map(|(_, losses)| losses).sum(),
             deltas: self.batch.count_deltas.clone(),

@@ -34,9 +34,10 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
 }
 
 /// Drops topics that have had no item for long. They stay listed until that is committed. A topic with dead
-/// letters keeps its row, because they need its name: memory alone forgets it.
+/// letters keeps its row, because they need its name: memory alone forgets it. What the topics counted is
+/// kept for their namespaces.
 pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
-    if !builder.may_do_upkeep() {
+    if !builder.may_do_upkeep() || builder.allowed < Need::Rows {
         return;
     }
     let (now, keep) = (builder.moment.at, builder.shard.settings.idle_topic);
@@ -49,4 +50,9 @@ pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
         builder.dropped.iter().partition(|id| topics.get(**id).is_some_and(TopicState::has_dead_letters));
     topics.fold_last(&mut builder.batch, &dormant);
     builder.batch.drop_topics = empty;
+    let (last, number) = (builder.marks.topic, builder.batch.number);
+    builder.forgotten = builder.shard.topics.forget(&builder.dropped, last, number);
+    builder.rows += builder.forgotten.rows();
+    builder.batch.namespace_tallies.clone_from(&builder.forgotten.written);
+    builder.batch.namespace_tally_deletes.clone_from(&builder.forgotten.deleted);
 }

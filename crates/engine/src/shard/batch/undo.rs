@@ -225,6 +225,7 @@ impl OwnedShard {
         if on(Bug::UndoneCounted) {
             self.topics.apply_tallies(&batch.tallies, batch.marks.time);
         }
+        self.topics.forgotten.undo(batch.forgotten);
         for planned in batch.planned.into_iter().rev() {
             match planned {
                 Planned::Enqueue { part, .. } => self.enqueues.put_back(part),

@@ -7,6 +7,7 @@ mod changes;
 pub(in crate::shard) mod check;
 mod counts;
 mod enqueue;
+mod forgotten;
 mod handoff;
 mod isolate;
 mod lease;
@@ -42,7 +43,7 @@ use super::{
     ready::item::{ITEM_OVERHEAD_BYTES, ReadyItem},
     work::{
         AdmittedItem, PrefetchRequest, ReservedItem, SettleKind, SettleRequest, ShardEnqueue, ShardLease,
-        WaitingPolls,
+        TalliesAfter, TallyRows, WaitingPolls,
     },
 };
 use crate::{
@@ -102,8 +103,13 @@ pub(super) fn loaded(settings: Settings, snapshot: ShardSnapshot) -> OwnedShard 
     let mut shard = OwnedShard::new(SHARD, Arc::new(settings), loaded, at(0));
     shard.set_index_budget(1 << 20);
     // The rows have no tallies.
-    shard.begin_tallies(0, at(0));
-    shard.tallies_read(0, Some(Vec::new()), at(0));
+    while let Some(request) = shard.begin_tallies(0, at(0)) {
+        let rows = match request.after {
+            TalliesAfter::Topic(_) => TallyRows::Topics(Vec::new()),
+            TalliesAfter::Namespace(_) => TallyRows::Namespaces(Vec::new()),
+        };
+        shard.tallies_read(0, Some(rows), at(0));
+    }
     shard
 }
 

@@ -107,15 +107,20 @@ fn nothing_is_folded_or_forgotten_before_all_tallies_are_read() {
     let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: TopicCounts::default() }];
     let snapshot = ShardSnapshot { topics, unfolded: vec![T], ..ShardSnapshot::default() };
     let mut shard = loaded(Settings { idle_topic: Duration::ZERO, ..Settings::default() }, snapshot);
-    shard.topics.tally_load.begin();
+    shard.topics.tally_load.begin(true);
     assert!(build(&mut shard, 5_000).batch.is_none() && !shard.has_tallies());
     put(&mut shard, part(1, items(2)));
     let (batch, _) = run(&mut shard, 5_000);
     assert!(batch.folds.is_empty() && batch.drop_topics.is_empty());
     let request = shard.begin_tallies(1, at(5_000)).unwrap();
-    assert!(request.after == TopicId(0) && shard.begin_tallies(2, at(5_000)).is_none(), "one read at a time");
+    assert!(
+        request.after == TalliesAfter::Topic(TopicId(0)) && shard.begin_tallies(2, at(5_000)).is_none(),
+        "one read at a time"
+    );
     let before = TopicTally { since: time(0), tally: Tally { enqueued: 40, ..Tally::default() } };
-    shard.tallies_read(1, Some(vec![(T, before)]), at(5_000));
+    shard.tallies_read(1, Some(TallyRows::Topics(vec![(T, before)])), at(5_000));
+    assert!(shard.begin_tallies(2, at(5_000)).is_some() && !shard.has_tallies());
+    shard.tallies_read(2, Some(TallyRows::Namespaces(Vec::new())), at(5_000));
     put(&mut shard, part(2, items(1)));
     let (batch, _) = run(&mut shard, 5_000);
     assert_eq!(batch.folds[0].2.unwrap().tally.enqueued, 43);

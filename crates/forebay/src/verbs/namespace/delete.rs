@@ -1,7 +1,7 @@
 //! `forebay namespace delete`
 
 use clap::Args;
-use forebay_client::NamespaceFigures;
+use forebay_client::DeletedNamespace;
 use forebay_proto::v1;
 use serde_json::Value;
 
@@ -37,35 +37,35 @@ pub struct Delete {
     note: Note,
 }
 
-/// A namespace that was removed, and the operations that remove its items.
-struct Deleted(NamespaceFigures, Vec<String>);
-
 impl Delete {
     /// Removes the settings and the pauses of the namespace.
     pub async fn run(self) -> Result<(), Failure> {
         let namespace = self.connection.servers.namespace()?;
         self.items.confirm(&format!("Namespace {}", output::visible(&namespace)), self.note.dry_run)?;
         let client = self.connection.client().await?;
-        let (removed, operations) = client.delete_namespace(self.items.force, self.note.into()).await?;
-        output::print_one(&Deleted(removed, operations), &self.format)
+        let deleted = client.delete_namespace(self.items.force, self.note.into()).await?;
+        let kept = "these shards could not be told and still have its counts: repeat the command";
+        output::note_shards(&self.format.look, kept, &deleted.uncounted_shards);
+        output::print_one(&deleted, &self.format)
     }
 }
 
-impl One for Deleted {
+impl One for DeletedNamespace {
     fn name(&self) -> String {
-        self.0.namespace.clone()
+        self.figures.namespace.clone()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
         let message = v1::DeleteNamespaceResponse {
-            namespace: Some(output::namespace(&self.0)),
-            operation_ids: self.1.clone(),
+            namespace: Some(output::namespace(&self.figures)),
+            operation_ids: self.operation_ids.clone(),
+            uncounted_shards: self.uncounted_shards.clone(),
         };
         output::to_json("DeleteNamespaceResponse", &message)
     }
 
     fn table(&self, style: &Style) -> Table {
-        let Self(it, operations) = self;
-        removed::table("NAMESPACE", &it.namespace, &it.settings, &it.pauses, operations, style)
+        let it = &self.figures;
+        removed::table("NAMESPACE", &it.namespace, &it.settings, &it.pauses, &self.operation_ids, style)
     }
 }

@@ -30,6 +30,7 @@ impl Get {
     pub async fn run(self) -> Result<(), Failure> {
         let report = self.connection.client().await?.get_namespace().await?;
         output::note_incomplete(&self.format.look, &report.incomplete_shards);
+        output::note_uncounted(&self.format.look, &report.uncounted_shards);
         output::print_one(&report, &self.format)
     }
 }

@@ -37,20 +37,24 @@ impl ListNamespaces {
     /// Lists namespaces.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let (mut incomplete, mut scanned) = (BTreeSet::new(), 0);
+        let (mut incomplete, mut uncounted, mut scanned) = (BTreeSet::new(), BTreeSet::new(), 0);
         let pages = pages::collect(self.limit, async |page_size, page_token| {
             let page = client.list_namespaces(page_size, page_token).await?;
             incomplete.extend(page.incomplete_shards);
+            uncounted.extend(page.uncounted_shards);
             scanned += page.scanned;
             Ok((page.namespaces, page.next))
         });
         let (namespaces, next) = pages.await?;
         let incomplete: Vec<u32> = incomplete.into_iter().collect();
+        let uncounted: Vec<u32> = uncounted.into_iter().collect();
         output::note_incomplete(&self.format.look, &incomplete);
+        output::note_uncounted(&self.format.look, &uncounted);
         let rows: Vec<Listed> = namespaces.into_iter().map(Listed).collect();
         let rest = vec![
             ("nextPageToken", next.into()),
             ("incompleteShards", incomplete.into()),
+            ("uncountedShards", uncounted.into()),
             // As protobuf JSON has numbers of 64 bits.
             ("scanned", scanned.to_string().into()),
         ];

@@ -32,13 +32,13 @@ pub struct NamespaceCommand {
 
 #[derive(Subcommand)]
 enum NamespaceVerb {
-    /// List the namespaces that have topics, settings or pauses
+    /// List the namespaces that have topics, counts, settings or pauses
     List(ListNamespaces),
     /// Show the namespace, with the sums over its topics
     Get(Get),
     /// Set what counts for the items of all topics that have no settings of their own
     Put(Put),
-    /// Remove the settings and the pauses of the namespace and of its topics, if it has no items
+    /// Remove the settings, pauses and counts of the namespace and of its topics, if it has no items
     Delete(Delete),
     /// Pause all topics of the namespace, those to come included
     Pause(Pause),

@@ -15,7 +15,10 @@ use super::{
     remove_items::Removal,
     topic_walk::{SCAN_BYTES, TopicWalk},
 };
-use crate::grpc::{admission::Call, fields};
+use crate::{
+    grpc::{admission::Call, fields},
+    peers::wire::topics::add_counts,
+};
 
 /// So many topics at most are emptied at once: each takes an operation.
 const WITH_ITEMS_MAX: usize = 100;
@@ -31,11 +34,15 @@ pub async fn delete(
     call.request().count_for(&namespace)?;
     fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
     let book = book(admin)?;
-    let Found { topics, with_items } = look(admin, call, &namespace, request.force).await?;
-    let mut found =
-        v1::Namespace { namespace: namespace.to_string(), topic_count: topics, ..Default::default() };
+    let Found { topics, with_items, counts } = look(admin, call, &namespace, request.force).await?;
+    let mut found = v1::Namespace {
+        namespace: namespace.to_string(),
+        topic_count: topics,
+        counts,
+        ..v1::Namespace::default()
+    };
     namespaces::add_wanted(admin, &namespace, std::slice::from_mut(&mut found)).await?;
-    let is_there = topics > 0 || namespaces::is_named(admin, &namespace).await?;
+    let is_there = topics > 0 || found.counts.is_some() || namespaces::is_named(admin, &namespace).await?;
     let mut operation_ids = Vec::new();
     if !request.dry_run {
         let removal =
@@ -45,6 +52,10 @@ pub async fn delete(
         }
     }
     let had_any = if request.dry_run { false } else { book.remove(&namespace, None).await? };
+    let uncounted_shards = match request.dry_run {
+        true => Vec::new(),
+        false => admin.gather.forget_counts(&namespace).await?,
+    };
     if !is_there && !had_any {
         return Err(namespaces::not_found(&namespace));
     }
@@ -52,7 +63,7 @@ pub async fn delete(
         let (namespace, who, reason) = (&*namespace, &*caller.id, &request.reason);
         tracing::info!(namespace, who, reason, "settings and pauses of a namespace were removed");
     }
-    Ok(v1::DeleteNamespaceResponse { namespace: Some(found), operation_ids })
+    Ok(v1::DeleteNamespaceResponse { namespace: Some(found), operation_ids, uncounted_shards })
 }
 
 /// What was found of a namespace.
@@ -61,6 +72,8 @@ struct Found {
     topics: u64,
     /// Those that have items.
     with_items: Vec<String>,
+    /// What was counted so far.
+    counts: Option<v1::Counts>,
 }
 
 /// Looks at its topics until one has an item. With `force` only too many of them are refused.
@@ -68,9 +81,13 @@ async fn look(admin: &Admin, call: &Call, namespace: &Namespace, force: bool) ->
     let _walk = admin.gather.admit_walk(namespace)?;
     let _look = admin.gather.admit(namespace, SCAN_BYTES)?;
     let scope = TopicScope { namespace: Some(namespace.clone()), prefix: String::new() };
-    let mut walk = TopicWalk::new(scope, None);
-    let (mut topics, mut with_items) = (0, Vec::new());
+    let mut walk = TopicWalk::of_namespaces(scope, None);
+    let (mut topics, mut with_items, mut counts) = (0, Vec::new(), None);
     while let Some(topic) = walk.next(admin).await? {
+        add_counts(&mut counts, topic.counts.as_ref());
+        if topic.topic.is_empty() {
+            continue;
+        }
         if has_items(&topic) {
             if !force {
                 return Err(not_empty("namespace", &topic));
@@ -91,7 +108,7 @@ async fn look(admin: &Admin, call: &Call, namespace: &Namespace, force: bool) ->
     }
     let incomplete: BTreeSet<u32> = walk.incomplete;
     match incomplete.is_empty() {
-        true => Ok(Found { topics, with_items }),
+        true => Ok(Found { topics, with_items, counts }),
         false => Err(not_asked(&incomplete.into_iter().collect::<Vec<_>>())),
     }
 }

@@ -41,7 +41,7 @@ pub async fn list(
     let from = after.as_ref().map_or_else(String::new, |after| format!("{after}\0"));
     let named = admin.gather.policy_namespaces(all.clone(), (&*from).into(), size).await?;
     let scope = TopicScope { namespace: None, prefix: String::new() };
-    let walk = TopicWalk::new(scope, after.as_deref().map(TopicWalk::behind));
+    let walk = TopicWalk::of_namespaces(scope, after.as_deref().map(TopicWalk::behind));
     let mut page = Page { admin, walk, until: deadline(call), rows: Vec::new() };
     let goes_on = page.fill(size, named).await?;
     let Page { walk, rows: mut namespaces, .. } = page;
@@ -53,6 +53,7 @@ pub async fn list(
         next_page_token: last.map(|last| list.token(last.as_bytes())).unwrap_or_default(),
         incomplete_shards: walk.incomplete.into_iter().collect(),
         scanned: walk.scanned,
+        uncounted_shards: walk.uncounted.into_iter().collect(),
     })
 }
 
@@ -66,17 +67,19 @@ pub async fn get(
     call.request().count_for(&namespace)?;
     let _look = admin.gather.admit(&namespace, SCAN_BYTES)?;
     let scope = TopicScope { namespace: Some(namespace.clone()), prefix: String::new() };
-    let walk = TopicWalk::new(scope, None);
+    let walk = TopicWalk::of_namespaces(scope, None);
     let mut page = Page { admin, walk, until: deadline(call), rows: Vec::new() };
     let mut found = page.sum(&namespace).await?.figures;
     let incomplete_shards: Vec<u32> = page.walk.incomplete.into_iter().collect();
+    let uncounted_shards: Vec<u32> = page.walk.uncounted.into_iter().collect();
     let wanted = add_wanted(admin, &namespace, std::slice::from_mut(&mut found)).await?;
-    if found.topic_count == 0 && !is_named(admin, &namespace).await? {
-        if incomplete_shards.is_empty() {
+    let is_empty = found.topic_count == 0 && found.counts.is_none();
+    if is_empty && !is_named(admin, &namespace).await? {
+        let silent = [incomplete_shards, uncounted_shards].concat();
+        if silent.is_empty() {
             return Err(not_found(&namespace));
         }
-        let message =
-            format!("no shard that answered knows it, and {incomplete_shards:?} could not be asked");
+        let message = format!("no shard that answered knows it, and {silent:?} could not be asked");
         return Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
     }
     let own = wanted.first().map(|wanted| wanted.settings).unwrap_or_default();
@@ -85,6 +88,7 @@ pub async fn get(
         namespace: Some(found),
         effective_settings: Some(settings::namespace_message(&effective)),
         incomplete_shards,
+        uncounted_shards,
     })
 }
 
@@ -113,7 +117,7 @@ pub async fn is_named(admin: &Admin, namespace: &Namespace) -> Result<bool, Refu
 
 /// There is nothing of it.
 pub fn not_found(namespace: &str) -> Refusal {
-    let message = format!("namespace {namespace} has no topics, settings or pauses");
+    let message = format!("namespace {namespace} has no topics, counts, settings or pauses");
     Refusal::new(Reason::NamespaceNotFound, message)
 }
 
@@ -188,7 +192,8 @@ impl Page<'_> {
 }
 
 fn add(sum: &mut v1::Namespace, topic: &v1::Topic) {
-    sum.topic_count += 1;
+    // One without a name stands for those that are forgotten.
+    sum.topic_count += u64::from(!topic.topic.is_empty());
     sum.ready_count += topic.ready_count;
     sum.leased_count += topic.leased_count;
     sum.scheduled_count += topic.scheduled_count;

@@ -26,17 +26,27 @@ pub struct TopicWalk {
     found: VecDeque<v1::Topic>,
     /// Nothing is behind those.
     is_over: bool,
+    /// Each namespace with what its forgotten topics counted comes before its topics, as one without a name.
+    sums: bool,
     /// Shards that could not be asked.
     pub incomplete: BTreeSet<u32>,
+    /// Shards that were asked, and have not read yet all that they have counted.
+    pub uncounted: BTreeSet<u32>,
     /// How many topics were looked at.
     pub scanned: u64,
 }
 
 impl TopicWalk {
+    /// Behind one of them, for sums over namespaces. What forgotten topics counted comes as a topic without a
+    /// name before those of its namespace.
+    pub fn of_namespaces(scope: TopicScope, after: Option<TopicName>) -> Self {
+        Self { sums: true, ..Self::new(scope, after) }
+    }
+
     /// Behind one of them.
     pub fn new(scope: TopicScope, after: Option<TopicName>) -> Self {
-        let (found, incomplete) = (VecDeque::new(), BTreeSet::new());
-        Self { scope, after, found, is_over: false, incomplete, scanned: 0 }
+        let (found, incomplete, uncounted) = (VecDeque::new(), BTreeSet::new(), BTreeSet::new());
+        Self { scope, after, found, is_over: false, sums: false, incomplete, uncounted, scanned: 0 }
     }
 
     /// Behind all topics of a namespace.
@@ -48,8 +58,12 @@ impl TopicWalk {
     pub async fn peek(&mut self, admin: &Admin) -> Result<Option<&v1::Topic>, Refusal> {
         while self.found.is_empty() && !self.is_over {
             let (scope, after) = (self.scope.clone(), self.after.take());
-            let call = TopicsCall { scope, after, limit: SCAN_TOPICS, due: false };
-            let TopicScan { topics, through, shards, scanned } = admin.gather.topics(call).await?;
+            let forgotten = self.sums;
+            let call = TopicsCall { scope, after, limit: SCAN_TOPICS, due: false, forgotten };
+            let TopicScan { topics, through, shards, counted, scanned } = admin.gather.topics(call).await?;
+            if self.sums {
+                self.uncounted.extend(shards.difference(&counted));
+            }
             self.incomplete.extend(admin.gather.incomplete(&shards).await);
             self.scanned += scanned;
             self.found.extend(topics);

@@ -153,7 +153,7 @@ pub async fn figures(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicResp
     let _look = admin.gather.admit(&name.namespace, TOPIC_BYTES_MAX)?;
     // Of the names that begin so, its own is the first one.
     let scope = TopicScope { namespace: Some(name.namespace.clone()), prefix: name.topic.to_string() };
-    let call = TopicsCall { scope, after: None, limit: 1, due: false };
+    let call = TopicsCall { scope, after: None, limit: 1, due: false, forgotten: false };
     let TopicScan { topics, shards, .. } = admin.gather.topics(call).await?;
     let topic = topics.into_iter().next().filter(|topic| topic.topic == *name.topic);
     Ok(v1::GetTopicResponse {
@@ -210,8 +210,8 @@ async fn by_name(
         let wanted = query.size - page.topics.len();
         // Where few topics pass, it takes many to fill a page.
         let limit = if page.scanned == 0 { wanted } else { SCAN_TOPICS };
-        let scanned = TopicsCall { scope: query.scope.clone(), after, limit, due: true };
-        let TopicScan { topics, mut through, shards, scanned } = admin.gather.topics(scanned).await?;
+        let scanned = TopicsCall { scope: query.scope.clone(), after, limit, due: true, forgotten: false };
+        let TopicScan { topics, mut through, shards, scanned, .. } = admin.gather.topics(scanned).await?;
         incomplete.extend(admin.gather.incomplete(&shards).await);
         page.scanned += scanned;
         for topic in topics.into_iter().filter(|topic| query.passes(topic)) {
@@ -249,8 +249,14 @@ async fn by_figure(
     let mut incomplete = BTreeSet::new();
     let mut after = None;
     loop {
-        let scanned = TopicsCall { scope: query.scope.clone(), after, limit: SCAN_TOPICS, due: false };
-        let TopicScan { topics, through, shards, scanned } = admin.gather.topics(scanned).await?;
+        let scanned = TopicsCall {
+            scope: query.scope.clone(),
+            after,
+            limit: SCAN_TOPICS,
+            due: false,
+            forgotten: false,
+        };
+        let TopicScan { topics, through, shards, scanned, .. } = admin.gather.topics(scanned).await?;
         incomplete.extend(admin.gather.incomplete(&shards).await);
         page.scanned += scanned;
         page.topics.extend(topics.into_iter().filter(|topic| query.passes(topic)));

@@ -13,12 +13,13 @@ pub const FLOW_BYTES: usize = 128;
 
 /// What this node has, as other nodes are told.
 pub fn topics_response(page: TopicsPage) -> peer::ListTopicsResponse {
-    let TopicsPage { topics, through, shards, scanned } = page;
+    let TopicsPage { topics, through, shards, counted, scanned } = page;
     peer::ListTopicsResponse {
         topics: topics.into_iter().map(topic).collect(),
         through: through.as_ref().map(topic_name),
         shards: shards.into_iter().map(|id| id.0).collect(),
         scanned: scanned as u64,
+        counted_shards: counted.into_iter().map(|id| id.0).collect(),
     }
 }
 
@@ -112,6 +113,7 @@ pub fn topics_call(request: peer::ListTopicsRequest) -> TopicsCall {
         after: request.after.map(|name| TopicName::new(name.namespace, name.topic)),
         limit: request.limit as usize,
         due: request.due,
+        forgotten: request.forgotten,
     }
 }
 
@@ -123,5 +125,6 @@ pub fn topics_request(call: &TopicsCall) -> peer::ListTopicsRequest {
         after: call.after.as_ref().map(topic_name),
         limit: u32::try_from(call.limit).unwrap_or(u32::MAX),
         due: call.due,
+        forgotten: call.forgotten,
     }
 }

@@ -1,6 +1,6 @@
 //! Reads the topics of a shard, with their counts: for a new owner, or ahead of its take-over.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use forebay_types::{Namespace, Timestamp, TopicId, TopicName};
 use futures_util::future::{join, try_join3};
@@ -19,12 +19,13 @@ use crate::{
 
 /// Topics that are read at once. There may be a million, and a page is in memory twice.
 const TOPICS_PER_PAGE: u32 = 5_000;
-/// Rows that are dormant unless later deltas say otherwise. There may be many, so they are not read.
-pub(super) const DORMANT: &str = "ready = 0 AND scheduled = 0 AND dead > 0";
+/// Rows that tell of dead letters alone.
+pub(super) const DEAD_ALONE: &str = "ready = 0 AND scheduled = 0 AND dead > 0";
+/// Rows that are dormant unless later deltas say otherwise. There may be many, so they are not read. A topic
+/// that becomes dormant leaves its tally to its namespace.
+const DORMANT: &str = "ready = 0 AND scheduled = 0 AND dead > 0 AND tally IS NULL";
 /// What is read of each topic.
 const TOPIC: &str = "id, namespace, name, ready, scheduled, dead, counted_at";
-/// Where a tally is behind these columns.
-const TALLY: usize = 7;
 
 /// Reads topics.
 #[derive(Default)]
@@ -34,14 +35,17 @@ struct TopicReader {
 }
 
 impl TopicReader {
-    /// Reads the topics that are not dormant and were counted in a batch or later, by their numbers.
+    /// Reads the topics that are not dormant and were counted in a batch or later, by their numbers, and
+    /// those with dead letters alone: a program of before makes such ones dormant, and does not note every
+    /// change.
     async fn read_awake(
         &mut self,
         connection: &dyn ReadConnection,
         since: u64,
     ) -> Result<Vec<ReadTopic>, StoreError> {
         let sql = format!(
-            "SELECT {TOPIC} FROM topic WHERE id > ? AND counted_at >= ? AND NOT ({DORMANT}) \
+            "SELECT {TOPIC} FROM topic WHERE id > ? AND (counted_at >= ? OR {DEAD_ALONE}) \
+             AND NOT ({DORMANT}) \
              ORDER BY id LIMIT ?"
         );
         let page_after = |after: TopicId| {
@@ -103,8 +107,38 @@ pub(super) async fn read_ahead(connection: &dyn ReadConnection) -> Result<ReadAh
     let fence = connection.fetch(Statement::new("SELECT batch FROM fence WHERE id = 1", vec![])).await?;
     let since = scalar(fence, "the fence")?.u64(0)?;
     let mut topics = TopicReader::default().read_awake(connection, 0).await?;
-    topics.retain(|topic| topic.counted_at < since);
+    topics.retain(|topic| topic.counted_at < since && !has_dead_alone(topic));
     Ok(ReadAhead { server: connection.server().to_owned(), since, topics })
+}
+
+/// The topic's row tells of dead letters alone.
+fn has_dead_alone(topic: &ReadTopic) -> bool {
+    let TopicCounts { ready, scheduled, dead } = topic.row.counts;
+    (ready, scheduled) == (0, 0) && dead > 0
+}
+
+/// Leaves out topics that a program of before made dormant, and whose names are those of newer topics by now.
+/// Returns how many dead letters they have.
+fn leave_out_namesakes(topics: &mut Vec<ReadTopic>) -> i64 {
+    let suspects = topics.iter().filter(|topic| has_dead_alone(topic));
+    let mut newest: HashMap<TopicName, TopicId> =
+        suspects.map(|topic| (topic.row.name.clone(), topic.row.id)).collect();
+    if newest.is_empty() {
+        return 0;
+    }
+    for topic in topics.iter() {
+        if let Some(id) = newest.get_mut(&topic.row.name) {
+            *id = topic.row.id.max(*id);
+        }
+    }
+    let is_older = |topic: &ReadTopic| newest.get(&topic.row.name).is_some_and(|id| *id > topic.row.id);
+    let mut dead = 0;
+    topics.retain(|topic| {
+        let leaves = has_dead_alone(topic) && is_older(topic);
+        dead += if leaves { topic.row.counts.dead } else { 0 };
+        !leaves
+    });
+    dead
 }
 
 /// What is summed up over all topics.
@@ -113,7 +147,7 @@ struct Sums {
     dormant_dead: i64,
     /// The last batch that has counted a topic.
     last_fold: u64,
-    /// Topics that do not look dormant and were counted before a batch.
+    /// Topics with more than dead letters that were counted before a batch.
     unchanged: usize,
 }
 
@@ -121,7 +155,7 @@ async fn sums(connection: &dyn ReadConnection, since: u64) -> Result<Sums, Store
     let sql = format!(
         "SELECT CAST(COALESCE(SUM(CASE WHEN {DORMANT} THEN dead ELSE 0 END), 0) AS SIGNED), \
                 COALESCE(MAX(counted_at), 0), \
-                COUNT(CASE WHEN counted_at < ? AND NOT ({DORMANT}) THEN 1 END) FROM topic"
+                COUNT(CASE WHEN counted_at < ? AND NOT ({DEAD_ALONE}) THEN 1 END) FROM topic"
     );
     let row = scalar(connection.fetch(Statement::new(sql, vec![since.into()])).await?, "sums of topics")?;
     let unchanged = usize::try_from(row.u64(2)?).unwrap_or(usize::MAX);
@@ -148,7 +182,7 @@ async fn with_changes(
         }
     }
     if topics.len() - replaced != unchanged {
-        let sql = format!("SELECT id FROM topic WHERE counted_at < ? AND NOT ({DORMANT})");
+        let sql = format!("SELECT id FROM topic WHERE counted_at < ? AND NOT ({DEAD_ALONE})");
         let rows = connection.fetch(Statement::new(sql, vec![since.into()])).await?;
         let left = rows.iter().map(|row| row.topic(0)).collect::<Result<HashSet<_>, _>>()?;
         topics.retain(|topic| topic.counted_at >= since || left.contains(&topic.row.id));
@@ -180,6 +214,7 @@ pub(super) async fn topics(
     let Sums { dormant_dead, last_fold, unchanged } = sums;
     snapshot.dormant_dead = dormant_dead;
     let mut topics = with_changes(connection, ahead, changed, unchanged).await?;
+    snapshot.dormant_dead += leave_out_namesakes(&mut topics);
 
     // Rows that look dormant, and have later deltas.
     let mut changed_at: BTreeMap<TopicId, u64> = BTreeMap::new();
@@ -190,10 +225,10 @@ pub(super) async fn topics(
     let mut awake = Vec::new();
     for ids in row_counts::key_lists(changed_at.keys().copied().collect()) {
         let places = row_counts::placeholders(ids.len());
-        let sql = format!("SELECT {TOPIC}, tally FROM topic WHERE id IN ({places})");
+        let sql = format!("SELECT {TOPIC} FROM topic WHERE id IN ({places})");
         let values = ids.into_iter().map(Into::into).collect();
         for row in connection.fetch(Statement::new(sql, values)).await? {
-            awake.push(ReadTopic { tally: tally(&row, TALLY)?, ..reader.decode_row(&row)? });
+            awake.push(reader.decode_row(&row)?);
         }
     }
     awake.retain(|topic| changed_at.get(&topic.row.id) > Some(&topic.counted_at));
@@ -232,10 +267,7 @@ pub(super) async fn tallies(
     after: TopicId,
     limit: usize,
 ) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
-    let sql = format!(
-        "SELECT id, tally FROM topic \
-         WHERE id > ? AND tally IS NOT NULL AND NOT ({DORMANT}) ORDER BY id LIMIT ?"
-    );
+    let sql = "SELECT id, tally FROM topic WHERE id > ? AND tally IS NOT NULL ORDER BY id LIMIT ?";
     let rows = connection.fetch(Statement::new(sql, vec![after.into(), (limit as u64).into()])).await?;
     let mut tallies = Vec::with_capacity(rows.len());
     for row in rows {

@@ -8,6 +8,7 @@ mod keys;
 mod load;
 mod load_topics;
 mod locate;
+mod namespaces;
 mod operations;
 mod ready;
 pub(crate) mod remains;
@@ -25,7 +26,7 @@ use crate::{
     rows::{DeadRow, DedupeHit, DueRow, ReadyRow, ShardSnapshot, Sweep, TopicRow, WalkedRow},
     shard::{ItemLocation, Reader},
     sql::statement::ReadConnection,
-    tally::TopicTally,
+    tally::{NamespaceTally, TopicTally},
 };
 
 /// Reads a shard through any kind of connection.
@@ -46,6 +47,10 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
 
     async fn tallies(&self, after: TopicId, limit: usize) -> Result<Vec<(TopicId, TopicTally)>, StoreError> {
         load_topics::tallies(&self.0, after, limit).await
+    }
+
+    async fn namespace_tallies(&self, after: &str, limit: usize) -> Result<Vec<NamespaceTally>, StoreError> {
+        namespaces::tallies(&self.0, after, limit).await
     }
 
     async fn ready(

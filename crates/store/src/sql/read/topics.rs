@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use forebay_types::{Timestamp, TopicId, TopicName};
 
-use super::load_topics::DORMANT;
+use super::load_topics::DEAD_ALONE;
 use crate::{
     error::StoreError,
     names::NameRange,
@@ -31,7 +31,7 @@ pub(super) async fn dormant(
             break;
         }
         let sql = format!(
-            "SELECT id, namespace, name, dead FROM {table} WHERE {condition} AND {DORMANT} \
+            "SELECT id, namespace, name, dead FROM {table} WHERE {condition} AND {DEAD_ALONE} \
              ORDER BY namespace, name LIMIT ?"
         );
         values.push(((limit - found.len()) as u64).into());

@@ -9,6 +9,7 @@ use crate::{
     error::StoreError,
     rows::{Checkpoint, TopicCounts, TopicRow},
     sql::{dialect::Dialect, pack, row_counts, statement::Statement, value::Value},
+    tally::NamespaceTally,
 };
 
 /// Inserts topics. A new topic's own counts are as of the previous batch: the batch's deltas are added.
@@ -32,6 +33,24 @@ pub(super) fn new_topics(batch: &Batch, statement_bytes: usize) -> Vec<Statement
 
 pub(super) fn drop_topics(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     row_counts::by_keys(dialect, "DELETE FROM topic", "id", batch.drop_topics.clone())
+}
+
+/// What forgotten topics counted.
+pub(super) fn namespace_tallies(
+    batch: &Batch,
+    dialect: Dialect,
+    statement_bytes: usize,
+) -> Result<Vec<Statement>, StoreError> {
+    let mut rows = Vec::with_capacity(batch.namespace_tallies.len());
+    for NamespaceTally { namespace, tally, deleted_through, changed_in } in &batch.namespace_tallies {
+        let tally = tally.as_ref().map_or(Ok(Value::Null), pack::tally)?;
+        rows.push(vec![(&**namespace).into(), tally, (*deleted_through).into(), (*changed_in).into()]);
+    }
+    let columns = ["namespace", "tally", "deleted_through", "changed_in"];
+    let mut statements = row_counts::insert("REPLACE", "namespace_tally", &columns, rows, statement_bytes);
+    let gone: Vec<&str> = batch.namespace_tally_deletes.iter().map(|namespace| &**namespace).collect();
+    statements.extend(row_counts::by_keys(dialect, "DELETE FROM namespace_tally", "namespace", gone));
+    Ok(statements)
 }
 
 /// Topics that only have dead letters lose some. With the last one a topic goes.

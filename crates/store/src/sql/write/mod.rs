@@ -33,6 +33,7 @@ pub(crate) fn statements(
     all.extend(dedupe::keys(batch, statement_bytes)?);
     all.extend(counts::drop_topics(batch, dialect));
     all.extend(counts::dormant_losses(batch));
+    all.extend(counts::namespace_tallies(batch, dialect, statement_bytes)?);
     all.extend(counts::count(batch, dialect)?);
     all.extend(dedupe::topology_history(batch)?);
     all.extend(counts::checkpoints(batch, statement_bytes));

@@ -154,10 +154,10 @@ fn before(
     }
     let over = lease.closed.is_some_and(|closed| {
         let phase = &item.phases[closed];
-        // A caller or an operation may remove it while the engine does not know of that commit yet.
+        // A caller or an operation may end it while the engine does not know of that commit yet.
         let removes = |change: &Change| matches!(change, Change::Cancelled(_) | Change::Purged(_));
-        let known =
-            !phase.changes.iter().any(removes) || phase.done.at.plus(COMMIT_KNOWN_AFTER) < call.end.at;
+        let by_others = phase.resets || phase.changes.iter().any(removes);
+        let known = !by_others || phase.done.at.plus(COMMIT_KNOWN_AFTER) < call.end.at;
         phase.done.event < call.end.event && known
     });
     // Where clocks are off, the next owner may end it early.

@@ -62,6 +62,12 @@ pub const ITEMS: &[Metric] = &[
         &[],
         "Dead letters deleted because their retention was over",
     ),
+    metric(
+        Kind::Counter,
+        "forebay_namespace_counts_dropped_total",
+        &[],
+        "Namespaces without topics of whose counts a shard kept no more, because it had too many of them",
+    ),
     metric(Kind::Counter, "forebay_purged_total", &[], "Items that purges removed"),
     metric(Kind::Counter, "forebay_cancelled_total", &[], "Items and dead letters that were cancelled"),
     metric(Kind::Counter, "forebay_updated_total", &[], "Items that got other values by an update"),

@@ -1,0 +1,78 @@
+//! What topics counted that are forgotten, as a shard's memory holds it: one row a namespace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use forebay_store::NamespaceTally;
+use forebay_types::Namespace;
+
+/// What a namespace takes beside its name.
+const ENTRY_BYTES: usize = 192;
+
+/// What forgotten topics counted.
+#[derive(Debug, Default)]
+pub(super) struct Forgotten {
+    /// The rows.
+    pub(super) rows: BTreeMap<Namespace, NamespaceTally>,
+    /// What they take.
+    pub(super) bytes: usize,
+    /// Namespaces that are to count anew, as of the next batch.
+    pub(super) deletions: BTreeSet<Namespace>,
+}
+
+/// What a batch does to it.
+#[derive(Debug, Default)]
+pub(crate) struct ForgottenChange {
+    /// The rows that it writes.
+    pub written: Vec<NamespaceTally>,
+    /// Namespaces whose rows it deletes.
+    pub deleted: Vec<Namespace>,
+    /// Namespaces that count anew with it.
+    pub deletions: BTreeSet<Namespace>,
+}
+
+impl ForgottenChange {
+    /// How many rows it changes.
+    pub fn rows(&self) -> usize {
+        self.written.len() + self.deleted.len()
+    }
+}
+
+impl Forgotten {
+    /// Rows were read.
+    pub fn load(&mut self, rows: Vec<NamespaceTally>) {
+        rows.into_iter().for_each(|row| self.put(row));
+    }
+
+    /// A batch was committed.
+    pub fn apply(&mut self, change: ForgottenChange) {
+        change.written.into_iter().for_each(|row| self.put(row));
+        change.deleted.iter().for_each(|namespace| self.remove(namespace));
+    }
+
+    /// A batch did not happen.
+    pub fn undo(&mut self, change: ForgottenChange) {
+        self.deletions.extend(change.deletions);
+    }
+
+    /// A batch has something to do.
+    pub fn wants_batch(&self) -> bool {
+        !self.deletions.is_empty()
+    }
+
+    fn put(&mut self, row: NamespaceTally) {
+        self.remove(&row.namespace.clone());
+        self.bytes += cost(&row.namespace);
+        self.rows.insert(row.namespace.clone(), row);
+    }
+
+    fn remove(&mut self, namespace: &Namespace) {
+        if self.rows.remove(namespace).is_some() {
+            self.bytes -= cost(namespace);
+        }
+    }
+}
+
+/// What a namespace takes.
+pub(super) fn cost(namespace: &Namespace) -> usize {
+    namespace.len() + ENTRY_BYTES
+}
