@@ -18,7 +18,7 @@ use tonic_types::StatusExt as _;
 
 use super::{
     budget::{Budget, Place},
-    methods::{Kind, Methods, asks_for_payloads, is_dry_run},
+    methods::{Kind, Methods, asks_for_payloads, is_dry_run, request_id},
     request::describe,
     text::clean,
 };
@@ -28,8 +28,6 @@ use crate::{grpc::frame::first_message, random::random_bytes, traces::trace_id_o
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call that is done waits until its end is written.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// The field by which a caller names a call, to repeat it.
-const REQUEST_ID: &str = "request_id";
 /// What a record says of a call that was made before, and was answered again.
 pub const REPEATED: &str = "REPEATED";
 /// What a record takes beside its texts.
@@ -124,8 +122,7 @@ impl Auditor {
             ..self.record(&method.name, caller, &peer)?
         };
         let mut call = self.write(record, caller).await?;
-        let request_id = message.get_field_by_name(REQUEST_ID);
-        call.request_id = request_id.and_then(|id| id.as_str().map(str::to_owned)).unwrap_or_default();
+        call.request_id = request_id(&message);
         if shows {
             call.record.take().iter().for_each(log);
         }

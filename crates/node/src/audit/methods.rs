@@ -15,6 +15,8 @@ const PAYLOAD_FIELD: &str = "max_payload_bytes";
 const VIEW_FIELD: &str = "view";
 /// The field of requests by which nothing is done, and the answer says what would be.
 const DRY_RUN_FIELD: &str = "dry_run";
+/// The field of requests by which a caller names a call, to repeat it.
+const REQUEST_ID_FIELD: &str = "request_id";
 /// The field of requests that names a server, with an account. To try one is written down: it may be a guess.
 const URL_FIELD: &str = "url";
 
@@ -68,10 +70,20 @@ fn audited(method: &MethodDescriptor) -> Option<(String, Method)> {
     Some((format!("/{SERVICE}/{}", method.name()), Method { name: method.name().to_owned(), kind, input }))
 }
 
+/// Whether a request only asks what would be done.
+pub fn only_asks(request: &DynamicMessage) -> bool {
+    request.get_field_by_name(DRY_RUN_FIELD).and_then(|value| value.as_bool()) == Some(true)
+}
+
 /// Whether a request only asks what would be done, and nobody outside the cluster is asked for that.
 pub fn is_dry_run(request: &DynamicMessage) -> bool {
-    let field = |name| request.get_field_by_name(name);
-    field(DRY_RUN_FIELD).and_then(|value| value.as_bool()) == Some(true) && field(URL_FIELD).is_none()
+    only_asks(request) && request.get_field_by_name(URL_FIELD).is_none()
+}
+
+/// The name that the caller gives to the call, to repeat it. Empty: none, or it would change nothing.
+pub fn request_id(request: &DynamicMessage) -> String {
+    let id = request.get_field_by_name(REQUEST_ID_FIELD).filter(|_| !only_asks(request));
+    id.and_then(|id| id.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Whether a request asks for what items carry.
@@ -119,6 +131,14 @@ mod tests {
             assert!(of(name, true) && !of(name, false), "{name}");
         }
         assert!(!of("AddShard", true), "it goes to a server that its caller names");
+        let id = |is_dry| {
+            let input = &methods.find(&format!("/{SERVICE}/AddShard")).unwrap().input;
+            let mut request = DynamicMessage::new(input.clone());
+            request.set_field_by_name(DRY_RUN_FIELD, prost_reflect::Value::Bool(is_dry));
+            request.set_field_by_name(REQUEST_ID_FIELD, prost_reflect::Value::String("id".to_owned()));
+            request_id(&request)
+        };
+        assert_eq!((id(false), id(true)), ("id".to_owned(), String::new()));
         let input = &methods.find("/forebay.v1.AdminService/CreateToken").unwrap().input;
         assert!(!is_dry_run(&DynamicMessage::new(input.clone())), "it has no such field");
     }
