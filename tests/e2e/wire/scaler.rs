@@ -101,6 +101,27 @@ async fn values_follow_items() {
     assert_eq!(specs, [spec("forebay-backlog", 100, 100.0)]);
 }
 
+/// Replicas are there in time for what is due soon.
+#[tokio::test]
+async fn what_is_due_soon_counts_as_ready() {
+    let wire = Wire::start().await;
+    let client = &mut Client::new(wire.node.channel());
+    let after = |delay| EnqueueItem { schedule: Some(Schedule::Delay(seconds(delay))), ..item("t") };
+    let mut items = vec![after(600); 1_100];
+    items.extend([after(7_200), item("t")]);
+    for part in items.chunks(600) {
+        wire.stored(part.to_vec()).await;
+    }
+    let soon = |span: &'static str, activation: &'static str| {
+        of_topic(&[("scheduledLookahead", span), ("activation", activation)])
+    };
+    assert_eq!(backlog(client, &soon("0s", "0")).await, (1, true));
+    assert_eq!(backlog(client, &soon("5m", "1")).await, (1, false));
+    assert_eq!(backlog(client, &soon("15m", "1")).await, (1_101, true));
+    assert_eq!(backlog(client, &soon("15m", "1101")).await, (1_101, false));
+    assert_eq!(backlog(client, &soon("3h", "1101")).await, (1_102, true));
+}
+
 #[tokio::test]
 async fn a_topic_that_is_paused_asks_for_nobody() {
     let wire = Wire::dev().await;

@@ -1,14 +1,19 @@
 //! The figures of a trigger's topics, as GetTopic finds them.
 
-use forebay_engine::RETRY_AFTER;
 use forebay_proto::v1::{self, Side};
-use forebay_types::{Reason, Refusal, Timestamp, TopicName};
+use forebay_types::{Refusal, Timestamp, TopicName};
 
-use super::metadata::{Counted, Metric, Trigger};
+use super::{
+    due::{self, unknown},
+    metadata::{Counted, Metric, Trigger},
+};
 use crate::grpc::{
     admin::{Admin, topic_figures},
     fields,
 };
+
+/// Items of a topic that are due soon, which are counted at most.
+const DUE_MAX: u64 = 10_000;
 
 /// What was found of all topics together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -19,8 +24,17 @@ pub struct Figures {
     oldest_age: f64,
 }
 
+/// What the figures are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Their values.
+    Values,
+    /// Whether there is something to do, which is asked once a second.
+    Activity,
+}
+
 /// Looks at the topics. If not all of it can be known, it is refused: an outage must not end those who work.
-pub async fn look(admin: &Admin, trigger: &Trigger) -> Result<Figures, Refusal> {
+pub async fn look(admin: &Admin, trigger: &Trigger, wanted: Wanted) -> Result<Figures, Refusal> {
     let mut figures = Figures::default();
     for topic in &trigger.topics {
         let name = TopicName { namespace: trigger.namespace.clone(), topic: topic.clone() };
@@ -30,20 +44,29 @@ pub async fn look(admin: &Admin, trigger: &Trigger) -> Result<Figures, Refusal> 
         }
         if let Some(topic) = found.topic {
             figures.add(&topic, trigger, admin.clock.wall())?;
+            if !trigger.lookahead.is_zero() && topic.scheduled_count > 0 && !is_paused(&topic) {
+                let most = match wanted {
+                    Wanted::Values => DUE_MAX,
+                    // More than that say the same.
+                    Wanted::Activity => (trigger.activation as u64).saturating_add(1).min(DUE_MAX),
+                };
+                let until = admin.clock.wall().plus(trigger.lookahead);
+                figures.backlog += due::count(admin, &name, until, most).await?;
+            }
         }
     }
     Ok(figures)
 }
 
-fn unknown(message: String) -> Refusal {
-    Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER)
+/// Nothing of it is handed out. Who has leased something still works.
+fn is_paused(topic: &v1::Topic) -> bool {
+    topic.pauses.iter().any(|pause| pause.side() == Side::Dequeue)
 }
 
 impl Figures {
     fn add(&mut self, topic: &v1::Topic, trigger: &Trigger, now: Timestamp) -> Result<(), Refusal> {
         let Counted { ready, leased, scheduled } = trigger.counted;
-        let is_paused = topic.pauses.iter().any(|pause| pause.side() == Side::Dequeue);
-        // Of a topic that is paused nothing is handed out. Who has leased something still works.
+        let is_paused = is_paused(topic);
         let count = |counts: bool, count: u64| if counts { count } else { 0 };
         self.backlog += count(ready && !is_paused, topic.ready_count)
             + count(leased, topic.leased_count)
@@ -81,6 +104,8 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
+    use forebay_types::Reason;
+
     use super::*;
     use crate::grpc::{queue::RequestRules, to_timestamp};
 

@@ -10,7 +10,11 @@ use futures_util::{Stream, stream};
 use tokio::time::{Instant, sleep};
 use tonic::{Request, Status};
 
-use super::{context::Scaler, figures::look, metadata::Trigger};
+use super::{
+    context::Scaler,
+    figures::{Wanted, look},
+    metadata::Trigger,
+};
 use crate::{
     access::Authenticated,
     grpc::{admission::overloaded, status},
@@ -62,7 +66,7 @@ impl Following {
                 sleep(LOOK_EVERY).await;
             }
             // The rights are looked at last: what they no longer allow is not told.
-            let found = look(&self.scaler.admin, &self.trigger).await;
+            let found = look(&self.scaler.admin, &self.trigger, Wanted::Activity).await;
             self.scaler.admit_again(&self.asker, &self.trigger)?;
             let is_active = found?.is_active(&self.trigger);
             let is_news =

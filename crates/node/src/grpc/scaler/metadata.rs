@@ -1,6 +1,6 @@
 //! The metadata of a trigger: what is looked at, and how much of it is right for one replica.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use forebay_types::{Namespace, Refusal, Topic};
 
@@ -10,6 +10,10 @@ use crate::grpc::{fields, queue::RequestRules};
 pub const NAMESPACE: &str = "namespace";
 /// Keys under which a token may be: by the name of a variable, whose value KEDA puts there, or as it is.
 pub const TOKENS: [&str; 2] = ["tokenFromEnv", "token"];
+/// The key of the span within which scheduled items are due that count.
+const LOOKAHEAD: &str = "scheduledLookahead";
+/// The longest one.
+const LOOKAHEAD_MAX: Duration = Duration::from_hours(24);
 /// All keys, but for [`KEDA`].
 const KEYS: &[&str] = &[
     NAMESPACE,
@@ -17,6 +21,7 @@ const KEYS: &[&str] = &[
     "topics",
     "metric",
     "count",
+    LOOKAHEAD,
     "targetBacklog",
     "targetOldestAge",
     "activation",
@@ -75,6 +80,8 @@ pub struct Trigger {
     pub metrics: &'static [Metric],
     /// Which items are counted.
     pub counted: Counted,
+    /// Scheduled items that are due within this span count like ready ones.
+    pub lookahead: Duration,
     /// It is active if a metric is larger.
     pub activation: f64,
     /// Items of one replica.
@@ -88,11 +95,13 @@ impl Trigger {
     pub fn read(rules: &RequestRules, metadata: &HashMap<String, String>) -> Result<Self, Refusal> {
         check_keys(metadata)?;
         let text = |key: &str| metadata.get(key).map(String::as_str);
+        let counted = counted(text("count"))?;
         Ok(Self {
             namespace: rules.namespace(text(NAMESPACE).unwrap_or_default())?,
             topics: topics(rules, text("topic"), text("topics"))?,
             metrics: metrics(text("metric"))?,
-            counted: counted(text("count"))?,
+            counted,
+            lookahead: lookahead(text(LOOKAHEAD), counted)?,
             activation: number("activation", text("activation"), 0.0, 0.0)?,
             backlog: number("targetBacklog", text("targetBacklog"), 100.0, TARGET_MIN)?,
             oldest_age: number("targetOldestAge", text("targetOldestAge"), 30.0, TARGET_MIN)?,
@@ -177,6 +186,17 @@ fn counted(text: Option<&str>) -> Result<Counted, Refusal> {
     Ok(counted)
 }
 
+fn lookahead(text: Option<&str>, counted: Counted) -> Result<Duration, Refusal> {
+    let Some(text) = text else { return Ok(Duration::ZERO) };
+    let span = humantime::parse_duration(text).ok().filter(|span| *span <= LOOKAHEAD_MAX);
+    let span =
+        span.ok_or_else(|| Refusal::field(LOOKAHEAD, "must be a span as 30s or 5m, of at most 24h"))?;
+    if counted.scheduled && !span.is_zero() {
+        return Err(Refusal::field(LOOKAHEAD, "must not be there where count has all that is scheduled"));
+    }
+    Ok(span)
+}
+
 fn number(key: &str, text: Option<&str>, default: f64, least: f64) -> Result<f64, Refusal> {
     let Some(text) = text else { return Ok(default) };
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -222,6 +242,7 @@ mod tests {
             topics: vec!["a".into(), "b".into()],
             metrics: &[Metric::Backlog, Metric::OldestAge],
             counted: Counted { ready: true, leased: false, scheduled: true },
+            lookahead: Duration::ZERO,
             activation: 10.0,
             backlog: 0.5,
             oldest_age: 60.0,
@@ -237,7 +258,9 @@ mod tests {
             ("topic", ""),
             ("topics", "a"),
             ("Topic", "a"),
-            ("scheduledLookahead", "0s"),
+            ("scheduledLookahead", ""),
+            ("scheduledLookahead", "5"),
+            ("scheduledLookahead", "24h 1s"),
             ("metric", ""),
             ("metric", "age"),
             ("count", ""),
@@ -256,6 +279,11 @@ mod tests {
             let pairs: Vec<_> = good.into_iter().filter(|good| good.0 != key).chain([(key, value)]).collect();
             assert_eq!(read(&pairs).unwrap_err().field.as_deref(), Some(key), "{key}={value}");
         }
+        let both = [("namespace", "n"), ("topic", "a"), ("count", "scheduled"), ("scheduledLookahead", "5m")];
+        assert_eq!(read(&both).unwrap_err().field.as_deref(), Some("scheduledLookahead"));
+        let soon = |span| read(&[("namespace", "n"), ("topic", "a"), ("scheduledLookahead", span)]);
+        assert_eq!(soon("1h 30m").unwrap().lookahead, Duration::from_mins(90));
+        assert_eq!(soon("0s").unwrap().lookahead, Duration::ZERO);
         for topics in ["a,a", "a,", many.as_str()] {
             let refused = read(&[("namespace", "n"), ("topics", topics)]).unwrap_err();
             assert_eq!(refused.field.as_deref(), Some("topics"), "{topics}");

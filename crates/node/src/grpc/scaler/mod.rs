@@ -1,9 +1,10 @@
 //! What KEDA asks an external scaler: whether there is something to do, and how much for each replica.
 //!
 //! `metadata.rs` reads the trigger, `rights.rs` finds who asks and whether it may, `figures.rs` looks at the
-//! topics, and `follow.rs` is the stream.
+//! topics, `due.rs` at what will be ready soon, and `follow.rs` is the stream.
 
 mod context;
+mod due;
 mod figures;
 mod follow;
 mod metadata;
@@ -18,7 +19,7 @@ use tonic::{Request, Response, Status};
 
 pub use self::context::Scaler;
 use self::{
-    figures::{Figures, look},
+    figures::{Figures, Wanted, look},
     metadata::{Metric, Trigger},
 };
 use super::status;
@@ -28,9 +29,10 @@ async fn figures<T>(
     scaler: &Scaler,
     request: &Request<T>,
     scaled: &ScaledObjectRef,
+    wanted: Wanted,
 ) -> Result<(Trigger, Figures), Refusal> {
     let (asker, trigger) = scaler.admit(request, scaled)?;
-    let figures = look(&scaler.admin, &trigger).await?;
+    let figures = look(&scaler.admin, &trigger, wanted).await?;
     scaler.admit_again(&asker, &trigger)?;
     Ok((trigger, figures))
 }
@@ -43,7 +45,7 @@ impl ExternalScaler for Scaler {
         &self,
         request: Request<ScaledObjectRef>,
     ) -> Result<Response<IsActiveResponse>, Status> {
-        let found = figures(self, &request, request.get_ref()).await;
+        let found = figures(self, &request, request.get_ref(), Wanted::Activity).await;
         answer(found.map(|(trigger, figures)| IsActiveResponse { result: figures.is_active(&trigger) }))
     }
 
@@ -78,7 +80,7 @@ impl ExternalScaler for Scaler {
     ) -> Result<Response<GetMetricsResponse>, Status> {
         let (nothing, named) = (ScaledObjectRef::default(), request.get_ref());
         let scaled = named.scaled_object_ref.as_ref().unwrap_or(&nothing);
-        let found = figures(self, &request, scaled).await;
+        let found = figures(self, &request, scaled, Wanted::Values).await;
         let value = found.and_then(|(trigger, figures)| {
             let metric = trigger.metric(&named.metric_name)?;
             let value = figures.value(metric);
