@@ -15,6 +15,7 @@ mod drain_node;
 mod drain_shard;
 mod explain;
 mod export_settings;
+mod greatest;
 mod history;
 mod items;
 mod move_shard;

@@ -11,6 +11,7 @@ use forebay_types::{
 
 use super::{
     context::{Admin, page_rows},
+    greatest::{Figure, Greatest},
     pauses,
     settings::{self, SETTINGS_BYTES},
 };
@@ -44,21 +45,6 @@ const SCAN_BYTES: usize = SCAN_TOPICS * 512;
 const TOPIC_BYTES_MAX: usize = 8 << 10;
 /// What a topic takes in the answer beside its names.
 const TOPIC_BYTES: usize = 96 + FLOW_BYTES;
-
-/// By which figure topics are put in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Figure {
-    /// Ready items.
-    Ready,
-    /// Leased items.
-    Leased,
-    /// Scheduled items.
-    Scheduled,
-    /// Dead letters.
-    Dead,
-    /// The age of the oldest head.
-    Oldest,
-}
 
 /// What a request asks for.
 struct Query {
@@ -247,6 +233,7 @@ async fn by_figure(
     let _walk = admin.gather.admit_walk(&query.namespace)?;
     let mut page = v1::ListTopicsResponse::default();
     let mut incomplete = BTreeSet::new();
+    let mut greatest = Greatest::new(figure, query.size);
     let mut after = None;
     loop {
         let scanned = TopicsCall {
@@ -259,10 +246,7 @@ async fn by_figure(
         let TopicScan { topics, through, shards, scanned, .. } = admin.gather.topics(scanned).await?;
         incomplete.extend(admin.gather.incomplete(&shards).await);
         page.scanned += scanned;
-        page.topics.extend(topics.into_iter().filter(|topic| query.passes(topic)));
-        page.topics
-            .sort_by_cached_key(|topic| (rank(topic, figure), topic.namespace.clone(), topic.topic.clone()));
-        page.topics.truncate(query.size);
+        topics.into_iter().filter(|topic| query.passes(topic)).for_each(|topic| greatest.add(topic));
         after = through;
         if after.is_none() {
             break;
@@ -272,20 +256,9 @@ async fn by_figure(
             return Err(Refusal::new(Reason::DeadlineExceeded, message));
         }
     }
+    page.topics = greatest.into_topics();
     page.incomplete_shards = incomplete.into_iter().collect();
     Ok(page)
-}
-
-/// Smaller for a greater figure.
-fn rank(topic: &v1::Topic, figure: Figure) -> (i64, i32) {
-    let count = |count: u64| (-i64::try_from(count).unwrap_or(i64::MAX), 0);
-    match figure {
-        Figure::Ready => count(topic.ready_count),
-        Figure::Leased => count(topic.leased_count),
-        Figure::Scheduled => count(topic.scheduled_count),
-        Figure::Dead => count(topic.dead_count),
-        Figure::Oldest => topic.oldest_ready_at.map_or((i64::MAX, 0), |at| (at.seconds, at.nanos)),
-    }
 }
 
 impl Query {
