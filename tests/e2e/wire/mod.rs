@@ -6,6 +6,7 @@ mod audit;
 mod cancel_items;
 mod connections;
 mod dead_letters;
+mod delete_namespace;
 mod dequeue;
 mod disk_full;
 mod enqueue;

@@ -84,6 +84,10 @@ pub struct DeletedNamespace {
     pub operation_ids: Vec<String>,
     /// Shards that still have its counts. To repeat the call tells them.
     pub uncounted_shards: Vec<u32>,
+    /// More of its topics have items: repeat the call with its request id.
+    pub goes_on: bool,
+    /// What names the operations of the call.
+    pub request_id: String,
 }
 
 impl Client {
@@ -152,13 +156,21 @@ impl Client {
     }
 
     /// Removes the settings and the pauses of the client's namespace and of all of its topics, and its
-    /// counts, if none of them has items, or with `force` also these.
-    pub async fn delete_namespace(&self, force: bool, note: ChangeNote) -> Result<DeletedNamespace, Error> {
+    /// counts, if none of them has items, or with `force` also these. `request_id`: that of an answer which
+    /// goes on.
+    pub async fn delete_namespace(
+        &self,
+        force: bool,
+        request_id: Option<String>,
+        note: ChangeNote,
+    ) -> Result<DeletedNamespace, Error> {
+        // The call is repeated where its answer is lost.
+        let new = || if force { self.rng.request_id() } else { String::new() };
+        let request_id = request_id.unwrap_or_else(new);
         let request = v1::DeleteNamespaceRequest {
             namespace: self.config.namespace.clone(),
             force,
-            // The call is repeated where its answer is lost.
-            request_id: if force { self.rng.request_id() } else { String::new() },
+            request_id: request_id.clone(),
             reason: note.reason,
             dry_run: note.dry_run,
         };
@@ -172,6 +184,8 @@ impl Client {
             figures: figures(answer.namespace.unwrap_or_default()),
             operation_ids: answer.operation_ids,
             uncounted_shards: answer.uncounted_shards,
+            goes_on: answer.goes_on,
+            request_id,
         })
     }
 }

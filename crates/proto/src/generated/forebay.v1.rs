@@ -818,12 +818,12 @@ pub struct DeleteNamespaceRequest {
     /// that come meanwhile stay.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// Removes the items of its topics too, as DeleteTopic does. If more than 100 topics have items, nothing is
-    /// done (NOT_EMPTY).
-    /// Pauses and settings go at once, items bit by bit: to keep consumers from them, purge first.
+    /// Removes the items of its topics too, as DeleteTopic does. A call does so for 100 topics at most; where
+    /// more have items it answers `goes_on`, and is to be repeated with the same `request_id`.
+    /// Pauses and settings go with the last call, items bit by bit: to keep consumers from them, purge first.
     #[prost(bool, tag = "2")]
     pub force: bool,
-    /// Names these operations, so that a repeated call begins no other ones.
+    /// Names these operations, so that a repeated call begins no other ones of the same topics.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
     /// Why, for the log of the node. At most 1 KiB.
@@ -845,6 +845,9 @@ pub struct DeleteNamespaceResponse {
     /// Shards that could not be told, and still have its counts. To repeat the call tells them.
     #[prost(uint32, repeated, tag = "3")]
     pub uncounted_shards: ::prost::alloc::vec::Vec<u32>,
+    /// More topics have items than a call takes. Its settings, pauses and counts are still there: repeat the call.
+    #[prost(bool, tag = "4")]
+    pub goes_on: bool,
 }
 /// Asks for a page of topics.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

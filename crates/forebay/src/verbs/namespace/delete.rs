@@ -1,15 +1,21 @@
 //! `forebay namespace delete`
 
+use std::{collections::BTreeSet, time::Duration};
+
 use clap::Args;
-use forebay_client::DeletedNamespace;
+use forebay_client::{Client, DeletedNamespace};
 use forebay_proto::v1;
 use serde_json::Value;
+use tokio::time::sleep;
 
 use crate::{
     failure::Failure,
     output::{self, Format, One, Style, Table},
     verbs::{connection::Connection, note::Note, removed},
 };
+
+/// How often the next topics are begun with, while others are being emptied.
+const REPEAT_EVERY: Duration = Duration::from_millis(500);
 
 /// The flags.
 #[derive(Args)]
@@ -20,8 +26,9 @@ Examples:
   forebay namespace delete --namespace shop --force --yes
 
 A namespace that has items is not deleted: remove them first, topic by topic, with `forebay topic purge` and
-`forebay dead-letter delete`, or with it by --force. Pauses and settings go at once, items bit by bit: to keep
-consumers from them, purge first.")]
+`forebay dead-letter delete`, or with it by --force. It empties 100 topics at a time, and goes on until it has
+begun with all of them. Pauses and settings go then, items bit by bit: to keep consumers from them, purge
+first.")]
 pub struct Delete {
     /// Server and namespace.
     #[command(flatten)]
@@ -43,10 +50,31 @@ impl Delete {
         let namespace = self.connection.servers.namespace()?;
         self.items.confirm(&format!("Namespace {}", output::visible(&namespace)), self.note.dry_run)?;
         let client = self.connection.client().await?;
-        let deleted = client.delete_namespace(self.items.force, self.note.into()).await?;
+        let deleted = self.delete(&client).await?;
         let kept = "these shards could not be told and still have its counts: repeat the command";
         output::note_shards(&self.format.look, kept, &deleted.uncounted_shards);
         output::print_one(&deleted, &self.format)
+    }
+}
+
+impl Delete {
+    /// Repeats the call until no more topics have items than one call takes.
+    async fn delete(&self, client: &Client) -> Result<DeletedNamespace, Failure> {
+        let mut begun = BTreeSet::new();
+        let mut request_id = None;
+        loop {
+            let note = self.note.clone().into();
+            let mut deleted = client.delete_namespace(self.items.force, request_id, note).await?;
+            begun.append(&mut deleted.operation_ids.iter().cloned().collect());
+            if !deleted.goes_on || self.note.dry_run {
+                deleted.operation_ids = begun.into_iter().collect();
+                return Ok(deleted);
+            }
+            let topics = begun.len();
+            self.format.look.note(&format!("the items of {topics} topics are being removed; there are more"));
+            request_id = Some(deleted.request_id);
+            sleep(REPEAT_EVERY).await;
+        }
     }
 }
 
@@ -60,6 +88,7 @@ impl One for DeletedNamespace {
             namespace: Some(output::namespace(&self.figures)),
             operation_ids: self.operation_ids.clone(),
             uncounted_shards: self.uncounted_shards.clone(),
+            goes_on: self.goes_on,
         };
         output::to_json("DeleteNamespaceResponse", &message)
     }

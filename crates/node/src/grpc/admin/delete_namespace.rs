@@ -20,10 +20,14 @@ use crate::{
     peers::wire::topics::add_counts,
 };
 
-/// So many topics at most are emptied at once: each takes an operation.
+/// So many topics at most are emptied by one call: each takes an operation, of which a namespace may have few
+/// more under way. Those of an earlier call are among them until they have ended.
 const WITH_ITEMS_MAX: usize = 100;
 
 /// Serves DeleteNamespace. Between the look and the removal items may come: they stay, and have no settings.
+///
+/// Where more topics have items, or not all operations can be begun, the call goes on: whoever repeats it
+/// takes the next ones. Settings, pauses and counts go with the last call.
 pub async fn delete(
     admin: &Admin,
     call: &Call,
@@ -34,7 +38,8 @@ pub async fn delete(
     call.request().count_for(&namespace)?;
     fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
     let book = book(admin)?;
-    let Found { topics, with_items, counts } = look(admin, call, &namespace, request.force).await?;
+    let Found { topics, with_items, counts, mut goes_on } =
+        look(admin, call, &namespace, request.force).await?;
     let mut found = v1::Namespace {
         namespace: namespace.to_string(),
         topic_count: topics,
@@ -48,13 +53,22 @@ pub async fn delete(
         let removal =
             Removal { namespace: &namespace, reason: &request.reason, request_id: &request.request_id };
         for topic in &with_items {
-            operation_ids.push(removal.begin(admin, call, caller, topic).await?);
+            match removal.begin(admin, call, caller, topic).await {
+                Ok(id) => operation_ids.push(id),
+                // No more may be under way now.
+                Err(_) if !operation_ids.is_empty() => goes_on = true,
+                Err(refusal) => return Err(refusal),
+            }
+            if goes_on && tokio::time::Instant::now() >= call.deadline() {
+                break;
+            }
         }
     }
-    let had_any = if request.dry_run { false } else { book.remove(&namespace, None).await? };
-    let uncounted_shards = match request.dry_run {
-        true => Vec::new(),
-        false => admin.gather.forget_counts(&namespace).await?,
+    let is_last = !request.dry_run && !goes_on;
+    let had_any = if is_last { book.remove(&namespace, None).await? } else { false };
+    let uncounted_shards = match is_last {
+        true => admin.gather.forget_counts(&namespace).await?,
+        false => Vec::new(),
     };
     if !is_there && !had_any {
         return Err(namespaces::not_found(&namespace));
@@ -63,7 +77,7 @@ pub async fn delete(
         let (namespace, who, reason) = (&*namespace, &*caller.id, &request.reason);
         tracing::info!(namespace, who, reason, "settings and pauses of a namespace were removed");
     }
-    Ok(v1::DeleteNamespaceResponse { namespace: Some(found), operation_ids, uncounted_shards })
+    Ok(v1::DeleteNamespaceResponse { namespace: Some(found), operation_ids, uncounted_shards, goes_on })
 }
 
 /// What was found of a namespace.
@@ -74,9 +88,11 @@ struct Found {
     with_items: Vec<String>,
     /// What was counted so far.
     counts: Option<v1::Counts>,
+    /// Others have items too.
+    goes_on: bool,
 }
 
-/// Looks at its topics until one has an item. With `force` only too many of them are refused.
+/// Looks at its topics until one has an item, or with `force` as many as a call takes.
 async fn look(admin: &Admin, call: &Call, namespace: &Namespace, force: bool) -> Result<Found, Refusal> {
     let _walk = admin.gather.admit_walk(namespace)?;
     let _look = admin.gather.admit(namespace, SCAN_BYTES)?;
@@ -93,10 +109,7 @@ async fn look(admin: &Admin, call: &Call, namespace: &Namespace, force: bool) ->
                 return Err(not_empty("namespace", &topic));
             }
             if with_items.len() == WITH_ITEMS_MAX {
-                let message = format!(
-                    "more than {WITH_ITEMS_MAX} topics of the namespace have items: delete some of them first"
-                );
-                return Err(Refusal::new(Reason::NotEmpty, message));
+                return Ok(Found { topics, with_items, counts, goes_on: true });
             }
             with_items.push(topic.topic);
         }
@@ -108,7 +121,7 @@ async fn look(admin: &Admin, call: &Call, namespace: &Namespace, force: bool) ->
     }
     let incomplete: BTreeSet<u32> = walk.incomplete;
     match incomplete.is_empty() {
-        true => Ok(Found { topics, with_items, counts }),
+        true => Ok(Found { topics, with_items, counts, goes_on: false }),
         false => Err(not_asked(&incomplete.into_iter().collect::<Vec<_>>())),
     }
 }
