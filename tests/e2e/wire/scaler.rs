@@ -145,7 +145,7 @@ async fn what_is_wrong_with_a_trigger_is_named() {
     let wire = Wire::start().await;
     let client = &mut Client::new(wire.node.channel());
     for (key, value) in
-        [("targetBaclog", "5"), ("scheduledLookahead", "0s"), ("targetBacklog", "many"), ("count", "dead")]
+        [("targetBaclog", "5"), ("scheduledLookahead", "soon"), ("targetBacklog", "many"), ("count", "dead")]
     {
         let scaled = of_topic(&[(key, value)]);
         Refused::call(is_active(client, &scaled).await).invalid(key);
