@@ -2,6 +2,9 @@
 
 use std::{io::Write as _, process::Stdio, time::Duration};
 
+use forebay_proto::v1::{
+    DequeueRequest, TopicDemand, queue_service_client::QueueServiceClient, topic_demand::Selector,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -117,6 +120,37 @@ async fn a_reset_is_for_all_topics_of_the_consumer_after_one_question() {
     let some = ["consumer", "reset", "w1", "--topic", "mail", "--yes"];
     server.run(&some).await.done();
     assert_eq!(leasing(&server).await, [("w1", "1"), ("w2", "2")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+}
+
+/// Nodes remember some hundred consumers of a namespace. Each topic with leases is looked into then.
+#[tokio::test]
+async fn a_reset_finds_the_leases_of_a_consumer_that_is_forgotten() {
+    let server = filled().await;
+    server.run(&["enqueue", "--topic", "sms", "--count", "2", "x"]).await.done();
+    lease(&server, "w1", &["sms"]).await;
+    let mut queue = QueueServiceClient::new(server.node.channel());
+    for number in 0..700 {
+        let poll = DequeueRequest {
+            namespace: "default".into(),
+            demands: vec![TopicDemand { selector: Some(Selector::Topic("none".into())), max_items: 1 }],
+            consumer: format!("{number:0200}"),
+            ..Default::default()
+        };
+        queue.dequeue(poll).await.unwrap();
+    }
+    let found = server.run(&["consumer", "list", "-o", "json"]).await.json();
+    assert_eq!(found["consumersCut"], true);
+    let counted = server.run(&["consumer", "reset", "w1", "--dry-run"]).await.done();
+    for line in ["3 items of mail would be released", "1 items of sms would be released"] {
+        assert!(counted.contains(line), "{counted}");
+    }
+    server.run(&["consumer", "reset", "w1", "--yes"]).await.done();
+    for (topic, leased) in [("mail", "2"), ("sms", "0")] {
+        let found = server.run(&["topic", "get", topic, "-o", "json"]).await.json();
+        assert_eq!(found["topic"]["leasedCount"], leased, "{topic}");
+    }
+    let none = server.run(&["consumer", "reset", "w1", "--yes"]).await.failed(3);
+    assert!(none.contains("no consumer w1 has leases"), "{none}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod known;
 mod list;
 mod reset;
+mod search;
 
 use clap::{Args, Subcommand};
 

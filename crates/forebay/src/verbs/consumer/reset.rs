@@ -4,7 +4,10 @@ use clap::Args;
 use forebay_client::{ConsumerList, OperationKind, OperationQuery};
 use forebay_types::filter::quoted;
 
-use super::known::known;
+use super::{
+    known::known,
+    search::{not_asked, search},
+};
 use crate::{
     failure::{Failure, Status},
     verbs::bulk::Bulk,
@@ -33,9 +36,9 @@ pub struct Reset {
 impl Reset {
     /// Releases its leases.
     pub async fn run(self) -> Result<(), Failure> {
-        let topics = match self.topic {
-            Some(topic) => vec![topic],
-            None => topics(&known(&self.bulk.connection.client().await?, u32::MAX).await?, &self.name)?,
+        let topics = match &self.topic {
+            Some(topic) => vec![topic.clone()],
+            None => self.topics().await?,
         };
         let filter = format!("consumer = {}", quoted(&self.name));
         let query = |topic| OperationQuery {
@@ -44,28 +47,39 @@ impl Reset {
         };
         self.bulk.run_all(topics.into_iter().map(query).collect(), "released").await
     }
+
+    /// The topics of which it has leases.
+    async fn topics(&self) -> Result<Vec<String>, Failure> {
+        let client = self.bulk.connection.client().await?;
+        let topics = match topics(&known(&client, u32::MAX).await?, &self.name)? {
+            Some(topics) => topics,
+            None => {
+                let look = &self.bulk.format.look;
+                look.note("not all consumers are known: each topic with leases is looked into");
+                search(&client, &self.name).await?
+            }
+        };
+        if topics.is_empty() {
+            let message = format!("no consumer {} has leases", self.name);
+            return Err(Failure::new(message).with(Status::NotThere));
+        }
+        Ok(topics)
+    }
 }
 
-/// The topics of which a consumer may have leases. Fails unless all of them are known.
-fn topics(found: &ConsumerList, name: &str) -> Result<Vec<String>, Failure> {
-    let unknown = |why: &str| Failure::new(format!("{why}: name a topic with --topic"));
+/// The topics of which a consumer has leases. `None`: not all of them are known. Fails if a shard could not
+/// be asked.
+fn topics(found: &ConsumerList, name: &str) -> Result<Option<Vec<String>>, Failure> {
     if !found.incomplete_shards.is_empty() {
-        let shards: Vec<String> = found.incomplete_shards.iter().map(ToString::to_string).collect();
-        let why = format!("it may have leases in shards that could not be asked ({})", shards.join(", "));
-        return Err(unknown(&why).with(Status::Unavailable));
+        return Err(not_asked(&found.incomplete_shards));
     }
-    match found.consumers.iter().find(|consumer| consumer.name == name) {
-        Some(consumer) if consumer.topics_cut => Err(unknown("it has more topics than are known")),
+    Ok(match found.consumers.iter().find(|consumer| consumer.name == name) {
+        Some(consumer) if consumer.topics_cut => None,
         // Also of one that is found: not all leases may have been looked at.
-        _ if found.cut => {
-            Err(unknown("there are more consumers, or leases, than are known, and some may be of this one"))
-        }
-        Some(consumer) if consumer.leased > 0 => Ok(consumer.topics.clone()),
-        _ => {
-            let message = format!("no consumer {name} has leases");
-            Err(Failure::new(message).with(Status::NotThere))
-        }
-    }
+        _ if found.cut => None,
+        Some(consumer) if consumer.leased > 0 => Some(consumer.topics.clone()),
+        _ => Some(Vec::new()),
+    })
 }
 
 #[cfg(test)]
@@ -95,23 +109,18 @@ mod tests {
     }
 
     #[test]
-    fn leases_are_released_only_if_all_topics_are_known() {
+    fn topics_are_told_only_if_all_of_them_are_known() {
         let consumers = vec![consumer("a", 1, false), consumer("b", 0, false), consumer("c", 1, true)];
         let all = ConsumerList { consumers, cut: false, incomplete_shards: Vec::new(), next: None };
-        let status = |found: &ConsumerList, name| topics(found, name).map_err(|failure| failure.text());
-        assert_eq!(status(&all, "a").unwrap(), ["mail", "sms"]);
-        for name in ["b", "d"] {
-            assert!(status(&all, name).unwrap_err().contains("no consumer"), "{name}");
-        }
-        assert!(status(&all, "c").unwrap_err().contains("more topics"));
+        let found = |found: &ConsumerList, name| topics(found, name).map_err(|failure| failure.text());
+        let both = Some(vec!["mail".to_owned(), "sms".to_owned()]);
+        assert_eq!((found(&all, "a"), found(&all, "b")), (Ok(both), Ok(Some(vec![]))));
+        assert_eq!((found(&all, "c"), found(&all, "d")), (Ok(None), Ok(Some(vec![]))));
         let cut = ConsumerList { cut: true, ..all.clone() };
+        let incomplete = ConsumerList { incomplete_shards: vec![3, 2, 3], ..all };
         for name in ["a", "b", "d"] {
-            let text = status(&cut, name).unwrap_err();
-            assert!(text.contains("more consumers") && text.contains("--topic"), "{name}: {text}");
-        }
-        let incomplete = ConsumerList { incomplete_shards: vec![2, 3], ..all };
-        for name in ["a", "b", "d"] {
-            let text = status(&incomplete, name).unwrap_err();
+            assert_eq!(found(&cut, name), Ok(None), "{name}");
+            let text = found(&incomplete, name).unwrap_err();
             assert!(text.contains("(2, 3)") && text.contains("--topic"), "{text}");
         }
     }
