@@ -60,8 +60,6 @@ impl TokenBook {
         let _turn = self.turns.take(caller)?;
         let forget_before = self.now().minus(KEPT_FOR);
         let new = NewToken { row, maker, if_no_admin_at: None, forget_before, bounds: TokenBounds::DEFAULT };
-        let TokenBounds { in_all, for_operators, .. } = new.bounds;
-        let in_all = in_all - if new.maker == TokenMaker::Operator { 0 } else { for_operators };
         let full = |whose: &str, most: u64| {
             let message =
                 format!("{whose} {most} tokens, which is the limit; those that ended go after 30 days");
@@ -84,7 +82,7 @@ impl TokenBook {
                 let whose = "the caller, whoever gave it its rights, and those to whom they gave some have";
                 return full(whose, TokenBounds::DEFAULT.per_root);
             }
-            TokenAdded::Full => return full("the cluster has", in_all),
+            TokenAdded::Full => return full("the cluster has", new.bounds.in_all_for(&new.maker)),
         }
         Ok(())
     }

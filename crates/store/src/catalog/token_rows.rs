@@ -50,6 +50,14 @@ impl TokenBounds {
     /// What a catalog holds. A row has 5 KiB at most, so that all of them have 50 MiB.
     pub const DEFAULT: Self =
         Self { per_namespace: 1_000, per_root: 2_000, in_all: 10_000, for_operators: 1_000 };
+
+    /// How many there may be in all for this maker to add one.
+    pub fn in_all_for(self, maker: &TokenMaker) -> u64 {
+        match maker {
+            TokenMaker::Operator => self.in_all,
+            TokenMaker::Token(_) | TokenMaker::Other(_) => self.in_all - self.for_operators,
+        }
+    }
 }
 
 /// Who makes a token. A token that an operator makes is a root. Those that its holder makes descend from it,

@@ -163,8 +163,6 @@ impl AddToken<'_> {
         {
             return Ok(Some(TokenAdded::HasAdmin));
         }
-        let is_operator = *maker == TokenMaker::Operator;
-        let in_all = bounds.in_all - if is_operator { 0 } else { bounds.for_operators };
         let count = "SELECT COUNT(*) FROM token";
         let of = |column: &str, value: &str| {
             Statement::new(format!("{count} WHERE {column} = ?"), vec![value.into()])
@@ -172,7 +170,7 @@ impl AddToken<'_> {
         for (statement, most, full) in [
             (of("namespace", &row.namespace), bounds.per_namespace, TokenAdded::NamespaceFull),
             (of("root", root), bounds.per_root, TokenAdded::RootFull),
-            (Statement::new(count, vec![]), in_all, TokenAdded::Full),
+            (Statement::new(count, vec![]), bounds.in_all_for(maker), TokenAdded::Full),
         ] {
             if int_of(&session.fetch(statement).await?)?.unwrap_or(0).cast_unsigned() >= most {
                 return Ok(Some(full));

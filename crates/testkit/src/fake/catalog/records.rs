@@ -126,7 +126,6 @@ impl Records {
         tokens.retain(|_, row| !is_forgotten(row));
         let of_namespace = tokens.values().filter(|known| known.namespace == row.namespace).count() as u64;
         let of_root = tokens.keys().filter(|id| self.token_roots.get(*id) == Some(&root)).count() as u64;
-        let kept = if maker == TokenMaker::Operator { 0 } else { bounds.for_operators };
         match () {
             () if tokens.contains_key(&row.id) => return TokenAdded::IdTaken,
             () if if_no_admin_at.is_some_and(|now| self.has_admin(&row.id, now)) => {
@@ -134,7 +133,7 @@ impl Records {
             }
             () if of_namespace >= bounds.per_namespace => return TokenAdded::NamespaceFull,
             () if of_root >= bounds.per_root => return TokenAdded::RootFull,
-            () if tokens.len() as u64 >= bounds.in_all - kept => return TokenAdded::Full,
+            () if tokens.len() as u64 >= bounds.in_all_for(&maker) => return TokenAdded::Full,
             () => {}
         }
         self.token_roots.insert(row.id.clone(), root);
