@@ -20,6 +20,8 @@ use crate::{
 
 /// All shards must have owners within this time, on a machine that does much else.
 const OWNED_TIMEOUT: Duration = Duration::from_secs(30);
+/// Nodes have their shares within this time: a shard that has just moved stays for 30 s.
+const EVEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// A metric shows what has happened within this time.
 const METRIC_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often that is looked at.
@@ -154,14 +156,31 @@ impl Nodes {
         Node::start_standby_by(command, &arguments, &self.log(node), addresses).await
     }
 
-    /// Starts all of them, and waits until every shard has an owner.
+    /// Starts all of them, and waits until each owns its share of the shards. Before that a shard may move,
+    /// seconds later: to a node that started late.
     pub async fn start_all(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
         for node in 0..self.ports.len() {
             nodes.push(self.start(node).await);
         }
-        self.all_owned(&nodes.iter().collect::<Vec<_>>()).await;
+        self.evenly_owned(&nodes).await;
         nodes
+    }
+
+    async fn evenly_owned(&self, nodes: &[Node]) {
+        let begun = Instant::now();
+        loop {
+            let mut owned = Vec::new();
+            for node in nodes {
+                owned.push(owned_by(node).await.len());
+            }
+            let share = self.shards / nodes.len();
+            if owned.iter().sum::<usize>() == self.shards && owned.iter().all(|&count| count >= share) {
+                return;
+            }
+            assert!(begun.elapsed() < EVEN_TIMEOUT, "the nodes own {owned:?} of {} shards", self.shards);
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Waits until these nodes own all shards. Returns how long that took.
