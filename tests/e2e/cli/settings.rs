@@ -1,5 +1,6 @@
 //! `forebay topic put`, `forebay topic delete`, `forebay namespace list`, `get`, `put` and `delete`
 
+use forebay_proto::v1::{EnqueueItem, EnqueueRequest, queue_service_client::QueueServiceClient};
 use serde_json::json;
 
 use super::Server;
@@ -80,6 +81,21 @@ async fn namespaces_are_listed_put_and_deleted() {
     let too_long = ["namespace", "put", "--dedupe-window", "1h"];
     let stderr = server.run(&too_long).await.failed(1);
     assert!(stderr.contains("settings.dedupe_window"), "{stderr}");
+}
+
+/// One call takes 100 of them.
+#[tokio::test]
+async fn a_namespace_of_many_topics_is_deleted_by_one_command() {
+    let server = Server::start().await;
+    let items =
+        (0..130).map(|number| EnqueueItem { topic: format!("t{number}"), ..Default::default() }).collect();
+    let request = EnqueueRequest { namespace: "shop".into(), items, ..Default::default() };
+    let stored = QueueServiceClient::new(server.node.channel()).enqueue(request).await.unwrap().into_inner();
+    assert!(stored.results.iter().all(|result| result.error.is_none()), "{stored:?}");
+    let delete = ["namespace", "delete", "--namespace", "shop", "--force", "--yes", "-o", "json"];
+    let gone = server.run(&delete).await.json();
+    assert_eq!(gone["operationIds"].as_array().unwrap().len(), 130, "{gone}");
+    assert_eq!(gone["goesOn"], json!(false));
 }
 
 #[tokio::test]

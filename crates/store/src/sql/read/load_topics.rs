@@ -317,3 +317,32 @@ async fn deltas(connection: &dyn ReadConnection) -> Result<Vec<(u64, BatchDeltas
     };
     rows.iter().map(decode).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic(id: u32, name: &str, ready: i64, dead: i64) -> ReadTopic {
+        let name = TopicName { namespace: "shop".into(), topic: name.into() };
+        let counts = TopicCounts { ready, scheduled: 0, dead };
+        let row = TopicRow { id: TopicId(id), name, counts };
+        ReadTopic { row, tally: None, counted_at: 0, unfolded: false }
+    }
+
+    #[test]
+    fn a_dormant_topic_gives_way_to_a_newer_one_of_its_name() {
+        let mut topics = vec![
+            topic(1, "mail", 0, 3),
+            topic(2, "mail", 0, 4),
+            topic(3, "other", 0, 5),
+            topic(4, "mail", 1, 6),
+            topic(5, "busy", 2, 7),
+            topic(6, "busy", 0, 8),
+        ];
+        assert_eq!(leave_out_namesakes(&mut topics), 3 + 4);
+        let left: Vec<u32> = topics.iter().map(|topic| topic.row.id.0).collect();
+        // One with items is never left out, nor the newest of its name.
+        assert_eq!(left, [3, 4, 5, 6]);
+        assert_eq!(leave_out_namesakes(&mut topics), 0);
+    }
+}
