@@ -6,13 +6,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use forebay_access::{Identity, Kind};
 use forebay_engine::RETRY_AFTER;
-use forebay_store::{Catalog, NewRequest, RequestFound};
-use forebay_types::{Clock, Reason, Refusal};
+use forebay_store::{Catalog, NewRequest, RequestEnd, RequestFound};
+use forebay_types::{Clock, Reason, Refusal, Timestamp};
 use http::Response;
 use sha2::{Digest as _, Sha256};
+use tokio::{sync::Semaphore, time::sleep};
 use tonic::body::Body;
 
 use crate::grpc::frame::{answer_of, first_message, read_answer};
@@ -25,12 +25,19 @@ const ANSWER_BYTES: usize = 64 << 10;
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an answer waits until it is kept.
 const KEEP_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a call asks whether another one with its id has been answered.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Calls that wait for others with their ids, at one node.
+const WAITING_MAX: usize = 16;
 /// What a row takes beside its answer.
 const ROW_BYTES: usize = 128;
 /// The calls that answer with operations as they are by then: what an id has begun is with these.
 const OPERATIONS: [&str; 2] = ["StartOperation", "DeleteNamespace"];
 /// The calls whose answer has a secret, which is kept nowhere.
 const SECRETS: [&str; 2] = ["CreateToken", "RotateToken"];
+/// Why such a call is not answered as the first time.
+const SECRET_WAS_TOLD: &str =
+    "was used for this call, whose answer has a secret that is told once: rotate the token for another one";
 
 /// Knows which calls were made.
 pub struct Repeats {
@@ -40,6 +47,10 @@ pub struct Repeats {
     clock: Arc<dyn Clock>,
     /// The most bytes of an id.
     id_bytes: usize,
+    /// The longest that a call may take.
+    call_timeout: Duration,
+    /// For those that wait for others.
+    waiting: Semaphore,
 }
 
 /// What is known of a call.
@@ -52,23 +63,33 @@ pub enum Begun {
     Answered(Response<Body>),
 }
 
-/// A call that is being made under an id.
+/// A call that is being made under an id. Dropped without an answer it counts as given up.
 pub struct NamedCall {
     /// Keeps its answer.
     catalog: Arc<dyn Catalog>,
     /// Names it.
     id: [u8; 32],
+    /// It counts as one that began then if it is given up.
+    over: Timestamp,
     /// Its answer has a secret.
     is_secret: bool,
+    /// What becomes of it is being written down.
+    has_ended: bool,
 }
 
 impl Repeats {
-    /// Keeps answers in this catalog. An id has so many bytes at most.
-    pub fn new(catalog: Option<Arc<dyn Catalog>>, clock: Arc<dyn Clock>, id_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { catalog, clock, id_bytes })
+    /// Keeps answers in this catalog. An id has so many bytes at most, and a call is over after this time.
+    pub fn new(
+        catalog: Option<Arc<dyn Catalog>>,
+        clock: Arc<dyn Clock>,
+        id_bytes: usize,
+        call_timeout: Duration,
+    ) -> Arc<Self> {
+        Arc::new(Self { catalog, clock, id_bytes, call_timeout, waiting: Semaphore::new(WAITING_MAX) })
     }
 
-    /// Finds out whether a call was made before. `method`: as in `PauseTopic`; `request`: as gRPC frames it.
+    /// Finds out whether a call was made before. If another one with its id is under way, waits for its end.
+    /// `method`: as in `PauseTopic`; `request`: as gRPC frames it.
     pub async fn begin(
         &self,
         method: &str,
@@ -84,59 +105,89 @@ impl Repeats {
             return Err(Refusal::too_large("request_id", message));
         }
         let Some(catalog) = self.catalog.clone() else { return Ok(Begun::Unnamed) };
-        let begun_at = self.clock.wall();
-        let new = NewRequest {
-            id: id_of(caller, request_id),
-            digest: hash(&[method.as_bytes(), first_message(request).unwrap_or_default()]),
-            begun_at,
-            forget_before: begun_at.minus(KEPT_FOR),
-        };
-        let found = match tokio::time::timeout(CATALOG_TIMEOUT, catalog.begin_request(&new)).await {
-            Ok(Ok(found)) => found,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "it can't be found out in the catalog whether a call is repeated");
-                return Err(unavailable("it does not answer, or its schema is older than this program"));
-            }
-            Err(_) => return Err(unavailable("it does not answer")),
-        };
+        let id = id_of(caller, request_id);
+        let digest = hash(&[method.as_bytes(), first_message(request).unwrap_or_default()]);
         let is_secret = SECRETS.contains(&method);
-        match found {
-            // Whoever began it may have died before its effect, and none of these calls does harm twice.
-            RequestFound::First | RequestFound::Unanswered => {
-                Ok(Begun::First(NamedCall { catalog, id: new.id, is_secret }))
+        let mut turn = None;
+        loop {
+            let begun_at = self.clock.wall();
+            let over_before = begun_at.minus(self.call_timeout);
+            let new =
+                NewRequest { id, digest, begun_at, over_before, forget_before: begun_at.minus(KEPT_FOR) };
+            match ask(&*catalog, &new).await? {
+                // Whoever began it may have died before its effect, and none of these calls does harm twice.
+                RequestFound::First => {
+                    let over = over_before.minus(Duration::from_micros(1));
+                    return Ok(Begun::First(NamedCall { catalog, id, over, is_secret, has_ended: false }));
+                }
+                RequestFound::UnderWay => {
+                    turn = match turn {
+                        None => Some(self.waiting.try_acquire().map_err(|_| crowded())?),
+                        waits => waits,
+                    };
+                    sleep(ASK_EVERY).await;
+                }
+                RequestFound::Answered(_) if is_secret => return Err(reused(SECRET_WAS_TOLD)),
+                RequestFound::Answered(answer) => return Ok(Begun::Answered(answer_of(&answer))),
+                RequestFound::Differs => {
+                    return Err(reused("was used for another call, or with other fields"));
+                }
             }
-            RequestFound::Answered(_) if is_secret => Err(reused(
-                "was used for this call, whose answer has a secret that is told once: rotate the token to \
-                 get another one",
-            )),
-            RequestFound::Answered(answer) => Ok(Begun::Answered(answer_of(&answer))),
-            RequestFound::Differs => Err(reused("was used for another call, or with other fields")),
         }
+    }
+}
+
+/// Asks the catalog what is known of a call.
+async fn ask(catalog: &dyn Catalog, new: &NewRequest) -> Result<RequestFound, Refusal> {
+    match tokio::time::timeout(CATALOG_TIMEOUT, catalog.begin_request(new)).await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "it can't be found out in the catalog whether a call is repeated");
+            Err(unavailable("it does not answer, or its schema is older than this program"))
+        }
+        Err(_) => Err(unavailable("it does not answer")),
     }
 }
 
 impl NamedCall {
     /// Keeps the answer of the call, or forgets the call if it had no effect. Returns how many bytes are
     /// kept.
-    pub async fn end(self, response: Response<Body>) -> (Response<Body>, usize) {
+    pub async fn end(mut self, response: Response<Body>) -> (Response<Body>, usize) {
         let (response, answer) = read_answer(response).await;
-        let kept = match answer {
-            Some(_) if self.is_secret => Some(Bytes::new()),
-            answer => answer.filter(|answer| answer.len() <= ANSWER_BYTES),
+        let (end, bytes) = match answer {
+            Some(_) if self.is_secret => (RequestEnd::Answered(Vec::new()), 0),
+            Some(answer) if answer.len() <= ANSWER_BYTES => {
+                (RequestEnd::Answered(answer.to_vec()), answer.len())
+            }
+            _ => (RequestEnd::NoEffect, 0),
         };
-        let bytes = ROW_BYTES + kept.as_ref().map_or(0, Bytes::len);
-        let write = tokio::spawn(async move {
-            let write = self.catalog.end_request(&self.id, kept.as_deref());
-            let why = match tokio::time::timeout(CATALOG_TIMEOUT, write).await {
+        let write = tokio::spawn(self.write(end));
+        // It goes on without us.
+        let _ = tokio::time::timeout(KEEP_TIMEOUT, write).await;
+        (response, ROW_BYTES + bytes)
+    }
+
+    /// Writes down how the call ended.
+    fn write(&mut self, end: RequestEnd) -> impl Future<Output = ()> + use<> {
+        self.has_ended = true;
+        let (catalog, id) = (self.catalog.clone(), self.id);
+        async move {
+            let why = match tokio::time::timeout(CATALOG_TIMEOUT, catalog.end_request(&id, &end)).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => format!("no answer within {CATALOG_TIMEOUT:?}"),
             };
-            tracing::warn!(error = why, "the answer of a call is not kept: repeated, it is made again");
-        });
-        // It goes on without us.
-        let _ = tokio::time::timeout(KEEP_TIMEOUT, write).await;
-        (response, bytes)
+            tracing::warn!(error = why, "the end of a call is not kept: repeated, it is made again");
+        }
+    }
+}
+
+/// Its caller went away, or its deadline passed: whoever repeats it need not wait until it would be over.
+impl Drop for NamedCall {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            tokio::spawn(self.write(RequestEnd::GivenUp(self.over)));
+        }
     }
 }
 
@@ -153,6 +204,11 @@ pub fn id_of(caller: &Identity, request_id: &str) -> [u8; 32] {
 /// The refusal of an id that was used before.
 pub fn reused(why: &str) -> Refusal {
     Refusal { field: Some("request_id".into()), ..Refusal::new(Reason::RequestIdReused, why) }
+}
+
+fn crowded() -> Refusal {
+    let message = format!("{WAITING_MAX} calls wait at this node for others with their request ids");
+    Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
 }
 
 fn unavailable(why: &str) -> Refusal {
@@ -190,6 +246,8 @@ mod tests {
         }
     }
 
+    /// So long a call takes at most.
+    const CALL: Duration = Duration::from_secs(30);
     /// A frame with a message of one byte.
     const REQUEST: &[u8] = b"\0\0\0\0\x01x";
 
@@ -198,11 +256,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
         catalog.migrate(ClusterId::default()).await.unwrap();
-        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10);
+        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, CALL);
         let refused = first(&repeats, "PutTopic").await.end(tonic::Status::aborted("no").into_http()).await;
         assert_eq!(refused.1, ROW_BYTES);
-        // Nobody knows what became of this one.
-        drop(first(&repeats, "PauseTopic").await);
         let (_, kept) = first(&repeats, "PauseTopic").await.end(answer_of(b"paused")).await;
         assert_eq!(kept, ROW_BYTES + 6);
         let Ok(Begun::Answered(again)) = begin(&repeats, "PauseTopic", REQUEST).await else { panic!() };
@@ -220,11 +276,67 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_call_waits_for_another_one_with_its_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
+        catalog.migrate(ClusterId::default()).await.unwrap();
+        let repeats = Repeats::new(Some(catalog.clone()), Arc::new(SystemClock::default()), 10, CALL);
+        let call = first(&repeats, "PauseTopic").await;
+        let mut waits = Box::pin(begin(&repeats, "PauseTopic", REQUEST));
+        assert!(
+            tokio::time::timeout(2 * ASK_EVERY, &mut waits).await.is_err(),
+            "it is not made beside the first"
+        );
+        call.end(answer_of(b"paused")).await;
+        assert!(matches!(waits.await, Ok(Begun::Answered(_))));
+
+        // Given up, or with a node that died: nobody knows what became of it.
+        let other = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, Duration::ZERO);
+        let given_up = async |repeats: &Repeats| repeats.begin("PutTopic", "up", REQUEST, &holder("1")).await;
+        drop(given_up(&repeats).await);
+        let Ok(Begun::First(call)) = given_up(&repeats).await else { panic!("it is made again") };
+        let Ok(Begun::First(again)) = given_up(&other).await else { panic!("it is over") };
+        again.end(answer_of(b"put")).await;
+        call.end(answer_of(b"late")).await;
+        let Ok(Begun::Answered(answer)) = given_up(&repeats).await else { panic!("it was answered") };
+        assert_eq!(read_answer(answer).await.1.as_deref(), Some(&b"put"[..]));
+    }
+
+    /// Each waits in the catalog.
+    #[tokio::test]
+    async fn so_many_wait_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
+        catalog.migrate(ClusterId::default()).await.unwrap();
+        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, CALL);
+        let _call = first(&repeats, "PauseTopic").await;
+        let calls = (0..=WAITING_MAX).map(|_| begin(&repeats, "PauseTopic", REQUEST));
+        let (answer, ..) = futures_util::future::select_all(calls.map(Box::pin)).await;
+        assert_eq!(answer.err().unwrap().reason, Reason::Overloaded);
+    }
+
+    /// The effect is there, so its caller hears of it.
+    #[tokio::test]
+    async fn an_answer_that_can_not_be_kept_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
+        let over = Timestamp::from_micros(1);
+        let call =
+            NamedCall { catalog: catalog.clone(), id: [1; 32], over, is_secret: false, has_ended: false };
+        assert!(catalog.end_request(&[1; 32], &RequestEnd::NoEffect).await.is_err(), "it has no table");
+        let (answer, _) = call.end(answer_of(b"paused")).await;
+        assert_eq!(read_answer(answer).await.1.as_deref(), Some(&b"paused"[..]));
+        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, CALL);
+        let refusal = begin(&repeats, "PauseTopic", REQUEST).await.err().unwrap();
+        assert_eq!(refusal.reason, Reason::CatalogUnavailable);
+    }
+
+    #[tokio::test]
     async fn a_secret_is_not_kept_and_a_long_answer_neither() {
         let folder = tempfile::tempdir().unwrap();
         let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
         catalog.migrate(ClusterId::default()).await.unwrap();
-        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10);
+        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, CALL);
         let long = answer_of(&vec![1; ANSWER_BYTES + 1]);
         assert_eq!(first(&repeats, "ApplySettings").await.end(long).await.1, ROW_BYTES);
         let told = first(&repeats, "CreateToken").await.end(answer_of(b"secret")).await;

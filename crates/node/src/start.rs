@@ -17,7 +17,7 @@ use crate::{
     connections::ConnectionCap,
     descriptors::{self, Asked},
     gather::Gather,
-    grpc::{self, Admin, LoadLimits, PageTokens, Queue, ReflectionError},
+    grpc::{self, Admin, CALL_TIMEOUT_MAX, LoadLimits, PageTokens, Queue, ReflectionError},
     history::History,
     http::{Measured, NodeInfo, StatusCache, metrics},
     listen::{BindError, host_name, listen, reachable},
@@ -323,7 +323,7 @@ fn admin(
     let name = member.map_or(alone.name.clone(), |member| member.node.name.to_string());
     // Without a catalog there is the log alone.
     let audit = Auditor::new(catalog.clone(), &name, clock.clone())?;
-    let repeats = Repeats::new(catalog, clock.clone(), rules.limits.key_bytes);
+    let repeats = Repeats::new(catalog, clock.clone(), rules.limits.key_bytes, CALL_TIMEOUT_MAX);
     let tokens = page_tokens(config, clock.clone());
     let settings = Arc::new(config.settings.clone());
     let records = TenantBudget::new(RECORD_BYTES_MAX);

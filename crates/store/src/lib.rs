@@ -27,8 +27,8 @@ pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
     CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewRequest,
     NewSession, NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
-    RequestFound, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting,
-    TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, Versions,
+    RequestEnd, RequestFound, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish,
+    Sighting, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, Versions,
     check_shard_url,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};

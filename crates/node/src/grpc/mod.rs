@@ -25,7 +25,9 @@ mod who_am_i;
 
 pub use admin::Admin;
 pub use admission::{AdmissionLoad, LoadLimits};
-pub(crate) use admission::{AnswerCharge, Caller, ConnectionLoad, RequestBounds, RequestCharge, overloaded};
+pub(crate) use admission::{
+    AnswerCharge, CALL_TIMEOUT_MAX, Caller, ConnectionLoad, RequestBounds, RequestCharge, overloaded,
+};
 pub(crate) use fields::{earlier, to_timestamp};
 #[cfg(feature = "fuzzing")]
 pub(crate) use page_token::List;

@@ -10,7 +10,7 @@ use forebay_types::{
 use super::{
     audit_rows::{AuditEnd, AuditId, AuditQuery, AuditRecord},
     error::CatalogError,
-    request_rows::{NewRequest, RequestFound},
+    request_rows::{NewRequest, RequestEnd, RequestFound},
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
         PolicyWish, PolicyWritten, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
@@ -127,8 +127,8 @@ pub trait Catalog: Send + Sync + 'static {
     /// Notes that a call begins under a request id, and says what is known of earlier ones.
     async fn begin_request(&self, request: &NewRequest) -> Result<RequestFound, StoreError>;
 
-    /// Keeps the answer of such a call, if none is kept; without one, forgets that the call began.
-    async fn end_request(&self, id: &[u8; 32], answer: Option<&[u8]>) -> Result<(), StoreError>;
+    /// Notes how such a call ended, unless an answer is kept.
+    async fn end_request(&self, id: &[u8; 32], end: &RequestEnd) -> Result<(), StoreError>;
 
     /// Deletes calls that began before a time: the oldest, and so many at most, with those of the same
     /// moment. Returns how many there were.

@@ -30,7 +30,7 @@ pub use audit_rows::{AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, P
 pub(crate) use connection::{Connections, Connector};
 pub use error::CatalogError;
 pub use interface::Catalog;
-pub use request_rows::{NewRequest, RequestFound};
+pub use request_rows::{NewRequest, RequestEnd, RequestFound};
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
     Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,

@@ -11,6 +11,8 @@ pub struct NewRequest {
     pub digest: [u8; 32],
     /// Now.
     pub begun_at: Timestamp,
+    /// A call without an answer that began earlier is over, and nobody knows what became of it.
+    pub over_before: Timestamp,
     /// A call that began earlier is forgotten.
     pub forget_before: Timestamp,
 }
@@ -18,12 +20,23 @@ pub struct NewRequest {
 /// What is known of the calls under an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestFound {
-    /// This one is the first.
+    /// This one is to be made: it is the first, or all others are over without an answer.
     First,
-    /// There was another, and its end is not known: it is being made, or its node died meanwhile.
-    Unanswered,
+    /// Another one is being made, or its node died meanwhile.
+    UnderWay,
     /// There was another, and this was its answer. Empty: it was not kept.
     Answered(Vec<u8>),
     /// There was one of another method, or with other fields.
     Differs,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestEnd {
+    /// It was answered. Empty: the answer is not to be kept.
+    Answered(Vec<u8>),
+    /// It had no effect.
+    NoEffect,
+    /// Nobody knows: it was given up. It counts as one that began at this time.
+    GivenUp(Timestamp),
 }

@@ -5,7 +5,7 @@ use forebay_types::Timestamp;
 
 use super::{
     call::{Call, Change, End, Failure},
-    request_rows::{NewRequest, RequestFound},
+    request_rows::{NewRequest, RequestEnd, RequestFound},
     session::CatalogSession,
 };
 use crate::{
@@ -19,22 +19,25 @@ pub(super) struct BeginRequest<'a>(pub(super) &'a NewRequest);
 #[async_trait]
 impl Change for BeginRequest<'_> {
     type Answer = RequestFound;
-    // The second time it is unanswered, which is as if its node had died: it is made again.
+    // The second time it finds itself.
     const REPEATABLE: bool = true;
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<RequestFound>, StoreError> {
-        let NewRequest { id, digest, begun_at, forget_before } = self.0;
+        let NewRequest { id, digest, begun_at, over_before, forget_before } = self.0;
         // All changes lock the cluster's row first, so that of two calls with one id one is the first.
         let lock = "UPDATE cluster SET last_shard = last_shard WHERE id = 1";
         session.execute(Statement::new(lock, vec![])).await?;
-        let known = "SELECT digest, answer FROM request WHERE id = ? AND begun_at >= ?";
+        let known = "SELECT digest, answer, begun_at FROM request WHERE id = ? AND begun_at >= ?";
         let known = Statement::new(known, vec![id.as_slice().into(), (*forget_before).into()]);
         if let Some(row) = session.fetch(known).await?.first() {
-            return Ok(End::RollBack(match row.optional_bytes(1)? {
-                _ if row.hash::<32>(0)? != *digest => RequestFound::Differs,
-                None => RequestFound::Unanswered,
-                Some(answer) => RequestFound::Answered(answer.to_vec()),
-            }));
+            let other = row.time(2)?;
+            match row.optional_bytes(1)? {
+                _ if row.hash::<32>(0)? != *digest => return Ok(End::RollBack(RequestFound::Differs)),
+                Some(answer) => return Ok(End::RollBack(RequestFound::Answered(answer.to_vec()))),
+                None if other == *begun_at => return Ok(End::RollBack(RequestFound::First)),
+                None if other >= *over_before => return Ok(End::RollBack(RequestFound::UnderWay)),
+                None => {}
+            }
         }
         let sql = "/* forebay request */ REPLACE INTO request (id, digest, begun_at) VALUES (?, ?, ?)";
         let values = vec![id.as_slice().into(), digest.as_slice().into(), (*begun_at).into()];
@@ -43,12 +46,12 @@ impl Change for BeginRequest<'_> {
     }
 }
 
-/// Keeps the answer of a call, or forgets the call. Of several answers the first stays.
+/// Notes how a call ended. Of several answers the first stays.
 pub(super) struct EndRequest<'a> {
     /// The call.
     pub(super) id: &'a [u8; 32],
-    /// Its answer. `None`: the call had no effect.
-    pub(super) answer: Option<&'a [u8]>,
+    /// How it ended.
+    pub(super) end: &'a RequestEnd,
 }
 
 #[async_trait]
@@ -57,16 +60,17 @@ impl Call for EndRequest<'_> {
 
     async fn run(&self, session: &mut dyn CatalogSession) -> Result<(), Failure> {
         let id = self.id.as_slice().into();
-        let statement = match self.answer {
-            Some(answer) => Statement::new(
-                "/* forebay request */ UPDATE request SET answer = ? WHERE id = ? AND answer IS NULL",
-                vec![answer.into(), id],
-            ),
-            None => Statement::new(
-                "/* forebay request */ DELETE FROM request WHERE id = ? AND answer IS NULL",
-                vec![id],
-            ),
+        let (sql, values) = match self.end {
+            RequestEnd::Answered(answer) => {
+                ("UPDATE request SET answer = ?", vec![answer.as_slice().into(), id])
+            }
+            RequestEnd::NoEffect => ("DELETE FROM request", vec![id]),
+            RequestEnd::GivenUp(begun_at) => {
+                ("UPDATE request SET begun_at = ?", vec![(*begun_at).into(), id])
+            }
         };
+        let sql = format!("/* forebay request */ {sql} WHERE id = ? AND answer IS NULL");
+        let statement = Statement::new(sql, values);
         Ok(session.execute_alone(statement).await.map(drop)?)
     }
 }

@@ -21,7 +21,7 @@ use super::{
     interface::Catalog,
     read::ReadChanges,
     read_policy::{ReadAllSettings, ReadPolicy, ReadSettings},
-    request_rows::{NewRequest, RequestFound},
+    request_rows::{NewRequest, RequestEnd, RequestFound},
     requests::{BeginRequest, EndRequest, SweepRequests},
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
@@ -159,8 +159,8 @@ impl<C: Connector> Catalog for C {
         self.connections().records.run(self, &Transaction(BeginRequest(request))).await
     }
 
-    async fn end_request(&self, id: &[u8; 32], answer: Option<&[u8]>) -> Result<(), StoreError> {
-        self.connections().records.run(self, &EndRequest { id, answer }).await
+    async fn end_request(&self, id: &[u8; 32], end: &RequestEnd) -> Result<(), StoreError> {
+        self.connections().records.run(self, &EndRequest { id, end }).await
     }
 
     async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {

@@ -21,7 +21,7 @@ use super::{
 use crate::grpc::status;
 
 /// The longest that a call may take, whatever deadline its caller sets.
-const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
+pub const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// A call with less time than this cannot complete and is refused.
 const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(5);
 

@@ -355,7 +355,8 @@ mod tests {
         let access = Access::open();
         let clock = Arc::new(forebay_types::SystemClock::default());
         let audit = Auditor::new(None, "node1", clock).unwrap();
-        let repeats = Repeats::new(None, Arc::new(forebay_types::SystemClock::default()), 200);
+        let clock = Arc::new(forebay_types::SystemClock::default());
+        let repeats = Repeats::new(None, clock, 200, Duration::from_secs(30));
         let layer = AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, traces: None };
         let mut service = layer.layer(inner);
         let principal = Principal::Certificate { name: "spiffe://prod/worker".into() };

@@ -14,7 +14,7 @@ mod side_call;
 mod watch;
 
 pub use answer_bytes::AnswerCharge;
-pub use call::Call;
+pub use call::{CALL_TIMEOUT_MAX, Call};
 pub use connection::{Caller, Incoming};
 pub use layer::{Admission, AdmissionLayer, RequestBounds};
 pub use load::{AdmissionLoad, ConnectionLoad, LoadLimits, overloaded};

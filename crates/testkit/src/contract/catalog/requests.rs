@@ -1,6 +1,6 @@
 //! Calls with a request id: begun once, answered once, forgotten.
 
-use forebay_store::{Catalog, NewRequest, RequestFound};
+use forebay_store::{Catalog, NewRequest, RequestEnd, RequestFound};
 use forebay_types::Timestamp;
 
 use super::{CatalogSubject, all};
@@ -10,6 +10,7 @@ fn request(id: u8, digest: u8, begun: i64) -> NewRequest {
         id: [id; 32],
         digest: [digest; 32],
         begun_at: Timestamp::from_micros(begun),
+        over_before: Timestamp::from_micros(begun - 30),
         forget_before: Timestamp::from_micros(begun - 100),
     }
 }
@@ -18,8 +19,12 @@ async fn begin(catalog: &dyn Catalog, id: u8, digest: u8, begun: i64) -> Request
     catalog.begin_request(&request(id, digest, begun)).await.expect("answers")
 }
 
-async fn end(catalog: &dyn Catalog, id: u8, answer: Option<&[u8]>) {
-    catalog.end_request(&[id; 32], answer).await.expect("answers");
+async fn end(catalog: &dyn Catalog, id: u8, end: RequestEnd) {
+    catalog.end_request(&[id; 32], &end).await.expect("answers");
+}
+
+fn answered(answer: &[u8]) -> RequestEnd {
+    RequestEnd::Answered(answer.to_vec())
 }
 
 /// By whoever opens the catalog. Nothing else changes.
@@ -27,15 +32,16 @@ pub async fn the_first_answer_of_a_request_is_kept(subject: CatalogSubject) {
     let (catalog, other) = (subject.migrated().await, (subject.open)());
     let before = all(&*catalog).await;
     assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First);
-    assert_eq!(begin(&*other, 1, 1, 1_001).await, RequestFound::Unanswered);
+    assert_eq!(begin(&*other, 1, 1, 1_001).await, RequestFound::UnderWay);
     assert_eq!(begin(&*other, 1, 2, 1_001).await, RequestFound::Differs);
-    end(&*other, 1, Some(b"one\0")).await;
-    end(&*catalog, 1, Some(b"two")).await;
-    end(&*catalog, 1, None).await;
+    end(&*other, 1, answered(b"one\0")).await;
+    end(&*catalog, 1, answered(b"two")).await;
+    end(&*catalog, 1, RequestEnd::NoEffect).await;
+    end(&*catalog, 1, RequestEnd::GivenUp(Timestamp::from_micros(1))).await;
     assert_eq!(begin(&*catalog, 1, 1, 1_100).await, RequestFound::Answered(b"one\0".to_vec()));
     assert_eq!(begin(&*catalog, 1, 2, 1_100).await, RequestFound::Differs);
     assert_eq!(begin(&*catalog, 1, 2, 1_101).await, RequestFound::First, "it was forgotten");
-    end(&*catalog, 1, Some(b"")).await;
+    end(&*catalog, 1, answered(b"")).await;
     assert_eq!(begin(&*catalog, 1, 2, 1_102).await, RequestFound::Answered(vec![]));
     assert_eq!(all(&*catalog).await, before);
 }
@@ -43,20 +49,34 @@ pub async fn the_first_answer_of_a_request_is_kept(subject: CatalogSubject) {
 /// As if it had not been made.
 pub async fn a_request_without_effect_is_forgotten(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
-    end(&*catalog, 1, None).await;
-    end(&*catalog, 1, Some(b"nobody has asked")).await;
+    end(&*catalog, 1, RequestEnd::NoEffect).await;
+    end(&*catalog, 1, answered(b"nobody has asked")).await;
     assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First);
-    end(&*catalog, 1, None).await;
+    end(&*catalog, 1, RequestEnd::NoEffect).await;
     assert_eq!(begin(&*catalog, 1, 2, 1_000).await, RequestFound::First);
+}
+
+/// Only then another one takes its place, and of these one.
+pub async fn a_request_without_an_answer_is_made_again_once_it_is_over(subject: CatalogSubject) {
+    let (catalog, other) = (subject.migrated().await, (subject.open)());
+    assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First);
+    assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First, "it finds itself");
+    assert_eq!(begin(&*other, 1, 1, 1_030).await, RequestFound::UnderWay);
+    assert_eq!(begin(&*other, 1, 2, 1_031).await, RequestFound::Differs);
+    assert_eq!(begin(&*other, 1, 1, 1_031).await, RequestFound::First);
+    assert_eq!(begin(&*catalog, 1, 1, 1_032).await, RequestFound::UnderWay);
+    end(&*other, 1, RequestEnd::GivenUp(Timestamp::from_micros(1_002))).await;
+    assert_eq!(begin(&*catalog, 1, 2, 1_033).await, RequestFound::Differs);
+    assert_eq!(begin(&*catalog, 1, 1, 1_033).await, RequestFound::First);
 }
 
 /// Several nodes at once.
 pub async fn of_requests_with_one_id_one_is_the_first(subject: CatalogSubject) {
     subject.migrated().await;
     let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..6 {
+    for begun in 1_000..1_006 {
         let catalog = (subject.open)();
-        tasks.spawn(async move { begin(&*catalog, 1, 1, 1_000).await });
+        tasks.spawn(async move { begin(&*catalog, 1, 1, begun).await });
     }
     let found = tasks.join_all().await;
     let first = found.iter().filter(|it| **it == RequestFound::First).count();
@@ -77,9 +97,10 @@ pub async fn old_requests_are_deleted(subject: CatalogSubject) {
     assert_eq!((sweep(100, 10).await, sweep(400, 2).await), (0, 2));
     let mut found = Vec::new();
     for id in 1..=4 {
-        found.push(catalog.begin_request(&never(id, 500)).await.expect("answers"));
+        let other = NewRequest { digest: [2; 32], ..never(id, 500) };
+        found.push(catalog.begin_request(&other).await.expect("answers"));
     }
-    let (first, unanswered) = (RequestFound::First, RequestFound::Unanswered);
-    assert_eq!(found, [unanswered.clone(), first.clone(), unanswered, first]);
+    let (first, differs) = (RequestFound::First, RequestFound::Differs);
+    assert_eq!(found, [differs.clone(), first.clone(), differs, first]);
     assert_eq!((sweep(401, 10).await, sweep(401, 10).await), (2, 0));
 }

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use forebay_store::{
     AuditEnd, AuditId, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode,
     CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewRequest, NewSession, NewToken, NodeReport,
-    PolicyRemoval, PolicyWish, PolicyWritten, RequestFound, SessionRow, SettingsDocument, SettingsSnapshot,
-    SettingsWish, Sighting, StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens, Versions,
-    check_shard_url,
+    PolicyRemoval, PolicyWish, PolicyWritten, RequestEnd, RequestFound, SessionRow, SettingsDocument,
+    SettingsSnapshot, SettingsWish, Sighting, StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow,
+    Tokens, Versions, check_shard_url,
 };
 use forebay_types::{
     ClusterId, Incarnation, Namespace, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
@@ -282,9 +282,9 @@ impl Catalog for FakeCatalog {
         self.records("request", move |it| it.begin_request(request)).await
     }
 
-    async fn end_request(&self, id: &[u8; 32], answer: Option<&[u8]>) -> Result<(), StoreError> {
-        let (id, answer) = (*id, answer.map(<[u8]>::to_vec));
-        self.records("request", move |it| it.end_request(&id, answer)).await
+    async fn end_request(&self, id: &[u8; 32], end: &RequestEnd) -> Result<(), StoreError> {
+        let (id, end) = (*id, end.clone());
+        self.records("request", move |it| it.end_request(&id, end)).await
     }
 
     async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {

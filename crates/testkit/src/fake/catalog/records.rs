@@ -3,8 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use forebay_store::{
-    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewRequest, NewSession, NewToken, RequestFound,
-    SessionRow, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
+    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewRequest, NewSession, NewToken, RequestEnd,
+    RequestFound, SessionRow, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
 };
 use forebay_types::Timestamp;
 
@@ -39,23 +39,29 @@ pub(super) struct Request {
 impl Records {
     /// See [`Catalog::begin_request`](forebay_store::Catalog::begin_request).
     pub fn begin_request(&mut self, request: NewRequest) -> RequestFound {
-        let NewRequest { id, digest, begun_at, forget_before } = request;
-        match self.requests.get(&id).filter(|known| known.begun_at >= forget_before) {
-            Some(known) if known.digest != digest => RequestFound::Differs,
-            Some(known) => known.answer.clone().map_or(RequestFound::Unanswered, RequestFound::Answered),
-            None => {
-                self.requests.insert(id, Request { digest, begun_at, answer: None });
-                RequestFound::First
+        let NewRequest { id, digest, begun_at, over_before, forget_before } = request;
+        if let Some(known) = self.requests.get(&id).filter(|known| known.begun_at >= forget_before) {
+            if known.digest != digest {
+                return RequestFound::Differs;
+            }
+            if let Some(answer) = &known.answer {
+                return RequestFound::Answered(answer.clone());
+            }
+            if known.begun_at != begun_at && known.begun_at >= over_before {
+                return RequestFound::UnderWay;
             }
         }
+        self.requests.insert(id, Request { digest, begun_at, answer: None });
+        RequestFound::First
     }
 
     /// See [`Catalog::end_request`](forebay_store::Catalog::end_request).
-    pub fn end_request(&mut self, id: &[u8; 32], answer: Option<Vec<u8>>) {
+    pub fn end_request(&mut self, id: &[u8; 32], end: RequestEnd) {
         let Some(known) = self.requests.get_mut(id).filter(|known| known.answer.is_none()) else { return };
-        match answer {
-            Some(answer) => known.answer = Some(answer),
-            None => drop(self.requests.remove(id)),
+        match end {
+            RequestEnd::Answered(answer) => known.answer = Some(answer),
+            RequestEnd::NoEffect => drop(self.requests.remove(id)),
+            RequestEnd::GivenUp(begun_at) => known.begun_at = begun_at,
         }
     }
 
