@@ -6,6 +6,10 @@ use super::{
     NAMESPACE, SCRIPT, Stage,
     chromium::{Chromium, Looks},
 };
+use crate::wire::http1::{Answer, Request};
+
+/// The most that a page has.
+const PAGE_BYTES_MAX: usize = 60 << 10;
 
 #[tokio::test]
 async fn every_page_reads_without_a_script() {
@@ -107,4 +111,18 @@ async fn topics_are_put_in_order_by_the_heads_of_their_columns() {
         assert!(address.query().unwrap().starts_with(&format!("ns={NAMESPACE}&q=a&")), "the filter stays");
     }
     browser.picture("topics-sorted").await;
+}
+
+#[tokio::test]
+async fn a_hundred_topics_are_a_small_page() {
+    let stage = Stage::start().await;
+    for number in 0..100 {
+        let topic = format!("orders/eu-west/checkout/reminders-{number:03}");
+        stage.enqueue(&topic, "x", None).await;
+    }
+    for page in ["/topics", "/topics?sort=name", &format!("/topics?ns={NAMESPACE}&sort=-ready")] {
+        let answer = Answer::parse(stage.node.ask(&Request::get(page).encoded(&stage.node.http)).await);
+        assert_eq!(answer.text().matches("<tr data-row").count(), 100, "{page}");
+        assert!(answer.body.len() <= PAGE_BYTES_MAX, "{page} has {} bytes", answer.body.len());
+    }
 }

@@ -39,7 +39,8 @@ type Part = (ShardId, TopicId);
 pub(super) struct Page {
     /// Its topics.
     topics: BTreeMap<TopicName, TopicFigures>,
-    /// Where topics in memory are, and how many scheduled items they have there.
+    /// Where topics in memory are, and how many scheduled items they have there. Empty where nothing is
+    /// looked up in it.
     parts: HashMap<Part, (TopicName, u64)>,
     /// All up to this one are known. `None`: all are.
     through: Option<TopicName>,
@@ -88,7 +89,9 @@ impl Engine {
     pub async fn list_topics(&self, call: TopicsCall) -> Result<TopicsPage, Refusal> {
         let TopicsCall { scope, after, limit, due, forgotten } = call;
         let shards = self.look_shards(&scope).await?;
-        let (mut page, mut missed) = self.in_memory(&scope, scope.begin(after.as_ref()), limit).await?;
+        let with_parts = due || shards.iter().any(|shard| shard.has_dormant);
+        let from = scope.begin(after.as_ref());
+        let (mut page, mut missed) = self.in_memory(&scope, from, limit, with_parts).await?;
         let range = NameRange {
             from: scope.begin(after.as_ref()),
             through: page.through.clone().or_else(|| scope.end()),
@@ -119,6 +122,7 @@ impl Engine {
         scope: &TopicScope,
         mut from: Bound<TopicName>,
         limit: usize,
+        with_parts: bool,
     ) -> Result<(Page, BTreeSet<ShardId>), Refusal> {
         let mut page = Page::default();
         let mut lost = BTreeSet::new();
@@ -130,7 +134,7 @@ impl Engine {
             for TopicSeen { figures, parts } in seen.topics {
                 let part =
                     |part: PartSeen| ((part.shard, part.topic), (figures.name.clone(), part.scheduled));
-                page.parts.extend(parts.into_iter().map(part));
+                page.parts.extend(parts.into_iter().filter(|_| with_parts).map(part));
                 page.topics.insert(figures.name.clone(), figures);
             }
             match seen.through {

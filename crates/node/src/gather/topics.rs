@@ -93,8 +93,8 @@ const PRIORITIES_MAX: usize = 100;
 /// Answers of nodes that are put together.
 #[derive(Default)]
 struct Merge {
-    /// By namespace and name.
-    topics: BTreeMap<(String, String), v1::Topic>,
+    /// Those of one node after those of another, each by namespace and name.
+    topics: Vec<v1::Topic>,
     /// The scan, without its topics.
     scan: TopicScan,
 }
@@ -107,27 +107,33 @@ impl Merge {
         scan.shards.extend(page.shards);
         scan.counted.extend(page.counted_shards);
         scan.scanned += page.scanned;
-        for topic in page.topics {
-            let key = (topic.namespace.clone(), topic.topic.clone());
-            match topics.get_mut(&key) {
-                Some(sum) => add(sum, &topic),
-                None => drop(topics.insert(key, topic)),
-            }
-        }
+        topics.extend(page.topics);
     }
 
     /// What a node did not get to is left to the next scan.
     fn end(self) -> TopicScan {
-        let Self { topics, mut scan } = self;
-        let through = scan.through.clone();
-        let is_known = |(namespace, topic): &(String, String)| {
-            through
-                .as_ref()
-                .is_none_or(|through| (&**namespace, &**topic) <= (&*through.namespace, &*through.topic))
-        };
-        scan.topics = topics.into_iter().filter(|(name, _)| is_known(name)).map(|(_, topic)| topic).collect();
+        let Self { mut topics, mut scan } = self;
+        // Parts that are in order already are merged, and one part is left as it is: this is done for each of
+        // a million topics.
+        topics.sort_by(|one, other| name(one).cmp(&name(other)));
+        topics.dedup_by(|part, sum| {
+            let is_same = name(part) == name(sum);
+            if is_same {
+                add(sum, part);
+            }
+            is_same
+        });
+        if let Some(through) = &scan.through {
+            let through = (&*through.namespace, &*through.topic);
+            topics.truncate(topics.partition_point(|topic| name(topic) <= through));
+        }
+        scan.topics = topics;
         scan
     }
+}
+
+fn name(topic: &v1::Topic) -> (&str, &str) {
+    (&topic.namespace, &topic.topic)
 }
 
 /// Adds what another node has of a topic.
@@ -143,4 +149,51 @@ fn add(sum: &mut v1::Topic, part: &v1::Topic) {
     add_counts(&mut sum.counts, part.counts.as_ref());
     add_rates(&mut sum.rates, part.rates.as_ref());
     sum.next_due_at = earlier(sum.next_due_at.take(), part.next_due_at).filter(|_| !is_unknown);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(names: &[&str], through: Option<&str>) -> peer::ListTopicsResponse {
+        let topic = |name: &&str| v1::Topic {
+            namespace: "n".to_owned(),
+            topic: (*name).to_owned(),
+            ready_count: 1,
+            ..v1::Topic::default()
+        };
+        let through =
+            through.map(|topic| peer::TopicName { namespace: "n".to_owned(), topic: topic.to_owned() });
+        peer::ListTopicsResponse {
+            topics: names.iter().map(topic).collect(),
+            through,
+            scanned: names.len() as u64,
+            ..peer::ListTopicsResponse::default()
+        }
+    }
+
+    fn merged(pages: &[peer::ListTopicsResponse]) -> (Vec<(String, u64)>, Option<String>) {
+        let mut merge = Merge::default();
+        pages.iter().cloned().for_each(|page| merge.add(page));
+        let TopicScan { topics, through, .. } = merge.end();
+        let topics = topics.into_iter().map(|topic| (topic.topic, topic.ready_count)).collect();
+        (topics, through.map(|name| name.topic.to_string()))
+    }
+
+    #[test]
+    fn a_topic_of_several_nodes_is_one_and_all_are_in_order() {
+        let pages = [page(&["b", "d"], None), page(&["a", "b", "e"], None), page(&["b"], None)];
+        let expected = [("a", 1), ("b", 3), ("d", 1), ("e", 1)];
+        assert_eq!(merged(&pages), (expected.map(|(name, ready)| (name.to_owned(), ready)).to_vec(), None));
+    }
+
+    #[test]
+    fn what_a_node_did_not_get_to_is_left_to_the_next_scan() {
+        let pages =
+            [page(&["b", "d", "x"], None), page(&["a", "d"], Some("d")), page(&["c", "e"], Some("e"))];
+        let (topics, through) = merged(&pages);
+        let names: Vec<&str> = topics.iter().map(|(name, _)| &**name).collect();
+        assert_eq!((names, through.as_deref()), (vec!["a", "b", "c", "d"], Some("d")));
+        assert_eq!(topics[3].1, 2);
+    }
 }

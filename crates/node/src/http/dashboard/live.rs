@@ -6,6 +6,7 @@ use std::{
     hash::{Hash as _, Hasher as _},
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use maud::{Markup, html};
 use serde::Serialize;
 use siphasher::sip::SipHasher13;
@@ -45,6 +46,23 @@ impl Live {
         markup
     }
 
+    /// A cell of a table whose text changes. A list has many, so they have no element of their own inside.
+    pub fn cell(&mut self, id: impl Into<String>, text: impl ToString) -> Markup {
+        let (id, text) = (id.into(), text.to_string());
+        let markup = html! { td id=(id) { (text) } };
+        self.texts.insert(id, text);
+        markup
+    }
+
+    /// A cell whose class changes with its text.
+    pub fn word_cell(&mut self, id: impl Into<String>, class: &'static str, text: impl ToString) -> Markup {
+        let (id, text) = (id.into(), text.to_string());
+        let markup = html! { td id=(id) class=(class) { (text) } };
+        self.classes.insert(id.clone(), class);
+        self.texts.insert(id, text);
+        markup
+    }
+
     /// The points of a line that changes.
     pub fn line(&mut self, id: impl Into<String>, class: &'static str, points: String) -> Markup {
         let id = id.into();
@@ -79,11 +97,12 @@ fn changed<T: Clone + PartialEq>(
     now.iter().filter(differs).map(|(id, value)| (id.clone(), value.clone())).collect()
 }
 
-/// The id of a row: a hash of what names it, since names have characters that ids should not.
+/// The id of a row: a hash of what names it, since names have characters that ids should not. It is short, as
+/// each of its cells has it.
 fn row_id(key: &[&str]) -> String {
     let mut hasher = SipHasher13::new_with_keys(0, 0);
     key.hash(&mut hasher);
-    format!("r{:016x}", hasher.finish())
+    URL_SAFE_NO_PAD.encode(hasher.finish().to_be_bytes())
 }
 
 #[cfg(test)]
@@ -115,5 +134,8 @@ mod tests {
         let markup = live.text("a", "<script>").into_string();
         assert_eq!(markup, "<span id=\"a\">&lt;script&gt;</span>");
         assert_eq!(live.texts["a"], "<script>", "a script sets it as text");
+        let markup = live.word_cell("b", "bad", "<b>").into_string();
+        assert_eq!(markup, "<td id=\"b\" class=\"bad\">&lt;b&gt;</td>");
+        assert_eq!((live.texts["b"].as_str(), live.classes["b"]), ("<b>", "bad"));
     }
 }

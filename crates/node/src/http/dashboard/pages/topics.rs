@@ -232,15 +232,15 @@ fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
         tr data-row=(id) {
             @if all { td.l { (links::namespace(&topic.namespace)) } }
             td.l { (links::topic(&topic.namespace, &topic.topic)) (chips(&topic.pauses)) }
-            td { (live.text(format!("{id}o"), age(topic.oldest_ready_at, asked.now()))) }
-            td { (live.text(format!("{id}r"), count(topic.ready_count))) }
-            td { (live.text(format!("{id}l"), count(topic.leased_count))) }
-            td { (live.text(format!("{id}s"), count(topic.scheduled_count))) }
-            td { (live.word(format!("{id}d"), dead, count(topic.dead_count))) }
-            td { (live.text(format!("{id}i"), rate(rates.enqueued))) }
-            td { (live.text(format!("{id}u"), rate(rates.acked))) }
-            td { (live.word(format!("{id}f"), failing::class(failing), percent(failing))) }
-            td { (live.text(format!("{id}w"), count(topic.waiting_calls))) }
+            (live.cell(format!("{id}o"), age(topic.oldest_ready_at, asked.now())))
+            (live.cell(format!("{id}r"), count(topic.ready_count)))
+            (live.cell(format!("{id}l"), count(topic.leased_count)))
+            (live.cell(format!("{id}s"), count(topic.scheduled_count)))
+            (live.word_cell(format!("{id}d"), dead, count(topic.dead_count)))
+            (live.cell(format!("{id}i"), rate(rates.enqueued)))
+            (live.cell(format!("{id}u"), rate(rates.acked)))
+            (live.word_cell(format!("{id}f"), failing::class(failing), percent(failing)))
+            (live.cell(format!("{id}w"), count(topic.waiting_calls)))
         }
     }
 }
