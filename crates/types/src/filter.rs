@@ -62,6 +62,8 @@ enum Value {
     Text(String),
     /// All text that begins so.
     Prefix(String),
+    /// Each of these.
+    OneOf(Vec<Value>),
     /// This number. A span has its microseconds.
     Number(i64),
 }
@@ -141,7 +143,7 @@ impl Filter {
         let prefixes =
             terms.filter(|term| term.operator == Operator::Equal).filter_map(|term| match &term.value {
                 Value::Text(text) | Value::Prefix(text) => Some(text.as_str()),
-                Value::Number(_) => None,
+                Value::Number(_) | Value::OneOf(_) => None,
             });
         prefixes.max_by_key(|prefix| prefix.len()).unwrap_or_default()
     }
@@ -149,11 +151,7 @@ impl Filter {
 
 impl Term {
     fn holds(&self, held: &Held<'_>) -> bool {
-        let is_equal = |text: &str| match &self.value {
-            Value::Text(value) => text == value,
-            Value::Prefix(prefix) => text.starts_with(prefix.as_str()),
-            Value::Number(_) => false,
-        };
+        let is_equal = |text: &str| self.value.is_text(text);
         match (held, self.operator, &self.value) {
             (Held::Text(text), Operator::Equal, _) => is_equal(text),
             (Held::Text(text), Operator::NotEqual, _) => !is_equal(text),
@@ -174,6 +172,17 @@ impl Term {
                 }
             }
             _ => false,
+        }
+    }
+}
+
+impl Value {
+    fn is_text(&self, text: &str) -> bool {
+        match self {
+            Self::Text(value) => text == value,
+            Self::Prefix(prefix) => text.starts_with(prefix.as_str()),
+            Self::OneOf(values) => values.iter().any(|value| value.is_text(text)),
+            Self::Number(_) => false,
         }
     }
 }
@@ -274,15 +283,39 @@ impl<'a> Parser<'a> {
             return Err(self.wrong(format!("{field} is not compared with {sign}")));
         }
         self.skip_blanks();
-        let at = self.at;
-        let literal = self.literal()?;
-        let value = literal.value(kind, operator).map_err(|what| Wrong { at, what })?;
+        let is_list = is_text && operator == Operator::Equal && self.take("(");
+        let value = if is_list { self.list(kind)? } else { self.value(kind, operator, &['"'])? };
         Ok(Term { negated, field, operator, value })
     }
 
-    fn literal(&mut self) -> Result<Literal, Wrong> {
+    /// Values of which one is enough, behind their parenthesis.
+    fn list(&mut self, kind: Kind) -> Result<Value, Wrong> {
+        let mut values = Vec::new();
+        loop {
+            self.skip_blanks();
+            values.push(self.value(kind, Operator::Equal, &['"', ')'])?);
+            self.skip_blanks();
+            if self.take(")") {
+                return Ok(Value::OneOf(values));
+            }
+            let at = self.at;
+            if self.word() != "OR" {
+                return Err(Wrong { at, what: "expected OR, or the end of the list".to_owned() });
+            }
+        }
+    }
+
+    /// A value. Without quotes it ends at a blank, and at each of these.
+    fn value(&mut self, kind: Kind, operator: Operator, ends: &[char]) -> Result<Value, Wrong> {
+        let at = self.at;
+        let literal = self.literal(ends)?;
+        literal.value(kind, operator).map_err(|what| Wrong { at, what })
+    }
+
+    fn literal(&mut self, ends: &[char]) -> Result<Literal, Wrong> {
         if !self.take("\"") {
-            let end = self.rest().find(|c: char| c.is_whitespace() || c == '"').unwrap_or(self.rest().len());
+            let is_end = |c: char| c.is_whitespace() || ends.contains(&c);
+            let end = self.rest().find(is_end).unwrap_or(self.rest().len());
             let text = self.rest()[..end].to_owned();
             if text.is_empty() {
                 return Err(self.wrong("expected a value"));

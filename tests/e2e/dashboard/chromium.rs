@@ -147,6 +147,12 @@ impl Chromium {
         element.click().await.unwrap();
     }
 
+    /// Clicks at the box of the row of an item.
+    pub async fn mark(&self, item: &str) {
+        let selector = format!("input[type=checkbox][value=\"{item}\"]");
+        self.client.find(Locator::Css(&selector)).await.unwrap().click().await.unwrap();
+    }
+
     /// Types into a field, in place of what is there.
     pub async fn fill(&self, selector: &str, text: &str) {
         let field = self.client.find(Locator::Css(selector)).await.unwrap();

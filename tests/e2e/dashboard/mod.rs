@@ -2,6 +2,7 @@
 
 mod acts;
 mod alarms;
+mod chosen;
 mod chromium;
 mod dead_letters;
 mod levers;

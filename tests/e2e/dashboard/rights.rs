@@ -62,6 +62,9 @@ async fn a_tenant_sees_its_own_and_no_levers() {
     let page = browser.page().await;
     assert!(!page.contains("Pause deliveries") && !page.contains("secret"), "{page}");
     assert!(!browser.has("form[action=pause]").await && !browser.has("form[action=enqueue]").await);
+    assert!(!browser.has(".pick").await, "no rows are chosen by who may do nothing with them");
+    browser.open(&at("confirm?action=cancel&ns=shop&name=mail&chosen=1&id=1-1")).await;
+    browser.until_shown("Not allowed").await;
     browser.open(&at("")).await;
     browser.until_shown("shop").await;
     let page = browser.page().await;
@@ -79,6 +82,7 @@ async fn a_tenant_sees_its_own_and_no_levers() {
 
     log_in(&browser, &operator).await;
     browser.until_shown("secret").await;
+    assert!(browser.has(".pick input").await);
     // It has the lever. This node has no catalog that would keep a pause, and says what to do about that.
     browser.click("Pause deliveries").await;
     browser.until_shown("configure a [catalog]").await;

@@ -42,6 +42,8 @@ addEventListener("DOMContentLoaded", () => {
   // What was heard and is not shown yet: a message has only what has changed since the one before.
   let heard = { v: {}, p: {}, c: {} };
 
+  const chosen = () => document.querySelectorAll("main .pick input:checked").length;
+
   // Figures that are not of now are grey, and say of when they are.
   const mark = () => {
     const old = Date.now() - heardAt > OLD_AFTER_MS;
@@ -50,14 +52,17 @@ addEventListener("DOMContentLoaded", () => {
     let text = shownAt;
     if (old) text = "figures of " + shownAt;
     if (held) text = "held, " + text;
+    else if (chosen() > 0) text = "held while rows are chosen, " + text;
     if (others > 0) text += " · " + others + " new, reload";
     if (fresh.textContent !== text) fresh.textContent = text;
   };
 
-  // Nothing moves under somebody who selects or types.
+  // Nothing moves under somebody who selects, types, or has chosen rows.
   const busy = () => {
+    if (chosen() > 0) return true;
     const active = document.activeElement;
-    if (active && active.closest("main") && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName)) return true;
+    const typed = active && active.closest("main") && active.type !== "checkbox";
+    if (typed && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName)) return true;
     const selection = document.getSelection();
     return selection !== null && !selection.isCollapsed;
   };
@@ -126,6 +131,19 @@ addEventListener("DOMContentLoaded", () => {
   });
   label();
   if (fresh) fresh.after(hold);
+
+  // How many rows are chosen.
+  const bar = document.getElementById("chosen");
+  const choose = () => {
+    document.getElementById("count").textContent = chosen() + " chosen:";
+    if (!held && !busy()) show();
+    mark();
+  };
+  if (bar) {
+    for (const box of document.querySelectorAll(".pick input")) box.addEventListener("change", choose);
+    // A browser that goes back to the page may have kept the boxes.
+    addEventListener("pageshow", choose);
+  }
 
   // Keys: / searches, r reloads, h holds.
   document.addEventListener("keydown", (event) => {

@@ -15,6 +15,12 @@ impl Fields {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
+    /// All fields of a name that are not empty, in their order.
+    pub fn all<'a>(&'a self, name: &str) -> Vec<&'a str> {
+        let of_name = self.0.iter().filter(|(found, value)| found == name && !value.is_empty());
+        of_name.map(|(_, value)| value.as_str()).collect()
+    }
+
     /// The fields as a query has them, without the empty ones and those of what was just done.
     pub fn encoded(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());

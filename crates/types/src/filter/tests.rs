@@ -34,6 +34,12 @@ fn terms_hold_or_not() {
         ("age > 1m AND age < 2m", true),
         ("age >= 90s AND age <= 90s AND age = 90s", true),
         ("ready != 7", false),
+        ("topic = (a OR mail/eu)", true),
+        ("topic=( \"mail*\"OR b ) AND ready = 7", true),
+        ("topic = (a OR b)", false),
+        ("NOT topic = (a OR b)", true),
+        ("state = (ready OR dead)", true),
+        ("topic = \"(a\"", false),
     ] {
         let filter = Filter::parse(text, FIELDS).unwrap();
         assert_eq!(filter.holds(held), holds, "{text}");
@@ -57,6 +63,12 @@ fn a_wrong_filter_names_the_position() {
         ("age > 5", "at character 7: expected a span"),
         ("ready = 1 OR ready = 2", "at character 11: expected AND"),
         ("ready = 1 ready = 2", "at character 11: expected AND"),
+        ("topic = (a b)", "at character 12: expected OR, or the end of the list"),
+        ("topic = (a OR", "at character 14: expected a value"),
+        ("topic = ()", "at character 10: expected a value"),
+        ("topic = (a)x", "at character 12: expected AND"),
+        ("state = (ready OR gone)", "at character 19: expected one of ready, dead"),
+        ("ready = (1 OR 2)", "at character 9: expected a whole number"),
         (&long, "a filter has at most 20 terms"),
     ] {
         let refusal = Filter::parse(text, FIELDS).unwrap_err();
@@ -72,6 +84,7 @@ fn the_prefix_of_a_field_is_known_where_a_term_asks_for_it() {
     assert_eq!(prefix("topic = \"mail*\" AND ready > 1"), "mail");
     assert_eq!(prefix("topic = mail AND topic = \"m*\""), "mail");
     assert_eq!(prefix("topic != mail AND -topic = b AND topic:c"), "");
+    assert_eq!(prefix("topic = (mail OR mails)"), "", "it is one of several");
     assert_eq!(prefix("topic = \"quo\\\"te*\""), "quo\"te");
 }
 

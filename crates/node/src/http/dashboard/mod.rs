@@ -12,6 +12,7 @@ mod acts;
 mod asked;
 mod bulk;
 mod calls;
+mod chosen;
 mod events;
 mod failing;
 mod frame;

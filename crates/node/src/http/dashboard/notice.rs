@@ -17,6 +17,7 @@ const DONE_TEXTS: &[(&str, &str)] = &[
     ("resumed", "The pause is over."),
     ("enqueued", "An item was enqueued."),
     ("cancelled", "The item was cancelled."),
+    ("cancelled-items", "The items were cancelled."),
     ("updated", "The item was changed."),
     ("stopping", "The operation is being stopped. What it has done stays."),
     ("rate", "The operation has another rate."),

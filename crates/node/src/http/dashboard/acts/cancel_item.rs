@@ -1,4 +1,4 @@
-//! Cancels one item.
+//! Cancels an item, or those that were chosen from a list.
 
 use axum::response::Response;
 use forebay_proto::v1::CancelItemsRequest;
@@ -16,16 +16,23 @@ pub async fn act(asked: Asked) -> Response {
 
 async fn cancel(asked: &Asked) -> Result<String, Trouble> {
     let (namespace, topic) = (asked.fields.get("ns"), asked.fields.get("name"));
+    let ids = asked.fields.all("id");
     let request = CancelItemsRequest {
         namespace: namespace.to_owned(),
-        item_ids: vec![asked.fields.get("id").to_owned()],
+        item_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
         reason: asked.fields.get("reason").to_owned(),
         dry_run: false,
         request_id: String::new(),
     };
     let answer = asked.admin()?.cancel_items(asked.request(request)).await?.into_inner();
-    if let Some(error) = answer.results.into_iter().find_map(|result| result.error) {
-        return Err(Status::new(Code::from(error.code), error.message).into());
+    let failed: Vec<_> = answer.results.iter().filter_map(|result| result.error.as_ref()).collect();
+    if let Some(error) = failed.first() {
+        let message = match ids.len() {
+            1 => error.message.clone(),
+            all => format!("{} of {all} items were cancelled. {}", all - failed.len(), error.message),
+        };
+        return Err(Status::new(Code::from(error.code), message).into());
     }
-    Ok(told(page_of(topic), &[("ns", namespace), ("name", topic)], "cancelled"))
+    let done = if ids.len() == 1 { "cancelled" } else { "cancelled-items" };
+    Ok(told(page_of(topic), &[("ns", namespace), ("name", topic)], done))
 }

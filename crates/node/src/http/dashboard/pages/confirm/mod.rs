@@ -1,6 +1,7 @@
 //! The question before something that loses or moves items: how many, which, and what becomes of them.
 
 mod of_item;
+mod of_items;
 
 use forebay_proto::v1::{
     GroupDeadLettersRequest, Operation, OperationKind, StartOperationRequest, StartOperationResponse,
@@ -12,12 +13,13 @@ use super::{
         act,
         asked::Asked,
         bulk::{self, command},
+        chosen,
         links::{self, link},
         live::Live,
         show::Shown,
         trouble::Trouble,
     },
-    dead_letters::filter::{group_of, of_item},
+    dead_letters::filter::{group_of, of_items},
     topics::incomplete,
 };
 use crate::random::random;
@@ -30,8 +32,13 @@ const RATE: u32 = 5_000;
 /// Makes the page.
 pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let action = asked.fields.get("action");
-    if action == "cancel" && !asked.fields.get("id").is_empty() {
-        return of_item::make(asked).await;
+    match chosen::items(asked).as_deref() {
+        Some([]) => return Ok(nothing_chosen(asked)),
+        Some(ids) if action == "cancel" => return of_items::make(asked, ids).await,
+        None if action == "cancel" && !asked.fields.get("id").is_empty() => {
+            return of_item::make(asked).await;
+        }
+        _ => {}
     }
     let kind = bulk::kind_of(action).ok_or_else(|| {
         Trouble::field("action", "must be purge, redrive, delete-dead, reset-leases or cancel")
@@ -59,6 +66,17 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     Ok(Shown::new(title, body, Live::default()))
 }
 
+/// No box was marked. That is no question about all items.
+fn nothing_chosen(asked: &Asked) -> Shown {
+    let topic = [("ns", asked.namespace()), ("name", asked.fields.get("name"))];
+    let body = html! {
+        h1 { "Nothing is chosen" }
+        p { "Mark the boxes of the rows that are meant, and press the button again." }
+        p { a.button href=(link("topic", &topic)) autofocus { "Go back" } }
+    };
+    Shown::new("Nothing is chosen", body, Live::default())
+}
+
 /// Counts what would be changed.
 async fn counted(asked: &Asked, kind: OperationKind) -> Result<StartOperationResponse, Trouble> {
     let request = StartOperationRequest {
@@ -74,12 +92,10 @@ async fn counted(asked: &Asked, kind: OperationKind) -> Result<StartOperationRes
     Ok(asked.admin()?.start_operation(asked.request(request)).await?.into_inner())
 }
 
-/// Which items: one, or those that pass a filter.
+/// Which items: those that are named, or those that pass a filter.
 fn filter(asked: &Asked) -> String {
-    match asked.fields.get("id") {
-        "" => asked.fields.get("filter").to_owned(),
-        id => of_item(id),
-    }
+    let named = of_items(&asked.fields.all("id"));
+    named.unwrap_or_else(|| asked.fields.get("filter").to_owned())
 }
 
 /// How the items were chosen. Of a group it is said what its reasons have in common, since a hash of that
@@ -123,7 +139,9 @@ fn back(asked: &Asked, kind: OperationKind) -> String {
     let (namespace, topic) = (asked.namespace(), asked.fields.get("name"));
     let id = asked.fields.get("id");
     match kind {
-        _ if !id.is_empty() => link("item", &[("ns", namespace), ("id", id)]),
+        _ if !id.is_empty() && chosen::items(asked).is_none() => {
+            link("item", &[("ns", namespace), ("id", id)])
+        }
         OperationKind::Redrive | OperationKind::DeleteDead => {
             link("dead-letters", &[("ns", namespace), ("topic", topic)])
         }

@@ -17,6 +17,15 @@ pub fn of_item(id: &str) -> String {
     format!("item = {id}")
 }
 
+/// A filter that these items pass. `None`: there are none.
+pub fn of_items(ids: &[&str]) -> Option<String> {
+    match ids {
+        [] => None,
+        [id] => Some(of_item(id)),
+        ids => Some(format!("item = ({})", ids.join(" OR "))),
+    }
+}
+
 /// The group that a filter names, if it names nothing else.
 pub fn group_of(filter: &str) -> Option<&str> {
     let named = filter.strip_prefix("group = ")?;
@@ -41,10 +50,12 @@ mod tests {
 
     #[test]
     fn a_group_and_an_item_have_filters_that_calls_take() {
-        for filter in [of_group("00a1b2c3d4e5f607"), of_item("3-1041")] {
+        let both = of_items(&["3-1041", "12-7"]).unwrap();
+        for filter in [of_group("00a1b2c3d4e5f607"), of_item("3-1041"), both] {
             Filter::parse(&filter, filter_fields(OperationKind::Redrive)).expect(&filter);
             assert_eq!(typed(&filter), filter);
         }
+        assert_eq!((of_items(&[]), of_items(&["3-1041"])), (None, Some(of_item("3-1041"))));
         assert_eq!(group_of(&of_group("00a1")), Some("00a1"));
         assert_eq!(group_of("group = 00a1 AND age > 1h"), None);
         assert_eq!(group_of("reason = a"), None);

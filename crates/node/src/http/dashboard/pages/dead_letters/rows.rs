@@ -7,6 +7,7 @@ use super::{
     super::{
         super::{
             asked::Asked,
+            chosen,
             links::{self, link},
             live::Live,
             texts::{bytes, first_line, time},
@@ -51,6 +52,9 @@ pub async fn section(asked: &Asked, topic: &str, live: &mut Live) -> Result<Mark
             }
         }
         (incomplete(&answer.incomplete_shards))
+        @if !answer.items.is_empty() {
+            (chosen::bar(asked, [asked.namespace(), topic], chosen::OF_DEAD))
+        }
         (table(asked, &answer, with_payloads, live))
         (below(asked, topic, &answer))
     })
@@ -80,6 +84,7 @@ fn table(asked: &Asked, answer: &ListItemsResponse, with_payloads: bool, live: &
             table.list {
                 thead {
                     tr {
+                        @if chosen::may_choose(asked, asked.namespace()) { (chosen::head()) }
                         th.l scope="col" { "item" }
                         th.l scope="col" { "died" }
                         th.l scope="col" { "cause" }
@@ -101,6 +106,7 @@ fn row(asked: &Asked, item: &Item, with_payloads: bool, live: &mut Live) -> Mark
     let death = item.death.clone().unwrap_or_default();
     html! {
         tr data-row=(id) {
+            @if chosen::may_choose(asked, asked.namespace()) { (chosen::cell(&item.item_id)) }
             td.l { (links::item(asked.namespace(), &item.item_id)) }
             td.l { (time(death.died_at, asked.now())) }
             td.l { (death.cause) }

@@ -9,6 +9,7 @@ use super::{
     super::{
         super::{
             asked::Asked,
+            chosen,
             frame::sentence,
             links::{self, link},
             texts::{age, bytes, first_line, time},
@@ -38,6 +39,8 @@ struct List<'a> {
     before: u64,
     /// Whether payloads are shown.
     inspects: bool,
+    /// Whether rows can be chosen.
+    chooses: bool,
     /// The time of the node.
     now: Timestamp,
 }
@@ -55,7 +58,8 @@ pub async fn list(
     };
     let inspects = asked.may(Scope::Inspect, place.namespace);
     let filter = asked.fields.get("filter");
-    let list = List { state, filter, before: before.into(), inspects, now: asked.now() };
+    let chooses = chosen::may_choose(asked, place.namespace);
+    let list = List { state, filter, before: before.into(), inspects, chooses, now: asked.now() };
     let request = ListItemsRequest {
         namespace: place.namespace.to_owned(),
         topic: place.name.to_owned(),
@@ -70,7 +74,7 @@ pub async fn list(
     Ok(html! {
         (controls(place, &list))
         @match answer {
-            Ok(answer) => (page(place, found, &list, answer.get_ref())),
+            Ok(answer) => (page(asked, place, found, &list, answer.get_ref())),
             Err(status) => {
                 p.bad role="alert" { (sentence(status.message())) }
                 p { a href=(place.with(&[])) { "The list from its beginning" } }
@@ -103,12 +107,20 @@ fn controls(place: &Place<'_>, list: &List<'_>) -> Markup {
     }
 }
 
-fn page(place: &Place<'_>, found: &GetTopicResponse, list: &List<'_>, answer: &ListItemsResponse) -> Markup {
+fn page(
+    asked: &Asked,
+    place: &Place<'_>,
+    found: &GetTopicResponse,
+    list: &List<'_>,
+    answer: &ListItemsResponse,
+) -> Markup {
     let next = &*answer.next_page_token;
     let through = (list.before + answer.items.len() as u64).to_string();
     html! {
         (incomplete(&answer.incomplete_shards))
         @if !answer.items.is_empty() {
+            @let actions = if list.state == ItemState::Dead { chosen::OF_DEAD } else { chosen::OF_ITEMS };
+            (chosen::bar(asked, [place.namespace, place.name], actions))
             (table(place, list, &answer.items))
         } @else if !next.is_empty() {
             p.none { "No item of this page passes the filter. There are more pages." }
@@ -200,6 +212,7 @@ fn table(place: &Place<'_>, list: &List<'_>, items: &[Item]) -> Markup {
             table.list {
                 thead {
                     tr {
+                        @if list.chooses { (chosen::head()) }
                         @for (name, is_text) in columns(list.state) {
                             th.l[*is_text] scope="col" { (name) }
                         }
@@ -221,6 +234,7 @@ fn row(place: &Place<'_>, list: &List<'_>, position: u64, item: &Item) -> Markup
     let id = links::item(place.namespace, &item.item_id);
     html! {
         tr {
+            @if list.chooses { (chosen::cell(&item.item_id)) }
             @match list.state {
                 ItemState::Leased => {
                     td.l { (id) }
@@ -268,7 +282,7 @@ mod tests {
     use super::*;
 
     fn list(state: ItemState, inspects: bool) -> List<'static> {
-        List { state, filter: "", before: 50, inspects, now: Timestamp::from_micros(0) }
+        List { state, filter: "", before: 50, inspects, chooses: !inspects, now: Timestamp::from_micros(0) }
     }
 
     #[test]
