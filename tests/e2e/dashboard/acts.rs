@@ -1,9 +1,6 @@
 //! What is done from pages, and that pages ask before they lose something.
 
-use forebay_proto::v1::{
-    GetOperationRequest, ListOperationsRequest, Operation, OperationState, PutTopicRequest, Side, Topic,
-    TopicSettings,
-};
+use forebay_proto::v1::{GetOperationRequest, ListOperationsRequest, Operation, OperationState, Side};
 
 use super::{
     NAMESPACE, Stage,
@@ -157,43 +154,4 @@ async fn an_operation_gets_another_rate_and_is_stopped() {
     browser.client.refresh().await.unwrap();
     browser.until_shown("· stopped ·").await;
     assert!(!browser.has("form[action=set-rate]").await && !browser.has("form[action=stop-operation]").await);
-}
-
-#[tokio::test]
-async fn the_settings_of_a_topic_are_changed_but_not_over_those_of_somebody_else() {
-    let stage = Stage::start().await;
-    let browser = Chromium::start(Looks { scriptless: true, ..Looks::default() }).await;
-    let page = format!("topic?ns={NAMESPACE}&name=mail&tab=settings");
-    stage.open(&browser, &page).await;
-    browser.click("Change the settings of this topic").await;
-    browser.fill("input[name=retry]", "90s").await;
-    browser.fill("input[name=attempts]", "5").await;
-    browser.fill("details[open] input[name=reason]", "the mail server is slow").await;
-    browser.picture("settings-form").await;
-    browser.click("Change the settings").await;
-    browser.until_shown("The settings were changed.").await;
-    browser.until_shown("1 min 30 s (set here)").await;
-    let own = stage.topic("mail").await.settings.unwrap();
-    assert_eq!((own.retry_delay.unwrap().seconds, own.default_max_attempts), (90, 5));
-    assert_eq!(own.default_lease, None, "what is empty is inherited");
-
-    // What is set is in the form, and what is taken out of it is inherited again. Meanwhile somebody else
-    // changes it.
-    browser.click("Change the settings of this topic").await;
-    browser.fill("input[name=attempts]", "").await;
-    let Topic { settings_version: version, settings, .. } = stage.topic("mail").await;
-    let settings = settings.map(|own| TopicSettings { default_max_attempts: 9, ..own });
-    let (namespace, topic) = (NAMESPACE.to_owned(), "mail".to_owned());
-    let request = PutTopicRequest { namespace, topic, settings, version, ..Default::default() };
-    stage.admin().put_topic(request).await.unwrap();
-    browser.click("Change the settings").await;
-    browser.until_shown("have changed: version").await;
-    assert_eq!(stage.topic("mail").await.settings.unwrap().default_max_attempts, 9);
-    stage.open(&browser, &page).await;
-    browser.click("Change the settings of this topic").await;
-    browser.fill("input[name=attempts]", "").await;
-    browser.click("Change the settings").await;
-    browser.until_shown("The settings were changed.").await;
-    let own = stage.topic("mail").await.settings.unwrap();
-    assert_eq!((own.default_max_attempts, own.retry_delay.unwrap().seconds), (0, 90));
 }

@@ -9,6 +9,7 @@ mod levers;
 mod looks;
 mod pages;
 mod rights;
+mod settings;
 
 use std::time::Duration;
 
@@ -139,6 +140,8 @@ impl Stage {
             ("overview", String::new()),
             ("topics", "topics".to_owned()),
             ("topics-of", format!("topics?ns={NAMESPACE}&sort=name")),
+            ("namespace", format!("namespace?ns={NAMESPACE}")),
+            ("namespace-none", "namespace?ns=nobody".to_owned()),
             ("topics-none", format!("topics?ns={NAMESPACE}&q=nothing")),
             ("topic", format!("topic?ns={NAMESPACE}&name=mail")),
             ("topic-leased", tab("leased")),

@@ -65,12 +65,22 @@ async fn a_tenant_sees_its_own_and_no_levers() {
     assert!(!browser.has(".pick").await, "no rows are chosen by who may do nothing with them");
     browser.open(&at("confirm?action=cancel&ns=shop&name=mail&chosen=1&id=1-1")).await;
     browser.until_shown("Not allowed").await;
+    browser.open(&at("namespace?ns=shop")).await;
+    browser.until_shown("(inherited)").await;
+    assert!(!browser.has("form[action=put-namespace]").await);
     browser.open(&at("")).await;
     browser.until_shown("shop").await;
     let page = browser.page().await;
     assert!(!page.contains("other") && !page.contains("Shards") && !page.contains("Nodes"), "{page}");
     browser.picture("tenant").await;
-    for foreign in ["topics?ns=other", "topic?ns=other&name=mail", "shards", "nodes", "audit?ns=shop"] {
+    for foreign in [
+        "topics?ns=other",
+        "topic?ns=other&name=mail",
+        "namespace?ns=other",
+        "shards",
+        "nodes",
+        "audit?ns=shop",
+    ] {
         browser.open(&at(foreign)).await;
         browser.until_shown("Not allowed").await;
     }

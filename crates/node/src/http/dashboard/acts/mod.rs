@@ -8,12 +8,14 @@ mod enqueue;
 mod move_shard;
 mod operate;
 mod pause;
+mod put_namespace;
 mod put_topic;
 mod release_leases;
 mod resume;
 mod revoke_token;
 mod rotate_token;
 mod set_rate;
+mod settings;
 mod stop_operation;
 mod update_item;
 
@@ -34,6 +36,7 @@ pub fn form_handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
         "/move-shard" => post(move_shard::act),
         "/operate" => post(operate::act),
         "/pause" => post(pause::act),
+        "/put-namespace" => post(put_namespace::act),
         "/put-topic" => post(put_topic::act),
         "/release-leases" => post(release_leases::act),
         "/resume" => post(resume::act),

@@ -6,11 +6,13 @@ mod confirm;
 mod consumers;
 mod dead_letters;
 mod item;
+mod namespace;
 mod nodes;
 mod operation;
 mod operations;
 mod overview;
 mod search;
+mod settings;
 mod shards;
 mod topic;
 mod topics;
@@ -50,6 +52,7 @@ const NAMES: &[&str] = &[
     "consumers",
     "dead-letters",
     "item",
+    "namespace",
     "nodes",
     "operation",
     "operations",
@@ -60,10 +63,10 @@ const NAMES: &[&str] = &[
     "topics",
 ];
 
-/// Pages whose content stays as it was when they were opened: to make it again costs a count of items, or a
-/// search in the catalog. Whether anything is wrong is told on them too.
+/// Pages whose content stays as it was when they were opened: to make it again costs a count of items, a look
+/// at all topics of a namespace, or a search in the catalog. Whether anything is wrong is told on them too.
 pub fn stands_still(name: &str) -> bool {
-    ["access", "audit", "confirm", "search"].contains(&name)
+    ["access", "audit", "confirm", "namespace", "search"].contains(&name)
 }
 
 /// Makes a page.
@@ -75,6 +78,7 @@ pub async fn make(name: &str, asked: &Asked) -> Result<Shown, Trouble> {
         "consumers" => consumers::make(asked).await,
         "dead-letters" => dead_letters::make(asked).await,
         "item" => item::make(asked).await,
+        "namespace" => namespace::make(asked).await,
         "nodes" => nodes::make(asked).await,
         "operation" => operation::make(asked).await,
         "operations" => operations::make(asked).await,

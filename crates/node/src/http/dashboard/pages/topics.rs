@@ -48,6 +48,11 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let mut live = Live::default();
     let body = html! {
         h1 { "Topics" @if !asked.is_about_all() { " of " bdi { (asked.namespace()) } } }
+        @if !asked.is_about_all() {
+            p.facts {
+                a href=(link("namespace", &[("ns", asked.namespace())])) { "Settings of the namespace" }
+            }
+        }
         (controls(asked, query, sort))
         (incomplete(&answer.incomplete_shards))
         @if answer.topics.is_empty() {

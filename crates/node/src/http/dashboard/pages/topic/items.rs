@@ -15,11 +15,11 @@ use super::{
             texts::{age, bytes, first_line, time},
             trouble::Trouble,
         },
+        settings::kept,
         topics::incomplete,
     },
     others,
     place::Place,
-    settings::kept,
 };
 
 /// Items of a page.

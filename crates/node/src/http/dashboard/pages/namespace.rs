@@ -1,0 +1,78 @@
+//! The settings of a namespace: what counts, and the form that changes it.
+
+use forebay_access::Scope;
+use forebay_proto::v1::{GetNamespaceRequest, GetNamespaceResponse};
+use maud::{Markup, html};
+use tonic::Code;
+
+use super::{
+    super::{
+        act, asked::Asked, bulk::word, links::link, live::Live, show::Shown, texts::counted, trouble::Trouble,
+    },
+    settings,
+    topics::{chips, incomplete},
+};
+
+/// Makes the page.
+pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+    if asked.is_about_all() {
+        return Err(Trouble::field("ns", "must name a namespace"));
+    }
+    let namespace = asked.namespace();
+    let request = GetNamespaceRequest { namespace: namespace.to_owned() };
+    let (found, is_known) = match asked.admin()?.get_namespace(asked.request(request)).await {
+        Ok(found) => (found.into_inner(), true),
+        // Settings may be made before there is anything else.
+        Err(status) if status.code() == Code::NotFound => (GetNamespaceResponse::default(), false),
+        Err(status) => return Err(status.into()),
+    };
+    let of = found.namespace.clone().unwrap_or_default();
+    let body = html! {
+        h1 { "Namespace " bdi { (namespace) } (chips(&of.pauses)) }
+        (incomplete(&found.incomplete_shards))
+        @if is_known {
+            p.facts {
+                @if of.topics_cut { "≥ " }
+                a href=(link("topics", &[("ns", namespace)])) { (counted(of.topic_count, "topic")) }
+            }
+        } @else {
+            p.none { "There is nothing of it yet: no topics, no settings and no pauses." }
+        }
+        h2 { "Settings" }
+        (shown(asked, &found, is_known))
+        (command(namespace))
+    };
+    Ok(Shown::new(format!("Namespace {namespace}"), body, Live::default()))
+}
+
+fn shown(asked: &Asked, found: &GetNamespaceResponse, is_known: bool) -> Markup {
+    let of = found.namespace.clone().unwrap_or_default();
+    let own = of.settings.unwrap_or_default();
+    html! {
+        @if is_known {
+            (settings::pairs(&own, &found.effective_settings.unwrap_or_default(), of.settings_version))
+            p {
+                "They count for all topics that have none of their own. What is inherited is that of the \
+                 node's configuration."
+            }
+        }
+        @if asked.may(Scope::Admin, asked.namespace()) {
+            @let version = of.settings_version.to_string();
+            @let fields = [("ns", asked.namespace()), ("version", version.as_str())];
+            details.form {
+                summary { "Change the settings of this namespace" }
+                (act::form(asked, "put-namespace", &fields, settings::fields(&own, true)))
+            }
+        }
+    }
+}
+
+fn command(namespace: &str) -> Markup {
+    html! {
+        p { "To change a setting with the command line, and to inherit it again:" }
+        pre {
+            "forebay namespace put --namespace " (word(namespace)) " --retry-delay 10s --reason WHY\n"
+            "forebay namespace put --namespace " (word(namespace)) " --retry-delay inherit"
+        }
+    }
+}
