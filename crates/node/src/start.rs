@@ -108,11 +108,10 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let clients_address = config.advertise_clients.clone().unwrap_or_else(|| reachable(grpc_address));
     let port = (peer_connections.clone(), certificates.peer());
     let member = joining(&config, begun, port, &clients_address, http_address).await?;
-    let address = address(&config, grpc_address, member.as_ref());
-    let engine = start_engine(&config, &address, shards, clock.clone(), member.as_ref())?;
+    let (own, address) = (member.as_ref(), address(&config, grpc_address, member.as_ref()));
+    let engine = start_engine(&config, &address, shards, clock.clone(), own)?;
 
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
-    let own = member.as_ref();
     let (status, cluster) = (status_cache(&engine, config.status_age), own.map(|own| own.state.subscribe()));
     let queue = queue(&engine, &config, own, clock.clone());
     let alone = cluster::alone(&address, &clients_address, http_address);
@@ -142,6 +141,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         cluster,
         metrics: Measured { recorder, history, settings: config.settings.clone() },
         streams: Default::default(),
+        grafana: config.http_access.grafana.clone(),
     });
     let http = serve_http(&config, http_listener, (info.clone(), log.0), grpc.calls().clone(), own)?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));

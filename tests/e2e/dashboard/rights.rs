@@ -19,6 +19,8 @@ async fn guarded(tokens: &str, admin: &Token) -> (Node, TempDir) {
     fs::write(at("tokens.toml"), tokens).unwrap();
     let text = format!(
         "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\ndrain_ms = 0\n\
+         [http]\ngrafana = \"https://grafana.example/d/forebay?var-namespace={{namespace}}\
+         &var-topic={{topic}}\"\n\
          [access]\ntokens_file = \"{}\"\n[[shard]]\nid = 1\nurl = \"sqlite://{}\"\n",
         at("tokens.toml"),
         at("1.db"),
@@ -96,4 +98,21 @@ async fn a_tenant_sees_its_own_and_no_levers() {
     // It has the lever. This node has no catalog that would keep a pause, and says what to do about that.
     browser.click("Pause deliveries").await;
     browser.until_shown("configure a [catalog]").await;
+}
+
+#[tokio::test]
+async fn pages_lead_to_grafana_where_it_is_configured() {
+    let admin = token(1);
+    let (node, _folder) = guarded(&file(&[record(&admin, &["*:all"])]), &admin).await;
+    let shown = format!("Bearer {}", admin.reveal());
+    let begins = "https://grafana.example/d/forebay?var-namespace=";
+    for (page, expected) in [
+        ("/", "%24__all&amp;var-topic=%24__all"),
+        ("/topics?ns=shop", "shop&amp;var-topic=%24__all"),
+        ("/topic?ns=shop&name=mail", "shop&amp;var-topic=mail"),
+    ] {
+        let answer = Request::get(page).with("Authorization", &shown).send(&node.http).await;
+        let link = format!("href=\"{begins}{expected}\"");
+        assert!(answer.text().contains(&link), "{page}: {link} in {}", answer.text());
+    }
 }

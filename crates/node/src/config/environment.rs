@@ -1,8 +1,8 @@
 //! Environment variables that override the file: `FOREBAY_GRPC` for `node.grpc`,
 //! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `TLS`, `ACCESS`, `TRACES`,
 //! `ENGINE`, `MEMORY` and `METRICS`;
-//! `FOREBAY_HTTP_HOSTS`, `FOREBAY_HTTP_CORS_ORIGINS` and `FOREBAY_HTTP_TRUSTED_PROXIES` for those of
-//! `[http]`.
+//! `FOREBAY_HTTP_HOSTS`, `FOREBAY_HTTP_CORS_ORIGINS`, `FOREBAY_HTTP_TRUSTED_PROXIES` and
+//! `FOREBAY_HTTP_GRAFANA` for those of `[http]`.
 
 use std::ffi::OsString;
 
@@ -18,6 +18,8 @@ const LOG: &str = "RUST_LOG";
 const HTTP_KEYS: [&str; 3] = ["hosts", "cors_origins", "trusted_proxies"];
 /// The key of `[access]` whose variable does not name the section.
 const BOOTSTRAP: &str = "bootstrap_token_file";
+/// The variable of `http.grafana`, the one key of its section that is no list.
+const GRAFANA: &str = "http_grafana";
 /// The variable of `traces.ratio`, the one key that is no whole number.
 const RATIO: &str = "traces_ratio";
 /// What the command line reads.
@@ -105,6 +107,8 @@ pub fn overlay(
             set(table, "node", [(name.as_str(), value(&text))], errors);
         } else if let Some(key) = name.strip_prefix("http_").filter(|key| HTTP_KEYS.contains(key)) {
             set(table, "http", [(key, list(&text))], errors);
+        } else if name == GRAFANA {
+            set(table, "http", [("grafana", Value::String(text))], errors);
         } else if name == "metrics_topics" {
             set(table, "metrics", [("topics", list(&text))], errors);
         } else if name == RATIO {

@@ -162,6 +162,8 @@ pub struct HttpKeys {
     pub cors_origins: Vec<String>,
     /// Proxies that say truly where requests come from.
     pub trusted_proxies: Vec<String>,
+    /// What links to Grafana are made from.
+    pub grafana: Option<String>,
 }
 
 /// `[traces]`: where spans go.

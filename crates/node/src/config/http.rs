@@ -3,7 +3,7 @@
 use http::Uri;
 
 use super::file::HttpKeys;
-use crate::http::Network;
+use crate::http::{Grafana, Network};
 
 /// Who may use the HTTP port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct HttpAccess {
     pub cors_origins: Vec<String>,
     /// Proxies whose `X-Forwarded-For` says where logins come from.
     pub trusted_proxies: Vec<Network>,
+    /// What links to Grafana are made from. `None`: pages have none.
+    pub grafana: Option<Grafana>,
 }
 
 /// Checks the keys.
@@ -36,7 +38,17 @@ pub fn http(keys: HttpKeys, errors: &mut Vec<String>) -> HttpAccess {
             )),
         }
     }
-    HttpAccess { hosts: keys.hosts, cors_origins: keys.cors_origins, trusted_proxies }
+    let grafana = keys.grafana.and_then(|text| match text.parse() {
+        Ok(grafana) => Some(grafana),
+        Err(()) => {
+            errors.push(format!(
+                "http.grafana: {text:?} must be an address as in https://grafana.example.com/d/forebay, \
+                 in which {{namespace}} and {{topic}} stand for names behind the host"
+            ));
+            None
+        }
+    });
+    HttpAccess { hosts: keys.hosts, cors_origins: keys.cors_origins, trusted_proxies, grafana }
 }
 
 fn is_host(text: &str) -> bool {
@@ -67,11 +79,17 @@ mod tests {
         let origins = ["https://app.example.com", "http://localhost:3000", "http://[::1]:3000"];
         let mut errors = Vec::new();
         let proxies = ["10.0.0.1", "10.0.0.0/8", "::1", "2001:db8::/32"];
-        let keys =
-            HttpKeys { hosts: list(&hosts), cors_origins: list(&origins), trusted_proxies: list(&proxies) };
+        let template = "https://g.example/d/x?var-namespace={namespace}";
+        let keys = HttpKeys {
+            hosts: list(&hosts),
+            cors_origins: list(&origins),
+            trusted_proxies: list(&proxies),
+            grafana: Some(template.to_owned()),
+        };
         let access = http(keys, &mut errors);
         assert_eq!((access.hosts, access.cors_origins), (list(&hosts), list(&origins)));
         assert_eq!(access.trusted_proxies, proxies.map(|text| text.parse().unwrap()));
+        assert_eq!(access.grafana, template.parse().ok());
         assert!(errors.is_empty(), "{errors:?}");
 
         let hosts = ["", "*", "*.", "a:7421", "http://a", "a/b", "*.*.a"];
@@ -86,10 +104,15 @@ mod tests {
             "https://u@a",
         ];
         let proxies = ["proxy1", "10.0.0.0/33", "10.0.0.1:80"];
-        let keys =
-            HttpKeys { hosts: list(&hosts), cors_origins: list(&origins), trusted_proxies: list(&proxies) };
+        let keys = HttpKeys {
+            hosts: list(&hosts),
+            cors_origins: list(&origins),
+            trusted_proxies: list(&proxies),
+            grafana: Some("grafana".to_owned()),
+        };
         http(keys, &mut errors);
-        assert_eq!(errors.len(), hosts.len() + origins.len() + proxies.len(), "{errors:#?}");
+        assert_eq!(errors.len(), hosts.len() + origins.len() + proxies.len() + 1, "{errors:#?}");
+        assert!(errors[18].starts_with("http.grafana: \"grafana\" must be an address"), "{errors:#?}");
         assert!(errors[15].starts_with("http.trusted_proxies: \"proxy1\""), "{errors:#?}");
         assert!(errors[0].starts_with("http.hosts: ") && errors[7].starts_with("http.cors_origins: "));
     }

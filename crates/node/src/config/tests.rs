@@ -283,6 +283,9 @@ fn who_may_use_the_http_port_is_a_list_in_the_file_or_in_a_variable() {
     let config = parse(&file, &[("FOREBAY_HTTP_HOSTS", "queue2, *.example.com,")], vec![]).unwrap();
     assert_eq!(config.http_access.hosts, ["queue2", "*.example.com"]);
     assert_eq!(config.http_access.cors_origins, ["https://a.example"]);
+    let template = "https://g.example/d/x?a={namespace},{topic}";
+    let config = parse(SHARD, &[("FOREBAY_HTTP_GRAFANA", template)], vec![]).unwrap();
+    assert_eq!(config.http_access.grafana, template.parse().ok());
     let wrong = parse(SHARD, &[("FOREBAY_HTTP_CORS_ORIGINS", "a.example")], vec![]).err().unwrap();
     assert!(wrong[0].starts_with("http.cors_origins: \"a.example\""), "{wrong:?}");
     assert!(errors(&format!("[http]\nhost = 'a'\n{SHARD}"))[0].starts_with("http.host: unknown field"));

@@ -8,7 +8,9 @@ use forebay_types::{Clock, Timestamp};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{condition::Condition, dashboard::Streams, measured::Measured, status_cache::StatusCache};
+use super::{
+    condition::Condition, dashboard::Streams, grafana::Grafana, measured::Measured, status_cache::StatusCache,
+};
 use crate::{access::Access, connections::ConnectionCap, grpc::AdmissionLoad, tls::Certificates};
 
 /// What every request handler reads.
@@ -48,6 +50,8 @@ pub struct NodeInfo {
     pub metrics: Measured,
     /// Open pages that follow what happens.
     pub streams: Streams,
+    /// What links to Grafana are made from.
+    pub grafana: Option<Grafana>,
 }
 
 /// The document at `/status.json`.

@@ -8,6 +8,7 @@ mod connect;
 mod dashboard;
 mod fields;
 mod gate;
+mod grafana;
 mod guard;
 mod hosts;
 mod html;
@@ -23,6 +24,7 @@ pub use connect::Connect;
 #[cfg(feature = "fuzzing")]
 pub use connect::fuzz_json_bodies;
 pub use gate::Gate;
+pub use grafana::Grafana;
 pub use guard::{Cookies, FormKey, Keeper, Network, Proxies, Sessions};
 pub use hosts::Hosts;
 pub use info::{NodeInfo, NodeStatus};

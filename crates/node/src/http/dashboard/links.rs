@@ -3,6 +3,8 @@
 
 use maud::{Markup, html};
 
+use super::asked::Asked;
+
 /// An address of a page with these fields. Empty ones are left out.
 pub fn link(page: &str, fields: &[(&str, &str)]) -> String {
     let mut address = page.to_owned();
@@ -33,6 +35,13 @@ pub fn item(namespace: &str, id: &str) -> Markup {
 /// The id of an operation, as a link to its page.
 pub fn operation(namespace: &str, id: &str) -> Markup {
     html! { a.id href=(link("operation", &[("ns", namespace), ("id", id)])) { (id) } }
+}
+
+/// The long history of a topic, of a namespace, or of all of them, where the configuration names a Grafana.
+pub fn grafana(asked: &Asked, topic: &str) -> Option<Markup> {
+    let namespace = if asked.is_about_all() { "" } else { asked.namespace() };
+    let address = asked.info.grafana.as_ref()?.link(namespace, topic);
+    Some(html! { a href=(address) rel="noreferrer" { "Long history in Grafana" } })
 }
 
 #[cfg(test)]

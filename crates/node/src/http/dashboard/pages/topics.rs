@@ -51,6 +51,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         @if !asked.is_about_all() {
             p.facts {
                 a href=(link("namespace", &[("ns", asked.namespace())])) { "Settings of the namespace" }
+                @if let Some(link) = links::grafana(asked, "") { " · " (link) }
             }
         }
         (controls(asked, query, sort))

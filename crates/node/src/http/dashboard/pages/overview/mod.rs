@@ -12,7 +12,7 @@ use forebay_proto::v1::{ListNodesRequest, ListShardsRequest};
 use maud::{Markup, html};
 use tonic::Status;
 
-use super::super::{asked::Asked, frame::sentence, live::Live, show::Shown, trouble::Trouble};
+use super::super::{asked::Asked, frame::sentence, links, live::Live, show::Shown, trouble::Trouble};
 use crate::grpc::ALL_NAMESPACES;
 
 /// Shards that are shown.
@@ -38,6 +38,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let mut live = Live::default();
     let body = html! {
         h1 { "Overview" }
+        @if let Some(link) = links::grafana(asked, "") { p.facts { (link) } }
         @match &history? {
             Ok(history) => (figures::figures(history, &mut live)),
             Err(status) => (unread("The figures", status)),

@@ -63,7 +63,10 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let topic = found.topic.clone().unwrap_or_default();
     let body = html! {
         h1 { bdi { (place.name) } (chips(&topic.pauses)) }
-        p.facts { "Topic of " (links::namespace(place.namespace)) }
+        p.facts {
+            "Topic of " (links::namespace(place.namespace))
+            @if let Some(link) = links::grafana(asked, place.name) { " · " (link) }
+        }
         (incomplete(&missing))
         (sentences(why.as_ref(), &found, &mut live))
         (actions::actions(asked, &place, &topic))
