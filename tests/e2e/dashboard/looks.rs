@@ -72,6 +72,19 @@ async fn pages_fit_a_telephone() {
 }
 
 #[tokio::test]
+async fn the_head_is_one_line() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks::default()).await;
+    for (name, page) in stage.pages() {
+        stage.open(&browser, &page).await;
+        assert!(browser.has("header select[name=theme]").await, "{name}");
+        let script = "return [innerWidth, document.querySelector('header').offsetHeight]";
+        let size = browser.run(script).await;
+        assert!(size[0] == 1_280 && size[1].as_u64().unwrap() < 60, "{name}: {size}");
+    }
+}
+
+#[tokio::test]
 async fn every_text_stands_out() {
     let stage = Stage::start().await;
     for dark in [false, true] {

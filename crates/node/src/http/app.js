@@ -31,12 +31,13 @@ addEventListener("DOMContentLoaded", () => {
   const OLD_AFTER_MS = 5000;
   const body = document.body;
   const fresh = document.getElementById("fresh");
+  const again = document.querySelector(".fresh a");
   const known = new Set();
   for (const row of document.querySelectorAll("[data-row]")) known.add(row.dataset.row);
 
   let stream = null;
   let heardAt = Date.now();
-  let shownAt = fresh ? fresh.textContent : "";
+  let shownAt = fresh ? fresh.title : "";
   let held = false;
   let others = 0;
   // What was heard and is not shown yet: a message has only what has changed since the one before.
@@ -49,12 +50,14 @@ addEventListener("DOMContentLoaded", () => {
     const old = Date.now() - heardAt > OLD_AFTER_MS;
     body.classList.toggle("old", old);
     if (!fresh) return;
-    let text = shownAt;
+    // The day is of use where it may be another one.
+    let text = shownAt.slice(shownAt.indexOf(" ") + 1);
     if (old) text = "figures of " + shownAt;
     if (held) text = "held, " + text;
-    else if (chosen() > 0) text = "held while rows are chosen, " + text;
-    if (others > 0) text += " · " + others + " new, reload";
-    if (fresh.textContent !== text) fresh.textContent = text;
+    again.textContent = others > 0 ? others + " new, reload" : "reload";
+    if (fresh.textContent === text) return;
+    fresh.textContent = text;
+    fresh.title = shownAt;
   };
 
   // Nothing moves under somebody who selects, types, or has chosen rows.
@@ -135,7 +138,8 @@ addEventListener("DOMContentLoaded", () => {
   // How many rows are chosen.
   const bar = document.getElementById("chosen");
   const choose = () => {
-    document.getElementById("count").textContent = chosen() + " chosen:";
+    const still = chosen() > 0 ? ", figures hold still" : "";
+    document.getElementById("count").textContent = chosen() + " chosen" + still + ":";
     if (!held && !busy()) show();
     mark();
   };
@@ -161,8 +165,9 @@ addEventListener("DOMContentLoaded", () => {
   const header = document.querySelector("header");
   const themes = document.createElement("select");
   themes.name = "theme";
+  themes.title = "Theme";
   themes.setAttribute("aria-label", "Theme");
-  for (const name of THEMES) themes.add(new Option(name === "system" ? "system theme" : name, name));
+  for (const name of THEMES) themes.add(new Option(name, name));
   themes.value = THEMES.includes(theme.chosen) ? theme.chosen : THEMES[0];
   themes.addEventListener("change", () => theme.keep(themes.value));
   if (header) header.append(themes);

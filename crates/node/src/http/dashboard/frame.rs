@@ -85,10 +85,7 @@ pub async fn answer(name: &str, asked: &Asked, shown: Shown) -> Response {
                 (health.word(&mut live))
                 nav aria-label="Pages" { (pages(asked, name, asked.namespace())) }
                 (search(asked))
-                span.fresh {
-                    span #fresh { (utc(asked.now())) " UTC" }
-                    a.reload href=(address(name, &of_page)) { "reload" }
-                }
+                (fresh(asked, &address(name, &of_page)))
                 (asked.visitor.session_line())
             }
             (health.strip(&mut live))
@@ -99,6 +96,17 @@ pub async fn answer(name: &str, asked: &Asked, shown: Shown) -> Response {
         }
     };
     page(StatusCode::OK, &title, &[SCRIPT.link()], body)
+}
+
+/// Of when the page is. The day is seen where the figures are old: there is little room in the head.
+fn fresh(asked: &Asked, address: &str) -> Markup {
+    let now = utc(asked.now()) + " UTC";
+    html! {
+        span.fresh {
+            span #fresh title=(now) { (now.split_once(' ').map_or("", |(_, time)| time)) }
+            a href=(address) { "reload" }
+        }
+    }
 }
 
 /// The search. A tenant searches in a namespace of its own.
