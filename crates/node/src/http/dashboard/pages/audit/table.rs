@@ -16,6 +16,9 @@ use crate::audit::REPEATED;
 const INTENDED: &str =
     "It was about to be made, and nothing is known of its end. It may or may not have taken effect";
 
+/// What a call is about, with the other fields of the request below.
+const ABOUT: &str = "The topic, item, operation, token, node or shard, and the request";
+
 /// Makes it.
 pub fn make(asked: &Asked, records: &[AuditRecord], live: &mut Live) -> Markup {
     html! {
@@ -28,12 +31,11 @@ pub fn make(asked: &Asked, records: &[AuditRecord], live: &mut Live) -> Markup {
                         th.l scope="col" title="From where the call came" { "from" }
                         th.l scope="col" { "call" }
                         th.l scope="col" { "namespace" }
-                        th.l scope="col" title="The topic, item, operation, token, node or shard" { "about" }
+                        th.l scope="col" title=(ABOUT) { "about" }
                         th.l scope="col" title="Why, in the words of the caller" { "reason" }
                         th.l scope="col" { "outcome" }
                         th.l scope="col" title="The operation that it began" { "operation" }
                         th.l scope="col" title="The node that took it" { "node" }
-                        th.l scope="col" title="The other fields of the request" { "request" }
                         th.l scope="col" title="The trace of which the call is part" { "trace" }
                     }
                 }
@@ -55,12 +57,14 @@ fn row(asked: &Asked, record: &AuditRecord, live: &mut Live) -> Markup {
             td.l { bdi { (record.peer) } }
             td.l { a href=(narrowed(asked, "method", &record.method)) { bdi { (record.method) } } }
             td.l { @if !record.namespace.is_empty() { (links::namespace(&record.namespace)) } }
-            td.l.wrap { bdi { (record.target) } }
+            td.l.wrap.wide {
+                bdi { (record.target) }
+                @if !record.request_summary.is_empty() { p.dim { bdi { (record.request_summary) } } }
+            }
             td.l.wrap { bdi { (record.reason) } }
             td.l title=[title] { (live.word(format!("{id}o"), class, outcome)) }
             td.l { (operation(asked, record)) }
             td.l { bdi { (record.node) } }
-            td.l.wrap { bdi { (record.request_summary) } }
             td.l { @if !record.trace_id.is_empty() { span.id { (record.trace_id) } } }
         }
     }

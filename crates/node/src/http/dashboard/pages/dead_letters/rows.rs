@@ -67,7 +67,7 @@ fn controls(asked: &Asked, topic: &str) -> Markup {
             input type="hidden" name="topic" value=(topic);
             label {
                 "Filter "
-                input name="reason" value=(asked.fields.get("reason")) maxlength="1000"
+                input name="reason" size="34" value=(asked.fields.get("reason")) maxlength="1000"
                     placeholder="a part of the reason, or age > 1h";
             }
             button { "Show" }

@@ -95,7 +95,8 @@ fn controls(place: &Place<'_>, list: &List<'_>) -> Markup {
                 input type="hidden" name=(name) value=(value);
             }
             label {
-                "Filter " input name="filter" value=(list.filter) placeholder=(example) maxlength="1000";
+                "Filter "
+                input name="filter" size="38" value=(list.filter) placeholder=(example) maxlength="1000";
             }
             button { "Show" }
             @if !list.filter.is_empty() { a href=(place.with(&[])) { "Clear the filter" } }
