@@ -20,8 +20,8 @@ use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, Delivered, DequeueCall, Duty, EnqueueCall,
         Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered,
-        OwnerAnswer, OwnerQuestion, Peers, RETRY_AFTER, Reach, Served, Settings, Settled, Setup, ShardSight,
-        Status, Supervised, TaskName, Tasks, Wanted,
+        OwnerAnswer, OwnerQuestion, Peers, RETRY_AFTER, Reach, ReportedNamespaces, Served, Settings, Settled,
+        Setup, ShardSight, Status, Supervised, TaskName, Tasks, Wanted,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
@@ -67,6 +67,8 @@ pub struct Engine {
     waiting: Arc<TenantBudget>,
     /// Numbers the polls.
     polls: Arc<AtomicU64>,
+    /// Namespaces that have metrics of their own.
+    reported: ReportedNamespaces,
     /// How many shards are served.
     served: watch::Receiver<Served>,
     /// What the first task that panicked said.
@@ -116,8 +118,9 @@ impl Engine {
         let rng = StdRng::seed_from_u64(seed);
         let mut core = Core::new(settings, time, rng, launcher, reach, admitted.clone(), served_sender);
         core.begin_with(shards);
+        let (polls, reported) = (Arc::new(AtomicU64::new(0)), core.traffic.names().clone());
         tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox, pulse)));
-        Self { events, admitted, waiting, polls: Arc::new(AtomicU64::new(0)), served, failed }
+        Self { events, admitted, waiting, polls, reported, served, failed }
     }
 
     /// Stores items. The outer error refuses the whole call: nothing of it happened.
@@ -298,6 +301,11 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         self.events.send(Event::Status(reply)).ok()?;
         answer.await.ok()
+    }
+
+    /// Namespaces that have metrics of their own.
+    pub fn reported_namespaces(&self) -> &ReportedNamespaces {
+        &self.reported
     }
 
     /// Bytes of dequeues that wait.

@@ -35,10 +35,10 @@ pub use api::{
     ItemChange, ItemCount, ItemFound, ItemPosition, ItemSeen, ItemState, ItemUpdate, ItemsCall, ItemsPage,
     KeyQuestion, LeaseSeen, ListedShard, MemorySlice, Misplaced, MissingHome, NackAction, NackOf, NewItem,
     Notice, OperationsSeen, Ordered, OwnerAnswer, OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER,
-    Rates, Reach, Reported, ReportedTopics, Served, Settings, Settled, Setup, ShardFigures, ShardSight,
-    ShardState, ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails,
-    TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus, Wanted,
-    filter_fields, list_fields,
+    Rates, Reach, Reported, ReportedNamespaces, ReportedTopics, Served, Settings, Settled, Setup,
+    ShardFigures, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task,
+    TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall,
+    TopicsPage, TurnStatus, Wanted, filter_fields, list_fields,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};

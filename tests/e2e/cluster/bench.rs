@@ -29,7 +29,8 @@ async fn a_node_that_joins_while_a_load_runs_is_asked_for_its_items() {
 
     let second = cluster.start(1).await;
     let since = Instant::now();
-    while metric(&second, "forebay_calls_total{method=\"Dequeue\",code=\"Ok\"}").await == 0.0 {
+    let labels = "service=\"forebay.v1.QueueService\",method=\"Dequeue\",protocol=\"grpc\",code=\"Ok\"";
+    while metric(&second, &format!("forebay_calls_total{{{labels}}}")).await == 0.0 {
         assert!(since.elapsed() < TIMEOUT, "the second node is not asked for items");
         sleep(Duration::from_millis(50)).await;
     }

@@ -107,6 +107,11 @@ fn documented() -> BTreeMap<String, [String; 3]> {
     .collect()
 }
 
+/// The labels of refusals.
+fn refused(namespace: &str, method: &str, reason: &str) -> String {
+    format!("namespace=\"{namespace}\",method=\"{method}\",reason=\"{reason}\"")
+}
+
 #[tokio::test]
 async fn every_counter_is_there_from_the_start() {
     let wire = Wire::start().await;
@@ -119,8 +124,10 @@ async fn every_counter_is_there_from_the_start() {
     }
     let value = |name: &str, labels: &str| families[name].samples.get(&format!(" {labels}")).copied();
     assert_eq!(value("forebay_enqueued_total", "namespace=\"(others)\""), Some(0.0));
-    assert_eq!(value("forebay_calls_total", "method=\"Ack\",code=\"Unavailable\""), Some(0.0));
-    assert_eq!(value("forebay_refusals_total", "reason=\"DISK_FULL\""), Some(0.0));
+    let calls =
+        "service=\"forebay.v1.QueueService\",method=\"Ack\",protocol=\"connect\",code=\"Unavailable\"";
+    assert_eq!(value("forebay_calls_total", calls), Some(0.0));
+    assert_eq!(value("forebay_refusals_total", &refused("(others)", "Ack", "DISK_FULL")), Some(0.0));
     assert_eq!(value("forebay_breaker_changes_total", "shard=\"2\",to=\"open\""), Some(0.0));
     assert_eq!(value("forebay_take_overs_total", "shard=\"2\""), Some(1.0));
     assert_eq!(value("forebay_limit_refusals_total", "limit=\"engine.calls\""), Some(0.0));
@@ -160,7 +167,21 @@ async fn the_page_is_what_the_documentation_says() {
         }
     }
     let value = |name: &str, labels: &str| families[name].samples[&format!(" {labels}")];
-    assert_eq!(value("forebay_refusals_total", "reason=\"INVALID_FIELD\""), 1.0);
+    assert_eq!(value("forebay_refusals_total", &refused(NAMESPACE, "Enqueue", "INVALID_FIELD")), 1.0);
+}
+
+#[tokio::test]
+async fn refusals_have_the_names_of_namespaces_in_which_something_happened() {
+    let wire = Wire::start().await;
+    let count = async |namespace: &str, method: &str| {
+        let labels = refused(namespace, method, "INVALID_FIELD");
+        wire.metric(&format!("forebay_refusals_total{{{labels}}}")).await
+    };
+    wire.enqueue(vec![item("a name that is refused")]).await.unwrap();
+    assert_eq!([count("(others)", "Enqueue").await, count(NAMESPACE, "Enqueue").await], [1.0, 0.0]);
+    wire.stored(vec![item("t")]).await;
+    wire.enqueue(vec![item("a name that is refused"); 3]).await.unwrap();
+    assert_eq!([count("(others)", "Enqueue").await, count(NAMESPACE, "Enqueue").await], [1.0, 3.0]);
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ async fn the_pages_show_the_queue() {
     let metrics = wire.page("/metrics").await;
     for line in [
         "forebay_shard_owned{shard=\"1\"} 1",
-        "forebay_calls_total{method=\"Enqueue\",code=\"Ok\"} 1",
+        "method=\"Enqueue\",protocol=\"grpc\",code=\"Ok\"} 1",
         "forebay_topic_enqueued_total{namespace=\"wire\",topic=\"orders\"} 3",
     ] {
         assert!(metrics.contains(line), "{line} is missing in {metrics}");

@@ -39,7 +39,7 @@ pub(crate) use operations::{Facts, OperationItems};
 pub use operations::{ItemCount, OperationsSeen, Ordered, filter_fields};
 pub use peers::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
 pub use reach::Reach;
-pub use reported::{Reported, ReportedTopics};
+pub use reported::{Reported, ReportedNamespaces, ReportedTopics};
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settings_table::Wanted;
 pub(crate) use settings_table::{SettingsTable, Versioned};

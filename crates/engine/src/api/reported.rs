@@ -1,6 +1,11 @@
 //! Which topics and namespaces have metrics of their own.
 
-use forebay_types::TopicName;
+use std::{
+    collections::HashSet,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use forebay_types::{Namespace, TopicName};
 
 /// Which topics have metrics of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +58,30 @@ impl Reported {
     pub const NAMESPACES_MAX: usize = 200;
     /// What stands for all others. No namespace has this name.
     pub const OTHERS: &str = "(others)";
+}
+
+/// The namespaces that have metrics of their own, for those who count beside the engine. The event loop adds
+/// them. Something has happened in each, so that nobody gets a name in by calls that are refused.
+#[derive(Debug, Clone, Default)]
+pub struct ReportedNamespaces(Arc<RwLock<HashSet<Namespace>>>);
+
+impl ReportedNamespaces {
+    /// Whether it has.
+    pub fn has(&self, namespace: &str) -> bool {
+        // Nobody panics with the lock.
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(namespace)
+    }
+
+    /// It has them from now on.
+    pub(crate) fn add(&self, namespace: Namespace) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(namespace);
+    }
+}
+
+impl FromIterator<Namespace> for ReportedNamespaces {
+    fn from_iter<I: IntoIterator<Item = Namespace>>(names: I) -> Self {
+        Self(Arc::new(RwLock::new(names.into_iter().collect())))
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use forebay_types::{Namespace, TopicName};
 use metrics::{Counter, Histogram, Label, counter, histogram};
 
 use crate::{
-    api::{Reported, ReportedTopics},
+    api::{Reported, ReportedNamespaces, ReportedTopics},
     shard::rates::Flow,
 };
 
@@ -63,13 +63,20 @@ pub(crate) struct Traffic {
     others: OfNamespace,
     /// Of topics.
     topics: HashMap<TopicName, [Counter; 5]>,
+    /// Their names, for those who count beside the engine.
+    names: ReportedNamespaces,
 }
 
 impl Traffic {
     /// Nothing has happened yet.
     pub fn new(topics_wanted: ReportedTopics) -> Self {
-        let (others, namespaces) = (OfNamespace::new(Reported::OTHERS), HashMap::new());
-        Self { topics_wanted, namespaces, others, topics: HashMap::new() }
+        let (others, names) = (OfNamespace::new(Reported::OTHERS), ReportedNamespaces::default());
+        Self { topics_wanted, namespaces: HashMap::new(), names, others, topics: HashMap::new() }
+    }
+
+    /// The namespaces that have series of their own.
+    pub fn names(&self) -> &ReportedNamespaces {
+        &self.names
     }
 
     /// Something happened in a topic.
@@ -109,7 +116,10 @@ impl Traffic {
         let has_room = self.namespaces.len() < Reported::NAMESPACES_MAX;
         match self.namespaces.entry(name.clone()) {
             Entry::Occupied(known) => Some(known.into_mut()),
-            Entry::Vacant(vacant) => has_room.then(|| &*vacant.insert(OfNamespace::new(name))),
+            Entry::Vacant(vacant) => has_room.then(|| {
+                self.names.add(name.clone());
+                &*vacant.insert(OfNamespace::new(name))
+            }),
         }
     }
 
@@ -173,5 +183,6 @@ mod tests {
         assert_eq!(reported(&mut traffic, "late", "t"), (false, false));
         assert_eq!(reported(&mut traffic, "n7", "u"), (true, false));
         assert_eq!(traffic.namespaces.len(), Reported::NAMESPACES_MAX);
+        assert!(traffic.names().has("n7") && !traffic.names().has("late"), "others count by the same names");
     }
 }

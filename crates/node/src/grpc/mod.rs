@@ -16,6 +16,7 @@ mod members;
 mod nack;
 mod page_token;
 mod queue;
+mod refused;
 mod scaler;
 mod server;
 mod service;
@@ -26,7 +27,8 @@ mod who_am_i;
 pub use admin::Admin;
 pub use admission::{AdmissionLoad, LoadLimits};
 pub(crate) use admission::{
-    AnswerCharge, CALL_TIMEOUT_MAX, Caller, ConnectionLoad, RequestBounds, RequestCharge, overloaded,
+    AnswerCharge, CALL_TIMEOUT_MAX, Caller, ConnectionLoad, METHODS, PROTOCOLS, Protocol, QUEUE,
+    RequestBounds, RequestCharge, SERVICES, overloaded,
 };
 pub(crate) use fields::{earlier, to_timestamp};
 #[cfg(feature = "fuzzing")]
@@ -34,5 +36,6 @@ pub(crate) use page_token::List;
 pub(crate) use page_token::PageTokens;
 pub(crate) use queue::ALL_NAMESPACES;
 pub use queue::{Queue, RequestRules};
+pub(crate) use refused::OTHER;
 pub use server::{Calls, Health, ReflectionError, Serving, serve};
 pub(crate) use status::of_call;

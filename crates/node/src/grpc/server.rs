@@ -91,6 +91,7 @@ pub async fn serve(
     let members = 2 * queue.rules.limits.members + 100;
     let values = members * (FIELDS + queue.rules.limits.headers);
     let bounds = RequestBounds { bytes: decode, members, values };
+    let reported = queue.engine.reported_namespaces().clone();
     let queue = QueueServiceServer::new(queue)
         .max_decoding_message_size(decode)
         .max_encoding_message_size(RESPONSE_BYTES_MAX);
@@ -113,7 +114,7 @@ pub async fn serve(
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
         .prepare();
-    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, traces };
+    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, reported, traces };
     let calls = admission.layer(routes.clone());
     let router = Server::builder()
         .max_concurrent_streams(1_024)

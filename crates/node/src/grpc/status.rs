@@ -10,6 +10,8 @@ use prost_types::Any;
 use tonic::Code;
 use tonic_types::pb;
 
+use super::refused;
+
 /// The domain in every `ErrorInfo`.
 const DOMAIN: &str = "forebay";
 
@@ -25,7 +27,7 @@ pub fn of_call(refusal: &Refusal) -> tonic::Status {
 
 /// The refusal of one member of a call.
 pub fn of_member(refusal: &Refusal) -> pb::Status {
-    metrics::counter!("forebay_refusals_total", "reason" => refusal.reason.as_str()).increment(1);
+    refused::count(refusal.reason);
     of_shown(refusal)
 }
 

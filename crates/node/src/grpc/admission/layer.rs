@@ -10,6 +10,7 @@ use std::{
 };
 
 use forebay_access::{Needs, of_call};
+use forebay_engine::ReportedNamespaces;
 use forebay_types::{Reason, Refusal};
 use http::{Request, Response};
 use http_body_util::Full;
@@ -22,6 +23,7 @@ use super::{
     call::Call,
     connection::Caller,
     load::{AdmissionLoad, ConnectionLoad, overloaded},
+    measured::Measured,
     message_members, once,
     rights::Rights,
     side_call::{Lasting, SideCall},
@@ -29,7 +31,7 @@ use super::{
 use crate::{
     access::Access,
     audit::Auditor,
-    grpc::status,
+    grpc::{refused, status},
     repeats::Repeats,
     traces::{Outcome, Seen, System, Traces},
 };
@@ -61,6 +63,8 @@ pub struct AdmissionLayer {
     pub audit: Arc<Auditor>,
     /// Knows which calls were made before.
     pub repeats: Arc<Repeats>,
+    /// The namespaces of which refusals are counted by name.
+    pub reported: ReportedNamespaces,
     /// Begins their spans.
     pub traces: Option<Traces>,
 }
@@ -69,8 +73,8 @@ impl<S> Layer<S> for AdmissionLayer {
     type Service = Admission<S>;
 
     fn layer(&self, inner: S) -> Admission<S> {
-        let Self { load, bounds, access, audit, repeats, traces } = self.clone();
-        Admission { inner, load, bounds, access, audit, repeats, traces }
+        let Self { load, bounds, access, audit, repeats, reported, traces } = self.clone();
+        Admission { inner, load, bounds, access, audit, repeats, reported, traces }
     }
 }
 
@@ -89,6 +93,8 @@ pub struct Admission<S> {
     audit: Arc<Auditor>,
     /// Knows which calls were made before.
     repeats: Arc<Repeats>,
+    /// The namespaces of which refusals are counted by name.
+    reported: ReportedNamespaces,
     /// Begins their spans.
     traces: Option<Traces>,
 }
@@ -160,9 +166,9 @@ where
         if is_public {
             return side_call(connection.clone(), None, self.inner.call(request));
         }
-        let began = Instant::now();
+        let measured = Measured::of(&request);
         let rights = Rights::of(&self.access, &request, &caller);
-        let Some(method) = method(request.uri().path()) else {
+        let Some(measured) = measured else {
             return match rights {
                 Ok(rights) => {
                     request.extensions_mut().insert(caller.principal);
@@ -178,6 +184,7 @@ where
                 Err(refusal) => Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http()))),
             };
         };
+        let reported = self.reported.clone();
         let charge = Arc::new(AnswerCharge::new(self.load.clone(), connection.clone()));
         let admitted = rights.and_then(|rights| {
             Ok((rights, Call::admit(request.headers(), &self.load, connection, &charge)?))
@@ -185,9 +192,12 @@ where
         let (rights, call) = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
-                let response = status::of_call(&refusal).into_http();
-                record(method, &response, began);
-                return Box::pin(async move { Ok(answer_bytes::hold(response, charge).await) });
+                return Box::pin(async move {
+                    let refuse = async { status::of_call(&refusal).into_http() };
+                    let response = refused::serve(measured.method, &reported, refuse).await;
+                    measured.record(&response);
+                    Ok(answer_bytes::hold(response, charge).await)
+                });
             }
         };
         // The service has been asked whether it is ready, so that its clone stays behind.
@@ -201,12 +211,15 @@ where
             let deadline = call.deadline();
             // A change that has begun comes to its end, also if it ends the caller's own rights.
             let may_end = rights.may_end() && !audit.changes(request.uri().path());
-            let served = serve(inner, request, call, bounds, &rights, (&audit, &repeats, client));
-            let response = match until(deadline, may_end.then_some(&rights), served).await {
-                Ok(response) => add_details(response?),
-                Err(refusal) => status::of_call(&refusal).into_http(),
+            let answered = async {
+                let served = serve(inner, request, call, bounds, &rights, (&audit, &repeats, client));
+                match until(deadline, may_end.then_some(&rights), served).await {
+                    Ok(response) => response.map(add_details),
+                    Err(refusal) => Ok(status::of_call(&refusal).into_http()),
+                }
             };
-            record(method, &response, began);
+            let response = refused::serve(measured.method, &reported, answered).await?;
+            measured.record(&response);
             Ok(answer_bytes::hold(response, charge).await)
         })
     }
@@ -292,26 +305,6 @@ fn side_call<E: Send + 'static>(
     Box::pin(async move { Ok(answer.await?.map(|body| permit.until_the_end_of(body, rights))) })
 }
 
-/// The calls that are limited and measured, by path.
-fn method(path: &str) -> Option<&'static str> {
-    if path.starts_with("/forebay.v1.AdminService/") {
-        return Some("other");
-    }
-    if let Some(call) = path.strip_prefix("/externalscaler.ExternalScaler/") {
-        // A stream may last, as one of reflection does.
-        return (call != "StreamIsActive").then_some("other");
-    }
-    Some(match path.strip_prefix("/forebay.v1.QueueService/")? {
-        "Enqueue" => "Enqueue",
-        "Dequeue" => "Dequeue",
-        "Ack" => "Ack",
-        "Nack" => "Nack",
-        "ExtendLease" => "ExtendLease",
-        "GetActiveTopics" => "GetActiveTopics",
-        _ => "other",
-    })
-}
-
 /// Adds error details to a refusal that tonic made before a handler saw the call.
 fn add_details(response: Response<Body>) -> Response<Body> {
     let Some(status) = Status::from_header_map(response.headers()) else { return response };
@@ -328,13 +321,6 @@ fn add_details(response: Response<Body>) -> Response<Body> {
         _ => return response,
     };
     status::of_call(&refusal).into_http()
-}
-
-fn record(method: &'static str, response: &Response<Body>, began: Instant) {
-    let code = response.headers().get("grpc-status").and_then(|code| code.to_str().ok());
-    let code = code.and_then(|code| code.parse().ok()).map_or(Code::Ok, Code::from_i32);
-    metrics::counter!("forebay_calls_total", "method" => method, "code" => format!("{code:?}")).increment(1);
-    metrics::histogram!("forebay_call_seconds", "method" => method).record(began.elapsed());
 }
 
 #[cfg(test)]
@@ -357,7 +343,9 @@ mod tests {
         let audit = Auditor::new(None, "node1", clock).unwrap();
         let clock = Arc::new(forebay_types::SystemClock::default());
         let repeats = Repeats::new(None, clock, 200, Duration::from_secs(30));
-        let layer = AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, traces: None };
+        let reported = ReportedNamespaces::default();
+        let layer =
+            AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, reported, traces: None };
         let mut service = layer.layer(inner);
         let principal = Principal::Certificate { name: "spiffe://prod/worker".into() };
         for path in ["/forebay.v1.QueueService/Ack", "/grpc.reflection.v1.ServerReflection/X"] {

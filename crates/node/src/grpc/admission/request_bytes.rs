@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use tonic::{Code, body::Body};
 
 use super::load::{AdmissionLoad, ConnectionLoad, Full, overloaded};
+use crate::grpc::refused;
 
 /// Bytes before each message of gRPC: a flag and the length.
 const PREFIX_BYTES: usize = 5;
@@ -86,8 +87,9 @@ impl RequestCharge {
         }
     }
 
-    /// From now on the bytes count for this namespace too.
+    /// From now on the bytes count for this namespace too, and so does what is refused.
     pub fn count_for(&self, namespace: &Namespace) -> Result<(), Refusal> {
+        refused::name(namespace);
         if !self.node.namespaces.take(namespace, self.bytes.load(Ordering::Acquire)) {
             return Err(overloaded(
                 "memory.request_bytes_per_namespace",

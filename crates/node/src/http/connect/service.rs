@@ -25,7 +25,7 @@ use super::{
     response::Answered,
 };
 use crate::{
-    grpc::{AnswerCharge, Caller, Calls, ConnectionLoad, RequestCharge},
+    grpc::{AnswerCharge, Caller, Calls, ConnectionLoad, Protocol, RequestCharge},
     http::origins::{Origins, preflight},
     random::random,
     traces::{Outcome, Seen, System},
@@ -131,6 +131,7 @@ impl Connect {
         let mut request = asked.call(&head.headers, method, message, caller);
         request.extensions_mut().insert(who);
         request.extensions_mut().insert(Seen);
+        request.extensions_mut().insert(Protocol::Connect);
         let answered = match self.calls.clone().oneshot(request).await {
             Ok(response) => Answered::receive(response).await?,
             Err(never) => match never {},

@@ -10,7 +10,7 @@ use tower::Service;
 
 use crate::{
     access::Authenticated,
-    grpc::{Caller, Calls},
+    grpc::{Caller, Calls, Protocol},
 };
 
 /// Administration, for a reader.
@@ -48,6 +48,7 @@ impl Service<Request<Body>> for OnBehalf {
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let extensions = request.extensions_mut();
         extensions.insert(self.caller.clone());
+        extensions.insert(Protocol::Page);
         if let Some(who) = self.who.clone() {
             extensions.insert(who);
         }

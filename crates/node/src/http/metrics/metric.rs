@@ -1,7 +1,10 @@
 //! What describes a metric.
 
 use forebay_types::{Reason, ShardId};
+use metrics::Label;
 use tonic::Code;
+
+use crate::grpc::{METHODS, OTHER, QUEUE};
 
 /// The codes of gRPC.
 const CODES: std::ops::RangeInclusive<i32> = 0..=16;
@@ -43,14 +46,22 @@ pub enum Values {
     Reasons,
     /// The codes of gRPC.
     Codes,
+    /// What of a service is called. Without a service before it: of all of them.
+    Methods,
     /// The version of the program.
     Version,
 }
 
 impl Values {
-    /// All of them. The configured shards are these.
-    pub fn list(self, shards: &[ShardId]) -> Vec<String> {
+    /// All of them. The configured shards are these; `before`: what the labels before it are.
+    pub fn list(self, shards: &[ShardId], before: &[Label]) -> Vec<String> {
+        let is_service = |label: &&Label| label.key() == "service";
         match self {
+            Self::Methods => {
+                let service = before.iter().find(is_service).map(Label::value);
+                let known = METHODS.iter().filter(|_| service.is_none_or(|service| service == QUEUE));
+                known.chain([&OTHER]).map(ToString::to_string).collect()
+            }
             Self::Fixed(values) => values.iter().map(ToString::to_string).collect(),
             Self::Shards => shards.iter().map(ToString::to_string).collect(),
             Self::Reasons => Reason::ALL.iter().map(|reason| reason.as_str().to_owned()).collect(),

@@ -60,12 +60,12 @@ pub fn recorder(shards: &[ShardId]) -> Result<PrometheusHandle, MetricsError> {
     Ok(handle)
 }
 
-/// Tells the recorder what a metric means. Counters begin at 0.
 /// Shards were added: their counters begin.
 pub fn add_shards(shards: &[ShardId]) {
     table::all().for_each(|metric| register(metric, shards));
 }
 
+/// Tells the recorder what a metric means. Counters begin at 0.
 fn register(metric: &Metric, shards: &[ShardId]) {
     match metric.kind {
         Kind::Counter => metrics::describe_counter!(metric.name, metric.help),
@@ -84,13 +84,11 @@ fn register(metric: &Metric, shards: &[ShardId]) {
 fn label_sets(metric: &Metric, shards: &[ShardId]) -> Vec<Vec<Label>> {
     let mut sets = vec![Vec::new()];
     for (name, values) in metric.labels {
-        let values = values.list(shards);
-        let with = |set: &Vec<Label>, value: &String| {
-            let mut set = set.clone();
-            set.push(Label::new(*name, value.clone()));
-            set
+        let with = |set: &[Label], value: String| [set, &[Label::new(*name, value)]].concat();
+        let longer = |set: &Vec<Label>| {
+            values.list(shards, set).into_iter().map(|value| with(set, value)).collect::<Vec<_>>()
         };
-        sets = sets.iter().flat_map(|set| values.iter().map(|value| with(set, value))).collect();
+        sets = sets.iter().flat_map(longer).collect();
     }
     sets
 }
@@ -136,6 +134,17 @@ mod tests {
         let sets = label_sets(metric, &[ShardId(1), ShardId(7)]);
         assert_eq!(sets.len(), 6);
         assert_eq!(sets[5], [Label::new("shard", "7"), Label::new("to", "closed")]);
+    }
+
+    #[test]
+    fn a_service_has_its_own_methods_alone() {
+        let sets = |name: &str| label_sets(table::all().find(|metric| metric.name == name).unwrap(), &[]);
+        let calls = sets("forebay_calls_total");
+        let is_ack = |set: &&Vec<Label>| set.contains(&Label::new("method", "Ack"));
+        // Those of three protocols, with seventeen codes.
+        assert_eq!((calls.len(), calls.iter().filter(is_ack).count()), (9 * 3 * 17, 3 * 17));
+        let refusals = sets("forebay_refusals_total");
+        assert_eq!(refusals.len(), 7 * forebay_types::Reason::ALL.len());
     }
 
     #[test]

@@ -2,11 +2,15 @@
 
 use forebay_engine::Reported;
 
-use crate::http::metrics::metric::Values::{self, Fixed};
+use crate::{
+    grpc::{PROTOCOLS as PROTOCOL_NAMES, SERVICES as SERVICE_NAMES},
+    http::metrics::metric::Values::{self, Fixed},
+};
 
-/// What clients call.
-pub const METHODS: Values =
-    Fixed(&["Enqueue", "Dequeue", "Ack", "Nack", "ExtendLease", "GetActiveTopics", "other"]);
+/// Whose methods clients call.
+pub const SERVICES: Values = Fixed(&SERVICE_NAMES);
+/// How calls come.
+pub const PROTOCOLS: Values = Fixed(&PROTOCOL_NAMES);
 /// The keys of limits that refuse calls.
 pub const LIMITS: Values = Fixed(&[
     "engine.calls",

@@ -2,11 +2,11 @@
 
 use super::labels::{
     BUDGETS, CLIENT_PORTS, CLOSED, CREDENTIALS, FORWARD_OUTCOMES, FORWARDED, GRANTED, HANDSHAKES, LIMITS,
-    METHODS, NODE_STATES, PORTS, SPANS_DROPPED,
+    NAMESPACES, NODE_STATES, PORTS, PROTOCOLS, SERVICES, SPANS_DROPPED,
 };
 use crate::http::metrics::metric::{
     Kind, Metric,
-    Values::{Codes, Reasons, Version},
+    Values::{Codes, Methods, Reasons, Version},
     metric,
 };
 
@@ -16,20 +16,23 @@ pub const NODES: &[Metric] = &[
     metric(
         Kind::Counter,
         "forebay_calls_total",
-        &[("method", METHODS), ("code", Codes)],
-        "Answered calls by gRPC code; a call with failed members counts as Ok",
+        &[("service", SERVICES), ("method", Methods), ("protocol", PROTOCOLS), ("code", Codes)],
+        "Answered calls by gRPC code; a call with failed members counts as Ok. Those of pages are made by \
+         the node for whoever reads them",
     ),
     metric(
         Kind::Histogram,
         "forebay_call_seconds",
-        &[("method", METHODS)],
+        &[("method", Methods)],
         "Duration of a call, with the wait of a long poll",
     ),
     metric(
         Kind::Counter,
         "forebay_refusals_total",
-        &[("reason", Reasons)],
-        "Refused calls, and refused members of calls, by the reason that clients see",
+        &[("namespace", NAMESPACES), ("method", Methods), ("reason", Reasons)],
+        "Refused calls, and refused members of calls, by the reason that clients see. A namespace has its \
+         name once something has happened in it; \
+         what is refused to callers without a right in it is of (others)",
     ),
     metric(
         Kind::Counter,
